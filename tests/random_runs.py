@@ -13,7 +13,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 import polars as pl
-from test_round_fuzz import Dice
+from dice import Dice
 
 from gpuschedlab import Cluster, Delays, Nodes, Outage, Round, Scenario, Speeds
 from gpuschedlab.check.progress import progress_adds_up

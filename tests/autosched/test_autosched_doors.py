@@ -25,6 +25,7 @@ from gpuschedlab.autosched import (
     train,
     true_forecast,
 )
+from gpuschedlab.autosched import command as tune
 from gpuschedlab.autosched.causal.graph import full_graph
 from gpuschedlab.autosched.command import PREDICTORS, SIMILARITIES
 from gpuschedlab.autosched.controller import FUTURES, THRESHOLD
@@ -32,7 +33,7 @@ from gpuschedlab.autosched.decision import Decision
 from gpuschedlab.autosched.forecast.arrivals import DISTANCES
 from gpuschedlab.autosched.forecast.ranges import MODELS
 from gpuschedlab.autosched.tuner.offline import layers_of
-from gpuschedlab.cli import main, progress, tune
+from gpuschedlab.cli import main, progress
 from gpuschedlab.cli.progress import Rows
 from gpuschedlab.errors import EstimatorError, PolicyError, RunError, TraceError
 from gpuschedlab.knobs import Knob

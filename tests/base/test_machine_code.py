@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_architecture import PACKAGE
+from package_files import PACKAGE
 
 from gpuschedlab import _compiled
 

@@ -5,7 +5,7 @@ import shutil
 import numba
 import pytest
 from numba.core import event
-from test_architecture import PACKAGE, modules_imported
+from package_files import PACKAGE, modules_imported
 
 from gpuschedlab import _compiled
 from gpuschedlab._compiled import _Announcer, _say, cache_folder, part_of, sources_of

@@ -57,7 +57,7 @@ def test_each_command_has_help_of_its_own(name, capsys):
 
 # --- what an editor shows
 
-HOME = Path(__file__).resolve().parent
+HOME = Path(__file__).resolve().parents[1]
 COMPLETED = (
     "lab.",
     "lab.simu",

@@ -5,12 +5,10 @@ import os
 import re
 import subprocess
 import sys
-from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-PACKAGE = ROOT / "gpuschedlab"
+from package_files import PACKAGE, ROOT, imported_modules, modules_imported, named, parsed, sources, statements
 
 # Each may import what stands further left, and within its own group as long as no circle comes of it.
 ORDER = (
@@ -38,22 +36,6 @@ ORDER = (
 )
 RANK = {part: rank for rank, parts in enumerate(ORDER) for part in parts}
 ALONE = {"optim": {"optim"}}
-
-
-def sources() -> list[Path]:
-    return sorted(path for path in PACKAGE.rglob("*.py"))
-
-
-@cache
-def parsed(path: Path) -> ast.Module:
-    """Syntax of a file, which many rules look at."""
-    return ast.parse(path.read_text())
-
-
-@cache
-def statements(path: Path) -> list[ast.Import | ast.ImportFrom]:
-    """All imports of a file, anywhere in it."""
-    return [node for node in ast.walk(parsed(path)) if isinstance(node, ast.Import | ast.ImportFrom)]
 
 
 def part_of(path: Path) -> str:
@@ -136,15 +118,6 @@ def test_the_engine_is_behind_a_wall():
         assert not wrong, f"only {home.name}/ imports {wall}: " + ", ".join(wrong)
 
 
-def named(node: ast.AST) -> list[str]:
-    """Modules, and names of modules, that a statement imports."""
-    if isinstance(node, ast.Import):
-        return [alias.name for alias in node.names]
-    if isinstance(node, ast.ImportFrom) and not node.level:
-        return [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-    return []
-
-
 def test_the_engine_knows_no_paper():
     papers = re.compile("lucid|themis|autosched|tiresias|gavel|pollux|unisched|chronus|ymir|copter", re.IGNORECASE)
     found = [
@@ -192,25 +165,6 @@ def find_circle(graph: dict[str, set[str]]) -> list[str]:
 
     done: set[str] = set()
     return next((circle for node in sorted(graph) if (circle := walk(node, []))), [])
-
-
-def modules_imported(folder: Path) -> dict[str, set[str]]:
-    """Modules of a folder, and which of its modules each imports, at its top or within a function."""
-    dotted = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in folder.rglob("*.py")}
-    paths = {name.removesuffix(".__init__"): path for name, path in dotted.items()}
-    graph = {}
-    for name, path in paths.items():
-        found = {there for node in statements(path) for there in imported_modules(node, paths)}
-        graph[name] = found - {name}
-    return graph
-
-
-def imported_modules(node: ast.AST, modules) -> set[str]:
-    """Which of these modules a statement imports; a name that is no module counts for the one that it comes from."""
-    if isinstance(node, ast.ImportFrom) and not node.level:
-        names = {f"{node.module}.{alias.name}" for alias in node.names}
-        return {name if name in modules else node.module for name in names} & set(modules)
-    return set(named(node)) & set(modules)
 
 
 def test_modules_do_not_import_in_circles():

@@ -4,8 +4,8 @@ import ast
 
 import numpy as np
 import polars as pl
+from package_files import PACKAGE, sources
 from stand_in import StandIn, allocation_frame, free_levels
-from test_architecture import PACKAGE, sources
 
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.cluster.node_index import SLOTS

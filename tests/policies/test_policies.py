@@ -6,7 +6,7 @@ from typing import Annotated
 import numpy as np
 import polars as pl
 import pytest
-from test_simulation import ONE, jobs, random_trace
+from small_jobs import ONE, jobs, random_trace
 
 from gpuschedlab.cluster import Cluster, Nodes, Outage
 from gpuschedlab.errors import ClusterError

@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
+from dice import Dice, parts
 from random_runs import POLICIES, problem_of
-from test_round_fuzz import Dice, parts
 
 from gpuschedlab import (
     Cluster,

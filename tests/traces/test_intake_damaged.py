@@ -6,7 +6,7 @@ import warnings
 from pathlib import Path
 
 import pytest
-from test_fuzz_files import damaged
+from damage import damaged
 
 import gpuschedlab as lab
 from gpuschedlab.errors import IntakeWarning, TraceError

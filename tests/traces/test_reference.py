@@ -10,7 +10,6 @@ import polars as pl
 import pytest
 from artifact_files import artifact_files
 from polars.testing import assert_frame_equal
-from test_traces_fetch import server as server
 
 from gpuschedlab.cli import main
 from gpuschedlab.traces import build_reference

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 import pytest
-from test_prompttuner import jobs, most, run_of, starts
 
 from gpuschedlab.policies import PromptTuner
 from gpuschedlab.sim import Delays
+from papers.prompttuner.small_runs import jobs, most, run_of, starts
 
 GRID, EPS = 0.05, 1e-6
 ALONE = PromptTuner(window=0.0)
