@@ -197,7 +197,7 @@ def _followed(recipe: Recipe, args) -> tuple[Scenario, dict[str, str]]:
 
 def trace_of(args, gpus: int) -> tuple[pl.DataFrame, pl.DataFrame | None, dict[str, str]]:
     """Trace, history (or None), and both in words; loads refer to so many GPUs of the cluster."""
-    from gpuschedlab.traces.readers.read import read_trace
+    from gpuschedlab.traces.intake.read import read_trace
 
     before = args.history
     try:
@@ -232,7 +232,7 @@ def trace_of(args, gpus: int) -> tuple[pl.DataFrame, pl.DataFrame | None, dict[s
 @lru_cache(maxsize=2)  # seeds of one command share it
 def log_of(word: str, settings: tuple[str, ...]) -> Intake:
     """Intake of the log that a word names."""
-    from gpuschedlab.traces.readers.read import intake_of
+    from gpuschedlab.traces.intake.read import intake_of
 
     return intake_of(word, settings)
 

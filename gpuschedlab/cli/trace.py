@@ -51,7 +51,7 @@ def list_traces(args) -> int:
     """Presets, formats that can be read, and published traces that can be fetched."""
     from gpuschedlab.cli.text import pairs
     from gpuschedlab.traces import catalog, load_preset, presets
-    from gpuschedlab.traces.readers.read import READERS
+    from gpuschedlab.traces.intake.read import READERS
 
     shapes = {name: load_preset(name) for name in presets()}
     described = {n: f"{c.jobs:,} jobs of {c.days:g} days; {c.origin}" for n, c in shapes.items()}
@@ -93,7 +93,7 @@ def convert(args) -> int:
     """Read a published trace and store it; report what was left out."""
     from gpuschedlab.traces import write_csv, write_parquet, write_swf
     from gpuschedlab.traces.export import lost_in_swf
-    from gpuschedlab.traces.readers.read import intake_of, taken_of
+    from gpuschedlab.traces.intake.read import intake_of, taken_of
 
     if args.bad:
         found, bad = taken_of(args.trace, args.set, on_bad="drop")

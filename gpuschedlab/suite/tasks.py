@@ -20,7 +20,7 @@ from gpuschedlab.sim import Scenario
 from gpuschedlab.sim.recipe import Jobs, Recipe
 from gpuschedlab.speeds import Delays, Speeds
 from gpuschedlab.traces.generator.generate import Amount
-from gpuschedlab.traces.readers.read import read
+from gpuschedlab.traces.intake.read import read
 
 DAY = 86_400.0
 CLUSTER = Cluster.homogeneous(32, 8)

@@ -8,7 +8,7 @@ import polars as pl
 
 from gpuschedlab._files import whole
 from gpuschedlab.errors import TraceError
-from gpuschedlab.traces.readers.swf import FIELDS
+from gpuschedlab.traces.formats.swf import FIELDS
 from gpuschedlab.traces.schema import validate
 
 #: Columns that name people and projects, and the letter that replaces their values.

@@ -100,7 +100,7 @@ def test_the_page_for_contributors_shows_the_house():
     named = re.findall(
         r"`((?:gpuschedlab|docs)/[\w./<>-]+)`", page[page.index("| a new") : page.index("## Add the policy")]
     )
-    assert {"gpuschedlab/policies/<paper>/", "gpuschedlab/traces/readers/", "gpuschedlab/plots/"} <= set(named)
+    assert {"gpuschedlab/policies/<paper>/", "gpuschedlab/traces/formats/", "gpuschedlab/plots/"} <= set(named)
     assert [path for path in named if "<" not in path and not (ROOT / path).exists()] == []
 
 

@@ -11,7 +11,7 @@ from gpuschedlab.cluster import Cluster
 from gpuschedlab.cluster.node_index import SLOTS
 
 #: Counts only, joined by name; ordered groups of 1.2 GB of instances would not stay on disk.
-COUNTS = {"traces/readers/pai.py"}
+COUNTS = {"traces/formats/published/pai.py"}
 ANY_ROW_ALIKE = ("cross", "anti", "semi")
 
 

@@ -221,7 +221,7 @@ def test_what_runs_at_the_snapshot_is_kept_or_dropped(tmp_path):
 
 
 def test_readers_are_short():
-    folder = Path(lab.__file__).parent / "traces" / "readers"
+    folder = Path(lab.__file__).parent / "traces" / "formats"
     new = [p for home in ("managers", "published", "simulators") for p in (folder / home).glob("*.py")]
     assert {
         p.name for p in [*new, folder / "csv.py", folder / "swf.py"] if len(p.read_text().splitlines()) >= 150
@@ -363,7 +363,7 @@ def test_no_text_of_a_user_is_evaluated():
 
 
 def test_no_reader_parses_times_spans_or_states_itself():
-    folder = Path(lab.__file__).parent / "traces" / "readers"
+    folder = Path(lab.__file__).parent / "traces" / "formats"
     new = [p for home in ("managers", "published", "simulators") for p in (folder / home).glob("*.py")]
     for path in [*new, folder / "csv.py", folder / "swf.py"]:
         assert not re.search(r"to_datetime|strptime|fromisoformat|86_?400|\bdt\.|gres/gpu=", path.read_text()), path

@@ -9,7 +9,7 @@ import pytest
 import gpuschedlab as lab
 from gpuschedlab.check.samples import small_trace
 from gpuschedlab.errors import TraceError
-from gpuschedlab.traces.readers.read import intake_of
+from gpuschedlab.traces.intake.read import intake_of
 from gpuschedlab.widgets import Explorer
 from gpuschedlab.widgets.main.own_log import spec_of, uploaded
 

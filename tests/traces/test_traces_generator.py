@@ -11,7 +11,6 @@ from scipy.stats import ks_2samp
 from gpuschedlab.errors import TraceError
 from gpuschedlab.traces import generate, load_preset, presets
 from gpuschedlab.traces.generator import demand as answers
-from gpuschedlab.traces.generator.arrivals import HOUR, levels, memory, place
 from gpuschedlab.traces.generator.attributes import (
     Latents,
     bucket_of,
@@ -22,6 +21,7 @@ from gpuschedlab.traces.generator.attributes import (
     spells,
 )
 from gpuschedlab.traces.generator.statistics import autocorrelation, batches, demand, fano, hourly
+from gpuschedlab.traces.generator.submissions import HOUR, levels, memory, place
 
 WEEK = 7 * 86_400.0
 

@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 from gpuschedlab.traces import generate, load_preset
-from gpuschedlab.traces.generator.arrivals import place
 from gpuschedlab.traces.generator.attributes import JITTER, latents, spells
+from gpuschedlab.traces.generator.submissions import place
 from gpuschedlab.traces.generator.users import recur, users
 
 WEEK = 7 * 86_400.0

@@ -13,7 +13,7 @@ from gpuschedlab.papers.clusters.fairshare import ShareTree
 from gpuschedlab.papers.clusters.priority import Weights
 from gpuschedlab.papers.clusters.queues import Queue, most
 from gpuschedlab.papers.clusters.usage import WEEK
-from gpuschedlab.traces.intake.spans import limits
+from gpuschedlab.traces.logs.spans import limits
 
 INF = float("inf")
 MOST_NODES = 100_000

@@ -13,7 +13,7 @@ from gpuschedlab.papers.clusters.recipe import TIMEOUT, Site
 from gpuschedlab.papers.clusters.replay import Calibration
 from gpuschedlab.sim import Policy, Scenario
 from gpuschedlab.sim.setup.limits import limits_of
-from gpuschedlab.traces.intake.options import nearest
+from gpuschedlab.traces.logs.options import nearest
 
 WARM_UP = 3 * DAY
 CHANGES = ("more", "cluster", "policy", "estimator", "delays", "limits")

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpuschedlab.traces.generator.arrivals import WEEK_HOURS, Slots, levels
 from gpuschedlab.traces.generator.presets import Marks
+from gpuschedlab.traces.generator.submissions import WEEK_HOURS, Slots, levels
 
 #: Batches that came before the trace's start, so that its first jobs belong to spells that began earlier, too.
 WARM = 2_000

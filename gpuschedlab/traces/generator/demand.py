@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from gpuschedlab._compiled import njit
-from gpuschedlab.traces.generator.arrivals import HOUR, WEEK_HOURS, Slots, busyness, memory, read_classes
 from gpuschedlab.traces.generator.attributes import Latents, bucket_of, durations, gpu_counts, quantile
 from gpuschedlab.traces.generator.presets import Demand, Marks
+from gpuschedlab.traces.generator.submissions import HOUR, WEEK_HOURS, Slots, busyness, memory, read_classes
 
 #: A pull moves z so many times as far as x.
 Z_OVER_X = 2.0

@@ -12,9 +12,9 @@ import polars as pl
 from gpuschedlab.errors import TraceError
 from gpuschedlab.knobs import Constraint, Knob, Knobbed
 from gpuschedlab.traces.generator import demand
-from gpuschedlab.traces.generator.arrivals import HOUR, place
 from gpuschedlab.traces.generator.attributes import latents, mean_work, spells
 from gpuschedlab.traces.generator.presets import Calibration, load_preset
+from gpuschedlab.traces.generator.submissions import HOUR, place
 from gpuschedlab.traces.generator.users import recur, users
 from gpuschedlab.traces.schema import validate
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuschedlab.traces.generator.arrivals import normal_scores
+from gpuschedlab.traces.generator.submissions import normal_scores
 
 #: Jobs of the same GPU count (and virtual cluster) that follow each other within this (s) are one submission batch.
 BATCH_GAP = 60.0

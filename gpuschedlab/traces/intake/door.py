@@ -14,16 +14,16 @@ import polars as pl
 
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import ClusterError, TraceError
-from gpuschedlab.traces.intake.files import head_of
-from gpuschedlab.traces.intake.options import nearest, options_of
-from gpuschedlab.traces.intake.report import Intake, Report
+from gpuschedlab.traces.intake.ledger import Intake, Report
+from gpuschedlab.traces.intake.parquet import report_in
 from gpuschedlab.traces.intake.settle import settle
 from gpuschedlab.traces.intake.words import source_of
-from gpuschedlab.traces.readers import source as src
-from gpuschedlab.traces.readers.parquet import report_in
+from gpuschedlab.traces.logs import texts as src
+from gpuschedlab.traces.logs.log_files import head_of
+from gpuschedlab.traces.logs.options import nearest, options_of
 from gpuschedlab.traces.schema import OnBad
 
-HOME = "gpuschedlab.traces.readers"
+HOME = "gpuschedlab.traces.formats"
 #: Formats that go through the core, and the module of each; in this order a file is asked for what it is.
 FORMATS = {
     "slurm": f"{HOME}.managers.slurm",
@@ -42,13 +42,13 @@ FORMATS = {
 }
 #: Formats whose readers make traces themselves, and the file that a folder is searched for.
 OWN = {
-    "philly": "philly",
-    "helios": "tables",
-    "pai": "pai",
-    "itp": "tables",
-    "workload": "tables",
-    "chronus": "chronus",
-    "parquet": "parquet",
+    "philly": "published.philly",
+    "helios": "published.helios",
+    "pai": "published.pai",
+    "itp": "published.helios",
+    "workload": "published.helios",
+    "chronus": "simulators.chronus",
+    "parquet": "",
 }
 ALL = (*FORMATS, *OWN)
 PATTERNS = {"csv": "*.csv", "swf": "*.swf"}
@@ -62,7 +62,7 @@ def intake(source: str | Path | tuple[str, str | Path], **options: Any) -> Intak
     source : path or (format, path)
         A TOML spec, a file whose format is recognised, or a format (`FORMATS`) and a path, also as one word: "slurm:sacct.txt".
     **options
-        As in a spec (`gpuschedlab.traces.intake.options.Options`); they go before those of the spec.
+        As in a spec (`gpuschedlab.traces.logs.options.Options`); they go before those of the spec.
 
     Returns
     -------
@@ -137,7 +137,8 @@ def read_made(format: str, path: str | Path, **options: Any):
     TraceError
         It does not take an option.
     """
-    read = vars(importlib.import_module(f"{HOME}.{OWN[format]}"))[f"read_{format}"]
+    home = f"{HOME}.{OWN[format]}" if OWN[format] else "gpuschedlab.traces.intake.parquet"
+    read = vars(importlib.import_module(home))[f"read_{format}"]
     takes = list(inspect.signature(read).parameters)[1:]
     if unknown := [name for name in options if name not in takes]:
         raise TraceError(

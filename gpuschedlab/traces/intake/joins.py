@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from gpuschedlab.traces.intake.raw import LINE
-from gpuschedlab.traces.intake.states import REQUEUED, RESIZING, RUNNING, WAITING
+from gpuschedlab.traces.logs.raw import LINE
+from gpuschedlab.traces.logs.states import REQUEUED, RESIZING, RUNNING, WAITING
 
 NEAR = 60.0
 """Seconds from the end of an attempt within which the next is submitted (Slurm resets Submit at a requeue, sacct(1))."""

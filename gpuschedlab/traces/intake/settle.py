@@ -11,14 +11,14 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.errors import IntakeError, IntakeWarning, TraceError
-from gpuschedlab.traces.intake.columns import TURNS, converted, named, ran_for, rules_of
-from gpuschedlab.traces.intake.instants import UNIX, check_zone, instants, wall_clock
+from gpuschedlab.traces.intake.conversion import TURNS, converted, named, ran_for, rules_of
 from gpuschedlab.traces.intake.joins import join_attempts, join_parts
-from gpuschedlab.traces.intake.options import Options
-from gpuschedlab.traces.intake.raw import LINE, Raw
-from gpuschedlab.traces.intake.report import FEW, HOUR, LOSSES, MANY, Ledger, Report
-from gpuschedlab.traces.intake.spans import spans
-from gpuschedlab.traces.intake.states import NO_JOB, WAITING
+from gpuschedlab.traces.intake.ledger import FEW, HOUR, LOSSES, MANY, Ledger, Report
+from gpuschedlab.traces.logs.instants import UNIX, check_zone, instants, wall_clock
+from gpuschedlab.traces.logs.options import Options
+from gpuschedlab.traces.logs.raw import LINE, Raw
+from gpuschedlab.traces.logs.spans import spans
+from gpuschedlab.traces.logs.states import NO_JOB, WAITING
 from gpuschedlab.traces.schema import OnBad, sift, validate
 
 GAP = 12 * HOUR

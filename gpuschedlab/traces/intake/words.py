@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gpuschedlab.errors import TraceError
-from gpuschedlab.traces.intake.options import NAMES
+from gpuschedlab.traces.logs.options import NAMES
 
 
 def options_in(settings: Iterable[str]) -> dict[str, Any]:

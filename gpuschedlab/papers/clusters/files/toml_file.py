@@ -12,7 +12,7 @@ from gpuschedlab.papers.clusters.files.kueue_files import read_queues
 from gpuschedlab.papers.clusters.files.slurm_files import read_assoc, read_conf
 from gpuschedlab.papers.clusters.priority import Weights
 from gpuschedlab.papers.clusters.queues import Queue
-from gpuschedlab.traces.intake.options import nearest
+from gpuschedlab.traces.logs.options import nearest
 
 TABLES = (
     "log",

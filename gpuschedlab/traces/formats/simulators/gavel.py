@@ -8,10 +8,10 @@ from pathlib import Path
 import polars as pl
 
 from gpuschedlab.errors import TraceError
-from gpuschedlab.traces.intake.files import lines_of
-from gpuschedlab.traces.intake.options import Options
-from gpuschedlab.traces.intake.raw import LINE, Raw
-from gpuschedlab.traces.readers import source as src
+from gpuschedlab.traces.logs import texts as src
+from gpuschedlab.traces.logs.log_files import lines_of
+from gpuschedlab.traces.logs.options import Options
+from gpuschedlab.traces.logs.raw import LINE, Raw
 
 #: Places of the fields, by their number in a line.
 FORMS = {

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from gpuschedlab.errors import TraceError
-from gpuschedlab.traces.intake.spans import SHORT, UNITS
-from gpuschedlab.traces.intake.states import MEANINGS
+from gpuschedlab.traces.logs.spans import SHORT, UNITS
+from gpuschedlab.traces.logs.states import MEANINGS
 
 
 @dataclass(frozen=True)

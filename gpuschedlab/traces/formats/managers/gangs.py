@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from gpuschedlab.traces.intake.devices import resource_gpus
-from gpuschedlab.traces.intake.files import inside, number, several, text
-from gpuschedlab.traces.intake.states import RUNNING, WAITING
-from gpuschedlab.traces.readers.managers.pods import condition_of, devices_of
+from gpuschedlab.traces.formats.managers.pods import condition_of, devices_of
+from gpuschedlab.traces.logs.devices import resource_gpus
+from gpuschedlab.traces.logs.log_files import inside, number, several, text
+from gpuschedlab.traces.logs.states import RUNNING, WAITING
 
 FINAL = {"Completed": "completed", "Failed": "failed", "Aborted": "killed", "Terminated": "killed"}
 

@@ -9,14 +9,14 @@ from pathlib import Path
 import polars as pl
 
 from gpuschedlab.errors import TraceError
-from gpuschedlab.traces.intake.devices import whole_or_share
-from gpuschedlab.traces.intake.files import head_of, inside, json_of, number, several, text
-from gpuschedlab.traces.intake.instants import instants
-from gpuschedlab.traces.intake.options import Options
-from gpuschedlab.traces.intake.raw import LINE, Raw
-from gpuschedlab.traces.readers import source as src
-from gpuschedlab.traces.readers.managers.gangs import volcano, workload
-from gpuschedlab.traces.readers.managers.pods import pod
+from gpuschedlab.traces.formats.managers.gangs import volcano, workload
+from gpuschedlab.traces.formats.managers.pods import pod
+from gpuschedlab.traces.logs import texts as src
+from gpuschedlab.traces.logs.devices import whole_or_share
+from gpuschedlab.traces.logs.instants import instants
+from gpuschedlab.traces.logs.log_files import head_of, inside, json_of, number, several, text
+from gpuschedlab.traces.logs.options import Options
+from gpuschedlab.traces.logs.raw import LINE, Raw
 
 COMMAND = "kubectl get pods -A -o json > pods.json"
 QUEUES = ("volcano.sh/queue-name", "kueue.x-k8s.io/queue-name")

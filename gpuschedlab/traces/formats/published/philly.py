@@ -9,8 +9,8 @@ from typing import Any
 import polars as pl
 
 from gpuschedlab.errors import TraceError
-from gpuschedlab.traces.intake.instants import check_zone
-from gpuschedlab.traces.readers import source as src
+from gpuschedlab.traces.logs import texts as src
+from gpuschedlab.traces.logs.instants import check_zone
 from gpuschedlab.traces.schema import OnBad, Read, Rule
 
 STATES = {"Pass": "completed", "Killed": "killed", "Failed": "failed"}

@@ -11,9 +11,9 @@ import polars as pl
 from gpuschedlab.errors import TraceError
 from gpuschedlab.traces.intake.door import ALL as READERS
 from gpuschedlab.traces.intake.door import OWN, read_made, read_with, taken
-from gpuschedlab.traces.intake.options import nearest
-from gpuschedlab.traces.intake.report import Intake
+from gpuschedlab.traces.intake.ledger import Intake
 from gpuschedlab.traces.intake.words import options_in, source_of
+from gpuschedlab.traces.logs.options import nearest
 from gpuschedlab.traces.schema import OnBad, Read, with_jobs
 
 
@@ -30,7 +30,7 @@ def read(name: str, path: str | Path, *, on_bad: OnBad = "raise", **options: Any
     on_bad : {"raise", "drop"}
         "drop" returns (good, bad), the bad rows with `row` and `problem`.
     **options
-        Those of a spec (`gpuschedlab.traces.intake.options.Options`); `notes=`, which takes counts of what was left out;
+        Those of a spec (`gpuschedlab.traces.logs.options.Options`); `notes=`, which takes counts of what was left out;
         `durations=` of workloads, `zone=` of Philly, `workload=` of Chronus.
 
     Returns
@@ -76,7 +76,7 @@ def read_csv(path: str | Path, *, on_bad: str = "raise", notes: dict | None = No
         Takes counts of what was left out.
     **options
         columns, units, dates, states (also `statuses`), separator, zone and the others of
-        `gpuschedlab.traces.intake.options.Options`.
+        `gpuschedlab.traces.logs.options.Options`.
 
     Returns
     -------
@@ -115,7 +115,7 @@ def read_swf(path: str | Path, *, on_bad: str = "raise", notes: dict | None = No
         Takes counts of what was left out.
     **options
         `processors` that stand for one GPU (GPUs are rounded up), `zone` and the others of
-        `gpuschedlab.traces.intake.options.Options`.
+        `gpuschedlab.traces.logs.options.Options`.
 
     Returns
     -------

@@ -9,7 +9,7 @@ import polars as pl
 from gpuschedlab._files import read_frame
 from gpuschedlab.errors import TraceError
 from gpuschedlab.traces.deadlines import broken_tables
-from gpuschedlab.traces.readers import source as src
+from gpuschedlab.traces.logs import texts as src
 from gpuschedlab.traces.schema import LATEST, OnBad, Read, Rule
 
 COLUMNS = ["job_id", "user", "num_gpu", "submit_time", "duration", "expect_time_list", "expect_value_list", "job_type"]

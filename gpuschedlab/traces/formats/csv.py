@@ -10,10 +10,10 @@ from typing import Any
 import polars as pl
 
 from gpuschedlab.errors import TraceError
-from gpuschedlab.traces.intake.files import tables
-from gpuschedlab.traces.intake.options import Options, nearest
-from gpuschedlab.traces.intake.raw import Raw
-from gpuschedlab.traces.readers import source as src
+from gpuschedlab.traces.logs import texts as src
+from gpuschedlab.traces.logs.log_files import tables
+from gpuschedlab.traces.logs.options import Options, nearest
+from gpuschedlab.traces.logs.raw import Raw
 from gpuschedlab.traces.schema import SCHEMA, shown
 
 #: Our columns, and the names by which they are found: lower case, letters and digits only, the likeliest first.

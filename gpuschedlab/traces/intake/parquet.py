@@ -11,7 +11,7 @@ import polars as pl
 
 from gpuschedlab._files import KEY, UNREADABLE, parquet, read_frame, whole
 from gpuschedlab.errors import TraceError
-from gpuschedlab.traces.intake.report import Report
+from gpuschedlab.traces.intake.ledger import Report
 from gpuschedlab.traces.schema import OnBad, Read, validate
 
 REPORT = "gpuschedlab intake"

@@ -9,9 +9,9 @@ from pathlib import Path
 import polars as pl
 
 from gpuschedlab.cluster import Cluster
-from gpuschedlab.traces.intake.files import inside, json_of, number, objects, text
-from gpuschedlab.traces.intake.options import Options
-from gpuschedlab.traces.intake.raw import LINE, Raw
+from gpuschedlab.traces.logs.log_files import inside, json_of, number, objects, text
+from gpuschedlab.traces.logs.options import Options
+from gpuschedlab.traces.logs.raw import LINE, Raw
 
 SCHEMA = {
     "job_id": pl.String,

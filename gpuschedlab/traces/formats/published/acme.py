@@ -7,9 +7,9 @@ from pathlib import Path
 
 import polars as pl
 
-from gpuschedlab.traces.intake.files import tables
-from gpuschedlab.traces.intake.options import Options
-from gpuschedlab.traces.intake.raw import Raw
+from gpuschedlab.traces.logs.log_files import tables
+from gpuschedlab.traces.logs.options import Options
+from gpuschedlab.traces.logs.raw import Raw
 
 NEEDED = ["job_id", "gpu_num", "state", "submit_time", "start_time", "end_time", "duration"]
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from gpuschedlab.traces.intake import instants as at
 from gpuschedlab.traces.intake.expressions import compiled
-from gpuschedlab.traces.intake.options import Options
-from gpuschedlab.traces.intake.raw import LINE, Raw
-from gpuschedlab.traces.intake.spans import SPAN, decimal_number, limits, spans
-from gpuschedlab.traces.intake.states import RUNNING, WAITING, WORDS, meaning, word
+from gpuschedlab.traces.logs import instants as at
+from gpuschedlab.traces.logs.options import Options
+from gpuschedlab.traces.logs.raw import LINE, Raw
+from gpuschedlab.traces.logs.spans import SPAN, decimal_number, limits, spans
+from gpuschedlab.traces.logs.states import RUNNING, WAITING, WORDS, meaning, word
 from gpuschedlab.traces.schema import LONGEST, MOST_GPUS, SCHEMA, Rule
 
 INSTANTS = ("submit", "eligible", "start", "end")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpuschedlab.traces.intake.devices import Devices, resource_gpus
-from gpuschedlab.traces.intake.files import inside, number, several, text
-from gpuschedlab.traces.intake.states import RUNNING, WAITING
+from gpuschedlab.traces.logs.devices import Devices, resource_gpus
+from gpuschedlab.traces.logs.log_files import inside, number, several, text
+from gpuschedlab.traces.logs.states import RUNNING, WAITING
 
 #: Labels that name the job of a pod, the likeliest first.
 JOBS = (

@@ -9,12 +9,12 @@ from pathlib import Path
 import polars as pl
 
 from gpuschedlab.errors import TraceError
-from gpuschedlab.traces.intake.devices import devices, of_chunks
-from gpuschedlab.traces.intake.files import lines_of
-from gpuschedlab.traces.intake.instants import instants
-from gpuschedlab.traces.intake.options import Options
-from gpuschedlab.traces.intake.raw import LINE, Raw
-from gpuschedlab.traces.intake.states import RUNNING, WAITING, of_exit
+from gpuschedlab.traces.logs.devices import devices, of_chunks
+from gpuschedlab.traces.logs.instants import instants
+from gpuschedlab.traces.logs.log_files import lines_of
+from gpuschedlab.traces.logs.options import Options
+from gpuschedlab.traces.logs.raw import LINE, Raw
+from gpuschedlab.traces.logs.states import RUNNING, WAITING, of_exit
 
 RECORD = r"^(?<stamp>\d\d/\d\d/\d{4} \d\d:\d\d:\d\d);(?<type>\w+);(?<id>[^;]*);?(?<message>.*)$"
 STAMP = "%m/%d/%Y %H:%M:%S"

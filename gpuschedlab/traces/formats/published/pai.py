@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from gpuschedlab.errors import TraceError
-from gpuschedlab.traces.readers import source as src
+from gpuschedlab.traces.logs import texts as src
 from gpuschedlab.traces.schema import MOST_GPUS, OnBad, Read, Rule
 
 COURSE = ["status", "start_time", "end_time"]

@@ -8,11 +8,11 @@ from pathlib import Path
 import polars as pl
 
 from gpuschedlab.errors import TraceError
-from gpuschedlab.traces.intake.files import tables
-from gpuschedlab.traces.intake.options import Options
-from gpuschedlab.traces.intake.raw import Raw
-from gpuschedlab.traces.intake.states import RUNNING, WAITING
-from gpuschedlab.traces.readers import source as src
+from gpuschedlab.traces.logs import texts as src
+from gpuschedlab.traces.logs.log_files import tables
+from gpuschedlab.traces.logs.options import Options
+from gpuschedlab.traces.logs.raw import Raw
+from gpuschedlab.traces.logs.states import RUNNING, WAITING
 
 TYPES = (
     "SUBMIT",

@@ -12,10 +12,10 @@ import polars as pl
 
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import TraceError
-from gpuschedlab.traces.intake.files import lines_of
-from gpuschedlab.traces.intake.instants import check_zone
-from gpuschedlab.traces.intake.options import Options
-from gpuschedlab.traces.intake.raw import Raw
+from gpuschedlab.traces.logs.instants import check_zone
+from gpuschedlab.traces.logs.log_files import lines_of
+from gpuschedlab.traces.logs.options import Options
+from gpuschedlab.traces.logs.raw import Raw
 from gpuschedlab.traces.schema import Rule
 
 #: The 18 fields in their order; -1 stands for "not known".

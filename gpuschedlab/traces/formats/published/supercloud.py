@@ -8,10 +8,10 @@ from pathlib import Path
 
 import polars as pl
 
-from gpuschedlab.traces.intake.devices import devices, of_ids
-from gpuschedlab.traces.intake.files import tables
-from gpuschedlab.traces.intake.options import Options
-from gpuschedlab.traces.intake.raw import Raw
+from gpuschedlab.traces.logs.devices import devices, of_ids
+from gpuschedlab.traces.logs.log_files import tables
+from gpuschedlab.traces.logs.options import Options
+from gpuschedlab.traces.logs.raw import Raw
 
 NEEDED = ["id_job", "state", "timelimit", "time_submit", "time_start", "time_end", "tres_alloc"]
 #: Slurm's states in the order of their numbers (slurm.h, job_states).

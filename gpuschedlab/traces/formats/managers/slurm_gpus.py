@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from gpuschedlab.traces.intake.devices import devices, of_gres, of_tres, whole_or_share
-from gpuschedlab.traces.intake.options import Options
+from gpuschedlab.traces.logs.devices import devices, of_gres, of_tres, whole_or_share
+from gpuschedlab.traces.logs.options import Options
 
 TRES, GRES = ("AllocTRES", "ReqTRES"), ("AllocGRES", "ReqGRES")
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import polars as pl
 
-from gpuschedlab.traces.intake.devices import whole_or_share
-from gpuschedlab.traces.intake.files import tables
-from gpuschedlab.traces.intake.options import Options
-from gpuschedlab.traces.intake.raw import Raw
+from gpuschedlab.traces.logs.devices import whole_or_share
+from gpuschedlab.traces.logs.log_files import tables
+from gpuschedlab.traces.logs.options import Options
+from gpuschedlab.traces.logs.raw import Raw
 
 NEEDED = ["name", "num_gpu", "gpu_milli", "pod_phase", "creation_time", "deletion_time", "scheduled_time"]
 

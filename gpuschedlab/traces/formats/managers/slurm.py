@@ -10,11 +10,11 @@ from pathlib import Path
 import polars as pl
 
 from gpuschedlab.errors import TraceError
-from gpuschedlab.traces.intake.files import head_of, tables
-from gpuschedlab.traces.intake.options import Options
-from gpuschedlab.traces.intake.raw import LINE, Raw
-from gpuschedlab.traces.readers.managers import slurm_json
-from gpuschedlab.traces.readers.managers.slurm_gpus import GRES, TRES, gpus_of
+from gpuschedlab.traces.formats.managers import slurm_json
+from gpuschedlab.traces.formats.managers.slurm_gpus import GRES, TRES, gpus_of
+from gpuschedlab.traces.logs.log_files import head_of, tables
+from gpuschedlab.traces.logs.options import Options
+from gpuschedlab.traces.logs.raw import LINE, Raw
 from gpuschedlab.traces.schema import shown
 
 COMMAND = (

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from gpuschedlab.errors import TraceError
-from gpuschedlab.traces.readers import source as src
+from gpuschedlab.traces.logs import texts as src
 from gpuschedlab.traces.schema import LINE
 
 HEAD = 4096

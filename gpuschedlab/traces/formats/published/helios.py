@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from gpuschedlab.errors import TraceError
-from gpuschedlab.traces.readers import source as src
+from gpuschedlab.traces.logs import texts as src
 from gpuschedlab.traces.schema import LONGEST, OnBad, Read, Rule
 
 HELIOS = ["job_id", "user", "vc", "gpu_num", "node_num", "state", "submit_time", "start_time", "end_time", "duration"]

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import polars as pl
 
-from gpuschedlab.traces.intake.devices import of_tres, whole_or_share
-from gpuschedlab.traces.intake.files import inside, number, objects, several, text
-from gpuschedlab.traces.intake.options import Options
-from gpuschedlab.traces.intake.raw import LINE, Raw
+from gpuschedlab.traces.logs.devices import of_tres, whole_or_share
+from gpuschedlab.traces.logs.log_files import inside, number, objects, several, text
+from gpuschedlab.traces.logs.options import Options
+from gpuschedlab.traces.logs.raw import LINE, Raw
 
 SCHEMA = dict.fromkeys(
     ("job_id", "part", "state", "user", "account", "qos", "name", "partitions", "nodes", "shape"), pl.String
