@@ -1,11 +1,10 @@
-"""Make models.csv, relative speeds of models, from Gavel's and Chronus' measurements: `python data/models/make.py FOLDER`."""
+"""Make models.csv, relative speeds of models, from Gavel's and Chronus' measurements: `PYTHONPATH=tests python data/models/make.py FOLDER`."""
 
 import sys
 from pathlib import Path
 
 import polars as pl
-
-from gpuschedlab.papers.gavel.speeds import gavel_sharing
+from papers.gavel.speeds import gavel_sharing
 
 REPRESENTATIVES = {
     "ResNet-18 (batch size 64)": "resnet18",

@@ -42,7 +42,7 @@ def test_machine_code_below_a_folder_is_renewed(copy, module):
     assert not renewed(copy, "sim/run.py", lambda: cache_folder(module.split("/")[0], copy))
 
 
-@pytest.mark.parametrize("module", ["papers/sia/program.py", "papers/sia/speeds/kinds.py", "policies/serving.py"])
+@pytest.mark.parametrize("module", ["papers/sia/program.py", "papers/sia/choices.py", "policies/serving.py"])
 def test_machine_code_of_a_paper_is_renewed(copy, module):
     own = part_of(f"gpuschedlab.{module.removesuffix('.py').replace('/', '.')}")
     assert own == ("papers/sia" if module.count("/") > 1 else "policies")

@@ -9,8 +9,7 @@ from gpuschedlab.cluster import Cluster
 from gpuschedlab.policies import Pop
 from gpuschedlab.policies.optimus import Optimus, grow
 from gpuschedlab.sim import Delays, Scenario, simulate
-from gpuschedlab.speeds import Speeds, pollux_elastic_speeds, pollux_names, pollux_speeds
-from gpuschedlab.speeds.codes import find_row
+from gpuschedlab.speeds import Speeds
 from gpuschedlab.speeds.elapsed import seconds_to, segment_end
 
 CLUSTER = Cluster.homogeneous(2, 2, "gpu")
@@ -174,35 +173,3 @@ def test_seconds_to_add_up_over_epochs():
     found = seconds_to(speeds, model, reach, np.zeros(7), np.ones(7), gpus)
     np.testing.assert_array_equal(found, [0, 5, 10, 15, 20, np.nan, np.nan])
     np.testing.assert_array_equal(segment_end(speeds, [0, 0, 0, -1], [9.0, 10.0, 99.0, 1.0]), [10, 30, 30, np.nan])
-
-
-def profiles():
-    """One application on up to 4 GPUs of nodes of 2, in two epochs; batches of 10 to 40, at least 10 on a GPU."""
-    rows = [
-        ("app", "aws", p, len(p), sum(map(int, p)), b, sum(map(int, p)) ** 0.5 + b / 10, 0.5)
-        for p in ("1", "2", "11", "12", "22", "112", "1111")
-        for b in (10, 20)
-    ]
-    names = ["model", "gpu_type", "placement", "n_nodes", "n_gpus", "local_bsz", "step_time", "sync_time"]
-    steps = pl.DataFrame(rows, schema=names, orient="row")
-    rows = [("app", b, e, 100.0 * (e + 1), s, 1.0) for b, s in ((10, 1.0), (40, 3.0)) for e in range(2)]
-    names = ["model", "batch_size", "epoch", "progress", "grad_sqr", "grad_var"]
-    return steps, pl.DataFrame(rows, schema=names, orient="row")
-
-
-def test_elastic_profiles_are_those_of_fixed_gpus_and_predictions_beside_them():
-    job = pl.DataFrame({"application": ["app"], "batch_size": [40], "num_replicas": [3]})
-    elastic = pollux_elastic_speeds(*profiles(), job, gpus=8, gpus_per_node=2)
-    assert elastic.models == tuple(pollux_names(job, elastic=True))
-    assert elastic.configurations()["n_gpus"].max() == 4  # 10 of the batch of 40 on each
-    fixed = pollux_speeds(*profiles(), job)
-
-    def rate(speeds, *counts):
-        counts = np.array(counts)
-        return speeds.rate[find_row(speeds.first, speeds.code, speeds.row, 0, 0, len(counts), counts.sum(), counts)]
-
-    assert rate(elastic, 1, 2) == rate(elastic, 2, 1) == rate(fixed, 1, 2)
-    # A step of 14 on each of 3 GPUs would exceed the largest batch: 13 each; the gain predicted is that of 40.
-    gain = (1 + 3) / (1 / 4 + 3)
-    assert elastic.rates([0], [0.0], [0], [2], [3])[0, 0] == pytest.approx(gain / (3**0.5 + 1.3))
-    assert elastic.rounding == fixed.rounding == 1.0  # epochs last whole seconds

@@ -13,7 +13,7 @@ from gpuschedlab.papers.shockwave.program import FIFTHS, ORIGIN
 from gpuschedlab.policies import Gavel, Shockwave, Themis, ThemisRounds
 from gpuschedlab.problems import gavel_finish_time, shockwave_window
 from gpuschedlab.sim import simulate
-from gpuschedlab.speeds import Speeds, adaptive_speeds, pollux_speeds, tuned_jobs
+from gpuschedlab.speeds import Speeds
 
 ONE = Cluster.parse("1x1:t4")
 
@@ -137,51 +137,6 @@ def test_the_shortest_job_goes_first_whenever_it_comes():
     frame = jobs([36_000.0, 18_000.0], submit=[0.0, 1.0])
     ends = simulate(frame, ONE, Gavel(objective="shortest_first")).jobs["end"].to_list()
     assert ends == pytest.approx([54_000, 18_360], abs=361)
-
-
-@pytest.fixture(scope="module")
-def profiles(data_dir):
-    return [pl.read_parquet(data_dir / f"profiles/{name}.parquet") for name in ("step_time", "validation")]
-
-
-@pytest.mark.data
-def test_adaptive_jobs_are_as_fast_as_their_best_fixed_batch(profiles):
-    """On one T4, where all batch sizes were profiled, against profiles of each batch size."""
-    adaptive = adaptive_speeds(*profiles, ["bert"], shape={"aws": (1, 4)})
-    batches = [12, 24, 48, 96, 192, 384]
-    fixed = pl.DataFrame({"application": "bert", "batch_size": batches, "num_replicas": 1})
-    rates = pollux_speeds(*profiles, fixed, whole_seconds=False)
-    n = len(batches)
-    for progress in adaptive.seg_end:
-        each = rates.rates(np.arange(n), np.full(n, progress), [0], [1], [1])[:, 0]
-        best = adaptive.rates([0], [progress], [0], [1], [1])[0, 0]
-        assert each.max() * 0.999 <= best <= each.max() * 1.1  # sizes in between may be better
-
-
-@pytest.mark.data
-def test_tuned_jobs_have_half_to_four_fifths_of_the_ideal_speed_up(profiles):
-    workload = pl.DataFrame({"application": ["cifar10"] * 40 + ["ncf"]})
-    tuned = tuned_jobs(workload, *profiles, gpus=16, rng=3)
-    assert tuned.filter(application="ncf").select("num_replicas", "batch_size").row(0) == (1, 32_768)
-    cifar = tuned.filter(application="cifar10")
-    assert cifar["num_replicas"].max() <= 16
-    assert cifar["num_replicas"].n_unique() > 3
-    alone = pl.DataFrame({"application": "cifar10", "batch_size": [128, 256, 512, 1024, 2048, 4096], "num_replicas": 1})
-    least = seconds(profiles, alone).min()
-    share = least / seconds(profiles, cifar) / cifar["num_replicas"].to_numpy()
-    assert ((share > 0.45) & (share < 0.85)).all()  # between profiled sizes, the two interpolate differently
-    assert tuned.equals(tuned_jobs(workload, *profiles, gpus=16, rng=3))
-
-
-def seconds(profiles, jobs):
-    """Whole time of each job on its GPUs, on the fewest nodes."""
-    from gpuschedlab.speeds import pollux_names
-    from gpuschedlab.speeds.elapsed import seconds_to
-
-    speeds = pollux_speeds(*profiles, jobs, whole_seconds=False)
-    gpus, zero = jobs["num_replicas"].to_numpy(), np.zeros(jobs.height, int)
-    model = speeds.model_codes(pollux_names(jobs))
-    return seconds_to(speeds, model, np.full(jobs.height, np.inf), zero, -(-gpus // 4), gpus)
 
 
 def test_shockwave_proves_its_plan_for_a_job_that_is_alone():

@@ -1,4 +1,4 @@
-"""Gavel (OSDI'20): shares of time on each GPU type, its programs and its throughputs."""
+"""Gavel (OSDI'20): shares of time on each GPU type, and its programs."""
 
 from gpuschedlab._faces import attach
 

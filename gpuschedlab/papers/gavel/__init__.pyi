@@ -3,4 +3,3 @@
 from .policy import Gavel as Gavel
 from .program import gavel_finish_time as gavel_finish_time, gavel_max_min as gavel_max_min
 from .program import gavel_max_sum as gavel_max_sum, gavel_water_filling as gavel_water_filling
-from .speeds import gavel_speeds as gavel_speeds

@@ -1,4 +1,4 @@
-"""Pollux (OSDI'21): its policy, and speeds from the profiles of its artifact."""
+"""Pollux (OSDI'21): its policy and its genetic search."""
 
 from gpuschedlab._faces import attach
 

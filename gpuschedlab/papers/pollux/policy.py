@@ -24,7 +24,7 @@ class Pollux(Round):
     factor where its GPUs change. A genetic search on matrices (job, node) of GPUs goes on from the matrices of the round
     before. No two jobs that are spread over nodes share one. A job starts on one GPU, and may have at most `growth` times
     the most that it ever had, and never more than `max_gpus`, if the trace has that column. With a table of fixed batch sizes
-    (`pollux_elastic_speeds`), only GPUs are chosen.
+    only GPUs are chosen.
 
     Differs from the paper in
     -------------------------

@@ -118,7 +118,7 @@ def cluster_of(scale: int):
 @cache
 def speeds(data_dir, scale: int):
     """Rates of all applications on the cluster: profiles as they are, others at one rate for their whole work."""
-    from gpuschedlab.papers.sia.speeds.goodput import OTHER_SLOWDOWN
+    from gpuschedlab.papers.sia.speeds import OTHER_SLOWDOWN
     from gpuschedlab.speeds import goodput_speeds
 
     columns = ["model", "gpu_type", "n_nodes", "n_gpus", "progress", "goodput"]

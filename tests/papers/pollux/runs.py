@@ -36,7 +36,8 @@ def measure(data_dir, policy: str, number: int, seed: int = 0) -> dict:
 @cache
 def _speeds(data_dir, policy: str):
     """Speeds of the jobs of all workloads under a policy."""
-    from gpuschedlab.speeds import adaptive_speeds, pollux_elastic_speeds, pollux_speeds
+    from papers.pollux.adaptive import adaptive_speeds
+    from papers.pollux.profiles import pollux_elastic_speeds, pollux_speeds
 
     workloads = read_data(data_dir, "reference/pollux_workloads.parquet")
     profiles = [read_data(data_dir, f"profiles/{name}.parquet") for name in ("step_time", "validation")]
@@ -61,7 +62,7 @@ def tiresias_run(jobs: pl.DataFrame, speeds):
     Run
     """
     from gpuschedlab.policies import Tiresias
-    from gpuschedlab.speeds import pollux_names
+    from papers.pollux.profiles import pollux_names
 
     policy = Tiresias(queues=2, thresholds=(THRESHOLD,), interval=INTERVAL, placement="widest")
     return _simulate(pollux_trace(jobs, speeds, pollux_names(jobs)), policy, speeds)
@@ -82,7 +83,7 @@ def optimus_run(jobs: pl.DataFrame, speeds):
     Run
     """
     from gpuschedlab.policies import Optimus
-    from gpuschedlab.speeds import pollux_names
+    from papers.pollux.profiles import pollux_names
 
     policy = Optimus(whole_epochs=True, interval=INTERVAL)
     return _simulate(pollux_trace(jobs, speeds, pollux_names(jobs, elastic=True)), policy, speeds)

@@ -5,8 +5,9 @@ import polars as pl
 import pytest
 
 from gpuschedlab.errors import LabError
-from gpuschedlab.speeds import Speeds, pollux_names, pollux_speeds
+from gpuschedlab.speeds import Speeds
 from gpuschedlab.speeds.codes import find_row
+from papers.pollux.profiles import pollux_names, pollux_speeds
 from papers.pollux.runs import compare, measure, pollux_trace, tiresias_run
 
 NODES, WIDTH = 16, 4

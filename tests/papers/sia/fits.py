@@ -1,8 +1,8 @@
-"""Throughput models of all measured steps: what gpuschedlab/speeds/throughput.csv was made of."""
+"""Throughput models of all measured steps: what `papers/pollux/throughput.csv` was made of."""
 
 import polars as pl
 
-from gpuschedlab.speeds.throughput import fit_throughput
+from papers.pollux.throughput import fit_throughput
 
 
 def fit_all(step_time: pl.DataFrame) -> pl.DataFrame:

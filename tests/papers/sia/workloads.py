@@ -35,8 +35,8 @@ def _profiles(data_dir) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 @cache
 def _slowdown() -> dict[str, float]:
-    from gpuschedlab.papers.pollux.speeds.profiles import EPOCHS
-    from gpuschedlab.papers.sia.speeds.goodput import OTHER_SLOWDOWN, SLOWDOWN
+    from gpuschedlab.papers.sia.speeds import OTHER_SLOWDOWN, SLOWDOWN
+    from papers.pollux.profiles import EPOCHS
 
     return {name: SLOWDOWN.get(name, OTHER_SLOWDOWN) for name in EPOCHS}
 
@@ -67,8 +67,8 @@ def _shape(setting: str) -> dict[str, tuple[int, int]]:
 
 @cache
 def _any_placement(data_dir, setting: str):
-    from gpuschedlab.papers.pollux.speeds.profiles import EPOCHS
-    from gpuschedlab.speeds import adaptive_speeds
+    from papers.pollux.adaptive import adaptive_speeds
+    from papers.pollux.profiles import EPOCHS
 
     return adaptive_speeds(*_profiles(data_dir), EPOCHS, shape=_shape(setting), max_local={}, slowdown=_slowdown())
 
@@ -85,7 +85,8 @@ def placed(data_dir, setting: str, jobs: pl.DataFrame) -> Form:
 
 def scaling(data_dir, setting: str, jobs: pl.DataFrame) -> Form:
     """Jobs with the batch size of the workload, on any number of nodes and GPUs."""
-    from gpuschedlab.speeds import adaptive_speeds, pollux_names
+    from papers.pollux.adaptive import adaptive_speeds
+    from papers.pollux.profiles import pollux_names
 
     kinds = jobs.select("application", "batch_size").unique().iter_rows()
     options = {"shape": _shape(setting), "max_local": {}, "slowdown": _slowdown()}
@@ -94,7 +95,7 @@ def scaling(data_dir, setting: str, jobs: pl.DataFrame) -> Form:
 
 def fixed(data_dir, setting: str, jobs: pl.DataFrame) -> Form:
     """Jobs with the batch size and GPUs of the workload, their progress counted in iterations."""
-    from gpuschedlab.speeds import pollux_names, pollux_speeds
+    from papers.pollux.profiles import pollux_names, pollux_speeds
 
     options = {"gpu_type": tuple(_shape(setting)), "max_local": {}, "slowdown": _slowdown(), "iterations": True}
     return Form(jobs, pollux_names(jobs), pollux_speeds(*_profiles(data_dir), jobs, **options))
@@ -102,7 +103,7 @@ def fixed(data_dir, setting: str, jobs: pl.DataFrame) -> Form:
 
 def tuned(data_dir, setting: str, jobs: pl.DataFrame) -> Form:
     """Jobs with batch sizes and GPUs that are tuned to the T4s of the setting, the same whenever it is asked for."""
-    from gpuschedlab.speeds import tuned_jobs
+    from papers.pollux.tuned import tuned_jobs
 
     nodes, width = _shape(setting)["aws"]
     options = {"gpus": nodes * width, "gpus_per_node": width, "max_local": {}}

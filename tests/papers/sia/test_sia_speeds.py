@@ -1,4 +1,4 @@
-"""Throughput models, best batch sizes, and tables of Sia's kinds of jobs."""
+"""Throughput models, best batch sizes, tables of Sia's kinds of jobs, and of goodput."""
 
 import itertools
 from dataclasses import astuple
@@ -6,26 +6,16 @@ from dataclasses import astuple
 import numpy as np
 import polars as pl
 import pytest
-from papers.sia.fits import fit_all
 
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import SpeedError
 from gpuschedlab.policies import Sia
 from gpuschedlab.sim import simulate
-from gpuschedlab.speeds import (
-    Gradients,
-    Throughput,
-    best_batch,
-    fit_throughput,
-    gain,
-    goodput_speeds,
-    hybrid_speeds,
-    inference_speeds,
-    job_names,
-    job_speeds,
-    throughput_of,
-)
-from gpuschedlab.speeds.throughput import fitted
+from gpuschedlab.speeds import Speeds, goodput_speeds
+from papers.pollux.efficiency import Gradients, gain
+from papers.pollux.throughput import Throughput, fit_throughput, fitted, throughput_of
+from papers.sia.fits import fit_all
+from papers.sia.kinds import best_batch, hybrid_speeds, inference_speeds, job_names, job_speeds
 
 CLUSTER = Cluster.parse("6x4:aws,2x8:dgx-ext,3x8:rtx")
 
@@ -157,7 +147,7 @@ def test_inference_has_units_of_some_gpus_and_at_most_sixteen():
 
 
 @pytest.mark.data
-def test_the_fits_that_come_with_the_package_are_those_of_the_measurements(data_dir):
+def test_the_kept_fits_are_those_of_the_measurements(data_dir):
     steps = pl.read_parquet(data_dir / "profiles" / "step_time.parquet").filter(
         pl.col("model").is_in(["bert", "gpt_pmp"]), pl.col("gpu_type").is_in(["quad", "dgx-ext"])
     )
@@ -184,3 +174,32 @@ def test_goodput_is_near_that_of_the_published_table(data_dir):
         a = ours.rates([m], [ours.total[m] / 2], types, nodes, gpus)
         b = published.rates([k], [published.total[k] / 2], theirs, nodes, gpus)
         assert np.median(a / b) == pytest.approx(1.0, abs=0.1)
+
+
+def one(speeds: Speeds, model: str, gpu_type: str, nodes: int, gpus: int, progress: float = 0.0) -> float:
+    """Rate of one job in one configuration."""
+    m, t = speeds.models.index(model), speeds.gpu_types.index(gpu_type)
+    return speeds.rates([m], [progress], [t], [nodes], [gpus])[0, 0]
+
+
+def test_goodput_is_divided_by_the_calibration_slowdown():
+    rows = [(m, "t4", 1, 1, p, g) for m in ("cifar10", "ncf", "bert") for p, g in ((5.0, 3.6), (9.0, 7.2))]
+    frame = pl.DataFrame(rows, schema=["model", "gpu_type", "n_nodes", "n_gpus", "progress", "goodput"], orient="row")
+    speeds = goodput_speeds(frame)
+    assert [one(speeds, m, "t4", 1, 1) for m in ("cifar10", "ncf", "bert")] == pytest.approx([2.0, 2.4, 3.0])
+    assert one(speeds, "bert", "t4", 1, 1, progress=5.1) == pytest.approx(6.0)
+    assert one(goodput_speeds(frame, calibrated=False), "bert", "t4", 1, 1) == pytest.approx(3.6)
+    with pytest.raises(SpeedError, match="goodput_speeds: found no column 'goodput'"):
+        goodput_speeds(frame.drop("goodput"))
+
+
+def test_goodput_of_the_published_table(data_dir):
+    frame = pl.read_parquet(data_dir / "profiles/goodput.parquet")
+    speeds = goodput_speeds(frame)
+    assert speeds.models == ("bert", "cifar10", "deepspeech2", "imagenet", "ncf", "yolov3")
+    slowdown = {"cifar10": 1.8, "ncf": 1.5}
+    for row in frame.sample(200, seed=1).iter_rows(named=True):
+        model, gpu_type, nodes, gpus, progress, goodput = row.values()
+        expected = goodput / slowdown.get(model, 1.2)
+        for at in (progress, progress - 1e-6):
+            assert one(speeds, model, gpu_type, nodes, gpus, at) == pytest.approx(expected, rel=1e-6)

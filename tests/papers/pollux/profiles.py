@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.errors import SpeedError
-from gpuschedlab.speeds.efficiency import EPOCHS, Gradients
 from gpuschedlab.speeds.table import Speeds
+from papers.pollux.efficiency import EPOCHS, Gradients
 
 MAX_LOCAL = {"yolov3": 8}
 """Largest batch on one GPU, where it is less than the largest that was profiled (Pollux artifact)."""

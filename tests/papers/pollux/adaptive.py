@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import polars as pl
 
-from gpuschedlab.papers.pollux.speeds.profiles import MAX_LOCAL, MOST_GPUS, _Application, _frame, _step
 from gpuschedlab.speeds.table import Speeds
+from papers.pollux.profiles import MAX_LOCAL, MOST_GPUS, _Application, _frame, _step
 
 SIZES = 50
 """Batch sizes that are tried for each placement, in geometric steps (Pollux artifact)."""

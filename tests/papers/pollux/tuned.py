@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import numpy as np
 import polars as pl
 
-from gpuschedlab.papers.pollux.speeds.adaptive import FIXED, _Steps
-from gpuschedlab.papers.pollux.speeds.profiles import MAX_LOCAL, MOST_GPUS, _Application, _step
+from papers.pollux.adaptive import FIXED, _Steps
+from papers.pollux.profiles import MAX_LOCAL, MOST_GPUS, _Application, _step
 
 SHARE = (0.5, 0.8)
 """Of the ideal speed-up, that tuned jobs have (Sia thesis, 3.4.3)."""

@@ -8,10 +8,10 @@ import polars as pl
 
 from gpuschedlab.errors import SpeedError
 from gpuschedlab.papers.sia.configurations import sia_configurations, sia_rigid
-from gpuschedlab.papers.sia.speeds.goodput import OTHER_SLOWDOWN, SLOWDOWN
-from gpuschedlab.speeds.efficiency import Gradients
+from gpuschedlab.papers.sia.speeds import OTHER_SLOWDOWN, SLOWDOWN
 from gpuschedlab.speeds.table import Speeds
-from gpuschedlab.speeds.throughput import CANDIDATES, Throughput, fitted, throughput_of
+from papers.pollux.efficiency import Gradients
+from papers.pollux.throughput import CANDIDATES, Throughput, fitted, throughput_of
 
 if TYPE_CHECKING:
     from gpuschedlab.cluster import Cluster
@@ -131,7 +131,7 @@ def job_speeds(
     calibrated : bool
         Whether rates are divided by `SLOWDOWN`, as the Sia artifact does.
     models : mapping of (str, str) to Throughput, optional
-        Throughput models by application and GPU type, in place of those that come with the package.
+        Throughput models by application and GPU type, in place of the fitted ones.
 
     Returns
     -------

@@ -149,7 +149,7 @@ def fit_throughput(nodes, gpus, local, step, sync, start: Throughput | None = No
 
 @cache
 def fitted() -> pl.DataFrame:
-    """Read the parameters that come with the package (`FITTED`): `model, gpu_type`, the parameters, `min_local, max_local, rows, error`.
+    """Read the fitted parameters (`FITTED`): `model, gpu_type`, the parameters, `min_local, max_local, rows, error`.
 
     Examples
     --------
@@ -160,7 +160,7 @@ def fitted() -> pl.DataFrame:
 
 
 def throughput_of(model: str, gpu_type: str) -> Throughput:
-    """Parameters that come with the package of one model on one GPU type.
+    """Fitted parameters of one model on one GPU type.
 
     Raises
     ------

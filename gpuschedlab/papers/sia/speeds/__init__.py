@@ -1,1 +1,0 @@
-"""Speeds of Sia's kinds of jobs, and its tables of goodput."""
