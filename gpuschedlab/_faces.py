@@ -3,6 +3,7 @@
 What belongs to a paper lies in one folder, which has such a stub of its own: a folder of `papers/`, `autosched/`, or a package
 from outside that declares an entry point in the group `gpuschedlab.papers`. Its names are public names of `policies`,
 `estimators`, `speeds`, `problems`, `plots`, `widgets` or `optim` as well: these list what is there, and name no paper themselves.
+Names that a paper gives to such a package alone stand in a stub of their own, such as `autosched/figures/__init__.pyi`.
 """
 
 import ast
@@ -109,6 +110,10 @@ def names_of_papers(part: str) -> dict[str, str]:
     """
     found = {}
     for paper in papers():
+        rooms = [
+            stem for stem, face in FACES.items() if face == part and (home_of(paper) / stem / "__init__.pyi").exists()
+        ]
+        found |= {name: module for room in rooms for name, module in names_of(f"{paper}.{room}").items()}
         for name, module in names_of(paper).items():
             stem = module.removeprefix(f"{paper}.").partition(".")[0]
             if part == FACES.get(stem, "policies" if paper != f"{ROOT.name}.autosched" else ""):

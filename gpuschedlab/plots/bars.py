@@ -6,9 +6,8 @@ import numpy as np
 
 from gpuschedlab.errors import RunError
 from gpuschedlab.metrics import METRICS, Metric, summary
+from gpuschedlab.plots.drawing import plotter
 from gpuschedlab.plots.style import HOUR, Drawing, as_runs, axis, bar, bars
-
-__all__ = ["Interruptions", "MetricBars", "interruptions", "metric_bars"]
 
 
 class Interruptions(NamedTuple):
@@ -97,3 +96,7 @@ def metric_axis(metric: str) -> tuple[float, str]:
     notes = (f"{what.unit[:-1]}h" if timed else what.unit, f"{what.better} is better" if what.better else "")
     note = ", ".join(filter(None, notes))
     return (HOUR if timed else 1.0), f"{what.label} ({note})" if note else what.label
+
+
+plot_interruptions = plotter(interruptions)
+plot_metric_bars = plotter(metric_bars)

@@ -5,9 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuschedlab.metrics import Spread, finish_time_fairness, jct, spread, unfair_fraction
+from gpuschedlab.plots.drawing import plotter
 from gpuschedlab.plots.style import HOUR, Drawing, as_runs, axis, line, looks, readable, share_axis, spoken
-
-__all__ = ["FairnessCdf", "JctCdf", "fairness_cdf", "jct_cdf"]
 
 TICK_HOURS = tuple(s / HOUR for s in (1, 10, 60, 600, 3600, 21_600, 86_400, 604_800, 2_592_000))
 TICK_NAMES = ("1 s", "10 s", "1 min", "10 min", "1 h", "6 h", "1 d", "7 d", "30 d")
@@ -136,3 +135,7 @@ def fairness_cdf(runs, points: int = 500, censored: bool = False) -> FairnessCdf
     rhos = [rho[~np.isnan(rho)] for rho in (finish_time_fairness(run, censored) for run in runs.values())]
     worst = tuple(float(r.max()) if len(r) else float("nan") for r in rhos)
     return FairnessCdf(tuple(runs), *ecdfs(rhos, points), tuple(map(unfair_fraction, rhos)), worst)
+
+
+plot_jct_cdf = plotter(jct_cdf)
+plot_fairness_cdf = plotter(fairness_cdf)

@@ -6,8 +6,6 @@ from gpuschedlab._extras import need
 from gpuschedlab.errors import RunError
 from gpuschedlab.plots.style import Drawing, template
 
-__all__ = ["draw", "figure", "render"]
-
 
 def render(drawing: Drawing):
     """Make a figure of a drawing.

@@ -6,8 +6,6 @@ import numpy as np
 
 from gpuschedlab.plots.style import Drawing, named_lines
 
-__all__ = ["Lines"]
-
 
 class Lines(NamedTuple):
     """Lines over a common axis: title, x_title, y_title : words, with units; x : (n,); values : (n,) by name of the line.

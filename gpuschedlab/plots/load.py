@@ -5,9 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuschedlab.metrics.usage import timeline_of
+from gpuschedlab.plots.drawing import plotter
 from gpuschedlab.plots.style import Drawing, as_runs, axis, line, looks, middles, share_axis, time_axis
-
-__all__ = ["LoadOverTime", "busy_window", "load_over_time"]
 
 
 class LoadOverTime(NamedTuple):
@@ -116,3 +115,6 @@ def busy_window(runs, length: float = 86_400.0) -> tuple[float, float]:
     total = np.convolve(mean, np.ones(8), "valid")
     start = float(min(edges[int(total.argmax())] if len(total) else first, last - length))
     return start, start + length
+
+
+plot_load_over_time = plotter(load_over_time)

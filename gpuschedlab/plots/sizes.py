@@ -5,9 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuschedlab.metrics import measured, slowdown
+from gpuschedlab.plots.drawing import plotter
 from gpuschedlab.plots.style import Drawing, as_runs, axis, line, looks
-
-__all__ = ["SlowdownBySize", "slowdown_by_size"]
 
 SIZES = (1.0, 2.0, 4.0, 8.0, 16.0)
 SIZE_LABELS = ("≤ 1", "2", "3–4", "5–8", "9–16", "> 16")
@@ -83,3 +82,6 @@ def slowdown_by_size(runs, censored: bool = False) -> SlowdownBySize:
         for k in np.flatnonzero(count[p]):
             level[p, :, k] = np.percentile(values[which == k], LEVELS)
     return SlowdownBySize(tuple(runs), count, level)
+
+
+plot_slowdown_by_size = plotter(slowdown_by_size)

@@ -15,8 +15,6 @@ import numpy as np
 from gpuschedlab.errors import RunError
 from gpuschedlab.metrics.display import duration
 
-__all__ = ["Drawing"]
-
 HOUR = 3600.0
 
 COLOURS = (

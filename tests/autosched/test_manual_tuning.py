@@ -9,13 +9,13 @@ import pytest
 import gpuschedlab as lab
 from gpuschedlab import plots
 from gpuschedlab.autosched import CausalGraph, Layers, Space
+from gpuschedlab.autosched.figures.response_curves import flat_note
 from gpuschedlab.autosched.recording.by_hand import Played, compare, play, scenario_of, sentence, switches_of, table
 from gpuschedlab.autosched.recording.recording import Recording
 from gpuschedlab.autosched.recording.what_if import changed_sides, curves_of, edited, graph_at, model_at
 from gpuschedlab.errors import EstimatorError, RunError
 from gpuschedlab.metrics import PairedRatio
 from gpuschedlab.plots import style
-from gpuschedlab.plots.systems.response_curves import flat_note
 
 HOUR = 3600.0
 

@@ -11,14 +11,14 @@ import pytest
 
 from gpuschedlab import plots
 from gpuschedlab.autosched import CausalGraph, Layers
+from gpuschedlab.autosched.figures.configurations import Again, Change, Parallel, Weighed, between
+from gpuschedlab.autosched.figures.futures import Alike, Fan
 from gpuschedlab.autosched.recording import answers, stages
 from gpuschedlab.autosched.recording.answers import times_as_good
 from gpuschedlab.autosched.recording.player import frames, page
 from gpuschedlab.autosched.recording.recording import Recording
 from gpuschedlab.autosched.recording.stages import STAGES, came, last_errors
 from gpuschedlab.errors import RunError
-from gpuschedlab.plots.systems.stages import Alike, Fan
-from gpuschedlab.plots.systems.trials import Again, Change, Parallel, Weighed, between
 
 HOUR = 3600.0
 

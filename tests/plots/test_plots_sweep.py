@@ -6,7 +6,7 @@ import pytest
 
 from gpuschedlab import plots
 from gpuschedlab.errors import RunError
-from gpuschedlab.plots.sweep import best
+from gpuschedlab.plots.sweep_figures import best
 from gpuschedlab.sweep import Sweep
 
 pytest.importorskip("plotly")

@@ -8,7 +8,7 @@ from published.data import EXTRACTS, load_real
 from published.generated_traces import BOUNDS, compare, run
 
 from gpuschedlab.errors import LabError, TraceError
-from gpuschedlab.plots.arrivals import arrivals
+from gpuschedlab.plots.workload import arrivals
 from gpuschedlab.traces import describe, generate, offered_load, scale_load, slice_trace, split
 
 NOON = datetime.datetime(2020, 1, 1, 12)

@@ -9,9 +9,9 @@ from gpuschedlab import plots
 from gpuschedlab._extras import need
 from gpuschedlab.autosched import Contest, Tuning
 from gpuschedlab.autosched.controller import HOUR
+from gpuschedlab.autosched.figures.response_curves import plateau
 from gpuschedlab.autosched.recording.strength import strengths
 from gpuschedlab.knobs import knob_word
-from gpuschedlab.plots.systems.response_curves import plateau
 from gpuschedlab.widgets.core.base import BaseExplorer
 from gpuschedlab.widgets.core.parts import button, control, row
 

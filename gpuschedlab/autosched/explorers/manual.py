@@ -9,12 +9,12 @@ from gpuschedlab import plots
 from gpuschedlab._extras import need
 from gpuschedlab.autosched import Space
 from gpuschedlab.autosched.controller import HOUR
+from gpuschedlab.autosched.figures.knob_lanes import mark_at, short
+from gpuschedlab.autosched.figures.response_curves import flat_note
 from gpuschedlab.autosched.recording.by_hand import NAME, compare, play, scenario_of, sentence, switches_of, table
 from gpuschedlab.autosched.recording.hour import POINTS
 from gpuschedlab.autosched.recording.what_if import EDITS, changed_sides, context_at, curves_of, graph_at, model_at
 from gpuschedlab.knobs import knobs_of
-from gpuschedlab.plots.systems.knob_lanes import mark_at, short
-from gpuschedlab.plots.systems.response_curves import flat_note
 from gpuschedlab.widgets.core.base import BaseExplorer
 from gpuschedlab.widgets.core.knob_controls import KnobControls, quiet
 from gpuschedlab.widgets.core.parts import button, control, marked, row

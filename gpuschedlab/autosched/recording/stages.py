@@ -6,13 +6,13 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuschedlab.autosched import CausalGraph, Layers
+from gpuschedlab.autosched.figures.configurations import Again, Change, Parallel, Weighed
+from gpuschedlab.autosched.figures.futures import Alike, Fan, Observed
+from gpuschedlab.autosched.figures.tuning import causes
 from gpuschedlab.autosched.recording.hour import STEP, Hour
 from gpuschedlab.autosched.recording.recording import Recording
 from gpuschedlab.knobs import knob_word
 from gpuschedlab.plots import Place
-from gpuschedlab.plots.systems.stages import Alike, Fan, Observed
-from gpuschedlab.plots.systems.trials import Again, Change, Parallel, Weighed
-from gpuschedlab.plots.systems.tuning import causes
 
 HOUR, DAY = 3600.0, 86_400.0
 SPAN = 6 * HOUR

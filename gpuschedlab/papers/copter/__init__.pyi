@@ -4,3 +4,4 @@ from .explorers.problems import LinkExplorer as LinkExplorer, ShardExplorer as S
 from .explorers.rounds import CopterExplorer as CopterExplorer, SimilarRounds as SimilarRounds
 from .explorers.scale import ScaleExplorer as ScaleExplorer
 from .solver import Copter as Copter
+from .figures import LinkMap as LinkMap, ServerBlocks as ServerBlocks

@@ -5,3 +5,5 @@ from .infless import Infless as Infless
 from .policy import PromptTuner as PromptTuner
 from .recipe import PromptLab as PromptLab
 from .explorer import PromptExplorer as PromptExplorer, PromptSteps as PromptSteps
+from .figures import PromptMap as PromptMap, ReadyTimes as ReadyTimes, plot_prompt_map as plot_prompt_map
+from .figures import prompt_map as prompt_map

@@ -8,12 +8,11 @@ import polars as pl
 from gpuschedlab.errors import RunError
 from gpuschedlab.metrics.usage import cluster_of, timeline_of
 from gpuschedlab.plots import style
+from gpuschedlab.plots.drawing import plotter
 from gpuschedlab.plots.load import busy_window
 from gpuschedlab.plots.sizes import SIZE_LABELS, size_bucket
 from gpuschedlab.plots.style import Drawing, as_runs, axis, bar, bars
 from gpuschedlab.sim.explain.explanation import last_reasons
-
-__all__ = ["Gantt", "gantt"]
 
 LIFE = ("submit", "start", "queueing", "executed", "overhead", "lost", "preemptions", "restarts", "failures")
 """Columns of a job in its hover text, times in h."""
@@ -286,3 +285,6 @@ def _bars(numbers: Gantt, which: np.ndarray) -> dict:
         "hovertext": numbers.about[which],
         "customdata": numbers.life[which],
     }
+
+
+plot_gantt = plotter(gantt)

@@ -13,10 +13,10 @@ import numpy as np
 
 from gpuschedlab._extras import need
 from gpuschedlab.plots.style import COLOURS, DARK, GRID, INK, SLATE, STOP
-from gpuschedlab.plots.web import traces
+from gpuschedlab.plots.web import picture_traces as traces
 from gpuschedlab.plots.web.encode import plain
+from gpuschedlab.plots.web.picture_traces import POINT, Panel
 from gpuschedlab.plots.web.sides import Side, mpl, style, words
-from gpuschedlab.plots.web.traces import POINT, Panel
 
 PIXELS = 96
 """Pixels in an inch."""

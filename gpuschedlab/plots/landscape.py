@@ -6,8 +6,6 @@ import numpy as np
 
 from gpuschedlab.plots.style import Drawing, heat, line
 
-__all__ = ["Landscape"]
-
 SHADES = ("#FFFFFF", "#D6E4F0", "#8FB3D3", "#456F99")
 """From the least value to the greatest."""
 

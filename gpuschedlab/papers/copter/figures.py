@@ -6,8 +6,6 @@ import numpy as np
 
 from gpuschedlab.plots.style import COLOURS, Drawing, axis, bar, marks, stroke
 
-__all__ = ["LinkMap", "ServerBlocks"]
-
 
 class ServerBlocks(NamedTuple):
     """Shards on servers: load (N, D) of each shard on each server, whether its replica is new (N, D), and the band (low, high)."""

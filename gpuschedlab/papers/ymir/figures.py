@@ -5,9 +5,8 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
+from gpuschedlab.plots.drawing import plotter
 from gpuschedlab.plots.style import RED_TO_BLUE, Drawing, axis, heat, marks, stroke, texts
-
-__all__ = ["Believed", "PairMap", "believed", "pair_map"]
 
 
 class PairMap(NamedTuple):
@@ -89,3 +88,7 @@ def believed(gains: pl.DataFrame, least: float = 1.0) -> Believed:
     """Pairs as points; `least`: factor from which a merge is worth it."""
     pair = tuple(f"{task} with {other}" for task, other in gains.select("task", "other").iter_rows())
     return Believed(tuple(gains["mode"]), pair, gains["true"].to_numpy(), gains["expected"].to_numpy(), least)
+
+
+plot_pair_map = plotter(pair_map)
+plot_believed = plotter(believed)

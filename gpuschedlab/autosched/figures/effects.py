@@ -4,9 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gpuschedlab.plots.drawing import plotter
 from gpuschedlab.plots.style import Drawing, bar
-
-__all__ = ["Answers", "answers"]
 
 
 class Answers(NamedTuple):
@@ -36,3 +35,6 @@ def answers(estimates: dict) -> Answers:
     """Pairs (estimate, oracle of its question) by name, such as those of `gpuschedlab.autosched.Log`, as numbers."""
     found, oracle = (np.array([pair[side].effect for pair in estimates.values()]) for side in (0, 1))
     return Answers(tuple(estimates), found, oracle)
+
+
+plot_answers = plotter(answers)

@@ -6,12 +6,8 @@ import numpy as np
 
 from gpuschedlab.knobs import knob_word
 from gpuschedlab.plots import style
+from gpuschedlab.plots.drawing import plotter
 from gpuschedlab.plots.style import COLOURS, HOUR, INK, Drawing, line, marks, middles, named_lines, stroke, time_axis
-
-__all__ = [
-    *("Causes", "Forecast", "Race", "Tried"),
-    *("causes", "forecast", "race", "tried"),
-]
 
 LOOKS = {
     "measured": {"color": COLOURS[0], "symbol": "circle", "size": 9},
@@ -215,3 +211,9 @@ def causes(graph, lit=(), held=(), strengths=None) -> Causes:
 def race(time, values: dict) -> Race:
     """Values (n,) by name of each tuner at instants (n,)."""
     return Race(tuple(values), np.asarray(time, float), np.array(list(values.values()), float).reshape(len(values), -1))
+
+
+plot_forecast = plotter(forecast)
+plot_tried = plotter(tried)
+plot_causes = plotter(causes)
+plot_race = plotter(race)

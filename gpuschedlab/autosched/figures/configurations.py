@@ -6,8 +6,6 @@ import numpy as np
 
 from gpuschedlab.plots.style import COLOURS, INK, RED_TO_BLUE, Drawing, axis, bar, marks, stroke
 
-__all__ = ["Again", "Change", "Parallel", "Weighed"]
-
 BELOW = {"orientation": "h", "y": -0.14, "x": 0}
 FADED = "#9AA5B1"
 NOTHING = np.array([np.nan])

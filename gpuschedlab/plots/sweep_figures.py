@@ -9,11 +9,9 @@ from gpuschedlab.errors import RunError
 from gpuschedlab.knobs import knob_word
 from gpuschedlab.metrics import METRICS
 from gpuschedlab.plots.bars import metric_axis
-from gpuschedlab.plots.drawing import figure
+from gpuschedlab.plots.drawing import figure, plotter
 from gpuschedlab.plots.style import INK, RAMP, Drawing, axis, heat, line, looks, marks, texts
 from gpuschedlab.plots.sweep_frame import differing, opened, word
-
-__all__ = ["SweepFront", "SweepLines", "SweepMap", "plot_sweep", "sweep_front", "sweep_lines", "sweep_map"]
 
 
 class SweepLines(NamedTuple):
@@ -292,3 +290,8 @@ def plot_sweep(sweep, x: str | None = None, y: str | None = None, metric="jct_me
             "metric, or two metrics as x and y (front)."
         )
     return figure(sweep_lines(sweep, x, metric) if y is None else sweep_map(sweep, x, y, metric))
+
+
+plot_sweep_lines = plotter(sweep_lines)
+plot_sweep_map = plotter(sweep_map)
+plot_sweep_front = plotter(sweep_front)

@@ -4,11 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gpuschedlab.autosched.figures.knob_lanes import NOTE, short, titled
 from gpuschedlab.knobs import knob_word
+from gpuschedlab.plots.drawing import plotter
 from gpuschedlab.plots.style import COLOURS, INK, Drawing, marks, stroke
-from gpuschedlab.plots.systems.knob_lanes import NOTE, short, titled
-
-__all__ = ["ResponseCurves", "response_curves"]
 
 COLUMNS = 4
 """Panels beside each other: at 640 pixels each still has room for its ticks."""
@@ -200,3 +199,6 @@ def response_curves(
             Panel(titled(axis), log, values, *predicted, seen, reward, given, levels, (notes or {}).get(axis.name, ""))
         )
     return ResponseCurves(title, tuple(panels))
+
+
+plot_response_curves = plotter(response_curves)

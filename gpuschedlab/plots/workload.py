@@ -7,9 +7,8 @@ import numpy as np
 from gpuschedlab.errors import TraceError
 from gpuschedlab.plots import sizes, style
 from gpuschedlab.plots.distributions import ecdfs, log_time_axis, time_steps
+from gpuschedlab.plots.drawing import plotter
 from gpuschedlab.plots.style import Drawing, bar, line, named_lines, share_axis
-
-__all__ = ["Arrivals", "Demand", "Durations", "arrivals", "demand", "durations"]
 
 
 class Arrivals(NamedTuple):
@@ -110,3 +109,8 @@ def demand(traces: dict) -> Demand:
         work = np.bincount(which, gpus * seconds, k)
         shares.append((np.bincount(which, minlength=k) / len(gpus), work / work.sum()))
     return Demand(tuple(traces), *np.array(shares).swapaxes(0, 1))
+
+
+plot_arrivals = plotter(arrivals)
+plot_durations = plotter(durations)
+plot_demand = plotter(demand)

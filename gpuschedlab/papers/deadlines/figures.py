@@ -7,12 +7,11 @@ import numpy as np
 from gpuschedlab.errors import RunError
 from gpuschedlab.metrics import slo_violation
 from gpuschedlab.plots import style
+from gpuschedlab.plots.drawing import plotter
 from gpuschedlab.plots.lines import Lines
+from gpuschedlab.plots.nodes.job_lanes import held_by, job_axis, stretches
 from gpuschedlab.plots.style import Drawing, as_runs, axis, bar, bars, marks, time_axis
-from gpuschedlab.plots.systems.goodput import held_by, job_axis, stretches
 from gpuschedlab.traces.deadlines import value_table
-
-__all__ = ["LeaseBoard", "TradeOff", "arrival", "lease_board", "planned_leases", "trade_off"]
 
 LIKELY = 3
 """Families of curves that are drawn, of the largest weights."""
@@ -227,3 +226,9 @@ def arrival(metric: np.ndarray, seen: int, target: float, *, most: int | None = 
             values[f"family {i + 1} by weight"] = np.where(ahead, FAMILIES[m.name][0](x, *m.parameters), np.nan)
     title = f"After {seen} epochs: {target:g} expected at {expected:.0f}; {truth}"
     return Lines(title, "epoch", "metric, probability", x, values)
+
+
+plot_lease_board = plotter(lease_board)
+plot_planned_leases = plotter(planned_leases)
+plot_trade_off = plotter(trade_off)
+plot_arrival = plotter(arrival)

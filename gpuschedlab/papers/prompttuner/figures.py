@@ -4,9 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gpuschedlab.plots.drawing import plotter
 from gpuschedlab.plots.style import COLOURS, INK, STOP, Drawing, axis, bar, bars, marks, stroke
-
-__all__ = ["PromptMap", "ReadyTimes", "prompt_map"]
 
 
 class ReadyTimes(NamedTuple):
@@ -108,3 +107,6 @@ def prompt_map(bank, scored: np.ndarray, chosen: int) -> PromptMap:
     return PromptMap(
         (unit - unit.mean(axis=0)) @ way.T, share, bank.cluster, bank.medoids, np.asarray(scored), int(chosen)
     )
+
+
+plot_prompt_map = plotter(prompt_map)

@@ -7,10 +7,9 @@ import numpy as np
 from gpuschedlab.errors import RunError
 from gpuschedlab.metrics.usage import cluster_of
 from gpuschedlab.plots import style
+from gpuschedlab.plots.drawing import plotter
 from gpuschedlab.plots.sizes import SIZE_LABELS, size_bucket
 from gpuschedlab.plots.style import Drawing, as_runs, axis, bar, bars, marks, node_axis, spoken
-
-__all__ = ["Cells", "cells", "seats"]
 
 TEXT = {"textposition": "inside", "insidetextanchor": "middle", "textangle": 0, "insidetextfont": {"size": 11}}
 
@@ -228,3 +227,6 @@ def _bars(numbers: Cells, which: np.ndarray) -> dict:
         "text": np.where(jobs, numbers.label[which], numbers.label[which].astype(object) + " free"),
         "hovertext": texts + np.where(jobs, "", " GPUs").astype(object),
     }
+
+
+plot_cells = plotter(cells)

@@ -5,10 +5,9 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuschedlab.metrics.usage import timeline_of
+from gpuschedlab.plots.drawing import plotter
 from gpuschedlab.plots.load import bin_means
 from gpuschedlab.plots.style import Drawing, as_runs, middles, named_lines, time_axis
-
-__all__ = ["FreeSpace", "free_space"]
 
 
 class FreeSpace(NamedTuple):
@@ -42,3 +41,6 @@ def free_space(run, points: int = 400) -> FreeSpace:
     used, up, wanted = (line[name].to_numpy().astype(float) for name in ("used", "capacity", "demanded"))
     values = (up - used, line["largest_free"].to_numpy().astype(float), np.maximum(wanted - used, 0.0))
     return FreeSpace(edges, *(bin_means(time, v, edges) for v in values))
+
+
+plot_free_space = plotter(free_space)

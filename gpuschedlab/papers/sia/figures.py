@@ -1,64 +1,12 @@
-"""Jobs that change their GPUs: who had which type when, what configurations are worth, what a profile of one GPU tells."""
+"""What configurations are worth, and what a profile of one GPU says about the others."""
 
 from typing import NamedTuple
 
 import numpy as np
-import polars as pl
 
-from gpuschedlab.metrics.usage import cluster_of
 from gpuschedlab.optim import solve
-from gpuschedlab.plots import style
-from gpuschedlab.plots.style import WHITE_TO_BLUE, Drawing, as_runs, bar, bars, heat, marks, named_lines, texts
-
-__all__ = ["Bootstrap", "JobLanes", "Worth", "bootstrap", "job_lanes", "worth"]
-
-
-def held_by(run, jobs: int, kind: str, *columns) -> pl.DataFrame:
-    """Stretches of the first jobs of a run on GPUs of a kind (a column), with their GPUs on all nodes, by job and start."""
-    held = run.allocations.filter(pl.col("job") < jobs).group_by("job", "start", "end", kind, maintain_order=True)
-    return held.agg(pl.col("gpus").sum(), *columns).sort("job", "start")
-
-
-def stretches(numbers, mine) -> dict:
-    """Bars of some rows of numbers with `jobs`, `row`, `begin`, `end` (s) and `gpus`: when a job held GPUs."""
-    parts = {"base": numbers.begin[mine] / style.HOUR, "x": (numbers.end - numbers.begin)[mine] / style.HOUR}
-    return {"y": [numbers.jobs[r] for r in numbers.row[mine]]} | parts | {"customdata": numbers.gpus[mine]}
-
-
-def job_axis() -> dict:
-    """Axis with a row per job, the first on top, by name; `yaxis_categoryarray` gives the names."""
-    return style.axis("job", autorange="reversed", showticklabels=False, type="category", categoryorder="array")
-
-
-class JobLanes(NamedTuple):
-    """Stretches of jobs on GPUs of a type, one row per job.
-
-    name : name of the run; jobs : (J,) names in order of submission; types : (T,) GPU types; row, kind : (k,) job and
-    type of each stretch; gpus : (k,) GPUs; begin, end : (k,) s; pause : (k,) s of delay at its start.
-    """
-
-    name: str
-    jobs: tuple[str, ...]
-    types: tuple[str, ...]
-    row: np.ndarray
-    kind: np.ndarray
-    gpus: np.ndarray
-    begin: np.ndarray
-    end: np.ndarray
-    pause: np.ndarray
-
-    def draw(self) -> Drawing:
-        """A colour per GPU type, white where a start delays the job."""
-        traces = []
-        for i, kind in enumerate(self.types):
-            mine = self.kind == i
-            hover = f"<b>%{{y}}</b> on %{{customdata:.0f}} GPUs of {kind} from %{{base:.2f}} h, for %{{x:.2f}} h"
-            traces.append((stretches(self, mine), bars(bar(i), f"{hover}<extra></extra>", name=kind)))
-        white = {"color": "white", "line": {"width": 0}}
-        pauses = stretches(self._replace(end=self.begin + self.pause), slice(None))
-        traces.append((pauses, bars(white, name="start, restart")))
-        live = {"title_text": f"Which job had which GPUs: {self.name}", "yaxis_categoryarray": list(self.jobs)}
-        return Drawing.of(traces, live, barmode="overlay", x=style.time_axis(), y=job_axis())
+from gpuschedlab.plots.drawing import plotter
+from gpuschedlab.plots.style import WHITE_TO_BLUE, Drawing, heat, marks, named_lines, texts
 
 
 class Worth(NamedTuple):
@@ -106,26 +54,6 @@ class Bootstrap(NamedTuple):
         traces = named_lines(self.gpus, values, "<b>NAME: %{y:.3~r} a second</b> on %{x} GPUs<extra></extra>")
         title = f"What is believed of a type, if {self.why}"
         return Drawing.of(traces, title, x="GPUs", y="progress a second", zero=True)
-
-
-def job_lanes(run, jobs: int = 40, name: str | None = None) -> JobLanes:
-    """Reduce a run's allocations to one row per job.
-
-    Parameters
-    ----------
-    run : Run
-        What to show.
-    jobs, name
-        As for `lease_board`.
-    """
-    ((default, run),) = as_runs(run).items()
-    held = held_by(run, jobs, "gpu_type", pl.col("delay").first().fill_null(0.0))
-    types = cluster_of(run).gpu_types
-    begin, end = held["start"].to_numpy(), held["end"].to_numpy()
-    kind = np.array([types.index(t) for t in held["gpu_type"]], int)
-    pause = np.minimum(held["delay"].to_numpy(), end - begin)
-    columns = (held["job"].to_numpy(), kind, held["gpus"].to_numpy(), begin, end, pause)
-    return JobLanes(name or default, tuple(run.jobs["job_id"][:jobs]), types, *columns)
 
 
 def worth(
@@ -207,3 +135,7 @@ def bootstrap(
         estimate = own[0] / other[0] * followed(other, ran_there)
         return Bootstrap(gpus, own, estimate, f"it ran on {ran_there} GPUs of another type")
     return Bootstrap(gpus, own, followed(own, 1), "one GPU was profiled")
+
+
+plot_worth = plotter(worth)
+plot_bootstrap = plotter(bootstrap)

@@ -6,8 +6,6 @@ import numpy as np
 
 from gpuschedlab.plots.style import COLOURS, HOUR, INK, Drawing, axis, bar, stroke, time_axis
 
-__all__ = ["Alike", "Fan", "Observed"]
-
 BELOW = {"orientation": "h", "y": -0.22, "x": 0}
 """A legend below the figure."""
 SHADE = "rgba(86, 180, 233, 0.35)"

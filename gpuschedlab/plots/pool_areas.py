@@ -5,10 +5,9 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuschedlab.metrics.pools import pool_levels
+from gpuschedlab.plots.drawing import plotter
 from gpuschedlab.plots.load import bin_means
 from gpuschedlab.plots.style import COLOURS, STOP, Drawing, marks, middles, stroke
-
-__all__ = ["Pools", "pools"]
 
 STATES = {"busy": "", "idle": ".", "warming": "/"}
 """Patterns of a model's areas."""
@@ -59,3 +58,6 @@ def pools(run, title: str = "GPUs by model", points: int = 300, end: float | Non
         return Pools(title, models, edges, levels, np.zeros(0))
     end_, due = jobs["end"].to_numpy(), (jobs["submit"] + jobs["deadline"]).to_numpy()
     return Pools(title, models, edges, levels, end_[end_ > due + 1e-6])
+
+
+plot_pools = plotter(pools)

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from gpuschedlab.plots.drawing import plotter
 from gpuschedlab.plots.lines import Lines
-
-__all__ = ["waits_by_day"]
 
 
 def waits_by_day(submit: np.ndarray, starts: Mapping[str, np.ndarray]) -> Lines:
@@ -35,3 +34,6 @@ def waits_by_day(submit: np.ndarray, starts: Mapping[str, np.ndarray]) -> Lines:
         with np.errstate(invalid="ignore"):
             values[name] = np.bincount(day[known], wait[known], minlength=len(counts)) / counts
     return Lines("Mean wait by day of submission", "day of the log", "wait (h)", np.arange(len(counts)) + 1, values)
+
+
+plot_waits_by_day = plotter(waits_by_day)

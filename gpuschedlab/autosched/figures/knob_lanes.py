@@ -5,9 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuschedlab.knobs import knob_word
+from gpuschedlab.plots.drawing import plotter
 from gpuschedlab.plots.style import COLOURS, HOUR, INK, Drawing, line, looks, time_axis
-
-__all__ = ["KnobLanes", "knob_lanes"]
 
 NOTE = {"showarrow": False, "font": {"size": 10, "color": INK}}
 LANES = 0.58
@@ -141,3 +140,6 @@ def short(value) -> str:
 def titled(axis) -> str:
     """Name of a coordinate with its unit."""
     return axis.name + f" ({axis.info.knob.unit})" * bool(axis.info.knob.unit)
+
+
+plot_knob_lanes = plotter(knob_lanes)

@@ -1,1 +1,0 @@
-"""What single systems decide: goodput, leases, merges, pools, tuning, other problems."""
