@@ -1,0 +1,92 @@
+"""The laboratory alone: a copy of the tree without papers, and its tests there.
+
+`python tests/house/without.py papers [autosched] [sia ...] [--in FOLDER] [-- WORDS of pytest]`: `papers` is all of them, a name is one. What
+belongs to a paper are its folders of the package and of the tests, and its pages, notebooks and scripts of the gallery (`PAGES`).
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+PAGES = {
+    "clusters": (
+        "docs/systems/kueue.md",
+        "docs/systems/slurm.md",
+        "docs/howto/my-cluster.md",
+        "notebooks/15_my_cluster.ipynb",
+    ),
+    "copter": (
+        *("docs/systems/arena.md", "docs/systems/copter.md", "docs/measured/arena.csv"),
+        *("notebooks/06_copter.ipynb", "notebooks/07_scale.ipynb", "notebooks/08_other_problems.ipynb"),
+    ),
+    "deadlines": (
+        *(f"docs/systems/{name}.md" for name in ("chronus", "deadlines", "threesigma", "unisched")),
+        *("docs/measured/unisched-program.json", "notebooks/14_unisched.ipynb"),
+    ),
+    "gavel": ("docs/systems/gavel.md",),
+    "pollux": ("docs/systems/pollux.md",),
+    "prompttuner": (
+        *("docs/systems/prompttuner.md", "docs/systems/prompt-baselines.md"),
+        *("docs/howto/own-llms.md", "docs/howto/own-tasks.md", "notebooks/13_prompttuner.ipynb"),
+    ),
+    "shockwave": ("docs/systems/shockwave.md",),
+    "sia": ("docs/systems/sia.md", "notebooks/05_sia.ipynb"),
+    "ymir": ("docs/systems/ymir.md", "notebooks/12_ymir.ipynb"),
+    "autosched": (
+        *("docs/systems/autosched.md", "docs/measured/budget.json", "docs/measured/regimes.json"),
+        *(f"notebooks/{name}.ipynb" for name in ("09_autosched", "10_causal", "11_autosched_results")),
+    ),
+}
+"""Pages and notebooks of each paper, and of AutoSched."""
+
+
+def copied(folder: Path) -> Path:
+    """The files of the project in a folder, with the times that they have here, and what was compiled."""
+    names = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, check=True, text=True
+    )
+    for name in names.stdout.splitlines():
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name)
+    for kept in (ROOT / "gpuschedlab" / "__pycache__").glob("compiled-*"):
+        shutil.copytree(kept, folder / kept.relative_to(ROOT), dirs_exist_ok=True)
+    return folder
+
+
+def remove(folder: Path, paper: str):
+    """Remove a paper from a copy, or all of them."""
+    if paper == "papers":
+        for one in set(PAGES) - {"autosched"}:
+            remove(folder, one)
+    home = paper if paper in ("papers", "autosched") else f"papers/{paper}"
+    for place in (f"gpuschedlab/{home}", f"tests/{home}"):
+        shutil.rmtree(folder / place, ignore_errors=True)
+    for page in PAGES.get(paper, ()):
+        (folder / page).unlink(missing_ok=True)
+
+
+def main(words: list[str]) -> int:
+    """Copy, remove, and run the tests."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("papers", nargs="+", metavar="PAPER", choices=["papers", *PAGES])
+    parser.add_argument("--in", dest="folder", type=Path, help="an empty folder for the copy, which is kept")
+    words, rest = (words[: words.index("--")], words[words.index("--") + 1 :]) if "--" in words else (words, [])
+    args = parser.parse_args(words)
+    with tempfile.TemporaryDirectory() as made:
+        folder = copied(args.folder or Path(made)).resolve()
+        for paper in args.papers:
+            remove(folder, paper)
+        environment = os.environ | {"PYTHONPATH": str(folder)}
+        command = [sys.executable, "-m", "pytest", "-q", *(rest or ["tests"])]
+        return subprocess.run(command, cwd=folder, env=environment, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
