@@ -13,17 +13,9 @@ from published.claims import HELD, VERDICTS
 from published.committed import FOLDER
 from published.numbers import command_of
 from published.page import claim_lines, number, score
+from wing import said
 
-TITLES = {
-    "pollux-artifact": "Pollux: its artifact's results",
-    "sia": "Sia (thesis, chapter 3)",
-    "ymir": "Ymir (paper, thesis, artifact)",
-    "autosched": "AutoSched (thesis, chapter 6)",
-    "unisched": "UniSched and Chronus (papers, thesis, artifact)",
-    "prompttuner": "PromptTuner (thesis, chapter 4)",
-    "copter": "COpter (thesis, chapter 4)",
-    "copter-problems": "COpter: shards and traffic (thesis, chapter 5)",
-}
+TITLES = said("TITLES")
 """Headings of the sources."""
 
 WORDS = {"avg": "average", "jct": "JCT", "gpu": "GPU", "p50": "median", "slo": "SLO", "rho": "rho"}

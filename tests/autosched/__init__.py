@@ -1,1 +1,34 @@
 """AutoSched (thesis, chapter 6): closed loops on real traces, and its parts."""
+
+SOURCES = {"autosched": "autosched.ours"}
+TITLES = {"autosched": "AutoSched (thesis, chapter 6)"}
+TABLES = {
+    "motivation": "autosched.motivation",
+    "generation": "autosched.generation",
+    "causal": "autosched.causal",
+    "ablation": "autosched.ablation",
+    "logbook": "autosched.logbook",
+    "budget": "autosched.budget",
+    "regimes": "autosched.regimes",
+    "overhead": "autosched.overhead",
+    "autosched": "autosched.loop",
+}
+NOTEBOOKS = {
+    "logbook": [
+        "import gpuschedlab as lab\nfrom gpuschedlab.autosched import Rule\nfrom gpuschedlab.widgets import LogbookExplorer",
+        'trace = lab.generate("venus", days=4, jobs=400, load=1.0, cluster_gpus=24, rng=0)\n'
+        'scenario = lab.Scenario(trace.filter(trace["gpus"] <= 12), lab.Cluster.homogeneous(3, 8))\n'
+        'explorer = LogbookExplorer(scenario, Rule(lab.Tiresias(), "pack_limit", (0.0, 0.5, 1.0)), {"length": 4})\nexplorer',
+    ],
+    "autosched": [
+        "import polars as pl\nimport gpuschedlab as lab\nfrom gpuschedlab.autosched import Contest, Tuner\n"
+        "from gpuschedlab.speeds import default_speeds\nfrom gpuschedlab.widgets import AutoSchedExplorer",
+        "cluster = lab.Cluster.homogeneous(6, 8)\n"
+        'whole = lab.generate("venus", days=2, jobs=800, load=1.1, cluster_gpus=48, rng=0)\n'
+        'whole = whole.filter(pl.col("gpus") <= 24).with_columns(pl.col("submit") - 86_400.0)\n'
+        'history, trace = whole.filter(pl.col("submit") < 0), whole.filter(pl.col("submit") >= 0)\n'
+        "scenario = lab.Scenario(trace, cluster, history=history, speeds=default_speeds, delays=lab.Delays(restart=60.0))\n"
+        "contest = Contest(scenario, lab.Tiresias(), tuner=Tuner(60))\nexplorer = AutoSchedExplorer(contest).play_hours(1)\nexplorer",
+    ],
+}
+RECORDED = {"recorded": ["from gpuschedlab.widgets import RecordedExplorer", "RecordedExplorer(hours=1)"]}

@@ -1,5 +1,7 @@
 """The notebooks that are opened: one explorer each, small, so that what is seen is the page and not the simulator."""
 
+from wing import said
+
 TRACE = 'lab.generate("venus", days=1, jobs=600, load=0.9, cluster_gpus=48, rng=0)'
 NOTEBOOKS = {
     "explorer": [
@@ -15,51 +17,7 @@ NOTEBOOKS = {
         "from gpuschedlab.widgets import ClusterExplorer, SmallCluster",
         'explorer = ClusterExplorer(SmallCluster(nodes=3).with_knobs(placement="buddy"), jobs=60)\nexplorer',
     ],
-    "problems": [
-        "from gpuschedlab.widgets import LinkExplorer, ShardExplorer\nexplorer = ShardExplorer(24)\nexplorer",
-        "explorer = LinkExplorer(12, 40)\nexplorer",
-    ],
-    "copter": [
-        "from gpuschedlab.widgets import CopterExplorer, SimilarRounds",
-        "explorer = CopterExplorer(SimilarRounds(jobs=20))\nexplorer",
-    ],
-    "scale": [
-        "from gpuschedlab.widgets import ScaleExplorer, SimilarRounds",
-        "explorer = ScaleExplorer(SimilarRounds(jobs=20))\nexplorer",
-    ],
-    "ymir": [
-        "from gpuschedlab.widgets import YmirExplorer",
-        "explorer = YmirExplorer(nodes=1, hours=2.0)\nexplorer",
-    ],
-    "prompt": [
-        "from gpuschedlab.widgets import PromptExplorer, PromptLab",
-        'explorer = PromptExplorer(PromptLab(gpus=16).with_knobs(load="low"))\nexplorer',
-    ],
-    "unisched": [
-        "from gpuschedlab.widgets import SmallLeases, UniSchedExplorer",
-        "explorer = UniSchedExplorer(SmallLeases(nodes=2, jobs=12))\nexplorer",
-    ],
-    "site": [
-        "from gpuschedlab.widgets import SiteExplorer",
-        "explorer = SiteExplorer()\nexplorer",
-    ],
-    "logbook": [
-        "import gpuschedlab as lab\nfrom gpuschedlab.autosched import Rule\nfrom gpuschedlab.widgets import LogbookExplorer",
-        'trace = lab.generate("venus", days=4, jobs=400, load=1.0, cluster_gpus=24, rng=0)\n'
-        'scenario = lab.Scenario(trace.filter(trace["gpus"] <= 12), lab.Cluster.homogeneous(3, 8))\n'
-        'explorer = LogbookExplorer(scenario, Rule(lab.Tiresias(), "pack_limit", (0.0, 0.5, 1.0)), {"length": 4})\nexplorer',
-    ],
-    "autosched": [
-        "import polars as pl\nimport gpuschedlab as lab\nfrom gpuschedlab.autosched import Contest, Tuner\n"
-        "from gpuschedlab.speeds import default_speeds\nfrom gpuschedlab.widgets import AutoSchedExplorer",
-        "cluster = lab.Cluster.homogeneous(6, 8)\n"
-        'whole = lab.generate("venus", days=2, jobs=800, load=1.1, cluster_gpus=48, rng=0)\n'
-        'whole = whole.filter(pl.col("gpus") <= 24).with_columns(pl.col("submit") - 86_400.0)\n'
-        'history, trace = whole.filter(pl.col("submit") < 0), whole.filter(pl.col("submit") >= 0)\n'
-        "scenario = lab.Scenario(trace, cluster, history=history, speeds=default_speeds, delays=lab.Delays(restart=60.0))\n"
-        "contest = Contest(scenario, lab.Tiresias(), tuner=Tuner(60))\nexplorer = AutoSchedExplorer(contest).play_hours(1)\nexplorer",
-    ],
-}
+} | said("NOTEBOOKS")
 """Cells of each notebook, by the explorer that it shows."""
 
 LESSONS = {name: sum(cell.endswith("\nexplorer") for cell in cells) for name, cells in NOTEBOOKS.items()}
@@ -73,5 +31,5 @@ WEEK = [
 ]
 """A week of 10,000 jobs on 70 nodes, FIFO pinned, and how many widgets the kernel holds."""
 
-RECORDED = {"recorded": ["from gpuschedlab.widgets import RecordedExplorer", "RecordedExplorer(hours=1)"]}
+RECORDED = said("RECORDED")
 """A recorded contest, which a page plays by itself."""

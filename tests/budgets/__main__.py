@@ -7,14 +7,17 @@ from pathlib import Path
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # or CPU seconds count threads that wait for one another
 
 import pytest
+from wing import said
 
-from budgets.conftest import OPTIONS
+from budgets import OPTIONS
 from budgets.tables import TABLES, make_parser
 from gpuschedlab.cli import obey
 
-HERE = Path(__file__).resolve().parent
-BUDGETS = ("engine", "imports", "explorer", "optim", "leases", "merges", "episode", "sia", "site", "why")
-"""Files of budgets of single calls."""
+TESTS = Path(__file__).resolve().parents[1]
+BUDGETS = {name: f"budgets.{name}" for name in ("engine", "imports", "explorer", "optim", "episode", "why")} | said(
+    "BUDGETS"
+)
+"""Budgets of single calls, and the module of each."""
 
 
 def main(words: list[str]) -> int:
@@ -24,8 +27,9 @@ def main(words: list[str]) -> int:
         return obey(make_parser(name), options)
     if name in BUDGETS:
         words = "\0".join(options).replace("--beside\0", "--beside=").split("\0") if options else []
-        # as one word: pytest would take the folder for tests, and read its conftest.py
-        return int(pytest.main([str(HERE / f"{name}.py"), *OPTIONS, *words]))
+        # --beside=FOLDER as one word: pytest would take the folder for tests, and read its conftest.py
+        file = TESTS.joinpath(*BUDGETS[name].split(".")).with_suffix(".py")
+        return int(pytest.main([str(file), *OPTIONS, *words]))
     print(f"bench: found {name!r}; expected one of {', '.join((*BUDGETS, *TABLES))}.", file=sys.stderr)
     return 2
 

@@ -11,35 +11,15 @@ import os
 from pathlib import Path
 
 from published import DATA
+from wing import said
 
 from gpuschedlab.cli.parser import Parser, add_json, positive
 from gpuschedlab.cli.text import as_json, cell, grid
 from gpuschedlab.errors import LabError
 
-TABLES = {
-    "traces": "published.generated_traces",
-    "motivation": "autosched.motivation",
-    "generation": "autosched.generation",
-    "causal": "autosched.causal",
-    "ablation": "autosched.ablation",
-    "logbook": "autosched.logbook",
-    "budget": "autosched.budget",
-    "regimes": "autosched.regimes",
-    "overhead": "autosched.overhead",
-    "autosched": "autosched.loop",
-    "prompts": "papers.prompttuner.bank",
-    "prompt-traces": "papers.prompttuner.calibration",
-    "prompttuner": "papers.prompttuner.runs",
-    "titan": "papers.ymir.artifact_runs",
-    "zoo": "papers.ymir.zoo",
-    "rounds": "papers.copter.rounds",
-    "trace": "papers.copter.trace",
-    "problems": "papers.copter.methods",
-    "arena": "papers.copter.arena",
-    "unisched-program": "papers.deadlines.program",
-    "standing": "published.standing",
-    "browser": "browser.costs",
-}
+TABLES = {"traces": "published.generated_traces", "standing": "published.standing", "browser": "browser.costs"} | said(
+    "TABLES"
+)
 """Module of each table."""
 
 

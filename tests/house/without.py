@@ -1,7 +1,7 @@
 """The laboratory alone: a copy of the tree without papers, and its tests there.
 
-`python tests/house/without.py papers [autosched] [sia ...] [--in FOLDER] [-- WORDS of pytest]`: `papers` is all of them, a name is one. What
-belongs to a paper are its folders of the package and of the tests, and its pages, notebooks and scripts of the gallery (`PAGES`).
+`python tests/house/without.py papers [autosched] [sia ...] [--in FOLDER] [-- WORDS of pytest]`: `papers` is all of them, a name
+is one. What belongs to a paper are its folders of the package and of the tests, and its pages and notebooks (`PAGES`).
 """
 
 import argparse

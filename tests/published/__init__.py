@@ -1,8 +1,9 @@
 """Every published number beside ours, and the experiments behind them: `make published`.
 
-A source is a table `tables/NAME.csv` of published numbers, `tables/NAME.toml`, what the paper says in words, and a module with
-`ours(study)`: a mapping of `Number` to what was measured (`Ours`: with the workloads or seeds that it is of), or to the reason why
-it was not. What was measured is committed, too (`docs/reproduced/NAME.csv`): later runs are held to it.
+A source lies beside its paper's tests: a table `NAME.csv` of published numbers, `NAME.toml`, what the paper says in words, and a
+module (`SOURCES`, see `wing`) with `ours(study)`: a mapping of `Number` to what was measured (`Ours`: with the workloads or seeds
+that it is of), or to the reason why it was not. What was measured is committed, too (`docs/reproduced/NAME.csv`): later runs are
+held to it.
 """
 
 import importlib
@@ -11,6 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import polars as pl
+from wing import said
 
 from gpuschedlab.errors import LabError
 from published.bounds import bounds
@@ -20,16 +22,7 @@ from published.numbers import Number, Ours, beside, command_of, read_table
 from published.page import write_page
 from published.study import MINUTES, Study
 
-SOURCES = {
-    "pollux-artifact": "papers.pollux.ours",
-    "sia": "papers.sia.ours",
-    "ymir": "papers.ymir.ours",
-    "autosched": "autosched.ours",
-    "unisched": "papers.deadlines.ours",
-    "prompttuner": "papers.prompttuner.ours",
-    "copter": "papers.copter.ours",
-    "copter-problems": "papers.copter.problems",
-}
+SOURCES = said("SOURCES")
 """Sources by the name that the command line and the table have, and the module of each."""
 
 DATA = "GPUSCHEDLAB_DATA_DIR"

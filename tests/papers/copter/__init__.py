@@ -1,1 +1,27 @@
 """COpter (thesis, chapters 4 and 5): rounds and whole traces, shards and traffic."""
+
+SOURCES = {"copter": "papers.copter.ours", "copter-problems": "papers.copter.problems"}
+TITLES = {
+    "copter": "COpter (thesis, chapter 4)",
+    "copter-problems": "COpter: shards and traffic (thesis, chapter 5)",
+}
+TABLES = {
+    "rounds": "papers.copter.rounds",
+    "trace": "papers.copter.trace",
+    "problems": "papers.copter.methods",
+    "arena": "papers.copter.arena",
+}
+NOTEBOOKS = {
+    "problems": [
+        "from gpuschedlab.widgets import LinkExplorer, ShardExplorer\nexplorer = ShardExplorer(24)\nexplorer",
+        "explorer = LinkExplorer(12, 40)\nexplorer",
+    ],
+    "copter": [
+        "from gpuschedlab.widgets import CopterExplorer, SimilarRounds",
+        "explorer = CopterExplorer(SimilarRounds(jobs=20))\nexplorer",
+    ],
+    "scale": [
+        "from gpuschedlab.widgets import ScaleExplorer, SimilarRounds",
+        "explorer = ScaleExplorer(SimilarRounds(jobs=20))\nexplorer",
+    ],
+}

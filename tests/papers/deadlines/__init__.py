@@ -1,1 +1,13 @@
 """UniSched and Chronus (papers, thesis, artifact)."""
+
+SOURCES = {"unisched": "papers.deadlines.ours"}
+TITLES = {"unisched": "UniSched and Chronus (papers, thesis, artifact)"}
+TABLES = {"unisched-program": "papers.deadlines.program"}
+BUDGETS = {"leases": "papers.deadlines.leases"}
+BRIEF = {"threesigma": {"interval": 300.0, "horizon": 8, "window": 16}}
+NOTEBOOKS = {
+    "unisched": [
+        "from gpuschedlab.widgets import SmallLeases, UniSchedExplorer",
+        "explorer = UniSchedExplorer(SmallLeases(nodes=2, jobs=12))\nexplorer",
+    ],
+}

@@ -1,1 +1,3 @@
 """Gavel: its policy and its rates."""
+
+LONG_JOB = {"gavel": 50.0}

@@ -1,1 +1,5 @@
 """Pollux: its artifact's results."""
+
+SOURCES = {"pollux-artifact": "papers.pollux.ours"}
+TITLES = {"pollux-artifact": "Pollux: its artifact's results"}
+BRIEF = {"pollux": {"population": 10, "generations": 10}}

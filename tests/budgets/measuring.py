@@ -1,4 +1,7 @@
-"""How a budget is declared: the fixture `budget` measures a call, and the test fails where that costs more than it may."""
+"""How a budget is declared: the fixture `budget` measures a call, and the test fails where that costs more than it may.
+
+A plugin of pytest (`OPTIONS`), so that budgets may lie beside the tests of their paper.
+"""
 
 import json
 import os
@@ -12,11 +15,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from budgets import OPTIONS
 from gpuschedlab.cli.text import cell, grid
 
 ROOT = Path(__file__).resolve().parents[2]
-OPTIONS = ("-p", "no:cacheprovider", "-o", "addopts=--strict-markers", "--benchmark-timer=time.process_time", "-q")
-"""Of pytest: seconds are those of the processor, which other work on the machine does not lengthen."""
 TURNS, SLOWER = 2, 1.1
 """Turns that two checkouts take, and the ratio of seconds at which this one counts as slower."""
 ROWS = pytest.StashKey[list]()

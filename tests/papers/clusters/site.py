@@ -5,8 +5,8 @@ import math
 import numpy as np
 import polars as pl
 import pytest
-
 from budgets.engine import Case
+
 from gpuschedlab import Fifo, Kueue, Plan, Scenario, Slurm
 from gpuschedlab.papers.clusters.fairshare import ShareTree
 from gpuschedlab.papers.clusters.queues import Queue

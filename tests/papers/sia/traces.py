@@ -5,12 +5,12 @@ import time
 from itertools import cycle
 
 import pytest
-from papers.sia import workloads
 from published import DATA
 from published.data import read_data
 
 from gpuschedlab.policies import Sia
 from gpuschedlab.sim import simulate
+from papers.sia import workloads
 
 SHARE = 0.1
 """Of the seconds that the same workload takes where HiGHS solves the rounds."""
