@@ -7,9 +7,9 @@ from .bars import metric_bars as metric_bars, plot_interruptions as plot_interru
 from .bars import plot_metric_bars as plot_metric_bars
 from .distributions import FairnessCdf as FairnessCdf, JctCdf as JctCdf, fairness_cdf as fairness_cdf
 from .distributions import jct_cdf as jct_cdf, plot_fairness_cdf as plot_fairness_cdf, plot_jct_cdf as plot_jct_cdf
-from .drawing import draw as draw, figure as figure, render as render
-from .landscape import Landscape as Landscape
-from .lines import Lines as Lines
+from .plotter import draw as draw, figure as figure, render as render
+from .kinds.maps import Landscape as Landscape
+from .kinds.charts import Lines as Lines
 from .load import LoadOverTime as LoadOverTime, busy_window as busy_window, load_over_time as load_over_time
 from .load import plot_load_over_time as plot_load_over_time
 from .nodes.free_space import FreeSpace as FreeSpace, free_space as free_space, plot_free_space as plot_free_space
@@ -19,7 +19,7 @@ from .nodes.job_lanes import JobLanes as JobLanes, job_lanes as job_lanes, plot_
 from .pool_areas import Pools as Pools, plot_pools as plot_pools, pools as pools
 from .sizes import SlowdownBySize as SlowdownBySize, plot_slowdown_by_size as plot_slowdown_by_size
 from .sizes import slowdown_by_size as slowdown_by_size
-from .style import Drawing as Drawing
+from .kinds.style import Drawing as Drawing
 from .sweep_figures import SweepFront as SweepFront, SweepLines as SweepLines, SweepMap as SweepMap
 from .sweep_figures import plot_sweep as plot_sweep, plot_sweep_front as plot_sweep_front
 from .sweep_figures import plot_sweep_lines as plot_sweep_lines, plot_sweep_map as plot_sweep_map

@@ -6,8 +6,8 @@ import numpy as np
 
 from gpuschedlab.errors import RunError
 from gpuschedlab.metrics import METRICS, Metric, summary
-from gpuschedlab.plots.drawing import plotter
-from gpuschedlab.plots.style import HOUR, Drawing, as_runs, axis, bar, bars
+from gpuschedlab.plots.kinds.style import HOUR, Drawing, as_runs, axis, bar, bars
+from gpuschedlab.plots.plotter import plotter
 
 
 class Interruptions(NamedTuple):

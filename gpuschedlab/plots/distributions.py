@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuschedlab.metrics import Spread, finish_time_fairness, jct, spread, unfair_fraction
-from gpuschedlab.plots.drawing import plotter
-from gpuschedlab.plots.style import HOUR, Drawing, as_runs, axis, line, looks, readable, share_axis, spoken
+from gpuschedlab.plots.kinds.style import HOUR, Drawing, as_runs, axis, line, looks, readable, share_axis, spoken
+from gpuschedlab.plots.plotter import plotter
 
 TICK_HOURS = tuple(s / HOUR for s in (1, 10, 60, 600, 3600, 21_600, 86_400, 604_800, 2_592_000))
 TICK_NAMES = ("1 s", "10 s", "1 min", "10 min", "1 h", "6 h", "1 d", "7 d", "30 d")

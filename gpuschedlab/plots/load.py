@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuschedlab.metrics.usage import timeline_of
-from gpuschedlab.plots.drawing import plotter
-from gpuschedlab.plots.style import Drawing, as_runs, axis, line, looks, middles, share_axis, time_axis
+from gpuschedlab.plots.kinds.style import Drawing, as_runs, axis, line, looks, middles, share_axis, time_axis
+from gpuschedlab.plots.plotter import plotter
 
 
 class LoadOverTime(NamedTuple):

@@ -5,9 +5,9 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuschedlab.metrics.pools import pool_levels
-from gpuschedlab.plots.drawing import plotter
+from gpuschedlab.plots.kinds.style import COLOURS, STOP, Drawing, marks, middles, stroke
 from gpuschedlab.plots.load import bin_means
-from gpuschedlab.plots.style import COLOURS, STOP, Drawing, marks, middles, stroke
+from gpuschedlab.plots.plotter import plotter
 
 STATES = {"busy": "", "idle": ".", "warming": "/"}
 """Patterns of a model's areas."""

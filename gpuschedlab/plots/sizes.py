@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuschedlab.metrics import measured, slowdown
-from gpuschedlab.plots.drawing import plotter
-from gpuschedlab.plots.style import Drawing, as_runs, axis, line, looks
+from gpuschedlab.plots.kinds.style import Drawing, as_runs, axis, line, looks
+from gpuschedlab.plots.plotter import plotter
 
 SIZES = (1.0, 2.0, 4.0, 8.0, 16.0)
 SIZE_LABELS = ("≤ 1", "2", "3–4", "5–8", "9–16", "> 16")

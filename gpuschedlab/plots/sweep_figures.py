@@ -9,8 +9,8 @@ from gpuschedlab.errors import RunError
 from gpuschedlab.knobs import knob_word
 from gpuschedlab.metrics import METRICS
 from gpuschedlab.plots.bars import metric_axis
-from gpuschedlab.plots.drawing import figure, plotter
-from gpuschedlab.plots.style import INK, RAMP, Drawing, axis, heat, line, looks, marks, texts
+from gpuschedlab.plots.kinds.style import INK, RAMP, Drawing, axis, heat, line, looks, marks, texts
+from gpuschedlab.plots.plotter import figure, plotter
 from gpuschedlab.plots.sweep_frame import differing, opened, word
 
 

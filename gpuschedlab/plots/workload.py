@@ -5,10 +5,11 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuschedlab.errors import TraceError
-from gpuschedlab.plots import sizes, style
+from gpuschedlab.plots import sizes
 from gpuschedlab.plots.distributions import ecdfs, log_time_axis, time_steps
-from gpuschedlab.plots.drawing import plotter
-from gpuschedlab.plots.style import Drawing, bar, line, named_lines, share_axis
+from gpuschedlab.plots.kinds import style
+from gpuschedlab.plots.kinds.style import Drawing, bar, line, named_lines, share_axis
+from gpuschedlab.plots.plotter import plotter
 
 
 class Arrivals(NamedTuple):

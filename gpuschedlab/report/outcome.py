@@ -3,7 +3,7 @@
 from html import escape
 
 from gpuschedlab.metrics import METRICS, compare
-from gpuschedlab.plots.style import spoken
+from gpuschedlab.plots.kinds.style import spoken
 from gpuschedlab.report.tables import written
 
 WEIGHED = ("jct_mean", "jct_p99", "unfair_fraction")

@@ -20,7 +20,7 @@ from gpuschedlab.plots import (
     slowdown_by_size,
     web,
 )
-from gpuschedlab.plots.style import Drawing, as_runs
+from gpuschedlab.plots.kinds.style import Drawing, as_runs
 from gpuschedlab.plots.web.encode import encoded, plain
 from gpuschedlab.report.outcome import outcome
 from gpuschedlab.report.seeds import seeds_table

@@ -6,7 +6,7 @@ from html import escape
 from gpuschedlab.metrics import METRICS, compare
 from gpuschedlab.metrics.display import SHARES
 from gpuschedlab.metrics.usage import cluster_of
-from gpuschedlab.plots.style import spoken
+from gpuschedlab.plots.kinds.style import spoken
 
 COLUMNS = (
     *("jct_mean", "jct_median", "jct_p99", "queueing_mean", "makespan", "utilisation", "fragmentation"),

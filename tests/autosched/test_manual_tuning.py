@@ -15,7 +15,7 @@ from gpuschedlab.autosched.recording.recording import Recording
 from gpuschedlab.autosched.recording.what_if import changed_sides, curves_of, edited, graph_at, model_at
 from gpuschedlab.errors import EstimatorError, RunError
 from gpuschedlab.metrics import PairedRatio
-from gpuschedlab.plots import style
+from gpuschedlab.plots.kinds import style
 
 HOUR = 3600.0
 

@@ -78,7 +78,7 @@ def test_cells_of_sweeps_are_renewed(copy, module):
 
 
 def test_cells_of_sweeps_outlast_changes_of_figures(copy):
-    assert not renewed(copy, "plots/style.py", lambda: code_of_package(root=copy))
+    assert not renewed(copy, "plots/kinds/style.py", lambda: code_of_package(root=copy))
 
 
 def test_the_first_compilation_is_announced(capsys, monkeypatch):

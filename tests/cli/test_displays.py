@@ -11,7 +11,7 @@ from gpuschedlab.cli.text import metrics_table
 from gpuschedlab.metrics import MetricTable
 from gpuschedlab.metrics.display import column, duration
 from gpuschedlab.optim.program import Solution
-from gpuschedlab.plots.style import spoken
+from gpuschedlab.plots.kinds.style import spoken
 from gpuschedlab.report.tables import written
 from gpuschedlab.sweep.result import COLUMNS, NAMES, Sweep
 from gpuschedlab.widgets.main.difference import Row, difference, table

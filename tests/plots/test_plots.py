@@ -18,10 +18,10 @@ import gpuschedlab as lab
 from gpuschedlab import metrics, plots
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import MissingExtra, RunError
-from gpuschedlab.plots import style
 from gpuschedlab.plots.distributions import ecdf
+from gpuschedlab.plots.kinds import style
 from gpuschedlab.plots.load import bin_means
-from gpuschedlab.plots.nodes.lanes import pack_lanes
+from gpuschedlab.plots.nodes.packed import pack_lanes
 from gpuschedlab.speeds import default_speeds
 
 go = pytest.importorskip("plotly.graph_objects")

@@ -149,7 +149,7 @@ def test_a_picture_shows_lines_where_their_numbers_are(make):
 @pytest.mark.parametrize("fill", ["tozeroy", "toself"])
 def test_a_picture_shows_areas_in_their_colour(fill):
     pytest.importorskip("matplotlib", reason="matplotlib, of the extra lab, is not installed")
-    from gpuschedlab.plots.style import Drawing
+    from gpuschedlab.plots.kinds.style import Drawing
     from gpuschedlab.plots.web.picture import png
 
     area = {"x": [0, 0, 1, 1], "y": [0, 1, 1, 0], "fill": fill, "fillcolor": "rgba(255, 0, 0, 0.5)", "mode": "lines"}

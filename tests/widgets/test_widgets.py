@@ -242,7 +242,7 @@ def test_moves_in_the_browser_are_drawn_together(monkeypatch):
 def test_a_board_sends_bytes_in_one_message_and_nothing_that_json_cannot_say():
     from wire import wired
 
-    from gpuschedlab.plots.style import Drawing
+    from gpuschedlab.plots.kinds.style import Drawing
     from gpuschedlab.plots.web import Place
     from gpuschedlab.widgets.core.board import Board
 
@@ -264,7 +264,7 @@ def test_a_board_sends_bytes_in_one_message_and_nothing_that_json_cannot_say():
 
 def test_plotly_goes_to_the_page_once_and_when_asked():
     from gpuschedlab.plots import web
-    from gpuschedlab.plots.style import Drawing
+    from gpuschedlab.plots.kinds.style import Drawing
     from gpuschedlab.widgets.core.board import Board
 
     clicks, sent = [], []

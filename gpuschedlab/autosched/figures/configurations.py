@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpuschedlab.plots.style import COLOURS, INK, RED_TO_BLUE, Drawing, axis, bar, marks, stroke
+from gpuschedlab.plots.kinds.style import COLOURS, INK, RED_TO_BLUE, Drawing, axis, bar, marks, stroke
 
 BELOW = {"orientation": "h", "y": -0.14, "x": 0}
 FADED = "#9AA5B1"

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpuschedlab.plots.drawing import plotter
-from gpuschedlab.plots.style import Drawing, bar
+from gpuschedlab.plots.kinds.style import Drawing, bar
+from gpuschedlab.plots.plotter import plotter
 
 
 class Answers(NamedTuple):

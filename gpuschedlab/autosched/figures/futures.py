@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpuschedlab.plots.style import COLOURS, HOUR, INK, Drawing, axis, bar, stroke, time_axis
+from gpuschedlab.plots.kinds.style import COLOURS, HOUR, INK, Drawing, axis, bar, stroke, time_axis
 
 BELOW = {"orientation": "h", "y": -0.22, "x": 0}
 """A legend below the figure."""

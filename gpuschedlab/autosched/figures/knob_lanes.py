@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuschedlab.knobs import knob_word
-from gpuschedlab.plots.drawing import plotter
-from gpuschedlab.plots.style import COLOURS, HOUR, INK, Drawing, line, looks, time_axis
+from gpuschedlab.plots.kinds.style import COLOURS, HOUR, INK, Drawing, line, looks, time_axis
+from gpuschedlab.plots.plotter import plotter
 
 NOTE = {"showarrow": False, "font": {"size": 10, "color": INK}}
 LANES = 0.58

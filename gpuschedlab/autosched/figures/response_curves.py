@@ -6,8 +6,8 @@ import numpy as np
 
 from gpuschedlab.autosched.figures.knob_lanes import NOTE, short, titled
 from gpuschedlab.knobs import knob_word
-from gpuschedlab.plots.drawing import plotter
-from gpuschedlab.plots.style import COLOURS, INK, Drawing, marks, stroke
+from gpuschedlab.plots.kinds.style import COLOURS, INK, Drawing, marks, stroke
+from gpuschedlab.plots.plotter import plotter
 
 COLUMNS = 4
 """Panels beside each other: at 640 pixels each still has room for its ticks."""

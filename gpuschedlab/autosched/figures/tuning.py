@@ -5,9 +5,20 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuschedlab.knobs import knob_word
-from gpuschedlab.plots import style
-from gpuschedlab.plots.drawing import plotter
-from gpuschedlab.plots.style import COLOURS, HOUR, INK, Drawing, line, marks, middles, named_lines, stroke, time_axis
+from gpuschedlab.plots.kinds import style
+from gpuschedlab.plots.kinds.style import (
+    COLOURS,
+    HOUR,
+    INK,
+    Drawing,
+    line,
+    marks,
+    middles,
+    named_lines,
+    stroke,
+    time_axis,
+)
+from gpuschedlab.plots.plotter import plotter
 
 LOOKS = {
     "measured": {"color": COLOURS[0], "symbol": "circle", "size": 9},

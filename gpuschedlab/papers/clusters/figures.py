@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from gpuschedlab.plots.drawing import plotter
-from gpuschedlab.plots.lines import Lines
+from gpuschedlab.plots.kinds.charts import Lines
+from gpuschedlab.plots.plotter import plotter
 
 
 def waits_by_day(submit: np.ndarray, starts: Mapping[str, np.ndarray]) -> Lines:

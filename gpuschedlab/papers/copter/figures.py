@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpuschedlab.plots.style import COLOURS, Drawing, axis, bar, marks, stroke
+from gpuschedlab.plots.kinds.style import COLOURS, Drawing, axis, bar, marks, stroke
 
 
 class ServerBlocks(NamedTuple):

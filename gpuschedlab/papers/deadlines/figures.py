@@ -6,11 +6,11 @@ import numpy as np
 
 from gpuschedlab.errors import RunError
 from gpuschedlab.metrics import slo_violation
-from gpuschedlab.plots import style
-from gpuschedlab.plots.drawing import plotter
-from gpuschedlab.plots.lines import Lines
+from gpuschedlab.plots.kinds import style
+from gpuschedlab.plots.kinds.charts import Lines
+from gpuschedlab.plots.kinds.style import Drawing, as_runs, axis, bar, bars, marks, time_axis
 from gpuschedlab.plots.nodes.job_lanes import held_by, job_axis, stretches
-from gpuschedlab.plots.style import Drawing, as_runs, axis, bar, bars, marks, time_axis
+from gpuschedlab.plots.plotter import plotter
 from gpuschedlab.traces.deadlines import value_table
 
 LIKELY = 3

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpuschedlab.plots.drawing import plotter
-from gpuschedlab.plots.style import COLOURS, INK, STOP, Drawing, axis, bar, bars, marks, stroke
+from gpuschedlab.plots.kinds.style import COLOURS, INK, STOP, Drawing, axis, bar, bars, marks, stroke
+from gpuschedlab.plots.plotter import plotter
 
 
 class ReadyTimes(NamedTuple):

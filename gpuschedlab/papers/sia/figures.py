@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuschedlab.optim import solve
-from gpuschedlab.plots.drawing import plotter
-from gpuschedlab.plots.style import WHITE_TO_BLUE, Drawing, heat, marks, named_lines, texts
+from gpuschedlab.plots.kinds.style import WHITE_TO_BLUE, Drawing, heat, marks, named_lines, texts
+from gpuschedlab.plots.plotter import plotter
 
 
 class Worth(NamedTuple):

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from gpuschedlab.plots.drawing import plotter
-from gpuschedlab.plots.style import RED_TO_BLUE, Drawing, axis, heat, marks, stroke, texts
+from gpuschedlab.plots.kinds.style import RED_TO_BLUE, Drawing, axis, heat, marks, stroke, texts
+from gpuschedlab.plots.plotter import plotter
 
 
 class PairMap(NamedTuple):

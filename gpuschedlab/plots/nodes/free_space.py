@@ -5,9 +5,9 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuschedlab.metrics.usage import timeline_of
-from gpuschedlab.plots.drawing import plotter
+from gpuschedlab.plots.kinds.style import Drawing, as_runs, middles, named_lines, time_axis
 from gpuschedlab.plots.load import bin_means
-from gpuschedlab.plots.style import Drawing, as_runs, middles, named_lines, time_axis
+from gpuschedlab.plots.plotter import plotter
 
 
 class FreeSpace(NamedTuple):

@@ -7,11 +7,11 @@ import polars as pl
 
 from gpuschedlab.errors import RunError
 from gpuschedlab.metrics.usage import cluster_of, timeline_of
-from gpuschedlab.plots import style
-from gpuschedlab.plots.drawing import plotter
+from gpuschedlab.plots.kinds import style
+from gpuschedlab.plots.kinds.style import Drawing, as_runs, axis, bar, bars
 from gpuschedlab.plots.load import busy_window
+from gpuschedlab.plots.plotter import plotter
 from gpuschedlab.plots.sizes import SIZE_LABELS, size_bucket
-from gpuschedlab.plots.style import Drawing, as_runs, axis, bar, bars
 from gpuschedlab.sim.explain.explanation import last_reasons
 
 LIFE = ("submit", "start", "queueing", "executed", "overhead", "lost", "preemptions", "restarts", "failures")
@@ -186,7 +186,7 @@ def _rows(run, start: float, end: float, chosen: np.ndarray, limit: int) -> tupl
 
 def _pieces(row: np.ndarray, held: pl.DataFrame, sizes: np.ndarray):
     """Rectangles of the stretches: which stretch (p,), low and high (p,) as shares of the row, over (p,)."""
-    from gpuschedlab.plots.nodes.lanes import pack_lanes  # compiled module: loaded only when a Gantt is drawn
+    from gpuschedlab.plots.nodes.packed import pack_lanes  # compiled module: loaded only when a Gantt is drawn
 
     gpus = held["gpus"].to_numpy()
     parts = 1 if np.all(gpus == np.round(gpus)) else PARTS

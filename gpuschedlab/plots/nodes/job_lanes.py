@@ -6,9 +6,9 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.metrics.usage import cluster_of
-from gpuschedlab.plots import style
-from gpuschedlab.plots.drawing import plotter
-from gpuschedlab.plots.style import Drawing, as_runs, bar, bars
+from gpuschedlab.plots.kinds import style
+from gpuschedlab.plots.kinds.style import Drawing, as_runs, bar, bars
+from gpuschedlab.plots.plotter import plotter
 
 
 def held_by(run, jobs: int, kind: str, *columns) -> pl.DataFrame:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from uuid import uuid4
 
 from gpuschedlab._extras import has
-from gpuschedlab.plots.style import DARK, template
+from gpuschedlab.plots.kinds.style import DARK, template
 from gpuschedlab.plots.web.cell import carries_library
 from gpuschedlab.plots.web.encode import encoded, plain
 

@@ -4,7 +4,7 @@ from base64 import b64encode
 
 import numpy as np
 
-from gpuschedlab.plots.style import Drawing
+from gpuschedlab.plots.kinds.style import Drawing
 
 
 def nested(flat: dict) -> dict:

@@ -12,7 +12,7 @@ from base64 import b64decode
 import numpy as np
 
 from gpuschedlab._extras import need
-from gpuschedlab.plots.style import COLOURS, DARK, GRID, INK, SLATE, STOP
+from gpuschedlab.plots.kinds.style import COLOURS, DARK, GRID, INK, SLATE, STOP
 from gpuschedlab.plots.web import picture_traces as traces
 from gpuschedlab.plots.web.encode import plain
 from gpuschedlab.plots.web.picture_traces import POINT, Panel
@@ -40,7 +40,7 @@ def png(figure, width: int, height: int, dark: bool = False) -> tuple[bytes, str
 
     Examples
     --------
-    >>> from gpuschedlab.plots.style import Drawing
+    >>> from gpuschedlab.plots.kinds.style import Drawing
     >>> line = Drawing([{"x": [0, 1], "y": [0, 1]}], [{"type": "scatter"}], {}, {"title": {"text": "A line"}})
     >>> content, title = png(line, 620, 300)
     >>> content[1:4], title, png(line, 620, 300)[0] == content

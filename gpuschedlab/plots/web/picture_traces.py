@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gpuschedlab.plots.style import INK
+from gpuschedlab.plots.kinds.style import INK
 from gpuschedlab.plots.web.sides import Side, mpl, spelled, style, words
 
 POINT = 0.75

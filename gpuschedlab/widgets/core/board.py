@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from gpuschedlab._extras import need
 from gpuschedlab.plots import web
-from gpuschedlab.plots.style import Drawing
+from gpuschedlab.plots.kinds.style import Drawing
 from gpuschedlab.plots.web import Place
 from gpuschedlab.plots.web.encode import encoded, plain
 
@@ -64,7 +64,7 @@ class Board:
     Examples
     --------
     >>> from gpuschedlab.plots import draw
-    >>> from gpuschedlab.plots.style import Drawing
+    >>> from gpuschedlab.plots.kinds.style import Drawing
     >>> line = Drawing([{"x": [0, 1], "y": [0, 1]}], [{"type": "scatter"}], {}, {"title": {"text": "A line"}})
     >>> board = Board((Place("line"),), {"line": line})
     >>> board.show({"line": line._replace(data=[{"x": [0, 1], "y": [1, 0]}])})

@@ -4,7 +4,7 @@ import inspect
 
 from gpuschedlab._extras import need
 from gpuschedlab.errors import RunError
-from gpuschedlab.plots.style import Drawing, template
+from gpuschedlab.plots.kinds.style import Drawing, template
 
 
 def render(drawing: Drawing):

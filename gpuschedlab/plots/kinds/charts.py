@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpuschedlab.plots.style import Drawing, named_lines
+from gpuschedlab.plots.kinds.style import Drawing, named_lines
 
 
 class Lines(NamedTuple):

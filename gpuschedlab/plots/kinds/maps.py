@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpuschedlab.plots.style import Drawing, heat, line
+from gpuschedlab.plots.kinds.style import Drawing, heat, line
 
 SHADES = ("#FFFFFF", "#D6E4F0", "#8FB3D3", "#456F99")
 """From the least value to the greatest."""
