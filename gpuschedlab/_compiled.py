@@ -71,7 +71,7 @@ def part_of(module: str) -> str:
 
     Examples
     --------
-    >>> part_of("gpuschedlab.papers.sia.program"), part_of("gpuschedlab.sim.engine.queues")
+    >>> part_of("gpuschedlab.papers.sia.program"), part_of("gpuschedlab.sim.engine.jobs.queues")
     ('papers/sia', 'sim')
     """
     parts = module.split(".")[1:]
@@ -116,7 +116,7 @@ def _of_engine(event) -> bool:
 def _functions() -> int:
     """Functions of the engine."""
     engine = Path(__file__).parent / "sim" / "engine"
-    return sum(path.read_text(encoding="utf-8").count("\n@njit") for path in engine.glob("*.py"))
+    return sum(path.read_text(encoding="utf-8").count("\n@njit") for path in engine.rglob("*.py"))
 
 
 event.register("numba:compile", _Announcer())

@@ -7,7 +7,7 @@ import numpy as np
 
 from gpuschedlab.knobs import Knob
 from gpuschedlab.policies.simple import Placement
-from gpuschedlab.sim.policy import Ordered
+from gpuschedlab.sim.ordered import Ordered
 
 
 @dataclass(frozen=True)

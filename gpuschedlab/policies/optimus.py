@@ -10,9 +10,9 @@ from gpuschedlab._compiled import njit
 from gpuschedlab.cluster.free_gpus import FreeGpus
 from gpuschedlab.knobs import Knob
 from gpuschedlab.policies.remaining import configurations, remaining_work
-from gpuschedlab.sim.allocation import NODE, POSITION
-from gpuschedlab.sim.policy import Allocation, Round
-from gpuschedlab.sim.view import View
+from gpuschedlab.sim.policy import Round
+from gpuschedlab.sim.rounds.allocation import NODE, POSITION, Allocation
+from gpuschedlab.sim.rounds.view import View
 
 
 @dataclass(frozen=True)

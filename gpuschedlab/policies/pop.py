@@ -8,9 +8,9 @@ import numpy as np
 from gpuschedlab.cluster.free_gpus import FreeGpus
 from gpuschedlab.knobs import Knob
 from gpuschedlab.policies.repacking import repacked
-from gpuschedlab.sim.allocation import GPUS, NODE, POSITION, Allocation
 from gpuschedlab.sim.policy import Round, Wrapped
-from gpuschedlab.sim.view import View
+from gpuschedlab.sim.rounds.allocation import GPUS, NODE, POSITION, Allocation
+from gpuschedlab.sim.rounds.view import View
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from gpuschedlab.cluster.free_gpus import FreeGpus
-from gpuschedlab.sim.allocation import NODE, POSITION
+from gpuschedlab.sim.rounds.allocation import NODE, POSITION
 
 
 def repacked(

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from gpuschedlab.knobs import Knob
-from gpuschedlab.sim.policy import Ordered, Plan
+from gpuschedlab.sim.ordered import Ordered, Plan
 
 PLACEMENTS = ("pack", "spread", "widest", "consolidate", "relax", "buddy")
 

@@ -9,7 +9,9 @@ from gpuschedlab.knobs import Knob
 from gpuschedlab.policies.remaining import requested_rates, work_left
 from gpuschedlab.policies.serving import serve
 from gpuschedlab.policies.simple import Placement, Skew
-from gpuschedlab.sim.policy import Allocation, Ordered, Round
+from gpuschedlab.sim.ordered import Ordered
+from gpuschedlab.sim.policy import Round
+from gpuschedlab.sim.rounds.allocation import Allocation
 
 TIME = 0
 

@@ -10,7 +10,7 @@ import polars as pl
 
 from gpuschedlab.knobs import Constraint, Data, Knob
 from gpuschedlab.policies.simple import Interval, Placement, Skew
-from gpuschedlab.sim.policy import Ordered
+from gpuschedlab.sim.ordered import Ordered
 
 GRID = 64  # points of the Gittins table, evenly spaced in log of attained service
 WIDEST = math.log1p(1e9)  # GPU-s of the last point

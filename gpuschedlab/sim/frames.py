@@ -11,8 +11,8 @@ import polars as pl
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.metrics.columns import Columns
-from gpuschedlab.sim.engine.records import DONE
-from gpuschedlab.sim.engine.state import copied
+from gpuschedlab.sim.engine.jobs.records import DONE
+from gpuschedlab.sim.engine.jobs.state import copied
 
 ROUNDS = dict.fromkeys(("time", "seconds", "objective", "bound"), pl.Float64)
 ROUNDS |= {"status": pl.Utf8, "solving": pl.Float64}

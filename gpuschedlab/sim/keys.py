@@ -16,9 +16,10 @@ from numba import from_dtype, types
 from gpuschedlab._compiled import njit, records
 from gpuschedlab.errors import PolicyError
 from gpuschedlab.knobs import data_of, knobs_of
-from gpuschedlab.sim.engine.records import JOB
-from gpuschedlab.sim.engine.state import KEY, STANDING
-from gpuschedlab.sim.policy import Ordered, Policy
+from gpuschedlab.sim.engine.jobs.records import JOB
+from gpuschedlab.sim.engine.jobs.state import KEY, STANDING
+from gpuschedlab.sim.ordered import Ordered
+from gpuschedlab.sim.policy import Policy
 from gpuschedlab.traces.schema import RECORDED
 
 KEYS = ("key", "change", "gate")

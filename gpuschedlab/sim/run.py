@@ -16,8 +16,8 @@ import polars as pl
 
 from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.errors import RunError
-from gpuschedlab.sim.engine.active import refresh_active
-from gpuschedlab.sim.engine.records import DONE, UNSEEN
+from gpuschedlab.sim.engine.jobs.logs import refresh_active
+from gpuschedlab.sim.engine.jobs.records import DONE, UNSEEN
 from gpuschedlab.sim.frames import Made, columns_of, parts_of
 
 if TYPE_CHECKING:

@@ -14,16 +14,16 @@ from gpuschedlab.errors import ClusterError, TraceError
 from gpuschedlab.estimators import Estimator, Oracle
 from gpuschedlab.sim.policy import Policy, Round
 from gpuschedlab.sim.run import Run
-from gpuschedlab.sim.setup.asked import turns_of, with_lists
-from gpuschedlab.sim.setup.limits import limits_of
+from gpuschedlab.sim.setup.eligibility import turns_of, with_lists
 from gpuschedlab.sim.setup.names import check_types, warn_of_models, warn_of_types
+from gpuschedlab.sim.setup.prepared import limits_of
 from gpuschedlab.speeds import Delays
 from gpuschedlab.traces import validate
 
 if TYPE_CHECKING:
+    from gpuschedlab.sim.rounds.view import View
     from gpuschedlab.sim.setup.prepared import Prepared
     from gpuschedlab.sim.simulation import Simulation
-    from gpuschedlab.sim.view import View
     from gpuschedlab.speeds import Speeds
 
 DAY = 86_400.0
@@ -241,9 +241,9 @@ class Scenario:
         >>> view.age.tolist(), view.running_gpus.tolist(), view.free.tolist()
         ([60.0, 59.0], [2.0, 0.0], [4.0, 2.0])
         """
-        from gpuschedlab.sim.columns import Columns
-        from gpuschedlab.sim.setup.by_hand import state_by_hand
-        from gpuschedlab.sim.view import View
+        from gpuschedlab.sim.rounds.attributes import Columns
+        from gpuschedlab.sim.rounds.from_arrays import state_by_hand
+        from gpuschedlab.sim.rounds.view import View
 
         policy = self.fitted(policy)
         state, index = state_by_hand(self.prepared, policy, now, arrays)

@@ -9,19 +9,20 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.errors import PolicyError, RunError
-from gpuschedlab.sim.engine.active import log_open, refresh_active
 from gpuschedlab.sim.engine.events import DECIDE, FAULT, FULL, PAUSED, TURNS, advance
-from gpuschedlab.sim.engine.state import LOGS, longer
-from gpuschedlab.sim.faults import Watch, counts_of, fault_of
+from gpuschedlab.sim.engine.jobs.logs import log_open, refresh_active
+from gpuschedlab.sim.engine.jobs.records import SHORTEST
+from gpuschedlab.sim.engine.jobs.state import LOGS, longer
 from gpuschedlab.sim.keys import calls_of, check_declared
-from gpuschedlab.sim.policy import SHORTEST, Policy, Round
+from gpuschedlab.sim.policy import Policy, Round
 from gpuschedlab.sim.run import Run, Snapshot, make_run, take_snapshot
-from gpuschedlab.sim.setup.build import build_state
+from gpuschedlab.sim.setup.arrays import build_state
+from gpuschedlab.sim.watch import Watch, counts_of
 
 if TYPE_CHECKING:
-    from gpuschedlab.sim.allocation import Allocation
-    from gpuschedlab.sim.columns import Columns
-    from gpuschedlab.sim.view import View
+    from gpuschedlab.sim.rounds.allocation import Allocation
+    from gpuschedlab.sim.rounds.attributes import Columns
+    from gpuschedlab.sim.rounds.view import View
 
 LOGGED = 20_000
 """Rows in the log of allocations from which on jobs that start without progress are an error."""
@@ -93,12 +94,12 @@ class Simulation:
         self.learnt = np.zeros((self.trace.height, types), np.int8)
         ready = None if initial is None else np.zeros(0, int)
         self.state = build_state(self.prepared, self.policy, ready)
-        self.state.serve(*calls_of(self.policy))
+        self.serve()
         self.state.scalar["now"] = start
         if start or initial is not None:
-            from gpuschedlab.sim.setup import resume
+            from gpuschedlab.sim.setup import continuation
 
-            resume.begin(self, start, initial)
+            continuation.begin(self, start, initial)
         self.raise_fault()
         self.answered: tuple = (-np.inf, None, None)  # instant, jobs and words of the last round
         self.decisions = _log(self) if log else None
@@ -111,7 +112,7 @@ class Simulation:
     @cached_property
     def columns(self) -> "Columns":
         """What views read of the trace."""
-        from gpuschedlab.sim.columns import Columns
+        from gpuschedlab.sim.rounds.attributes import Columns
 
         return Columns(self.prepared, self.speeds, self.estimator)
 
@@ -146,9 +147,9 @@ class Simulation:
     @property
     def _rounds(self):
         """What rounds need: loaded for policies that decide by rounds."""
-        from gpuschedlab.sim import rounds
+        from gpuschedlab.sim.rounds import consult
 
-        return rounds
+        return consult
 
     def ask(self, until: float = np.inf) -> "View | None":
         """Go on to the next round of a round policy, and return what is to be decided; None: there is none until then.
@@ -182,7 +183,7 @@ class Simulation:
             if code == FULL:
                 self._grow(watch)
             elif code == FAULT:
-                raise fault_of(self)
+                self.raise_fault()
             elif code == PAUSED and self.now - before < SHORTEST and counts == counts_of(self.state):
                 raise PolicyError(
                     f"{self.policy.name} was woken {TURNS} times between t={before:.9g} and {self.now:.9g} s, where no job "
@@ -234,7 +235,11 @@ class Simulation:
 
     def __setstate__(self, attributes):
         self.__dict__.update(attributes)
-        self.state.serve(*calls_of(self.policy))  # a pickle knows no addresses
+        self.serve()  # a pickle knows no addresses
+
+    def serve(self):
+        """Let the state call the functions of the present policy."""
+        self.state.serve(*calls_of(self.policy))
 
     def switch(self, policy: Policy):
         """Go on under another policy, or other knobs; running jobs keep their GPUs until it decides otherwise.
@@ -242,10 +247,10 @@ class Simulation:
         A profiler that grows takes nodes as they become empty. What the former policy carried from round to round is gone.
         """
         check_declared(policy)
-        from gpuschedlab.sim.setup import resume
+        from gpuschedlab.sim.setup import continuation
 
         self.policy, self.memory = policy, _begun(policy)
-        resume.rebuild(self)
+        continuation.rebuild(self)
         self.raise_fault()
 
     def snapshot(self) -> Snapshot:
@@ -264,9 +269,9 @@ class Simulation:
 
     def unfinished(self) -> pl.DataFrame:
         """Jobs in the system now, in the form of `initial`."""
-        from gpuschedlab.sim.setup import resume
+        from gpuschedlab.sim.setup import continuation
 
-        return resume.unfinished(self)
+        return continuation.unfinished(self)
 
     def _grow(self, watch: bool = False):
         """Make room in the logs; an error if all rows since the last time are of jobs that started without progress."""
@@ -285,6 +290,8 @@ class Simulation:
     def raise_fault(self):
         """Raise what the engine found, if anything."""
         if int(self.state.scalar["culprit"][0]) >= 0:
+            from gpuschedlab.sim.explain.faults import fault_of
+
             raise fault_of(self)
 
 

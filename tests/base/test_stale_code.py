@@ -30,7 +30,7 @@ def renewed(copy, module, ask) -> bool:
 
 @pytest.mark.parametrize("part", ["sim", "policies", "papers/sia"])
 @pytest.mark.parametrize(
-    "module", ["sim/engine/queues.py", "sim/engine/state.py", "speeds/codes.py", "cluster/node_index.py"]
+    "module", ["sim/engine/jobs/queues.py", "sim/engine/jobs/state.py", "speeds/codes.py", "cluster/node_index.py"]
 )
 def test_machine_code_of_the_engine_is_renewed(copy, part, module):
     assert renewed(copy, module, lambda: cache_folder(part, copy))
@@ -55,7 +55,7 @@ def test_machine_code_is_made_of_all_kernels_that_it_calls():
     """What a module with kernels imports from other modules with kernels is among the sources of its machine code."""
     modules = modules_imported(PACKAGE)
     kernels = {name for name in modules if "import njit" in source(name).read_text()}
-    assert "gpuschedlab.sim.engine.queues" in kernels
+    assert "gpuschedlab.sim.engine.jobs.queues" in kernels
     assert len(kernels) > 30
     for name in sorted(kernels):
         made_of = {path for pattern in sources_of(part_of(name)) for path in PACKAGE.glob(pattern)}
@@ -71,7 +71,7 @@ def source(module: str):
 
 @pytest.mark.parametrize(
     "module",
-    ["sim/engine/queues.py", "traces/generator/demand.py", "knobs.py", "papers/ymir/speeds/tasks.py"],
+    ["sim/engine/jobs/queues.py", "traces/generator/demand.py", "knobs.py", "papers/ymir/speeds/tasks.py"],
 )
 def test_cells_of_sweeps_are_renewed(copy, module):
     assert renewed(copy, module, lambda: code_of_package(root=copy))

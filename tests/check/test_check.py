@@ -184,7 +184,7 @@ def test_a_trace_may_have_value_tables():
 
 @pytest.mark.parametrize("check", FAILS)
 def test_each_check_finds_the_class_that_breaks_it(check, monkeypatch):
-    monkeypatch.setattr("gpuschedlab.sim.faults.PATIENCE", 50)  # seconds until a stuck policy is an error
+    monkeypatch.setattr("gpuschedlab.sim.watch.PATIENCE", 50)  # seconds until a stuck policy is an error
     report = check_policy(FAILS[check], only=(check,))
     assert check in [c.name for c in report.failures]
     with pytest.raises(PolicyError, match=f"{FAILS[check].__name__} failed"):

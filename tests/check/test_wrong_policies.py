@@ -13,7 +13,7 @@ from gpuschedlab import Allocation, Knob, Ordered, Round
 from gpuschedlab.check import small_trace
 from gpuschedlab.errors import PolicyError
 from gpuschedlab.knobs import knobs_of
-from gpuschedlab.sim.engine.records import JOB
+from gpuschedlab.sim.engine.jobs.records import JOB
 from gpuschedlab.widgets import Explorer
 
 CLUSTER = lab.Cluster.homogeneous(2, 8)

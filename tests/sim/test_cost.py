@@ -15,7 +15,7 @@ import uncompiled
 from gpuschedlab import Cluster, Srtf, Themis, generate, simulate
 from gpuschedlab.cluster import Nodes, Outage
 from gpuschedlab.policies import Sjf
-from gpuschedlab.sim.engine.preemption import smallest
+from gpuschedlab.sim.engine.gate import smallest
 
 
 @dataclass(frozen=True)

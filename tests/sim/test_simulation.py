@@ -90,7 +90,7 @@ def test_many_may_be_suspended_at_once_for_many():
 @pytest.mark.parametrize("log", [False, True])
 def test_a_job_that_can_never_start_is_left_unfinished_not_looped_over(policy, log, monkeypatch):
     """Its node is down for good. A decision each minute must not keep the run going, and the run says what it leaves."""
-    monkeypatch.setattr("gpuschedlab.sim.faults.PATIENCE", 6000.0)
+    monkeypatch.setattr("gpuschedlab.sim.watch.PATIENCE", 6000.0)
     cluster = Cluster((Nodes("a", 1, 1),), (Outage(0, 10),))
     run = simulate(jobs((0, 1, 5), (20, 1, 5)), cluster, policy, log=log)
     assert run.jobs["end"].to_list() == [5, None]
@@ -227,7 +227,7 @@ def test_keys_that_change_all_the_time_are_found_out():
 
 
 def test_a_policy_that_leaves_one_job_alone_is_found_out(monkeypatch):
-    monkeypatch.setattr("gpuschedlab.sim.faults.PATIENCE", 6000.0)
+    monkeypatch.setattr("gpuschedlab.sim.watch.PATIENCE", 6000.0)
 
     @dataclass(frozen=True)
     class Nobody(Round):

@@ -13,7 +13,8 @@ from gpuschedlab.papers.clusters.queues import Queue
 from gpuschedlab.papers.clusters.quota_laws import quotas_hold
 from gpuschedlab.policies.remaining import long_enough, requested_rates
 from gpuschedlab.policies.simple import Placement
-from gpuschedlab.sim.policy import Allocation, Round
+from gpuschedlab.sim.policy import Round
+from gpuschedlab.sim.rounds.allocation import Allocation
 
 RECLAIM = ("Never", "LowerPriority", "Any", "LowerOrNewerEqualPriority")
 

@@ -20,9 +20,9 @@ from gpuschedlab.papers.clusters.queues import Queue
 from gpuschedlab.papers.clusters.slurm import Slurm
 from gpuschedlab.policies.simple import Fifo
 from gpuschedlab.sim import Policy, Scenario
-from gpuschedlab.sim.policy import Plan
+from gpuschedlab.sim.ordered import Plan
 from gpuschedlab.sim.recipe import Recipe
-from gpuschedlab.sim.setup.asked import with_lists
+from gpuschedlab.sim.setup.eligibility import with_lists
 from gpuschedlab.speeds import Delays
 from gpuschedlab.traces.intake.door import intake
 from gpuschedlab.traces.intake.ledger import Intake

@@ -14,7 +14,7 @@ from gpuschedlab.papers.clusters.fairshare import RULES, ShareTree, classic, fai
 from gpuschedlab.papers.clusters.priority import DAY, size_factor
 from gpuschedlab.papers.clusters.usage import WEEK
 from gpuschedlab.policies.simple import Backfill, Depth, Placement
-from gpuschedlab.sim.policy import Ordered, Plan
+from gpuschedlab.sim.ordered import Ordered, Plan
 
 TREE = RULES.index("tree")
 MOST = 4_294_967_295

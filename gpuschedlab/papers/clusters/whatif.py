@@ -12,7 +12,7 @@ from gpuschedlab.metrics.starts import DAY, FEWEST, Blocks
 from gpuschedlab.papers.clusters.recipe import TIMEOUT, Site
 from gpuschedlab.papers.clusters.replay import Calibration
 from gpuschedlab.sim import Policy, Scenario
-from gpuschedlab.sim.setup.limits import limits_of
+from gpuschedlab.sim.setup.prepared import limits_of
 from gpuschedlab.traces.logs.options import nearest
 
 WARM_UP = 3 * DAY

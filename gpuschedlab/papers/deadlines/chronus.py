@@ -10,8 +10,9 @@ from gpuschedlab.papers.deadlines.placing import CHOSEN, MUST, chosen_by_count, 
 from gpuschedlab.papers.deadlines.plan import backward, prove_leases
 from gpuschedlab.papers.deadlines.program import LeaseJobs
 from gpuschedlab.policies.remaining import long_enough
-from gpuschedlab.sim.policy import Allocation, Round
-from gpuschedlab.sim.view import View
+from gpuschedlab.sim.policy import Round
+from gpuschedlab.sim.rounds.allocation import Allocation
+from gpuschedlab.sim.rounds.view import View
 
 NEW, ACCEPTED, DEMOTED = range(3)
 

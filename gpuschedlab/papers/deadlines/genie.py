@@ -8,8 +8,9 @@ import numpy as np
 from gpuschedlab.knobs import Knob
 from gpuschedlab.papers.deadlines.placing import CHOSEN, MUST, chosen_by_count, placed, time_left
 from gpuschedlab.policies.remaining import on_types
-from gpuschedlab.sim.policy import Allocation, Round
-from gpuschedlab.sim.view import View
+from gpuschedlab.sim.policy import Round
+from gpuschedlab.sim.rounds.allocation import Allocation
+from gpuschedlab.sim.rounds.view import View
 
 
 @dataclass(frozen=True)

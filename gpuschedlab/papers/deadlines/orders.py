@@ -7,7 +7,7 @@ import numpy as np
 
 from gpuschedlab.knobs import Knob
 from gpuschedlab.policies.simple import Interval, Patience, Placement
-from gpuschedlab.sim.policy import Ordered
+from gpuschedlab.sim.ordered import Ordered
 
 AFTER = 1e11
 """Added to the key of jobs that come after all of another kind (s)."""

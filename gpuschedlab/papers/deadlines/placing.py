@@ -8,8 +8,8 @@ from gpuschedlab.cluster.free_gpus import FreeGpus
 from gpuschedlab.cluster.node_index import SLOTS, count_sizes
 from gpuschedlab.optim import relative_gap
 from gpuschedlab.papers.deadlines.packing import CHOSEN, MUST, pack
-from gpuschedlab.sim.allocation import Allocation
-from gpuschedlab.sim.view import View
+from gpuschedlab.sim.rounds.allocation import Allocation
+from gpuschedlab.sim.rounds.view import View
 from gpuschedlab.speeds.elapsed import seconds_to
 
 __all__ = ["CHOSEN", "MUST", "chosen_by_count", "placed", "proved", "time_left"]

@@ -14,8 +14,9 @@ from gpuschedlab.papers.deadlines.chronus import Gap, Guard, Work
 from gpuschedlab.papers.deadlines.placing import CHOSEN, MUST, chosen_by_count, placed, proved
 from gpuschedlab.papers.deadlines.program import growing_blocks
 from gpuschedlab.papers.deadlines.starts import start_program
-from gpuschedlab.sim.policy import Allocation, Round
-from gpuschedlab.sim.view import View
+from gpuschedlab.sim.policy import Round
+from gpuschedlab.sim.rounds.allocation import Allocation
+from gpuschedlab.sim.rounds.view import View
 
 SLO, BEST_EFFORT = 1000.0, 25.0
 """Rewards of a job that is in time, and of a best-effort job of one slot (TitanSched)."""

@@ -10,8 +10,9 @@ from gpuschedlab.papers.deadlines.chronus import Gap, Guard, Work
 from gpuschedlab.papers.deadlines.placing import CHOSEN, MUST, chosen_by_count, placed, proved, time_left
 from gpuschedlab.papers.deadlines.plan import prove_leases
 from gpuschedlab.papers.deadlines.program import LeaseJobs
-from gpuschedlab.sim.policy import Allocation, Round
-from gpuschedlab.sim.view import View
+from gpuschedlab.sim.policy import Round
+from gpuschedlab.sim.rounds.allocation import Allocation
+from gpuschedlab.sim.rounds.view import View
 
 CANDIDATES = 2.0
 """Best-effort jobs that enter a program request at most so many times the cluster, the most rewarding ones first."""

@@ -11,7 +11,8 @@ from gpuschedlab.papers.gavel import program
 from gpuschedlab.policies.remaining import requested_rates, work_left
 from gpuschedlab.policies.serving import serve
 from gpuschedlab.policies.unchanged import Inputs, in_force
-from gpuschedlab.sim.policy import Allocation, Round
+from gpuschedlab.sim.policy import Round
+from gpuschedlab.sim.rounds.allocation import Allocation
 
 OBJECTIVES = ("max_sum", "max_min", "water_filling", "finish_time", "makespan", "fifo", "shortest_first")
 """Sum of throughputs; least attained service, once or level by level; worst finish-time fairness; end of the last job; first

@@ -9,8 +9,9 @@ from gpuschedlab.knobs import Knob
 from gpuschedlab.papers.pollux.genetic import search
 from gpuschedlab.policies.remaining import long_enough
 from gpuschedlab.policies.restarts import restart_factor
-from gpuschedlab.sim.policy import Allocation, Round
-from gpuschedlab.sim.view import View
+from gpuschedlab.sim.policy import Round
+from gpuschedlab.sim.rounds.allocation import Allocation
+from gpuschedlab.sim.rounds.view import View
 
 SMALL = 1e-3
 """Added to each speed-up, one node's worth of GPUs being 1, so that a job without GPUs has a finite mean (artifact)."""

@@ -8,8 +8,9 @@ import numpy as np
 from gpuschedlab.knobs import Knob
 from gpuschedlab.papers.prompttuner.shares import satisfactory_shares
 from gpuschedlab.papers.prompttuner.warm_pools import EPS, Demand, Late, Most, demand_of
-from gpuschedlab.sim.policy import Allocation, Round
-from gpuschedlab.sim.view import View
+from gpuschedlab.sim.policy import Round
+from gpuschedlab.sim.rounds.allocation import Allocation
+from gpuschedlab.sim.rounds.view import View
 
 SLOTS = 400
 """Slots of a plan; they are longer where these do not reach the last deadline."""

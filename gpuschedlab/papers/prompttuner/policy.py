@@ -7,8 +7,9 @@ import numpy as np
 
 from gpuschedlab.knobs import Knob
 from gpuschedlab.papers.prompttuner.warm_pools import EPS, Demand, Job, Late, Most, WarmPools, demand_of
-from gpuschedlab.sim.policy import Allocation, Round
-from gpuschedlab.sim.view import View
+from gpuschedlab.sim.policy import Round
+from gpuschedlab.sim.rounds.allocation import Allocation
+from gpuschedlab.sim.rounds.view import View
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ import numpy as np
 from gpuschedlab.errors import SpeedError, TraceError
 from gpuschedlab.knobs import Knob
 from gpuschedlab.policies.remaining import on_types, remaining_work
-from gpuschedlab.sim.allocation import Allocation
-from gpuschedlab.sim.view import View
+from gpuschedlab.sim.rounds.allocation import Allocation
+from gpuschedlab.sim.rounds.view import View
 
 WARM, COLD = "warm", "cold"
 """Kinds of start (`Delays.kinds`): on GPUs that hold the runtime of the model, and on others."""

@@ -10,7 +10,8 @@ from gpuschedlab.optim import Solution, relative_gap, solve
 from gpuschedlab.papers.shockwave.program import shockwave_window
 from gpuschedlab.policies.remaining import requested_rates, work_left
 from gpuschedlab.policies.serving import serve
-from gpuschedlab.sim.policy import Allocation, Round
+from gpuschedlab.sim.policy import Round
+from gpuschedlab.sim.rounds.allocation import Allocation
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,8 @@ from gpuschedlab.papers.sia.timeshare import Service
 from gpuschedlab.policies.remaining import long_enough
 from gpuschedlab.policies.restarts import restart_factor
 from gpuschedlab.policies.unchanged import Inputs, in_force
-from gpuschedlab.sim.policy import Allocation, Round
+from gpuschedlab.sim.policy import Round
+from gpuschedlab.sim.rounds.allocation import Allocation
 
 TIE = 1e-4
 """Worth of staying, where the program is indifferent: far below the hundredths that utilities are rounded to."""

@@ -10,8 +10,9 @@ from gpuschedlab.optim import Solution, solve
 from gpuschedlab.papers.ymir.merged import Merges
 from gpuschedlab.papers.ymir.program import SPATIAL, Merging
 from gpuschedlab.papers.ymir.units import WHOLE, JobTimes, Units
-from gpuschedlab.sim.policy import Allocation, Round
-from gpuschedlab.sim.view import View
+from gpuschedlab.sim.policy import Round
+from gpuschedlab.sim.rounds.allocation import Allocation
+from gpuschedlab.sim.rounds.view import View
 
 
 @dataclass(frozen=True)

@@ -9,23 +9,14 @@ from numba import from_dtype, types
 
 from gpuschedlab._compiled import njit
 from gpuschedlab.cluster.placement import BUDDY, has_cell
-from gpuschedlab.sim.engine.accounting import (
-    blame,
-    factor_of,
-    find_place,
-    log_stretch,
-    log_tick,
-    refresh,
-    set_rate,
-    wake,
-)
-from gpuschedlab.sim.engine.checkpoints import undo
 from gpuschedlab.sim.engine.due import after_decision, sleep_until
-from gpuschedlab.sim.engine.lifecycle import begin_wait, hold, join, leave, let_go, start
+from gpuschedlab.sim.engine.jobs.accounting import blame, factor_of, find_place, refresh, set_rate, undo, wake
+from gpuschedlab.sim.engine.jobs.lifecycle import begin_wait, hold, join, leave, let_go, start
+from gpuschedlab.sim.engine.jobs.logs import log_stretch, log_tick
+from gpuschedlab.sim.engine.jobs.queues import drop_waiting
+from gpuschedlab.sim.engine.jobs.records import ANSWER, CELL, NO_TRANSFER, RUNNING, TAKEN, WAITING
+from gpuschedlab.sim.engine.jobs.state import STATE
 from gpuschedlab.sim.engine.preemption import reclaim, vacate
-from gpuschedlab.sim.engine.queues import drop_waiting
-from gpuschedlab.sim.engine.records import ANSWER, CELL, NO_TRANSFER, RUNNING, TAKEN, WAITING
-from gpuschedlab.sim.engine.state import STATE
 
 ANSWERS = types.Array(from_dtype(ANSWER), 1, "C")
 CELLS = types.Array(from_dtype(CELL), 1, "C")

@@ -10,10 +10,10 @@ import numpy as np
 from gpuschedlab._compiled import njit
 from gpuschedlab.cluster.node_index import count_sizes, fewest_nodes
 from gpuschedlab.cluster.placement import insists
-from gpuschedlab.sim.engine.accounting import factor_of, find_place, is_patient, may_use, nth_pool
-from gpuschedlab.sim.engine.lifecycle import can_host, hold, join, start
-from gpuschedlab.sim.engine.queues import ahead, drop_waiting, first_queued, queue_classes, requeue
-from gpuschedlab.sim.engine.records import GREEDY
+from gpuschedlab.sim.engine.jobs.accounting import factor_of, find_place, is_patient, may_use, nth_pool
+from gpuschedlab.sim.engine.jobs.lifecycle import can_host, hold, join, start
+from gpuschedlab.sim.engine.jobs.queues import ahead, drop_waiting, first_queued, queue_classes, requeue
+from gpuschedlab.sim.engine.jobs.records import GREEDY
 
 ANY = 2**31 - 1  # slots, more than any job's
 

@@ -1,9 +1,9 @@
 """When the next decision is due."""
 
 from gpuschedlab._compiled import njit
-from gpuschedlab.sim.engine.accounting import INF, on_grid
-from gpuschedlab.sim.engine.ledger import look_again
-from gpuschedlab.sim.engine.records import ALL
+from gpuschedlab.sim.engine.jobs.accounting import INF, on_grid
+from gpuschedlab.sim.engine.jobs.ledger import look_again
+from gpuschedlab.sim.engine.jobs.records import ALL
 
 
 @njit(inline="never")

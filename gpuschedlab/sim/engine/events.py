@@ -6,25 +6,20 @@ Kinds at one instant, in order: completions and other timers, outages, a look at
 from numba import types
 
 from gpuschedlab._compiled import njit
-from gpuschedlab.sim.engine.accounting import lease_end, log_tick, move_clock, refresh, renew_key, set_rate, wake
+from gpuschedlab.cluster.node_index import count_node
 from gpuschedlab.sim.engine.backfill import can_place, fill, first_waiting, open_classes
 from gpuschedlab.sim.engine.due import after_decision, schedule_decision
-from gpuschedlab.sim.engine.ledger import stand
-from gpuschedlab.sim.engine.lifecycle import begin_wait, change_node, complete, contest, end_stay, time_out
-from gpuschedlab.sim.engine.planning import plan
+from gpuschedlab.sim.engine.jobs.accounting import lease_end, move_clock, refresh, renew_key, set_rate, wake
+from gpuschedlab.sim.engine.jobs.ledger import stand
+from gpuschedlab.sim.engine.jobs.lifecycle import begin_wait, complete, contest, end_stay, lose, time_out
+from gpuschedlab.sim.engine.jobs.logs import log_tick
+from gpuschedlab.sim.engine.jobs.profiling import enlarge_profilers
+from gpuschedlab.sim.engine.jobs.queues import ahead, drop_waiting, moved_waiting, push_waiting
+from gpuschedlab.sim.engine.jobs.rank import clear_rank, moved_rank, place_in_rank
+from gpuschedlab.sim.engine.jobs.records import GREEDY, PLAN, RUNNING, STILL
+from gpuschedlab.sim.engine.jobs.state import STATE
 from gpuschedlab.sim.engine.preemption import nothing_to_give, rekey, reorder
-from gpuschedlab.sim.engine.profiling import enlarge_profilers
-from gpuschedlab.sim.engine.queues import (
-    ahead,
-    clear_rank,
-    drop_waiting,
-    moved_rank,
-    moved_waiting,
-    place_in_rank,
-    push_waiting,
-)
-from gpuschedlab.sim.engine.records import GREEDY, PLAN, RUNNING, STILL
-from gpuschedlab.sim.engine.state import STATE
+from gpuschedlab.sim.engine.reservations import plan
 
 ENDED, FULL, DECIDE, FAULT, PAUSED = range(5)
 TURNS = 10_000
@@ -120,6 +115,46 @@ def arrive(S, j):
     begin_wait(S, j)
     if S.cls[S.body[j].cls].count == 1 and can_place(S, j):  # a class that waited already could not be placed
         sc.exhausted = 0
+
+
+@njit(inline="never")
+def on_node(S, j, n):
+    """Whether running job j holds GPUs of node n, by itself or as a guest."""
+    b = S.body[j]
+    e = S.body[b.partner].head if b.guest else b.head
+    while e >= 0:
+        if S.entry[e].node == n:
+            return True
+        e = S.entry[e].next
+    return False
+
+
+@njit(inline="never")
+def change_node(S, n, delta):
+    """Node n goes down (delta 1) or comes back (-1); overlapping outages count."""
+    sc = S.scalar[0]
+    nd = S.nodes[n]
+    if delta > 0 and nd.down == 0:
+        i = 0
+        while i < sc.running:
+            if on_node(S, S.running[i], n):
+                # The last of the list takes the place of one that leaves, and a partner may leave, too: from the beginning again.
+                lose(S, S.running[i])
+                i = 0
+            else:
+                i += 1
+        count_node(S.nodes, S.count, S.member, n, -1)
+        S.pools[nd.pool].free -= nd.free
+        S.pools[nd.pool].size -= nd.size
+        sc.capacity -= nd.size
+    nd.down += delta
+    if nd.down == 0:
+        sc.exhausted = 0
+        count_node(S.nodes, S.count, S.member, n, 1)
+        S.pools[nd.pool].free += nd.free
+        S.pools[nd.pool].size += nd.size
+        sc.capacity += nd.size
+    sc.dirty = 1
 
 
 @njit(inline="never")

@@ -1,9 +1,6 @@
-"""Compiled preemptive decisions: keys that drift, the gate, and which jobs are preempted."""
-
-import numpy as np
+"""Compiled preemptive decisions: keys that drift, and which jobs are preempted."""
 
 from gpuschedlab._compiled import njit
-from gpuschedlab.sim.engine.accounting import blame, drift_key, may_use, nth_pool, refresh, refresh_waiting, take
 from gpuschedlab.sim.engine.backfill import (
     ANY,
     GREEDY,
@@ -14,25 +11,20 @@ from gpuschedlab.sim.engine.backfill import (
     open_classes,
     try_start,
 )
-from gpuschedlab.sim.engine.lifecycle import preempt
-from gpuschedlab.sim.engine.queues import (
+from gpuschedlab.sim.engine.gate import apply_gate
+from gpuschedlab.sim.engine.jobs.accounting import drift_key, may_use, nth_pool, refresh, take
+from gpuschedlab.sim.engine.jobs.lifecycle import preempt
+from gpuschedlab.sim.engine.jobs.queues import (
     ahead,
     drop_waiting,
     first_queued,
     heaped,
-    moved_waiting,
-    place_in_rank,
     push_waiting,
     queue_classes,
     requeue,
-    sort_rank,
 )
-from gpuschedlab.sim.engine.records import ALL, BAD_GATE, FALLING, WAITING
-
-STEPS = 8
-"""Steps from a guess up to which a place in an order is looked for by steps."""
-BEHIND = 1e12
-"""What is added to the key of a job that the gate holds back."""
+from gpuschedlab.sim.engine.jobs.rank import place_in_rank, sort_rank
+from gpuschedlab.sim.engine.jobs.records import ALL, FALLING
 
 
 @njit(inline="never")
@@ -62,135 +54,6 @@ def rekey(S):
             k = S.cls[c]
             heaped(S, c)
     sort_rank(S, at)
-
-
-@njit(inline="never")
-def gate_values(S, values):
-    """Fill in the gate values of the jobs that compete: those that may be preempted, then all that wait; False: one is NaN.
-
-    `marked` lists them, and `victims` has which of them the gate holds back so far.
-    """
-    now, integral, gate, knobs = S.scalar[0].now, S.scalar[0].contention, S.gate, S.knobs
-    job, body, heap = S.job, S.body, S.heap  # once: most of what a gate costs is here
-    marked, held = S.marked, S.victims
-    n = 0
-    for i in range(S.scalar[0].ranked):
-        j = S.rank[i]
-        refresh(S, j)
-        marked[n], held[n] = j, body[j].gated
-        values[n] = gate(now, job[j], knobs)
-        n += 1
-    for c in range(S.cls.shape[0]):
-        first = S.cls[c].first
-        for i in range(first, first + S.cls[c].count):
-            j = heap[i]
-            refresh_waiting(job[j], body[j], now, integral)
-            marked[n], held[n] = j, body[j].gated
-            values[n] = gate(now, job[j], knobs)
-            n += 1
-    wrong = 0
-    for i in range(n):
-        wrong += np.isnan(values[i])
-    if wrong > 0:
-        blame(S, marked[np.isnan(values).argmax()], BAD_GATE)
-    return wrong == 0
-
-
-@njit
-def hold_back(S, j, held):
-    """Let job j go behind all that pass the gate (1), or no longer (0)."""
-    drift_key(S, j)
-    if held == 1:
-        S.body[j].key += BEHIND
-        S.body[j].gated = 1
-    if S.job[j].state == WAITING and S.rule[0].moving != ALL:
-        moved_waiting(S, j)
-
-
-@njit
-def below(values, limit):
-    """How many values are below a limit."""
-    n = 0
-    for i in range(values.shape[0]):
-        n += values[i] < limit
-    return n
-
-
-@njit
-def next_above(values, limit):
-    """Smallest value above a limit."""
-    found = np.inf
-    for i in range(values.shape[0]):
-        found = min(found, values[i] if values[i] > limit else np.inf)
-    return found
-
-
-@njit
-def next_below(values, limit):
-    """Largest value below a limit."""
-    found = -np.inf
-    for i in range(values.shape[0]):
-        found = max(found, values[i] if values[i] < limit else -np.inf)
-    return found
-
-
-@njit(inline="never")
-def select(a, k):
-    """The k-th value of a, from 0, which is moved about. Quickselect (Hoare, 1961): np.partition takes ten seconds to compile."""
-    low, high = 0, a.size - 1
-    while low < high:
-        pivot, i, j = a[(low + high) // 2], low, high
-        while i <= j:
-            while a[i] < pivot:
-                i += 1
-            while a[j] > pivot:
-                j -= 1
-            if i <= j:
-                a[i], a[j] = a[j], a[i]
-                i, j = i + 1, j - 1
-        if j < k < i:
-            break
-        low, high = (low, j) if k <= j else (i, high)
-    return a[k]
-
-
-@njit(inline="never")
-def smallest(values, k, guess):
-    """The k-th smallest of n values: a few steps from a guess that is near, such as that of the last decision."""
-    first = below(values, guess)  # the guess, were it one of them, would be at place first + 1
-    if abs(first + 1 - k) > STEPS:
-        return select(values.copy(), k - 1)
-    if first >= k:
-        while first >= k:
-            guess = next_below(values, guess)
-            first = below(values, guess)
-        return guess
-    upto = first + (values == guess).sum()
-    while upto < k:
-        guess = next_above(values, guess)
-        upto += (values == guess).sum()
-    return guess
-
-
-@njit(inline="never")
-def apply_gate(S):
-    """Let a fraction of the competing jobs, those with the lowest gate values, go before the others."""
-    n = S.scalar[0].ranked + S.scalar[0].waiting
-    values = np.empty(n)
-    if not gate_values(S, values):
-        return
-    passed = max(1, int(np.ceil(S.rule[0].fraction * n)))
-    last = smallest(values, passed, S.scalar[0].gate)
-    S.scalar[0].gate = last
-    equal = passed - below(values, last)  # of the jobs exactly at the gate, so many pass
-    marked, held = S.marked, S.victims
-    for i in range(n):
-        back = 1 if values[i] >= last else 0
-        if values[i] == last and equal > 0:
-            equal -= 1
-            back = 0
-        if held[i] != back:
-            hold_back(S, marked[i], back)
 
 
 @njit(inline="never")

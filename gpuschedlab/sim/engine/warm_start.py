@@ -3,14 +3,14 @@
 from numba import types
 
 from gpuschedlab._compiled import njit
-from gpuschedlab.sim.engine.accounting import drift_key, log_stretch, log_tick, set_rate, wake
-from gpuschedlab.sim.engine.active import INDEX
 from gpuschedlab.sim.engine.backfill import try_start
-from gpuschedlab.sim.engine.lifecycle import begin_wait, count_host, enter_running, place_in_queue
-from gpuschedlab.sim.engine.profiling import enlarge_profilers, stay_end
-from gpuschedlab.sim.engine.queues import push_waiting
-from gpuschedlab.sim.engine.records import RUNNING, WAITING
-from gpuschedlab.sim.engine.state import STATE
+from gpuschedlab.sim.engine.jobs.accounting import drift_key, set_rate, wake
+from gpuschedlab.sim.engine.jobs.lifecycle import begin_wait, count_host, enter_running, place_in_queue
+from gpuschedlab.sim.engine.jobs.logs import INDEX, log_stretch, log_tick
+from gpuschedlab.sim.engine.jobs.profiling import enlarge_profilers, stay_end
+from gpuschedlab.sim.engine.jobs.queues import push_waiting
+from gpuschedlab.sim.engine.jobs.records import RUNNING, WAITING
+from gpuschedlab.sim.engine.jobs.state import STATE
 
 
 @njit(types.int64(STATE))

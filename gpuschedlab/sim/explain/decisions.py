@@ -8,19 +8,11 @@ nothing that is read changes a run by a byte.
 
 import numpy as np
 import polars as pl
-from numba import types
 
-from gpuschedlab._compiled import njit
 from gpuschedlab.cluster.node_index import SLOTS
-from gpuschedlab.sim.engine.accounting import find_place, may_use, refresh
-from gpuschedlab.sim.engine.active import INDEX, put_waiting
-from gpuschedlab.sim.engine.events import next_time
-from gpuschedlab.sim.engine.planning import end_of
-from gpuschedlab.sim.engine.preemption import BEHIND
-from gpuschedlab.sim.engine.profile import book, free_by_time, free_until
-from gpuschedlab.sim.engine.records import ALL, GREEDY, PLAN, STILL
-from gpuschedlab.sim.engine.state import STATE
-from gpuschedlab.sim.policy import Round
+from gpuschedlab.sim.engine.gate import BEHIND
+from gpuschedlab.sim.engine.jobs.records import ALL, GREEDY, PLAN, STILL
+from gpuschedlab.sim.explain.looks import held_by, keys_now, next_instant, room_for, waiting_jobs
 
 STARTED, ROOM, NODES, BEHIND_HEAD, RESERVED, UNDECIDED, LEFT, UNPLACED, AT_WINDOW = range(9)
 REASONS = ("started", "room", "nodes", "behind", "reserved", "undecided", "left", "unplaced", "window")
@@ -63,71 +55,6 @@ KEPT = ("reason", "gated", "blocker", "free", "missing", "until", "note")
 """A job gets a new row when one of these changes."""
 
 
-@njit(INDEX(STATE))
-def _waiting(S):
-    """Waiting jobs, in order of submission."""
-    out = np.empty(S.scalar[0].waiting, np.int64)
-    put_waiting(S, out, 0)
-    out.sort()
-    return out
-
-
-@njit(types.float64(STATE))
-def _next_time(S):
-    return next_time(S)
-
-
-@njit(types.int64[:, ::1](STATE, INDEX))
-def _placeable(S, jobs):
-    """Most free slots of a pool that each job may use, and most, up to those requested, that the placement rule would give it."""
-    out = np.zeros((2, jobs.shape[0]), np.int64)
-    for i in range(jobs.shape[0]):
-        j = jobs[i]
-        for p in range(S.pools.shape[0]):
-            if not may_use(S, j, p):
-                continue
-            slots = S.body[j].slots
-            while slots > out[1, i] and find_place(S, j, slots, p) == 0:
-                slots -= SLOTS
-            out[0, i] = max(out[0, i], S.pools[p].free)
-            out[1, i] = max(out[1, i], slots)
-    return out
-
-
-@njit(types.int64[::1](STATE, INDEX))
-def _held_by(S, jobs):
-    """First of the promises of the last plan beside which each job does not fit now; -1: it fits beside all, -2: a window comes."""
-    out = np.full(jobs.shape[0], -1, np.int64)
-    free_by_time(S)
-    for i in range(-1, S.scalar[0].promises):
-        if i >= 0:
-            w = S.promise[i]
-            book(S, w.pool, w.start, end_of(S, w.job, w.start), S.body[w.job].slots)
-        for m in range(jobs.shape[0]):
-            j, fits = jobs[m], False
-            for p in range(S.pools.shape[0]):
-                if may_use(S, j, p) and S.pools[p].free >= S.body[j].slots:
-                    fits |= end_of(S, j, S.scalar[0].now) <= free_until(S, p, S.body[j].slots)
-            if out[m] == -1 and not fits:
-                out[m] = i if i >= 0 else -2
-    return out
-
-
-@njit(types.float64[::1](STATE, INDEX))
-def _keys_now(S, jobs):
-    """Keys of jobs at this instant; what is brought up to date for that is put back, so that no sum is split."""
-    out = np.empty(jobs.shape[0])
-    for i in range(jobs.shape[0]):
-        j = jobs[i]
-        job, body, on = S.job[j : j + 1].copy(), S.body[j : j + 1].copy(), S.seconds_on[j].copy()
-        refresh(S, j)
-        out[i] = S.key(S.scalar[0].now, S.job[j], S.knobs)
-        S.job[j] = job[0]
-        S.body[j] = body[0]
-        S.seconds_on[j] = on
-    return out
-
-
 class Decisions:
     """Log of a simulation's decisions so far.
 
@@ -153,7 +80,7 @@ class Decisions:
 
     def about(self, policy) -> dict:
         """How the policy decides, as `Run.info["log"]` keeps it."""
-        if isinstance(policy, Round):
+        if policy.rule()["rounds"][0] == 1:
             return {"kind": "round", "placement": policy.placement}
         says = (type(policy).key.__doc__ or "").strip().partition("\n")[0].rstrip(".")
         rule = {name: getattr(policy, name) for name in ("placement", "backfill", "preemptive")}
@@ -161,14 +88,14 @@ class Decisions:
 
     def follow(self, simulation, until: float):
         """Let a simulation go on until an instant (s), and log what each decision leaves."""
-        while not simulation.over and (time := _next_time(simulation.state)) <= until and time < 1e300:
+        while not simulation.over and (time := next_instant(simulation.state)) <= until and time < 1e300:
             simulation.go(time, watch=until == np.inf)
             self._record(simulation)
         simulation.go(until)
 
     def _record(self, simulation):
         state = simulation.state
-        now, jobs = simulation.now, _waiting(state)
+        now, jobs = simulation.now, waiting_jobs(state)
         if self._has_decided(simulation):
             self.decided = now
         else:
@@ -262,7 +189,7 @@ def _measure(state, jobs, rows):
     """Free GPUs for each waiting job, and how many more it needs by the placement rule: too few, or on wrong nodes."""
     _, one, inverse = np.unique(state.body["cls"][jobs], return_index=True, return_inverse=True)
     slots = state.body["slots"][jobs]
-    room, most = _placeable(state, jobs[one])[:, inverse]
+    room, most = room_for(state, jobs[one])[:, inverse]
     rows["free"], rows["missing"] = room / SLOTS, (slots - most) / SLOTS
     rows["reason"] = np.where(room < slots, ROOM, NODES)
 
@@ -294,7 +221,7 @@ def _order(simulation, jobs, rows):
 def _planned(state, jobs, rows):
     """Which promise holds each job that would fit."""
     fits = np.flatnonzero(rows["missing"] <= 0)
-    held = _held_by(state, jobs[fits])
+    held = held_by(state, jobs[fits])
     rows["reason"][fits], rows["until"][fits] = UNDECIDED, state.scalar["decide_at"][0]
     rows["reason"][fits[held == -2]] = AT_WINDOW
     fits, promised = fits[held >= 0], state.promise[held[held >= 0]]
@@ -309,7 +236,7 @@ def _keys(simulation, jobs, drift: bool) -> np.ndarray:
     body = simulation.state.body
     if not drift:
         return body["key"][jobs]
-    return _keys_now(simulation.state, jobs) + BEHIND * (body["gated"][jobs] == 1)
+    return keys_now(simulation.state, jobs) + BEHIND * (body["gated"][jobs] == 1)
 
 
 def _running(simulation, jobs, key, rows):

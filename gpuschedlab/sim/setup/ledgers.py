@@ -6,8 +6,8 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.cluster.node_index import SLOTS
-from gpuschedlab.sim.engine.records import LEDGER, TREE
-from gpuschedlab.sim.engine.state import State
+from gpuschedlab.sim.engine.jobs.records import LEDGER, TREE
+from gpuschedlab.sim.engine.jobs.state import State
 
 
 def open_ledger(prepared, policy, job: np.ndarray, body: np.ndarray) -> dict[str, np.ndarray]:

@@ -1,5 +1,6 @@
 """What depends on a scenario alone: the arrays that all its simulations have in common, made once."""
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -7,11 +8,10 @@ import polars as pl
 
 from gpuschedlab.cluster import Cluster, Window
 from gpuschedlab.cluster.node_index import SLOTS
-from gpuschedlab.errors import SpeedError
+from gpuschedlab.errors import SpeedError, TraceError
 from gpuschedlab.metrics.columns import Columns
-from gpuschedlab.sim.engine.records import BODY, JOB, OUTAGE, WINDOW
-from gpuschedlab.sim.setup.asked import turns_of
-from gpuschedlab.sim.setup.limits import limits_of
+from gpuschedlab.sim.engine.jobs.records import BODY, JOB, OUTAGE, WINDOW
+from gpuschedlab.sim.setup.eligibility import turns_of
 from gpuschedlab.speeds import Delays
 from gpuschedlab.speeds.codes import ANY
 from gpuschedlab.traces.schema import RECORDED
@@ -28,6 +28,9 @@ for _name in ("timer", "finish", "first", "end", "key", "leaves", "limit"):
     NEW_BODY[_name] = np.inf
 for _name in ("head", "partner", "pos", "tick", "row", "type", "source", "delay", "account"):
     NEW_BODY[_name] = -1
+
+LIMITS = {None: "limit", "requested": "requested_time"}
+"""Column of a trace that holds the limits, by what a scenario says of them."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,7 @@ class Prepared:
     elastic : int
         Jobs whose work the speed table counts: they take other times than their `duration`.
     turns : (n, T) int array or None
-        `gpuschedlab.sim.setup.asked.turns_of`.
+        `gpuschedlab.sim.setup.eligibility.turns_of`.
     made : dict
         What is made when it is first asked for, such as columns as codes (`Columns.codes`).
     """
@@ -73,6 +76,46 @@ class Prepared:
             rows, index = np.unique(code, return_inverse=True)
             self.made[key] = index, rows // kinds // models, rows // kinds % models - 1
         return self.made[key]
+
+
+def limits_of(trace: pl.DataFrame, limits: str | float | None) -> np.ndarray:
+    """Seconds (n,) for which each job may run from a start of it, inf: for as long as it likes.
+
+    Parameters
+    ----------
+    trace : polars.DataFrame
+    limits : {None, "requested", "none"} or float
+        As of a `Scenario`.
+
+    Raises
+    ------
+    TraceError
+        It is neither; or limits are to be those requested, and a job requested none.
+
+    Examples
+    --------
+    >>> trace = pl.DataFrame({"job_id": ["a", "b"], "limit": [60.0, None], "requested_time": [30.0, math.inf]})
+    >>> [limits_of(trace, limits).tolist() for limits in (None, "requested", "none", 90)]
+    [[60.0, inf], [30.0, inf], [inf, inf], [90.0, 90.0]]
+    """
+    if isinstance(limits, int | float) and not isinstance(limits, bool) and limits > 0:
+        return np.full(trace.height, float(limits))
+    if limits not in (None, "requested", "none"):
+        raise TraceError(
+            f"limits: found {limits!r}; expected None (column `limit`), 'requested' (column `requested_time`), 'none', or seconds."
+        )
+    column = LIMITS.get(limits)
+    if column not in trace.columns:
+        found = pl.Series([None] * trace.height, dtype=pl.Float64)
+    else:
+        found = trace[column]
+    if limits == "requested" and found.null_count():
+        first = trace["job_id"][int(found.is_null().arg_max())]
+        raise TraceError(
+            f"limits='requested': found no requested_time of {found.null_count():,} of {trace.height:,} jobs, first {first}; expected "
+            "seconds, or inf: no limit. Fill it with what their queue allows."
+        )
+    return found.fill_null(math.inf).to_numpy()
 
 
 def prepare(scenario) -> Prepared:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from gpuschedlab.sim import View
-from gpuschedlab.sim.allocation import GPUS, NODE, POSITION
+from gpuschedlab.sim.rounds.allocation import GPUS, NODE, POSITION
 from papers.ymir.titan import GPUS_PER_NODE
 
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from gpuschedlab._compiled import njit
 from gpuschedlab.cluster.node_index import SLOTS
-from gpuschedlab.sim.engine.accounting import INF, blame, on_grid, refresh
-from gpuschedlab.sim.engine.queues import heaped
-from gpuschedlab.sim.engine.records import BAD_KEY, BAD_STANDING
-from gpuschedlab.sim.engine.state import NUMBERS, STATE
+from gpuschedlab.sim.engine.jobs.accounting import INF, blame, on_grid, refresh
+from gpuschedlab.sim.engine.jobs.queues import heaped
+from gpuschedlab.sim.engine.jobs.records import BAD_KEY, BAD_STANDING
+from gpuschedlab.sim.engine.jobs.state import NUMBERS, STATE
 
 LN2 = math.log(2.0)
 

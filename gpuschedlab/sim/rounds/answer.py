@@ -7,9 +7,8 @@ import numpy as np
 from gpuschedlab._compiled import njit
 from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.errors import PolicyError
-from gpuschedlab.sim.allocation import GPUS, NODE, POSITION, Allocation
-from gpuschedlab.sim.engine.records import ANSWER, CELL
-from gpuschedlab.sim.policy import SHORTEST
+from gpuschedlab.sim.engine.jobs.records import ANSWER, CELL, SHORTEST
+from gpuschedlab.sim.rounds.allocation import GPUS, NODE, POSITION, Allocation
 
 NUMBER = int | float | np.number
 

@@ -5,15 +5,14 @@ import polars as pl
 
 from gpuschedlab.cluster.node_index import index_nodes
 from gpuschedlab.errors import RunError
-from gpuschedlab.sim.engine.active import refresh_active
-from gpuschedlab.sim.engine.records import RUNNING
+from gpuschedlab.sim.engine.jobs.logs import refresh_active
+from gpuschedlab.sim.engine.jobs.records import RUNNING
 from gpuschedlab.sim.engine.warm_start import admit, reinsert, seat
-from gpuschedlab.sim.keys import calls_of
-from gpuschedlab.sim.setup.build import arrange
+from gpuschedlab.sim.setup.arrays import arrange
 from gpuschedlab.sim.setup.ledgers import charge_past
 
 PAST = ("executed", "attained", "progress", "contention", "waiting_since", "started", "stage")
-"""What `unfinished` records of a job's past, as in `gpuschedlab.sim.engine.records.JOB`."""
+"""What `unfinished` records of a job's past, as in `gpuschedlab.sim.engine.jobs.records.JOB`."""
 
 
 def unfinished(simulation) -> pl.DataFrame:
@@ -100,6 +99,6 @@ def rebuild(simulation):
         state.scalar[name] = 0
     state.scalar["stand_at"] = state.scalar["now"] if new["rule"]["period"][0] > 0 else np.inf
     simulation.state = state.replace(**new)
-    simulation.state.serve(*calls_of(simulation.policy))
+    simulation.serve()
     reinsert(simulation.state)
     charge_past(simulation.state)

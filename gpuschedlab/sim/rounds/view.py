@@ -6,13 +6,21 @@ from functools import cached_property
 import numpy as np
 
 from gpuschedlab.cluster.node_index import SLOTS
-from gpuschedlab.sim.columns import FIELDS, Columns, field_of, held_rows, known_rates, metric_shown
-from gpuschedlab.sim.engine.ledger import usage_now
-from gpuschedlab.sim.engine.records import RUNNING, UNSEEN
-from gpuschedlab.sim.engine.state import State
+from gpuschedlab.sim.engine.jobs.records import UNSEEN
+from gpuschedlab.sim.engine.jobs.state import State
+from gpuschedlab.sim.rounds.attributes import (
+    FIELDS,
+    Columns,
+    OfJobs,
+    field_of,
+    held_rows,
+    known_rates,
+    metric_shown,
+    usage_by,
+)
 
 
-class View:
+class View(OfJobs):
     """Submitted and unfinished jobs as arrays of length n, in order of submission; the true work is not among them.
 
     Attributes
@@ -83,8 +91,7 @@ class View:
         self._learnt = np.zeros((len(state.job), 0), np.int8) if learnt is None else learnt
         self.mask, self.start_kinds = state.nodes["mask"], columns.start_kinds
         self.submitted = int(state.scalar["arrived"][0])
-        self.now = float(self._state.scalar["now"][0])
-        self.interval = float(self._state.rule["interval"][0])
+        self.now, self.interval = float(state.scalar["now"][0]), float(state.rule["interval"][0])
 
     def __len__(self):
         return len(self.index)
@@ -150,15 +157,7 @@ class View:
         KeyError
             The policy does not charge by this column.
         """
-        account, codes = self._state.body["account"], self._columns.codes(column)
-        value = np.full(len(self._state.ledger), -1)
-        value[account[account >= 0]] = codes[account >= 0]
-        if not (account >= 0).any() or (value[account] != codes)[account >= 0].any():
-            raise KeyError(
-                f"usage: accounts are not those of column {column!r}; expected charged = ({column!r},) in the policy."
-            )
-        by_value = np.bincount(value[value >= 0], usage_now(self._state)[value >= 0], codes.max(initial=-1) + 2)
-        return by_value[codes[self.index]]  # the last entry, which no account has, is that of jobs without a value
+        return usage_by(self._state, column, self._columns.codes(column))[self.index]
 
     def texts(self, column: str) -> np.ndarray:
         """Values (n,) of a text column of the trace, "" where it is null or the trace has no such column; KeyError as `codes`."""
@@ -206,38 +205,6 @@ class View:
     def has_run(self, rows: np.ndarray) -> np.ndarray:
         """Whether jobs, by their rows in the trace, have been started."""
         return (self._state.job["state"][rows] != UNSEEN) & (self._state.job["starts"][rows] > 0)
-
-    @cached_property
-    def age(self) -> np.ndarray:
-        """(n,) seconds since submission."""
-        return self.now - self.submit
-
-    @cached_property
-    def elastic(self) -> np.ndarray:
-        """(n,) bool, runs on other numbers of GPUs than it requests."""
-        return self.model >= 0 if self.speeds is None else (self.model >= 0) & ~self.speeds.relative[self.model]
-
-    @cached_property
-    def running(self) -> np.ndarray:
-        """(n,) bool, holding GPUs now."""
-        return self._state.job["state"][self.index] == RUNNING
-
-    @cached_property
-    def restarts(self) -> np.ndarray:
-        """(n,) starts after the first."""
-        return np.maximum(self._state.job["starts"][self.index] - 1, 0)
-
-    @cached_property
-    def restart(self) -> np.ndarray:
-        """(n,) seconds of delay at a restart."""
-        return self._state.body["restart"][self.index] + self._state.body["switch"][self.index]
-
-    @cached_property
-    def partner(self) -> np.ndarray:
-        """(n,) position of the job that it shares GPUs with, -1: none."""
-        place = np.full(len(self._state.job) + 1, -1)  # the last entry means no partner
-        place[self.index] = np.arange(len(self))
-        return place[self._state.body["partner"][self.index]]
 
     @cached_property
     def up(self) -> np.ndarray:

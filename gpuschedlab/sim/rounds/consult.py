@@ -6,11 +6,11 @@ import numpy as np
 
 from gpuschedlab._compiled import records
 from gpuschedlab.errors import LabError, PolicyError
-from gpuschedlab.sim.allocation import Allocation
-from gpuschedlab.sim.answer import Checked, check_answer
-from gpuschedlab.sim.engine.active import refresh_active
 from gpuschedlab.sim.engine.apply import apply_answer
-from gpuschedlab.sim.view import View
+from gpuschedlab.sim.engine.jobs.logs import refresh_active
+from gpuschedlab.sim.rounds.allocation import Allocation
+from gpuschedlab.sim.rounds.answer import Checked, check_answer
+from gpuschedlab.sim.rounds.view import View
 
 
 def decide(simulation):

@@ -7,9 +7,9 @@ import numpy as np
 
 from gpuschedlab._compiled import njit
 from gpuschedlab.cluster.node_index import SLOTS, count_node, count_sizes
-from gpuschedlab.sim.engine.accounting import renew_key, wake
-from gpuschedlab.sim.engine.queues import drop_waiting, push_waiting
-from gpuschedlab.sim.engine.records import WAITING
+from gpuschedlab.sim.engine.jobs.accounting import renew_key, wake
+from gpuschedlab.sim.engine.jobs.queues import drop_waiting, push_waiting
+from gpuschedlab.sim.engine.jobs.records import WAITING
 
 
 @njit(inline="never")

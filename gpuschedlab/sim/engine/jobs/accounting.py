@@ -1,4 +1,4 @@
-"""The compiled primitives: the clock, what a job earns, when something about it changes next, and the logs.
+"""The compiled primitives: the clock, what a job earns and keeps at checkpoints, and when something about it changes next.
 
 Each function works on a `State` in place. A job's sums are brought up to date only when they are read (`refresh`),
 so an event costs what it touches and no more.
@@ -7,11 +7,10 @@ so an event costs what it touches and no more.
 import numpy as np
 
 from gpuschedlab._compiled import njit
-from gpuschedlab.cluster.node_index import LEVELS, SLOTS, Packing, hold
+from gpuschedlab.cluster.node_index import SLOTS, Packing, hold
 from gpuschedlab.cluster.placement import RELAX, find_nodes
-from gpuschedlab.sim.engine.checkpoints import save
-from gpuschedlab.sim.engine.queues import set_timer
-from gpuschedlab.sim.engine.records import BAD_CHANGE, BAD_KEY, NO_PAIR, NO_SPEED, RUNNING, WAITING
+from gpuschedlab.sim.engine.jobs.queues import set_timer
+from gpuschedlab.sim.engine.jobs.records import BAD_CHANGE, BAD_KEY, NO_PAIR, NO_SPEED, RUNNING, WAITING
 from gpuschedlab.speeds.codes import find_row
 
 INF = np.inf
@@ -34,6 +33,33 @@ def refresh_waiting(job, b, now, integral):
     b.last = now
     if now > job.submit:
         job.contention = (integral - b.contention0) / (now - job.submit)
+
+
+@njit
+def useful(job, b):
+    """Seconds that a job has progressed, but for those that were undone."""
+    return job.executed - b.overhead - b.idled - b.lost
+
+
+@njit
+def save(S, j, period):
+    """Keep what running job j had done at the last checkpoint since it was last brought up to date, if there was one."""
+    job = S.job[j]
+    b = S.body[j]
+    last = job.started + np.floor((S.scalar[0].now - job.started) / period) * period
+    if last > b.last:
+        passed = max(0.0, last - b.last - b.pause)
+        b.safe = job.progress + b.rate * passed
+        b.kept = useful(job, b) + passed * (1 - b.idle)
+
+
+@njit
+def undo(S, j, progress, seconds):
+    """Throw job j back to some progress, which took so many seconds that counted."""
+    b = S.body[j]
+    b.lost += useful(S.job[j], b) - seconds
+    S.job[j].progress = progress
+    b.segment = 0
 
 
 @njit(inline="never")
@@ -79,33 +105,6 @@ def take(S, n, slots):
     else:
         nd.free -= slots
     S.scalar[0].used += slots
-
-
-@njit(inline="never")
-def log_stretch(S, j):
-    """Log the stretch of time that ends now for job j, a row a node."""
-    b = S.body[j]
-    sc = S.scalar[0]
-    owner = b.partner if b.guest else j
-    e = S.body[owner].head
-    while e >= 0 and sc.now > b.stretch:
-        row = S.stretches[sc.stretches]
-        row.job = j
-        row.node = S.entry[e].node
-        row.slots = S.entry[e].slots
-        row.partner = b.partner
-        row.source = b.source
-        row.guest = b.guest
-        row.joint = b.joint
-        row.idle = b.idle
-        row.start = b.stretch
-        row.end = sc.now
-        row.delay = b.began
-        sc.stretches += 1
-        e = S.entry[e].next
-    if sc.now > b.stretch:
-        b.began = -1.0
-    b.stretch = sc.now
 
 
 @njit
@@ -283,46 +282,3 @@ def find_place(S, j, slots, pool):
     rule, patient = S.rule[0].placement, is_patient(S, j)
     packing = Packing(S.nodes, S.count, S.member, S.sizes)
     return find_nodes(packing, pool, slots, rule, patient, S.place_node, S.place_slots)
-
-
-@njit
-def most_free_gpus(S):
-    """Whole free GPUs of the node that has most."""
-    most = 0
-    for p in range(S.pools.shape[0]):
-        level = LEVELS - 1
-        while level > most and S.count[p, level] == 0:
-            level -= 1
-        most = max(most, level)
-    return most
-
-
-@njit(inline="never")
-def log_tick(S):
-    """Log the counts that hold from now on; one row an instant."""
-    sc = S.scalar[0]
-    largest = most_free_gpus(S)
-    i = sc.ticks - 1
-    if i < 0 or S.ticks[i].time < sc.now:
-        # A row holds until the next: where nothing changed, none is needed.
-        if i >= 0:
-            p = S.ticks[i]
-            if (
-                p.used == sc.used
-                and p.demanded == sc.demanded
-                and p.capacity == sc.capacity
-                and p.running == sc.running
-                and p.waiting == sc.waiting
-                and p.largest == largest
-            ):
-                return
-        i += 1
-        sc.ticks = i + 1
-    t = S.ticks[i]
-    t.time = sc.now
-    t.used = sc.used
-    t.demanded = sc.demanded
-    t.capacity = sc.capacity
-    t.running = sc.running
-    t.waiting = sc.waiting
-    t.largest = largest

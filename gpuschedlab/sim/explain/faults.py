@@ -1,10 +1,8 @@
-"""What goes wrong in a simulation: what the engine found wrong with a job, and policies under which nothing happens any more."""
-
-import numpy as np
+"""What the engine found wrong with a job, in words."""
 
 from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.errors import PolicyError, SpeedError
-from gpuschedlab.sim.engine.records import (
+from gpuschedlab.sim.engine.jobs.records import (
     BAD_CHANGE,
     BAD_GATE,
     BAD_KEY,
@@ -14,10 +12,7 @@ from gpuschedlab.sim.engine.records import (
     NO_TRANSFER,
     TAKEN,
 )
-from gpuschedlab.sim.engine.state import State
 
-PATIENCE = 7 * 86_400.0
-"""Simulated seconds without any progress after which nothing more is expected to happen."""
 NUMBERS = {
     BAD_KEY: ("key", ("not finite", "a finite number: the lower, the earlier")),
     BAD_CHANGE: ("change", ("no number", "an instant (s), or inf")),
@@ -60,45 +55,3 @@ def fault_of(simulation) -> SpeedError | PolicyError:
         f"{who} ({name}) {relation} job {simulation.trace['job_id'][other]}, and Speeds.{table} has no row for the two models. "
         "Extend the table, or do not bring them together."
     )
-
-
-def counts_of(state: State) -> tuple[int, int]:
-    """Jobs that have come, and that have ended."""
-    return int(state.scalar["arrived"][0]), int(state.scalar["done"][0])
-
-
-class Watch:
-    """Sees, once in PATIENCE, whether anything has happened in a simulation since the last time, where something could have."""
-
-    def __init__(self):
-        self.still, self.progress, self.next_look = False, None, -np.inf
-
-    def look(self, simulation, watch: bool):
-        """Look again, if it is time.
-
-        If nothing has happened, the policy is stuck, which is an error where `watch` says so; but where nodes are down and stay
-        so, jobs wait for these, and the run is over.
-        """
-        state, now = simulation.state, simulation.now
-        if now <= self.next_look:
-            return
-        scalar, progress = state.scalar[0], _progress(state, now)
-        jobs = int(scalar["running"] + scalar["waiting"])
-        self.still = bool(progress == self.progress and jobs > 0 and scalar["outage"] == len(state.outage))
-        self.progress, self.next_look = progress, now + PATIENCE
-        if not self.still or not watch:
-            return
-        if state.nodes["down"].any():
-            simulation.over = simulation.until is None
-            return
-        raise PolicyError(
-            f"{simulation.policy.name} let none of {jobs} jobs progress for {PATIENCE:g} s up to t={now:g} s. "
-            "Give every job GPUs at last, for longer than its delays, or run with until=..."
-        )
-
-
-def _progress(state: State, now: float) -> tuple:
-    """What changes as long as anything happens: arrivals, ends, and all work and time without work so far."""
-    body = state.body[state.running[: state.scalar["running"][0]]]
-    since = body["rate"] * np.maximum(now - body["last"] - body["pause"], 0.0)  # not yet added up
-    return *counts_of(state), float(state.job["progress"].sum() + state.body["idled"].sum() + since.sum())

@@ -1,14 +1,25 @@
 """The compiled changes of a job's life: it gets nodes, starts, shares, stops, ends, or fails with a node."""
 
 from gpuschedlab._compiled import njit
-from gpuschedlab.cluster.node_index import SLOTS, count_node
+from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.cluster.placement import BUDDY, take_cell
-from gpuschedlab.sim.engine.accounting import INF, lease_end, log_stretch, refresh, renew_key, set_rate, take, wake
-from gpuschedlab.sim.engine.checkpoints import undo, useful
-from gpuschedlab.sim.engine.ledger import charge, standing_of
-from gpuschedlab.sim.engine.profiling import admit_to_stage, skip_profiling, stay_end
-from gpuschedlab.sim.engine.queues import add_running, drop_running, insert_rank, push_waiting, remove_rank, set_timer
-from gpuschedlab.sim.engine.records import DONE, RUNNING, WAITING
+from gpuschedlab.sim.engine.jobs.accounting import (
+    INF,
+    lease_end,
+    refresh,
+    renew_key,
+    set_rate,
+    take,
+    undo,
+    useful,
+    wake,
+)
+from gpuschedlab.sim.engine.jobs.ledger import charge, standing_of
+from gpuschedlab.sim.engine.jobs.logs import log_stretch
+from gpuschedlab.sim.engine.jobs.profiling import admit_to_stage, skip_profiling, stay_end
+from gpuschedlab.sim.engine.jobs.queues import add_running, drop_running, push_waiting, set_timer
+from gpuschedlab.sim.engine.jobs.rank import insert_rank, remove_rank
+from gpuschedlab.sim.engine.jobs.records import DONE, RUNNING, WAITING
 
 
 @njit
@@ -275,43 +286,3 @@ def lose(S, j):
     b.failures += 1
     leave(S, j)
     begin_wait(S, j)
-
-
-@njit(inline="never")
-def on_node(S, j, n):
-    """Whether running job j holds GPUs of node n, by itself or as a guest."""
-    b = S.body[j]
-    e = S.body[b.partner].head if b.guest else b.head
-    while e >= 0:
-        if S.entry[e].node == n:
-            return True
-        e = S.entry[e].next
-    return False
-
-
-@njit(inline="never")
-def change_node(S, n, delta):
-    """Node n goes down (delta 1) or comes back (-1); overlapping outages count."""
-    sc = S.scalar[0]
-    nd = S.nodes[n]
-    if delta > 0 and nd.down == 0:
-        i = 0
-        while i < sc.running:
-            if on_node(S, S.running[i], n):
-                # The last of the list takes the place of one that leaves, and a partner may leave, too: from the beginning again.
-                lose(S, S.running[i])
-                i = 0
-            else:
-                i += 1
-        count_node(S.nodes, S.count, S.member, n, -1)
-        S.pools[nd.pool].free -= nd.free
-        S.pools[nd.pool].size -= nd.size
-        sc.capacity -= nd.size
-    nd.down += delta
-    if nd.down == 0:
-        sc.exhausted = 0
-        count_node(S.nodes, S.count, S.member, n, 1)
-        S.pools[nd.pool].free += nd.free
-        S.pools[nd.pool].size += nd.size
-        sc.capacity += nd.size
-    sc.dirty = 1

@@ -6,10 +6,10 @@ So many promises stand as the plan is deep: none is greedy backfill, one is EASY
 import numpy as np
 
 from gpuschedlab._compiled import njit
-from gpuschedlab.sim.engine.accounting import find_place, may_use, nth_pool, on_grid
 from gpuschedlab.sim.engine.backfill import ANY, close_behind, fill, open_classes, start_on, up_suffices
-from gpuschedlab.sim.engine.profile import any_window, book, earliest, free_by_time, free_until, set_apart, slot_end
-from gpuschedlab.sim.engine.queues import (
+from gpuschedlab.sim.engine.free_slots import any_window, book, earliest, free_by_time, free_until, set_apart, slot_end
+from gpuschedlab.sim.engine.jobs.accounting import find_place, may_use, nth_pool, on_grid
+from gpuschedlab.sim.engine.jobs.queues import (
     ahead,
     drop_waiting,
     first_queued,

@@ -9,8 +9,9 @@ import polars as pl
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.estimators import Estimator
-from gpuschedlab.sim.engine.records import RUNNING
-from gpuschedlab.sim.engine.state import State
+from gpuschedlab.sim.engine.jobs.ledger import usage_now
+from gpuschedlab.sim.engine.jobs.records import RUNNING
+from gpuschedlab.sim.engine.jobs.state import State
 from gpuschedlab.sim.setup.prepared import Prepared, text_codes
 from gpuschedlab.speeds import Speeds
 from gpuschedlab.traces.schema import DECLARED, RECORDED
@@ -132,6 +133,42 @@ class Columns:
         return self._models[row]
 
 
+class OfJobs:
+    """Attributes of a view that follow from what the state holds of its jobs; each is made when it is first read."""
+
+    @cached_property
+    def age(self) -> np.ndarray:
+        """(n,) seconds since submission."""
+        return self.now - self.submit
+
+    @cached_property
+    def elastic(self) -> np.ndarray:
+        """(n,) bool, runs on other numbers of GPUs than it requests."""
+        return self.model >= 0 if self.speeds is None else (self.model >= 0) & ~self.speeds.relative[self.model]
+
+    @cached_property
+    def running(self) -> np.ndarray:
+        """(n,) bool, holding GPUs now."""
+        return self._state.job["state"][self.index] == RUNNING
+
+    @cached_property
+    def restarts(self) -> np.ndarray:
+        """(n,) starts after the first."""
+        return np.maximum(self._state.job["starts"][self.index] - 1, 0)
+
+    @cached_property
+    def restart(self) -> np.ndarray:
+        """(n,) seconds of delay at a restart."""
+        return self._state.body["restart"][self.index] + self._state.body["switch"][self.index]
+
+    @cached_property
+    def partner(self) -> np.ndarray:
+        """(n,) position of the job that it shares GPUs with, -1: none."""
+        place = np.full(len(self._state.job) + 1, -1)  # the last entry means no partner
+        place[self.index] = np.arange(len(self))
+        return place[self._state.body["partner"][self.index]]
+
+
 def _check_known(column: str) -> None:
     """KeyError if a log records a column after submission."""
     if column in RECORDED:
@@ -170,6 +207,18 @@ def held_rows(state: State, jobs: np.ndarray) -> np.ndarray:
         at, next_ = at[next_ >= 0], next_[next_ >= 0]
     held = np.concatenate(rows)
     return held[np.lexsort((held[:, 1], held[:, 0]))]
+
+
+def usage_by(state: State, column: str, codes: np.ndarray) -> np.ndarray:
+    """Decayed usage (n,) of all that have the same code of a column as each job of the trace; `View.usage`."""
+    account, value = state.body["account"], np.full(len(state.ledger), -1)
+    value[account[account >= 0]] = codes[account >= 0]
+    if not (account >= 0).any() or (value[account] != codes)[account >= 0].any():
+        raise KeyError(
+            f"usage: accounts are not those of column {column!r}; expected charged = ({column!r},) in the policy."
+        )
+    by_value = np.bincount(value[value >= 0], usage_now(state)[value >= 0], codes.max(initial=-1) + 2)
+    return by_value[codes]  # the last entry, which no account has, is that of jobs without a value
 
 
 def known_rates(view, estimator, types, nodes, gpus) -> np.ndarray:

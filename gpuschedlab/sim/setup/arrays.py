@@ -6,10 +6,10 @@ from gpuschedlab.cluster import Cluster
 from gpuschedlab.cluster.node_index import LEVELS, NODE, SLOTS, index_nodes
 from gpuschedlab.cluster.placement import RELAX
 from gpuschedlab.errors import ClusterError
-from gpuschedlab.sim.engine.records import CLASS, ENTRY, PLAN, POOL, PROMISE, SCALARS, STRETCH, TICK, WAITING
-from gpuschedlab.sim.engine.state import WORK_SPACE, State, copied, new_log
+from gpuschedlab.sim.engine.jobs.records import CLASS, ENTRY, PLAN, POOL, PROMISE, SCALARS, STRETCH, TICK, WAITING
+from gpuschedlab.sim.engine.jobs.state import WORK_SPACE, State, copied, new_log
+from gpuschedlab.sim.setup.eligibility import check_placeable
 from gpuschedlab.sim.setup.ledgers import open_ledger
-from gpuschedlab.sim.setup.placeable import check_placeable
 from gpuschedlab.sim.setup.prepared import Prepared
 
 

@@ -234,6 +234,9 @@ SCALARS = np.dtype(
     ],
     align=True,
 )
+SHORTEST = 1e-3
+"""Shortest interval (s); floating point cannot resolve shorter steps within a week."""
+
 STRICT, PLAN, GREEDY = range(3)
 """Whether waiting jobs may pass one that does not start: none may, as a plan allows, or any that fits."""
 RULE = np.dtype(

@@ -3,8 +3,8 @@
 
 def compile_rest() -> None:
     """Compile what that process comes to last: how jobs are reordered, and how answers of rounds are put into force."""
+    from gpuschedlab.sim.engine.jobs.state import STATE
     from gpuschedlab.sim.engine.preemption import reorder
-    from gpuschedlab.sim.engine.state import STATE
 
     reorder.compile((STATE,))
     from gpuschedlab.sim.engine import apply  # noqa: F401 -- compiled by being imported

@@ -23,7 +23,7 @@ from numba.np.arrayobj import make_array, populate_array
 
 from gpuschedlab._compiled import records
 from gpuschedlab.cluster.node_index import NODE
-from gpuschedlab.sim.engine.records import (
+from gpuschedlab.sim.engine.jobs.records import (
     BODY,
     CLASS,
     ENTRY,

@@ -7,8 +7,8 @@ import numpy as np
 
 from gpuschedlab._compiled import njit
 from gpuschedlab.cluster.node_index import count_node
-from gpuschedlab.sim.engine.accounting import on_grid
-from gpuschedlab.sim.engine.records import RUNNING
+from gpuschedlab.sim.engine.jobs.accounting import on_grid
+from gpuschedlab.sim.engine.jobs.records import RUNNING
 
 FEW = 16
 """New jobs that are put into order one by one."""

@@ -1,0 +1,114 @@
+"""The compiled logs, of stretches and of counts, and looks at all jobs that wait or run."""
+
+import numpy as np
+from numba import types
+
+from gpuschedlab._compiled import njit
+from gpuschedlab.cluster.node_index import LEVELS
+from gpuschedlab.sim.engine.jobs.accounting import refresh
+from gpuschedlab.sim.engine.jobs.state import STATE
+
+INDEX = types.Array(types.int64, 1, "C")
+
+
+@njit(inline="never")
+def log_stretch(S, j):
+    """Log the stretch of time that ends now for job j, a row a node."""
+    b = S.body[j]
+    sc = S.scalar[0]
+    owner = b.partner if b.guest else j
+    e = S.body[owner].head
+    while e >= 0 and sc.now > b.stretch:
+        row = S.stretches[sc.stretches]
+        row.job = j
+        row.node = S.entry[e].node
+        row.slots = S.entry[e].slots
+        row.partner = b.partner
+        row.source = b.source
+        row.guest = b.guest
+        row.joint = b.joint
+        row.idle = b.idle
+        row.start = b.stretch
+        row.end = sc.now
+        row.delay = b.began
+        sc.stretches += 1
+        e = S.entry[e].next
+    if sc.now > b.stretch:
+        b.began = -1.0
+    b.stretch = sc.now
+
+
+@njit
+def most_free_gpus(S):
+    """Whole free GPUs of the node that has most."""
+    most = 0
+    for p in range(S.pools.shape[0]):
+        level = LEVELS - 1
+        while level > most and S.count[p, level] == 0:
+            level -= 1
+        most = max(most, level)
+    return most
+
+
+@njit(inline="never")
+def log_tick(S):
+    """Log the counts that hold from now on; one row an instant."""
+    sc = S.scalar[0]
+    largest = most_free_gpus(S)
+    i = sc.ticks - 1
+    if i < 0 or S.ticks[i].time < sc.now:
+        # A row holds until the next: where nothing changed, none is needed.
+        if i >= 0:
+            p = S.ticks[i]
+            if (
+                p.used == sc.used
+                and p.demanded == sc.demanded
+                and p.capacity == sc.capacity
+                and p.running == sc.running
+                and p.waiting == sc.waiting
+                and p.largest == largest
+            ):
+                return
+        i += 1
+        sc.ticks = i + 1
+    t = S.ticks[i]
+    t.time = sc.now
+    t.used = sc.used
+    t.demanded = sc.demanded
+    t.capacity = sc.capacity
+    t.running = sc.running
+    t.waiting = sc.waiting
+    t.largest = largest
+
+
+@njit
+def put_waiting(S, out, n):
+    """Write all waiting jobs, queue by queue, from a place on; the place after the last."""
+    for c in range(S.cls.shape[0]):
+        k = S.cls[c]
+        for i in range(k.first, k.first + k.count):
+            out[n] = S.heap[i]
+            n += 1
+    return n
+
+
+@njit(INDEX(STATE))
+def refresh_active(S):
+    """Bring all active jobs up to date; their indices, in order of submission."""
+    sc = S.scalar[0]
+    out = np.empty(sc.running + sc.waiting, np.int64)
+    for i in range(sc.running):
+        out[i] = S.running[i]
+    n = put_waiting(S, out, sc.running)
+    out.sort()
+    for i in range(n):
+        refresh(S, out[i])
+    return out
+
+
+@njit(types.int64(STATE))
+def log_open(S):
+    """Log the stretches of running jobs as if they ended now; rows in the log."""
+    for i in range(S.scalar[0].running):
+        log_stretch(S, S.running[i])
+    return S.scalar[0].stretches

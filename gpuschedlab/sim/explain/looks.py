@@ -1,0 +1,79 @@
+"""Compiled looks at a state for the log of decisions: nothing that is read changes it."""
+
+import numpy as np
+from numba import types
+
+from gpuschedlab._compiled import njit
+from gpuschedlab.cluster.node_index import SLOTS
+from gpuschedlab.sim.engine.events import next_time
+from gpuschedlab.sim.engine.free_slots import book, free_by_time, free_until
+from gpuschedlab.sim.engine.jobs.accounting import find_place, may_use, refresh
+from gpuschedlab.sim.engine.jobs.logs import INDEX, put_waiting
+from gpuschedlab.sim.engine.jobs.state import STATE
+from gpuschedlab.sim.engine.reservations import end_of
+
+
+@njit(INDEX(STATE))
+def waiting_jobs(S):
+    """Waiting jobs, in order of submission."""
+    out = np.empty(S.scalar[0].waiting, np.int64)
+    put_waiting(S, out, 0)
+    out.sort()
+    return out
+
+
+@njit(types.float64(STATE))
+def next_instant(S):
+    """Time of the next event (s)."""
+    return next_time(S)
+
+
+@njit(types.int64[:, ::1](STATE, INDEX))
+def room_for(S, jobs):
+    """Most free slots of a pool that each job may use, and most, up to those requested, that the placement rule would give it."""
+    out = np.zeros((2, jobs.shape[0]), np.int64)
+    for i in range(jobs.shape[0]):
+        j = jobs[i]
+        for p in range(S.pools.shape[0]):
+            if not may_use(S, j, p):
+                continue
+            slots = S.body[j].slots
+            while slots > out[1, i] and find_place(S, j, slots, p) == 0:
+                slots -= SLOTS
+            out[0, i] = max(out[0, i], S.pools[p].free)
+            out[1, i] = max(out[1, i], slots)
+    return out
+
+
+@njit(types.int64[::1](STATE, INDEX))
+def held_by(S, jobs):
+    """First of the promises of the last plan beside which each job does not fit now; -1: it fits beside all, -2: a window comes."""
+    out = np.full(jobs.shape[0], -1, np.int64)
+    free_by_time(S)
+    for i in range(-1, S.scalar[0].promises):
+        if i >= 0:
+            w = S.promise[i]
+            book(S, w.pool, w.start, end_of(S, w.job, w.start), S.body[w.job].slots)
+        for m in range(jobs.shape[0]):
+            j, fits = jobs[m], False
+            for p in range(S.pools.shape[0]):
+                if may_use(S, j, p) and S.pools[p].free >= S.body[j].slots:
+                    fits |= end_of(S, j, S.scalar[0].now) <= free_until(S, p, S.body[j].slots)
+            if out[m] == -1 and not fits:
+                out[m] = i if i >= 0 else -2
+    return out
+
+
+@njit(types.float64[::1](STATE, INDEX))
+def keys_now(S, jobs):
+    """Keys of jobs at this instant; what is brought up to date for that is put back, so that no sum is split."""
+    out = np.empty(jobs.shape[0])
+    for i in range(jobs.shape[0]):
+        j = jobs[i]
+        job, body, on = S.job[j : j + 1].copy(), S.body[j : j + 1].copy(), S.seconds_on[j].copy()
+        refresh(S, j)
+        out[i] = S.key(S.scalar[0].now, S.job[j], S.knobs)
+        S.job[j] = job[0]
+        S.body[j] = body[0]
+        S.seconds_on[j] = on
+    return out
