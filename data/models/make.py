@@ -1,4 +1,4 @@
-"""Make models.csv, relative speeds of models, from Gavel's and Chronus' measurements: `PYTHONPATH=tests python data/models/make.py FOLDER`."""
+"""Make models.csv, relative speeds of models, of Gavel's and Chronus' data: `PYTHONPATH=tests python data/models/make.py FOLDER`."""
 
 import sys
 from pathlib import Path

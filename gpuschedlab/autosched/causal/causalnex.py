@@ -35,11 +35,6 @@ class CausalNex(NamedTuple):
 def load() -> CausalNex:
     """Import CausalNex with its mends (once a process; about 2 s).
 
-    Raises
-    ------
-    MissingExtra
-        CausalNex or what it needs is not installed.
-
     Examples
     --------
     >>> load().StructureModel([("cause", "effect")]).number_of_edges()
@@ -94,32 +89,11 @@ class _NodeFunction:
 
 
 def learn_structure(frame: pl.DataFrame, *, threshold: float = 0.0, lasso: float | None = None, **tabu):
-    """Learn a weighted directed acyclic graph of linear effects by NOTEARS.
+    """Learn a weighted directed acyclic graph of linear effects by NOTEARS (Zheng et al., NeurIPS 2018, equation 9).
 
-    Minimises `|X - XW|^2 / 2n` over weight matrices `W` subject to `tr(exp(W * W)) = d`, which holds just for
-    acyclic `W`. Columns are best scaled alike: edges with an absolute weight below the threshold, in units of effect per cause,
-    are left out.
-
-    Parameters
-    ----------
-    lasso : float, optional
-        Weight of an L1 penalty on `W`; none when not given.
-    **tabu
-        `tabu_edges` (pairs of cause and effect), `tabu_parent_nodes`, `tabu_child_nodes`: what must not be.
-
-    Returns
-    -------
-    causalnex.structure.StructureModel
-        A networkx graph with `weight` on its edges; every column is a node, also without edges.
-
-    Raises
-    ------
-    EstimatorError
-        A column is not numeric or not finite.
-
-    References
-    ----------
-    Zheng, Aragam, Ravikumar, Xing: DAGs with NO TEARS, NeurIPS 2018, equation 9.
+    Minimises `|X - XW|^2 / 2n`, and `lasso` times the L1 norm of `W`, over weight matrices `W` subject to `tr(exp(W * W)) = d`, which
+    holds just for acyclic `W`. Columns are best scaled alike: edges with an absolute weight below the threshold, in units of effect
+    per cause, are left out. Every column is a node, also without edges.
 
     Examples
     --------
@@ -143,25 +117,10 @@ def learn_structure(frame: pl.DataFrame, *, threshold: float = 0.0, lasso: float
 
 
 def fit_network(edges, frame: pl.DataFrame, *, prior: str | None = "K2"):
-    """Fit the conditional probabilities of a discrete Bayesian network to data.
+    """Fit the conditional probabilities of a discrete Bayesian network, whose graph is acyclic and connected, to data.
 
-    Parameters
-    ----------
-    edges : iterable of (cause, effect), or a networkx.DiGraph
-        An acyclic, connected graph over columns of `frame`, which hold states: strings, whole numbers or booleans.
-    prior : {"K2", None}
-        "K2" adds one imaginary row to each state under each combination of its causes, so that a combination
-        never seen is uniform; None takes the shares as they are.
-
-    Returns
-    -------
-    causalnex.network.BayesianNetwork
-        Its `cpds` are pandas frames: states by combinations of causes.
-
-    Raises
-    ------
-    EstimatorError
-        The graph is empty, cyclic or in several pieces, or a name is missing from `frame` or not allowed.
+    Prior "K2" adds one imaginary row to each state under each combination of its causes, so that a combination never seen is
+    uniform; None takes the shares as they are.
 
     Examples
     --------
@@ -191,27 +150,11 @@ def fit_network(edges, frame: pl.DataFrame, *, prior: str | None = "K2"):
 
 
 def do_query(network, interventions: dict, observed: dict | None = None) -> dict[str, dict]:
-    """Marginal probabilities of all variables after interventions: `P(v | do(interventions), observed)`.
+    """Marginal probabilities of all variables after interventions: `P(v | do(interventions), observed)` (Pearl: Causality, 3.2.3).
 
-    The intervened variables are cut off from their causes; each piece that the graph falls into is queried by
-    itself. `InferenceEngine.do_intervention` alone refuses leaves, strings and variables that an earlier
+    The intervened variables (state, or dict of state to probability) are cut off from their causes; each piece that the graph falls
+    into is queried by itself. `InferenceEngine.do_intervention` alone refuses leaves, strings and variables that an earlier
     intervention detached.
-
-    Parameters
-    ----------
-    network : causalnex.network.BayesianNetwork
-        As `fit_network` returns it.
-    interventions, observed : dict
-        Variable -> its state; of an intervention also -> dict of state -> probability.
-
-    Raises
-    ------
-    EstimatorError
-        A variable or state is not in the network, or probabilities do not add up to 1.
-
-    References
-    ----------
-    Pearl: Causality (2009), section 3.2.3: the truncated factorisation.
 
     Examples
     --------
@@ -227,14 +170,7 @@ def do_query(network, interventions: dict, observed: dict | None = None) -> dict
 class Intervened:
     """Networks of which some variables are set from outside: what many questions share, made once.
 
-    Parameters
-    ----------
-    networks : list of causalnex.network.BayesianNetwork
-        As `fit_network` returns them, without a common variable.
-    interventions : dict
-        As for `do_query`.
-    alone : dict
-        Variables without any edge, which no network of CausalNex holds -> dict of state -> probability.
+    `alone` are variables without any edge, which no network of CausalNex holds, and the probability of each of their states.
     """
 
     def __init__(self, networks, interventions: dict, alone: dict | None = None):

@@ -11,20 +11,13 @@ NEAR, LEAST = 8, 20
 
 
 class Boosted:
-    """Gradient-boosted regressions along the graph; new rows weigh as much as many old ones.
+    """Gradient-boosted regressions along the graph; new rows weigh `recent` times as much as those of the offline phase.
 
     A what-if draws rows of all variables without causes together, as they came, and then goes down the graph: a variable's
     value is its regression's mean plus a residual, drawn from those of rows that were held out and have nearly that mean. Of
     `FOLDS` stretches each is held out in turn, so that an instant's rows are mostly held out together. Residuals of rows
     that were learnt from are too small: at 200 rows, their 80 % intervals held 63 %. Predictions follow the means; their
     spread is that of the objective around them in offline rows that were held out alike.
-
-    Parameters
-    ----------
-    trees : int
-        Trees of each regression.
-    recent : float
-        Weight of a row after those of the offline phase, relative to one of the offline phase.
     """
 
     def __init__(self, *, rng: int = 0, trees: int = 20, recent: float = 2.0):

@@ -59,10 +59,7 @@ def known_by(repository: pl.DataFrame, now: float) -> pl.DataFrame:
 
 
 def before(simulation, history: pl.DataFrame | None) -> pl.DataFrame | None:
-    """Check the history of a simulation: in order, and under names that its trace does not have; None if there is none.
-
-    TraceError as `in_order`; EstimatorError if a job is not submitted before the trace, or requests more GPUs than a type has.
-    """
+    """Check the history of a simulation: in order, and under names that its trace does not have; None if there is none."""
     if history is None or (isinstance(history, pl.DataFrame) and history.is_empty()):
         return None
     history, cluster = in_order(history), simulation.cluster

@@ -49,24 +49,7 @@ def scenario_of(recording):
 def play(recording, plan, scenario=None) -> Played:
     """Simulate the recorded scenario with knobs that are switched at recorded hours.
 
-    Parameters
-    ----------
-    recording : Recording
-    plan : iterable of (int, Policy)
-        Places in `recording.hours`, ascending, and the policy from then on; before the first the recorded default.
-    scenario : Scenario, optional
-        That of the recording, where it is there already.
-
-    Returns
-    -------
-    Played
-
-    Raises
-    ------
-    RunError
-        A place is not one of the recording's, or not after the one before, or the policy is another than was tuned.
-    PolicyError
-        Knobs that the policy or the cluster cannot run.
+    `plan` has places in `recording.hours`, ascending, and the policy from then on; before the first, the recorded default.
     """
     plan = list(plan)
     places, kind, hours = [place for place, _ in plan], type(recording.policy), len(recording.hours)

@@ -26,70 +26,33 @@ class Trial(NamedTuple):
 
 @dataclass(frozen=True)
 class Hour:
-    """What was recorded at one decision of AutoSched, before the hour after it was played.
+    """What was recorded at one decision of AutoSched, before the hour after it was played; times in s."""
 
-    Parameters
-    ----------
-    now : float
-        Instant (s).
-    recent, nearest : list of int (12,)
-        Submissions of the last hour, in five minutes each, and of the past hour after which the first future goes on: the one most
-        like it (`GlobalGenerator.match`).
-    nearest_at : float
-        End of that hour (s; below 0 in the history).
-    jobs, service : list of 9 lists (48,)
-        Of each likely future, by rank: jobs that come in each half hour of the next day, and the GPU-hours that they ask for.
-    horizon : list of 9 pairs
-        Jobs and GPU-hours of each future over its whole horizon.
-    owed : list of 9 floats
-        GPU-hours that the jobs in the system still ask for, as predicted in each future.
-    turn : int
-        Rank of the future that was searched on.
-    cause : {"day", "burst", "hour"}
-        Why it tuned: a wide search, or a check.
-    trials : list of Trial
-    ranks : list of int
-        Futures that finalists were measured on again.
-    again : list of (u, list of float)
-        Finalists: coordinates, and their gain over what was in force on each of `ranks` (as many as were measured).
-    gain, threshold, switched : float, float, bool
-        Gain of the best, measured again where it was, that above which it switches, and whether it did.
-    reason, sentence : str
-        The rule in words; causes of the change in JCT where it switched.
-    before, after : list of float (k,)
-        Coordinates in force before the decision and after it.
-    knobs : dict
-        Knobs in force after it.
-    graph : int
-        Number of the graph in `Recording.graphs`.
-    strengths : list of (float, int)
-        Of each edge of the graph: standardised total effect and sign (`strengths`), in the samples learnt from so far.
-    curves : dict of str to three lists (21,)
-        By axis, predicted reward (times the default's) at 21 coordinates from 0 to 1, or at those of a category: mean, 10 % and 90 %
-        point. The others are as in force after the decision.
-    """
-
-    now: float
-    recent: list[int]
-    nearest: list[int]
-    nearest_at: float
-    jobs: list[list[int]]
-    service: list[list[float]]
-    horizon: list[list[float]]
-    owed: list[float]
-    turn: int
-    cause: str
+    now: float  # instant
+    recent: list[int]  # (12,) submissions of the last hour, in five minutes each
+    nearest: list[
+        int
+    ]  # (12,) those of the past hour most like it (`GlobalGenerator.match`), after which the first future goes on
+    nearest_at: float  # end of that hour; below 0 in the history
+    jobs: list[list[int]]  # (9, 48) of each likely future, by rank: jobs that come in each half hour of the next day
+    service: list[list[float]]  # (9, 48) GPU-hours that these ask for
+    horizon: list[list[float]]  # (9, 2) jobs and GPU-hours of each future over its whole horizon
+    owed: list[float]  # (9,) GPU-hours that the jobs in the system still ask for, as predicted in each future
+    turn: int  # rank of the future that was searched on
+    cause: str  # why it tuned: "day" or "burst", a wide search, or "hour", a check
     trials: list[Trial] = field(repr=False)
-    ranks: list[int]
-    again: list
-    gain: float
-    threshold: float
+    ranks: list[int]  # futures that finalists were measured on again
+    again: list  # finalists: coordinates, and their gain over what was in force on each of `ranks` (as many as were measured)
+    gain: float  # of the best, measured again where it was
+    threshold: float  # gain above which it switches
     switched: bool
-    reason: str
-    sentence: str
-    before: list[float]
-    after: list[float]
-    knobs: dict
-    graph: int
-    strengths: list = field(repr=False)
+    reason: str  # the rule in words
+    sentence: str  # causes of the change in JCT where it switched
+    before: list[float]  # (k,) coordinates in force before the decision
+    after: list[float]  # (k,) and after it
+    knobs: dict  # in force after it
+    graph: int  # number in `Recording.graphs`
+    strengths: list = field(repr=False)  # of each edge of the graph: `strengths`, in the samples learnt from so far
+    # By axis, predicted reward (times the default's) at 21 coordinates from 0 to 1, or at those of a category: mean, 10 % and
+    # 90 % point; the others are as in force after the decision.
     curves: dict = field(repr=False)

@@ -42,10 +42,7 @@ def frames(recording: Recording) -> list[str]:
 
 
 def page(recording: Recording, place: int, stage: int, identity: str) -> str:
-    """HTML of the player, which shows an hour (its place) and a stage at first.
-
-    It is whole by itself but for plotly, which it carries if no other output of the kernel does.
-    """
+    """HTML of the player, which shows an hour (its place) and a stage at first; whole but for plotly, if the kernel's outputs have it."""
     hours = [
         {
             "name": f"{hour.now / HOUR:.0f} h",

@@ -11,23 +11,9 @@ from gpuschedlab.scenarios import recipe_of
 
 
 def resumed(recording: Recording, hours: float) -> Contest:
-    """The recorded contest as it was after so many hours; seconds, most of them for the trace and for what is learnt once a day.
+    """The recorded contest as it was after so many whole hours, made anew from recipe and seed; it goes on as the recorded one did.
 
-    Parameters
-    ----------
-    recording : Recording
-    hours : float
-        Whole hours since the trace's start; decisions before then are repeated, the one at that instant is still to come.
-
-    Returns
-    -------
-    Contest
-        It goes on as the recorded one did. Its scenario is made anew, from recipe and seed.
-
-    Raises
-    ------
-    RunError
-        There is no such hour.
+    That takes seconds, most of them for the trace and for what is learnt once a day. The decision at that instant is still to come.
     """
     time, made, known = recording.averages["time"], recording.made, recording.known
     if hours not in (0, *(x / HOUR for x in time)):

@@ -11,30 +11,12 @@ CONSTANT = 1e-9
 
 
 def strengths(graph: CausalGraph, rows: np.ndarray) -> dict[tuple[str, str], tuple[float, int]]:
-    """Standardised total effect of the cause of each edge on its effect, and its sign.
+    """Standardised total effect of the cause of each edge on its effect, and its sign (Wright, 1934).
 
-    Every variable is regressed on its causes, both in standard deviations; a total effect is the sum over all directed paths
-    of the products along them. The cause of an edge that no other path joins has the coefficient of the edge as its total effect.
-
-    Parameters
-    ----------
-    graph : CausalGraph
-    rows : (n, v) array
-        Samples, in the order of `graph.layers.names`.
-
-    Returns
-    -------
-    dict of (cause, effect) to (float, int)
-        Standard deviations of the effect per standard deviation of the cause; 1 or -1, or 0 where the cause is a category of
-        three or more values, which neither raises nor lowers: its strength is that of the mean effect at each value.
-
-    Notes
-    -----
-    The model itself is not linear: an effect that rises and falls is weak here, though the model predicts with it.
-
-    References
-    ----------
-    Wright, "The method of path coefficients", 1934.
+    Every variable is regressed on its causes, both in standard deviations, from `rows` (n, v); a total effect is the sum over all
+    directed paths of the products along them. The sign is 0 where the cause is a category of three or more values, which neither raises
+    nor lowers: its strength is that of the mean effect at each value. The model itself is not linear: an effect that rises and falls
+    is weak here, though the model predicts with it.
 
     Examples
     --------

@@ -14,19 +14,7 @@ EDITS = ("free", "forbid", "force")
 
 
 def edited(graph: CausalGraph, edits: dict) -> CausalGraph:
-    """Graph with some edges forbidden or forced.
-
-    Parameters
-    ----------
-    graph : CausalGraph
-    edits : dict of (str, str) to str
-        Edges (cause, effect), and one of `EDITS`.
-
-    Raises
-    ------
-    EstimatorError
-        A forced edge would go against the layers, or close a circle.
-    """
+    """Graph with some edges (cause, effect) edited, each by one of `EDITS`: forbidden or forced."""
     layers, edges = graph.layers, [edge for edge in graph.edges if edits.get(edge) != "forbid"]
     for cause, effect in (edge for edge, edit in edits.items() if edit == "force" and edge not in graph.edges):
         if (layers.tier(cause), layers.tier(effect)) == (0, 2) and cause not in layers.context:
@@ -49,20 +37,8 @@ def graph_at(recording, space, place: int) -> CausalGraph:
 
 
 def model_at(recording, space, place: int, edits: dict | None = None) -> CausalModel:
-    """The causal model learnt from what had been measured by a recorded hour, that hour included.
+    """The causal model learnt from what had been measured by a recorded hour (its place), that hour included.
 
-    Parameters
-    ----------
-    recording : Recording
-    space : Space
-        Of the policy that was tuned.
-    place : int
-        Hour, in `recording.hours`.
-    edits : dict, optional
-        Of the graph (`edited`).
-
-    Notes
-    -----
     The tuner's own model learns from up to 127 measurements later, and is slightly different.
     """
     graph = edited(graph_at(recording, space, place), edits or {})

@@ -80,13 +80,7 @@ def laid_out(table: pl.DataFrame) -> str:
 
 
 def changes_in(words: list[str], site: Site) -> dict[str, object]:
-    """Changes of `whatif` from KEY=VALUE; a policy or an estimator is one of the command line's words.
-
-    Raises
-    ------
-    TraceError
-        The number of nodes is none.
-    """
+    """Changes of `whatif` from KEY=VALUE; a policy or an estimator is one of the command line's words."""
     from gpuschedlab.papers.clusters.description import seconds
     from gpuschedlab.parse import estimator_of, policy_of, with_words
 

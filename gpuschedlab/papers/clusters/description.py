@@ -67,33 +67,19 @@ class Scheduler:
 
 @dataclass(frozen=True)
 class Description:
-    """A site on one page.
+    """A site on one page; `log` is what `gpuschedlab.intake` takes: `path`, `format` and options."""
 
-    Parameters
-    ----------
-    nodes : tuple of (str, str, int)
-        Name, GPU type and GPUs of each node with GPUs.
-    partitions, accounts, qos, queues, windows : tuples
-        `accounts` are the rows of a `ShareTree`, `qos` pairs of name and priority.
-    scheduler : Scheduler
-    log : mapping
-        What `gpuschedlab.intake` takes: `path`, `format` and options.
-    delays : mapping
-        Seconds: `launch`, from a decision to the start that a log records, `restart`, more at each start after the first.
-    unmodelled : tuple of str
-        Keys of the files read that nothing here stands for.
-    """
-
-    nodes: tuple[tuple[str, str, int], ...] = ()
+    nodes: tuple[tuple[str, str, int], ...] = ()  # name, GPU type and GPUs of each node with GPUs
     partitions: tuple[Partition, ...] = ()
-    accounts: tuple[tuple[str, str, str, float], ...] = ()
-    qos: tuple[tuple[str, float], ...] = ()
+    accounts: tuple[tuple[str, str, str, float], ...] = ()  # rows of a `ShareTree`
+    qos: tuple[tuple[str, float], ...] = ()  # name and priority
     queues: tuple[Queue, ...] = ()
     scheduler: Scheduler = Scheduler()
     windows: tuple[Window, ...] = ()
     log: Mapping[str, object] = field(default_factory=dict)
+    # Seconds: `launch`, from a decision to the start that a log records, `restart`, more at each start after the first.
     delays: Mapping[str, float] = field(default_factory=dict)
-    unmodelled: tuple[str, ...] = ()
+    unmodelled: tuple[str, ...] = ()  # keys of the files read that nothing here stands for
 
     @property
     def cluster(self) -> Cluster | None:
@@ -131,11 +117,6 @@ class Description:
 def hosts(text: str, source: str = "nodes") -> tuple[str, ...]:
     """Names of nodes in a list with ranges.
 
-    Raises
-    ------
-    TraceError
-        A bracket is not closed, or a range does not ascend.
-
     Examples
     --------
     >>> hosts("gpu[08-10,12],login")
@@ -166,11 +147,6 @@ def _range(text: str, wrong: TraceError) -> list[str]:
 
 def seconds(value: object, source: str, unit: float = 60.0) -> float:
     """Seconds of a span such as 2-00:00:00, 90 (of `unit`) or UNLIMITED.
-
-    Raises
-    ------
-    TraceError
-        It is none.
 
     Examples
     --------

@@ -11,33 +11,16 @@ DAY = 86_400.0
 
 @dataclass(frozen=True)
 class Weights:
-    """What each factor, 0 to 1, counts; defaults are Slurm's.
-
-    Parameters
-    ----------
-    age, fairshare, size, partition, qos : float
-        Weights, 0 or more.
-    max_age : float
-        Seconds of waiting at which the factor of age is 1.
-    small : bool
-        Whether small jobs are favoured, not large ones.
-    relative : bool
-        Whether size is relative to the time limit.
-
-    Raises
-    ------
-    PolicyError
-        A weight is negative, or `max_age` is not above 0.
-    """
+    """What each factor, 0 to 1, counts; defaults are Slurm's."""
 
     age: float = 0.0
     fairshare: float = 0.0
     size: float = 0.0
     partition: float = 0.0
     qos: float = 0.0
-    max_age: float = 7 * DAY
-    small: bool = False
-    relative: bool = False
+    max_age: float = 7 * DAY  # seconds of waiting at which the factor of age is 1
+    small: bool = False  # whether small jobs are favoured, not large ones
+    relative: bool = False  # whether size is relative to the time limit
 
     def __post_init__(self):
         found = (self.age, self.fairshare, self.size, self.partition, self.qos)
@@ -61,23 +44,10 @@ def size_factor(nodes, gpus, total_nodes: int, total_gpus: int, limit=None, *, s
 def priority(
     weights: Weights, *, age=0.0, fairshare=0.0, size=0.0, partition=0.0, qos=0.0, nice=0.0, site=0.0, tres=0.0
 ):
-    """(n,) priorities, whole numbers: the higher, the earlier.
+    """(n,) priorities, whole numbers, at least 0: the higher, the earlier (Slurm documentation, page "Multifactor Priority Plugin").
 
-    P = int(site + W_age min(age / max_age, 1) + W_fs F + W_size s + W_part p + W_qos q + tres - nice), at least 0.
-
-    Parameters
-    ----------
-    weights : Weights
-    age : (n,) array
-        Seconds since the job became eligible.
-    fairshare, size, partition, qos : (n,) arrays
-        Factors, 0 to 1: `ShareTree.factors`, `size_factor`, and priorities over the largest of any partition or QOS.
-    nice, site, tres : (n,) arrays
-        Points taken and given; `tres` is the sum of weights times factors of further resources.
-
-    References
-    ----------
-    Slurm documentation, page "Multifactor Priority Plugin", and priority_multifactor.c, 2026.
+    P = int(site + W_age min(age / max_age, 1) + W_fs F + W_size s + W_part p + W_qos q + tres - nice), with `age` in seconds since
+    the job became eligible, the other factors (n,) from 0 to 1, and `nice`, `site` and `tres` in points.
 
     Examples
     --------

@@ -65,16 +65,6 @@ def most(queues: Iterable[Queue], name: str, gpu_type: str, used: Mapping[str, f
     A job of n fits if n is at most what the queue keeps for itself (nominal - lending limit, not yet used) plus the rest of what the
     cohort lends, and usage + n at most nominal + borrowing limit.
 
-    Parameters
-    ----------
-    used : mapping of str to float
-        GPUs of the type in use, by queue; default: none.
-
-    Raises
-    ------
-    PolicyError
-        There is no such queue.
-
     Examples
     --------
     >>> two = (Queue("a", "team", (("t4", 9),), (("t4", 1),)), Queue("b", "team", (("t4", 12),)))

@@ -6,14 +6,7 @@ from gpuschedlab.papers.clusters.queues import Queue
 
 
 def quotas_hold(queues: tuple[Queue, ...], column: str, run, cluster) -> str | None:
-    """No queue uses more than nominal + borrowing limit, nor do the queues of a cohort borrow more than the others lend and leave unused.
-
-    So what a cohort's queues use and lend adds up to at most its nominal quotas. None, or what is wrong.
-
-    Parameters
-    ----------
-    queues, column
-        As of `Kueue`: a job whose queue is not there is in the first.
+    """What is wrong, or None: no queue uses more than nominal + borrowing limit, no cohort's borrow more than its others lend and leave.
 
     Examples
     --------

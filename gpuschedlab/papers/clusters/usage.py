@@ -10,29 +10,10 @@ WEEK = 7 * 86_400.0
 
 
 class Ledger:
-    """GPU-seconds charged to places (users of a `ShareTree`), decayed by 2^(-age / half-life).
+    """GPU-seconds charged to places (users of a `ShareTree`), decayed by 2^(-age / half-life) (Slurm, priority_multifactor.c).
 
-    A place is brought up to date when what it holds changes, and all are when they are read.
-
-    Parameters
-    ----------
-    places : int
-        How many there are.
-    half_life : float
-        Seconds, above 0; inf: nothing is forgotten.
-    step : float
-        Seconds after which usage decays and the period's charge is added, as a scheduler recalculates it; 0: continuously.
-    start : (places,) array, optional
-        Usage at 0 (GPU-s), such as raw usage of `sshare`; default: none.
-
-    References
-    ----------
-    Slurm documentation, page "Multifactor Priority Plugin"; decay in priority_multifactor.c.
-
-    Notes
-    -----
-    Slurm multiplies by 1 - 0.693 / half-life in each second and lets a period's own charge decay by the whole period: 0.50007 remain
-    after a half-life where 2^(-1 / half-life) leaves 0.5. Here a period's charge is added undecayed.
+    Usage decays, and the period's charge is added, after each `step` (s; 0: continuously). Slurm lets the charge decay by the whole
+    period, and multiplies by 1 - 0.693 / half-life in each second: 0.50007 remain after a half-life. Here it is added undecayed.
 
     Examples
     --------

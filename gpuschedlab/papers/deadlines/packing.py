@@ -15,20 +15,10 @@ FILLER, CHOSEN, MUST = range(3)
 
 @njit
 def pack(P, order, level, slots, room, stays, split, held, kinds):
-    """Nodes of jobs as rows (job, node, slots); `placed` says by which rule.
+    """Nodes of n jobs as rows (job, node, slots); `placed` says by which rule.
 
-    Parameters
-    ----------
-    P : gpuschedlab.cluster.node_index.Packing
-        Nodes, of which those that are up count for the fewest; what is taken is held.
-    order : (m,) int array
-    level, slots : (n,) int arrays
-    room : (n, T) int array
-    stays, split : (n,) bool arrays
-    held : (k, 3) int array
-        Rows of the jobs that may stay.
-    kinds : (n, T) int array
-        Types in the order in which they are tried; -1: it cannot have this one.
+    `P` are nodes, of which those that are up count for the fewest; what is taken is held. `held` (k, 3) are rows of the jobs that may
+    stay, `kinds` (n, T) the types in the order in which they are tried, -1: it cannot have this one.
     """
     n = len(slots)
     at, done = np.full(n, -1), np.zeros(n, np.bool_)  # node of the jobs that are on one: only these are displaced

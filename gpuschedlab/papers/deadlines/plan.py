@@ -19,22 +19,14 @@ RESTORED = 64
 
 
 class LeasePlan(NamedTuple):
-    """Which deadline each job meets (`step`, -1: none), and which must run in the first lease.
-
-    Parameters
-    ----------
-    objective, bound : float
-        Sum of rewards, and what no plan can exceed.
-    status : str
-        "optimal" within the gap asked for, "stopped" (the work allowed was done), "time limit" (the guard struck), or
-        "heuristic" where no gap was asked for.
-    """
+    """Which deadline each job meets (`step`, -1: none), and which must run in the first lease."""
 
     step: np.ndarray
     first: np.ndarray
-    objective: float
-    bound: float
-    status: str = "heuristic"
+    objective: float  # sum of rewards
+    bound: float  # what no plan can exceed
+    # Also "optimal" within the gap asked for, "stopped" (the work allowed was done), "time limit" (the guard struck).
+    status: str = "heuristic"  # no gap was asked for
 
     @property
     def gap(self) -> float:
@@ -66,16 +58,9 @@ class LeasePlan(NamedTuple):
 def backward(gpus, need, due, capacity):
     """Give leases from the last to the first, at each to the jobs with the most leases left to take.
 
-    Going backwards, deadlines are release times, and the longest remaining time first is optimal for jobs of one GPU.
-
-    Jobs (n,) `need` so many leases until they are `due`.
-
-    Returns
-    -------
-    first : (n,) bool array
-        What runs in the first lease.
-    left, early : (n,) int arrays
-        Leases that found no room; leases taken since leases have been full without a break, down to the first.
+    Going backwards, deadlines are release times, and the longest remaining time first is optimal for jobs of one GPU. Jobs (n,) `need`
+    so many leases until they are `due`. Returned are, by job, what runs in the first lease, leases that found no room, and leases
+    taken since leases have been full without a break, down to the first.
 
     Examples
     --------
@@ -233,18 +218,9 @@ def prove_leases(
     time_limit: float | None = None,
     aim: np.ndarray | None = None,
 ) -> LeasePlan:
-    """Plan to a proven gap: by `plan_leases` where that is enough, otherwise with HiGHS on growing blocks of leases.
+    """Plan to a proven relative gap: by `plan_leases` where that is enough, otherwise with HiGHS on growing blocks of leases.
 
-    Parameters
-    ----------
-    jobs, capacity, aim
-        As for `plan_leases`; the aim is what a cached plan says.
-    gap : float
-        Relative gap that is asked for.
-    work : float, optional
-        Units of `gpuschedlab.optim.work` for HiGHS; 0: it is not asked.
-    time_limit : float, optional
-        Seconds for HiGHS, a guard.
+    HiGHS has `work` units of `gpuschedlab.optim.work` (0: it is not asked), and at most `time_limit` seconds, a guard.
 
     Examples
     --------

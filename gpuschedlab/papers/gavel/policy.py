@@ -177,17 +177,9 @@ def serving_order(shares, received) -> np.ndarray:
 def rounds_in_order(order, shares, received, gained, total, given) -> float:
     """Rounds for which `serving_order` stays what it is, if the same jobs run on: never too many; inf: for good.
 
-    The priorities X total / received of two neighbours in the order meet where a quadratic in the number of rounds is 0;
-    the first such meeting counts. Ties that last are no meeting.
-
-    Parameters
-    ----------
-    order, shares
-        From `serving_order`, at X and received / total; X.
-    received, gained : (n, T) float arrays
-        Seconds that each job received on each type until now, > 0, and in each round.
-    total, given : (T,) float arrays
-        Seconds that all jobs ever received on each type until now, > 0, and in each round.
+    The priorities X total / received of two neighbours in the order meet where a quadratic in the number of rounds is 0; the first
+    such meeting counts. Ties that last are no meeting. By job and type (n, T), and by type (T,) for all jobs that ever were: seconds
+    received until now, > 0, and gained in each round.
 
     Examples
     --------

@@ -159,20 +159,11 @@ def join(row, free, gpus):
 
 @njit
 def search(population, size, base, speedup, factor, most, least, power, small, generations, patience, state):
-    """Evolve matrices and return them, best first, with their fitness.
+    """Evolve matrices `population` (P, J, N) and return them, best first, with their fitness.
 
     Each generation has as many children as there are matrices: parents are the better of two drawn at random; a child has
     the rows of one up to a random job, and of the other from there on; it is mutated and repaired. The best of both
-    generations that differ in fitness survive.
-
-    Parameters
-    ----------
-    population : (P, J, N) int array
-        Matrices to begin with.
-    size, base, speedup, factor, most, least, power, small, state
-        As for `repair` and `fitness`.
-    generations, patience : int
-        Generations at most, and without a better matrix.
+    generations that differ in fitness survive, until there were `generations`, or `patience` without a better matrix.
     """
     P, J, N = population.shape
     pool = np.empty((2 * P, J, N), population.dtype)

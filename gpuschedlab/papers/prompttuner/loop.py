@@ -40,19 +40,10 @@ class Start(NamedTuple):
 
 @dataclass
 class Prompts:
-    """All prompts of a day by number, and what is known of them: nothing is scored or tuned twice.
-
-    Parameters
-    ----------
-    tasks : tuple of Task
-        Each has `PARTS` parts; part p of task k is k * PARTS + p.
-    cap : int
-        Iterations after which a tuning is given up.
-    seed : int
-    """
+    """All prompts of a day by number, and what is known of them: nothing is scored or tuned twice; part p of task k is k * PARTS + p."""
 
     tasks: tuple[Task, ...]
-    cap: int
+    cap: int  # iterations after which a tuning is given up
     seed: int
     scores: dict = field(default_factory=dict)
     tunings: dict = field(default_factory=dict)
@@ -128,39 +119,14 @@ class Loop:
     was found there, and simulates again until no job's work changes. What a policy decides may depend on nothing but ends
     that have been and on what is known at submission; so each pass is right for one start more at least, and the end is the
     only one that there is.
-
-    Parameters
-    ----------
-    jobs : PromptJobs
-    cap : int
-        Iterations after which a tuning is given up.
-    stretch : float
-        See `PromptLoop`.
-    grows : bool
-        Whether tuned prompts are put into the bank.
-    seed : int
-    prompts : Prompts, optional
-        Of another loop with the same `cap` and seed, whose tunings are then not done again.
-
-    Attributes
-    ----------
-    scenario, run, passes
-        The last scenario, its run, and how many there were.
-    starts, inserted
-        See `walk`.
-
-    Raises
-    ------
-    EstimatorError
-        The policy knows what is still to be found, and no end is reached.
     """
 
     jobs: PromptJobs
-    cap: int
-    stretch: float
-    grows: bool
+    cap: int  # iterations after which a tuning is given up
+    stretch: float  # see `PromptLoop`
+    grows: bool  # whether tuned prompts are put into the bank
     seed: int
-    prompts: Prompts | None = None
+    prompts: Prompts | None = None  # of another loop with the same `cap` and seed, whose tunings are not done again
 
     def __post_init__(self):
         self.prompts = self.prompts or Prompts(HELD_OUT, self.cap, self.seed)

@@ -9,27 +9,11 @@ from gpuschedlab._compiled import njit
 def satisfactory_shares(gpus, seconds, setup, held, owed, due, free, slot):
     """Plan jobs one after another, each on the least level at which it ends by its deadline.
 
-    At level a, a job has in each slot the largest of its numbers of GPUs that is at most a and still free. A change of
-    its number costs its `setup` time.
-
-    Parameters
-    ----------
-    gpus, seconds : (n, L) float arrays
-        Numbers of GPUs of each job, ascending, and its time for all that is left on each; inf: impossible.
-    setup, owed, due : (n,) float arrays
-        Seconds that a start or a change of GPUs costs; of the last start that are still to pass, if the GPUs stay; until the
-        deadline.
-    held : (n,) float array
-        GPUs held now.
-    free : (S,) float array
-        GPUs free in each slot (of `slot` s); what is planned is taken from it.
-
-    Returns
-    -------
-    share, first : (n,) int arrays
-        Level of each job (-1: none suffices, and nothing is taken), and that which it has in the first slot (-1: none).
-    turn : float
-        Seconds after which a planned level first changes; inf: none does before its job ends.
+    At level a, a job has in each slot the largest of its numbers of `gpus` (n, L), ascending, that is at most a and still free;
+    `seconds` (n, L) is its time for all that is left on each, inf: impossible. A change of its number costs `setup` (s); `owed` (s) of
+    the last start are still to pass, if the GPUs `held` stay; it is `due` in seconds. `free` (S,) are the GPUs free in each slot,
+    from which what is planned is taken. Returned are the level (n,) of each job (-1: none suffices), its level in the first slot, and
+    the seconds after which a planned level first changes (inf: none does before its job ends).
     """
     n, L = gpus.shape
     S = free.shape[0]

@@ -97,13 +97,6 @@ def start_kinds(view: View) -> tuple[np.ndarray, np.ndarray]:
     """Kinds (n,) of the next start of each job, on warm and on cold GPUs; "" where `Delays` has no kinds.
 
     The prompt bank is searched at a job's first start only.
-
-    Raises
-    ------
-    TraceError
-        A prompt comes from somewhere else than `PROMPTS`.
-    SpeedError
-        `Delays` lacks a kind of start that a job needs.
     """
     prompts, known = view.texts(ASKS), view.start_kinds
     sources = set(prompts.tolist())

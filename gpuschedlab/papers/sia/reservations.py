@@ -6,23 +6,7 @@ from gpuschedlab.errors import PolicyError
 
 
 def reserved_now(view, reservations: tuple) -> dict[str, np.ndarray]:
-    """GPUs (T,) of each reservation (`Sia.reservations`) that is in force, by name; of nodes that are down none are kept.
-
-    Raises
-    ------
-    PolicyError
-        No such type, or more GPUs than it has.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> from gpuschedlab.sim import Round, Scenario
-    >>> from gpuschedlab.cluster import Cluster
-    >>> trace = pl.DataFrame({"job_id": ["a"], "submit": [0.0], "gpus": [1], "duration": [60.0]})
-    >>> view = Scenario(trace, Cluster.parse("2x4:t4")).view(Round(), now=60.0)
-    >>> reserved_now(view, (("t4", 2, 0.0, 600.0), ("t4", 4, 600.0, 900.0)))
-    {'reservation 0': array([2.])}
-    """
+    """GPUs (T,) of each reservation (`Sia.reservations`) that is in force, by name; of nodes that are down none are kept."""
     names, found = list(view.cluster.gpu_types), {}
     for k, (gpu_type, gpus, start, end) in enumerate(reservations):
         if gpu_type not in names or gpus > view.cluster.capacity[names.index(gpu_type)]:

@@ -15,19 +15,6 @@ TEMPORAL, SPATIAL = 0, 1
 class Merging:
     """What the merger chooses from: C classes of equal jobs, P pairs of classes, K configurations on T GPU types.
 
-    Parameters
-    ----------
-    count, idle : (C,) arrays
-        Jobs of each class, and cost of one that gets nothing.
-    cost, pair_cost : (C, K) and (P, K) float arrays
-        Slowdown of a job, or of both jobs of a pair, divided by its gain; nan where it cannot run.
-    first, second : (P,) int arrays
-        Classes of each pair.
-    gpus, kind : (K,) int arrays
-        GPUs and GPU type of each configuration.
-    room : (T,) float array
-        GPUs of each type.
-
     Examples
     --------
     >>> from gpuschedlab.optim import solve
@@ -38,15 +25,15 @@ class Merging:
     [[0, 2, 0]]
     """
 
-    count: np.ndarray
-    cost: np.ndarray
-    first: np.ndarray
+    count: np.ndarray  # (C,) jobs of each class
+    cost: np.ndarray  # (C, K) slowdown of a job, divided by its gain; nan where it cannot run
+    first: np.ndarray  # (P,) classes of each pair
     second: np.ndarray
-    pair_cost: np.ndarray
-    gpus: np.ndarray
-    kind: np.ndarray
-    room: np.ndarray
-    idle: np.ndarray
+    pair_cost: np.ndarray  # (P, K) slowdown of both jobs of a pair, divided by its gain
+    gpus: np.ndarray  # (K,) of each configuration
+    kind: np.ndarray  # (K,) GPU type
+    room: np.ndarray  # (T,) GPUs of each type
+    idle: np.ndarray  # (C,) cost of a job that gets nothing
 
     def columns(self) -> tuple[np.ndarray, np.ndarray]:
         """Rows and configurations (n,) of all columns: row r < C is a class, row C + p is a pair."""

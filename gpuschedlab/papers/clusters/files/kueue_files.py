@@ -14,13 +14,7 @@ SPEC = {"cohort", "cohortName", "queueingStrategy", "resourceGroups", "preemptio
 
 
 def read_queues(text: str, source: str, site: Description) -> Description:
-    """The site with the queues of a YAML or JSON text; a resource counts if its name ends in "gpu".
-
-    Raises
-    ------
-    TraceError
-        It is no YAML, holds no ClusterQueue, or one of them is broken.
-    """
+    """The site with the queues of a YAML or JSON text; a resource counts if its name ends in "gpu"."""
     yaml = need("yaml", "ClusterQueues in YAML")
     try:
         documents = [d for d in yaml.safe_load_all(text) if isinstance(d, dict)]

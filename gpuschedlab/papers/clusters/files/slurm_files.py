@@ -10,13 +10,7 @@ from gpuschedlab.papers.clusters.priority import Weights
 
 
 def number(text: str, where: str) -> float:
-    """Read a number, 0 or more.
-
-    Raises
-    ------
-    TraceError
-        It is none.
-    """
+    """Read a number, 0 or more."""
     try:
         value = float(text)
     except ValueError:
@@ -75,13 +69,7 @@ def lines_of(text: str) -> Iterator[tuple[int, str]]:
 
 
 def pairs_of(line: str, where: str) -> dict[str, str]:
-    """Values of a line by key, in lower case.
-
-    Raises
-    ------
-    TraceError
-        Something stands there that is no KEY=VALUE.
-    """
+    """Values of a line by key, in lower case."""
     found, at = {}, 0
     while line[at:].strip():
         match = PAIR.match(line, at)
@@ -93,13 +81,7 @@ def pairs_of(line: str, where: str) -> dict[str, str]:
 
 
 def read_conf(text: str, source: str, site: Description) -> Description:
-    """The site with the nodes, partitions, priorities and scheduler of a slurm.conf.
-
-    Raises
-    ------
-    TraceError
-        A line is broken: the message has its number.
-    """
+    """The site with the nodes, partitions, priorities and scheduler of a slurm.conf."""
     nodes: dict[str, tuple[str, str, int]] = {}
     defaults: dict[str, dict] = {"nodename": {}, "partitionname": {}}
     partitions, rest, unknown = [], {}, {}
@@ -200,13 +182,7 @@ def _plan(text: str, where: str, unknown: dict) -> dict[str, float]:
 
 
 def read_assoc(text: str, source: str, site: Description) -> Description:
-    """The site with the accounts and users of `sacctmgr -P show assoc`; format=Account,User,ParentName,Share is enough.
-
-    Raises
-    ------
-    TraceError
-        A column is missing, there are several clusters, or a row is broken: the message has its line.
-    """
+    """The site with the accounts and users of `sacctmgr -P show assoc`; format=Account,User,ParentName,Share is enough."""
     lines = [(i, line) for i, line in enumerate(text.splitlines(), 1) if line.strip()]
     names = [name.strip().lower().replace(" ", "") for name in lines[0][1].split("|")] if lines else []
     names = [{"parname": "parentname", "fairshare": "share"}.get(name, name) for name in names]

@@ -32,16 +32,11 @@ KINDS = {str: (str, "a text"), bool: (bool, "true or false")}
 
 
 def read_site(path: str | Path) -> Description:
-    """Read a site's TOML file, and the files that it names beside it.
+    """Read a site's TOML file, and the files that it names beside it; what the TOML says goes before the files.
 
     Tables: `[log]` (path, format and options of `gpuschedlab.intake`), `[cluster]` (nodes = "16x8:a100"), `[slurm]` (conf, assoc),
     `[kueue]` (queues), `[partitions.NAME]`, `[accounts.NAME]` (shares, parent, users = {NAME = shares}), `[qos]` (NAME = priority),
-    `[queues.NAME]`, `[scheduler]` with `[scheduler.weights]`, `[[windows]]`, `[delays]`. What the TOML says goes before the files.
-
-    Raises
-    ------
-    TraceError
-        A file is missing or broken, or a key is not known: the message names it, and those that there are.
+    `[queues.NAME]`, `[scheduler]` with `[scheduler.weights]`, `[[windows]]`, `[delays]`.
     """
     path = Path(path)
     try:

@@ -61,14 +61,10 @@ def typical(*parts) -> float:
 
 
 def grouped(program: Program) -> Grouped:
-    """Find the groups of a program, and scale its coupling rows to one norm.
+    """Find the groups of a program (generalised upper bounds), and scale its coupling rows to one norm.
 
     The row of a group has one positive coefficient, an upper bound, and columns from 0 that no bound of their own holds below it;
     such rows are taken in their order.
-
-    References
-    ----------
-    Dantzig & Van Slyke, J. Comput. Syst. Sci. 1 (1967), for generalised upper bounds.
 
     Examples
     --------

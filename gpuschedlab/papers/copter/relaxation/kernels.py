@@ -11,17 +11,11 @@ from gpuschedlab._compiled import njit
 
 @njit
 def project(begin, room, equal, ptr, at, val, c, x0, tau, y, x, inside, count, tight, price, activity):
-    """The point of some prices in the groups, and what they prove.
-
-    Each group's threshold is found by Michelot's iteration (Condat, Math. Program. 158 (2016)), without sorting.
+    """The point of some prices in the groups, and what they prove; thresholds by Michelot's iteration (Condat, Math. Program. 158).
 
     Fills the point x (n,); `inside` (n,), the places whose variable is above 0, group after group, `count` (G,) of them in each;
-    `tight` (G,), whether the group's row binds, and the best `price` (G,) of that row. A x is added to `activity` (m,).
-
-    Returns
-    -------
-    moved, cost, proved : float
-        |x - x0|^2, c'x, and what no point is less worth in (c - A'y)'x.
+    `tight` (G,), whether the group's row binds, and the best `price` (G,) of that row. A x is added to `activity` (m,). Returns
+    |x - x0|^2, c'x, and what no point is less worth in (c - A'y)'x.
     """
     moved, cost, proved, n = 0.0, 0.0, 0.0, 0
     for i in range(room.shape[0]):

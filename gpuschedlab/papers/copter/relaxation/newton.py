@@ -25,13 +25,9 @@ class Answer:
 
 
 class Newton:
-    """Semismooth Newton on the dual of a proximal step (Li, Sun & Toh, SIAM J. Optim. 30 (2020)).
+    """Semismooth Newton on the dual of a proximal step (Li, Sun & Toh, SIAM J. Optim. 30 (2020)), of `most` evaluations.
 
-    Parameters
-    ----------
-    lp : Grouped
-    most : float
-        Evaluations at most; products with the curvature count as the share of the columns that they touch.
+    Products with the curvature count as the share of the columns that they touch.
     """
 
     def __init__(self, lp: Grouped, most: float = np.inf):

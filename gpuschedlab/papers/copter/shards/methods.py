@@ -29,33 +29,15 @@ ROOM = 2.0
 
 
 class ShardRound(NamedTuple):
-    """What one round did.
+    """What one round did."""
 
-    Parameters
-    ----------
-    moved : int
-        New replicas.
-    copied : float
-        Memory of these: the program's objective.
-    uneven : float
-        Largest less smallest load of a server, over the mean.
-    seconds : float
-        CPU of building and solving the program, and of the shim.
-    longest : float
-        The same of the largest part of POP, as if each part had a core of its own.
-    over : float
-        Largest memory used over a server's own.
-    status : str
-        Of the solver, its worst part.
-    """
-
-    moved: int
-    copied: float
-    uneven: float
-    seconds: float
-    longest: float
-    over: float
-    status: str
+    moved: int  # new replicas
+    copied: float  # memory of these: the program's objective
+    uneven: float  # largest less smallest load of a server, over the mean
+    seconds: float  # CPU of building and solving the program, and of the shim
+    longest: float  # the same of the largest part of POP, as if each part had a core of its own
+    over: float  # largest memory used over a server's own
+    status: str  # of the solver, its worst part
 
 
 def random_fleet(shards: int, servers: int, rng: int | np.random.Generator = 0) -> Fleet:
@@ -116,21 +98,8 @@ def zipf_loads(
 def e_store(fleet: Fleet, load: np.ndarray, slack: float = SLACK) -> tuple[np.ndarray, np.ndarray]:
     """E-Store's greedy: servers above the band give their hottest shards, one at a time, to the least loaded with room.
 
-    Parameters
-    ----------
-    fleet : Fleet
-        If a shard has several replicas, the first counts: the greedy keeps one.
-    load : (D,) float array
-    slack : float
-
-    Returns
-    -------
-    placed : (N, D) bool array
-    share : (N, D) float array
-
-    References
-    ----------
-    Taft et al., VLDB'14 (E-Store), its greedy planner. A shard moves only if the receiver then has less than the giver had.
+    A shard moves only if the receiver then has less than the giver had; of several replicas the first counts, and is kept. Placement
+    and shares are (N, D) (Taft et al., VLDB'14).
 
     Examples
     --------
@@ -161,17 +130,7 @@ def e_store(fleet: Fleet, load: np.ndarray, slack: float = SLACK) -> tuple[np.nd
 
 
 def shard_parts(fleet: Fleet, parts: int, rng: int | np.random.Generator = 0) -> list[tuple[np.ndarray, np.ndarray]]:
-    """POP's parts: servers are dealt evenly at random, and shards go with the part that has most of their replicas.
-
-    Returns
-    -------
-    list of (servers, shards)
-        Int arrays, rising.
-
-    Raises
-    ------
-    SolverError
-        More parts than servers.
+    """POP's parts (servers, shards), rising: servers are dealt evenly at random, shards go where most of their replicas are.
 
     Examples
     --------

@@ -16,31 +16,15 @@ TINY = 1e-6
 
 
 class Fleet(NamedTuple):
-    """Servers and shards, and which server has a replica of which shard.
+    """N servers and D shards, and which server has a replica of which shard."""
 
-    Parameters
-    ----------
-    size : (D,) float array
-        Memory that a replica of each shard takes.
-    memory : (N,) float array
-        Of each server, in the same unit.
-    placed : (N, D) bool array
-        Where replicas are.
-    """
-
-    size: np.ndarray
-    memory: np.ndarray
-    placed: np.ndarray
+    size: np.ndarray  # (D,) memory that a replica of each shard takes
+    memory: np.ndarray  # (N,) of each server, in the same unit
+    placed: np.ndarray  # (N, D) bool, where replicas are
 
     @classmethod
     def of(cls, size, memory, placed) -> "Fleet":
-        """Arrays of the right kind.
-
-        Raises
-        ------
-        SolverError
-            They do not fit together, a size or memory is not above 0, or a shard is nowhere.
-        """
+        """Arrays of the right kind."""
         size, memory, placed = np.asarray(size, float), np.asarray(memory, float), np.asarray(placed, bool)
         if placed.shape != (len(memory), len(size)):
             raise SolverError(

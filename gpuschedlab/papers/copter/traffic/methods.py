@@ -26,33 +26,15 @@ CLIENTS = 4
 
 
 class FlowRound(NamedTuple):
-    """What one round did.
+    """What one round did; flows in Mb/s."""
 
-    Parameters
-    ----------
-    flow : float
-        Total allocated, Mb/s.
-    asked : float
-        Total demand, Mb/s.
-    excess : float
-        Largest amount by which the flow breaks a bound, over the largest capacity.
-    seconds : float
-        CPU of building and solving the program, and of the shims.
-    longest : float
-        The same of the largest part of POP, as if each part had a core of its own.
-    status : str
-        Of the solver, its worst part.
-    bound : float
-        What no flow can exceed: proved by the solver of the whole program, else the total demand.
-    """
-
-    flow: float
-    asked: float
-    excess: float
-    seconds: float
-    longest: float
-    status: str
-    bound: float
+    flow: float  # total allocated
+    asked: float  # total demand
+    excess: float  # largest amount by which the flow breaks a bound, over the largest capacity
+    seconds: float  # CPU of building and solving the program, and of the shims
+    longest: float  # the same of the largest part of POP, as if each part had a core of its own
+    status: str  # of the solver, its worst part
+    bound: float  # what no flow can exceed: proved by the solver of the whole program, else the total demand
 
 
 def allocate_flow(
@@ -113,12 +95,7 @@ def allocate_flow(
 
 
 def split_demands(routes: Routes, demand: np.ndarray, parts: int, rng: np.random.Generator) -> list[np.ndarray]:
-    """POP's parts of demands: each client of a demand is dealt to a random part; of a demand several to different ones.
-
-    Returns
-    -------
-    list of (n,) float array
-        What each part is asked for; they sum to the demand (n,).
+    """POP's parts (n,) of the demand: each of its clients is dealt to a random part, those of one demand to different ones.
 
     Examples
     --------

@@ -20,23 +20,12 @@ CAPACITY = 1000.0
 
 
 class Network(NamedTuple):
-    """Routers and directed links, sorted by where they start.
+    """Routers and E directed links, sorted by where they start."""
 
-    Parameters
-    ----------
-    starts : (nodes + 1,) int array
-        Links of router u are those from `starts[u]` up to `starts[u + 1]`.
-    heads : (E,) int array
-        Where each link ends.
-    capacity : (E,) float array
-    place : (nodes, 2) float array
-        Where routers are drawn.
-    """
-
-    starts: np.ndarray
-    heads: np.ndarray
-    capacity: np.ndarray
-    place: np.ndarray
+    starts: np.ndarray  # (nodes + 1,) links of router u are those from starts[u] up to starts[u + 1]
+    heads: np.ndarray  # (E,) where each link ends
+    capacity: np.ndarray  # (E,)
+    place: np.ndarray  # (nodes, 2) where routers are drawn
 
     @property
     def nodes(self) -> int:
@@ -50,20 +39,7 @@ class Network(NamedTuple):
 
     @classmethod
     def of(cls, links, capacity=CAPACITY, place=None) -> "Network":
-        """Network of links that carry the same in both directions.
-
-        Parameters
-        ----------
-        links : (m, 2) int array
-            Routers, from 0 up; of several links between two, the first counts.
-        capacity : (m,) float array or float
-        place : (nodes, 2) float array, optional
-            By default on a circle.
-
-        Raises
-        ------
-        SolverError
-            No links, a link from a router to itself, or a capacity that is not above 0.
+        """Network of `links` (m, 2) that carry the same in both directions; of several between two routers, the first counts.
 
         Examples
         --------
@@ -141,25 +117,10 @@ def generated_network(nodes: int = KDL[0], links: int = KDL[1], rng: int | np.ra
 
 
 def read_graphml(path: str | Path, capacity: float = CAPACITY) -> Network:
-    """Network from a GraphML file, such as those of the Internet Topology Zoo.
+    """Network from a GraphML file, such as those of the Internet Topology Zoo, whose links go both ways.
 
-    Parameters
-    ----------
-    path : str or Path
-        Links go both ways. Their capacity is the value named ``capacity``, in the unit of `capacity`, else
-        ``LinkSpeedRaw`` in bit/s; routers are at ``Longitude`` and ``Latitude`` where all have them.
-    capacity : float
-        Of links without one, Mb/s.
-
-    Returns
-    -------
-    Network
-        Routers in the order of the file.
-
-    Raises
-    ------
-    SolverError
-        No such file, no GraphML in it, no links, or a link to a router that is not there.
+    A link has the capacity named ``capacity``, else ``LinkSpeedRaw`` (bit/s), else `capacity` (Mb/s); routers are at ``Longitude``
+    and ``Latitude`` where all have them.
     """
     from xml.etree import ElementTree
 
@@ -197,29 +158,9 @@ def read_graphml(path: str | Path, capacity: float = CAPACITY) -> Network:
 def poisson_demands(
     network: Network, count: int, mean: float, decay: float = 0.9, rng: int | np.random.Generator = 0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Largest demands of all pairs where near routers want much of each other: few demands make up most.
+    """Pairs (count, 2) and their demands (count,), Mb/s, the largest of Poisson numbers: `mean` falls by `decay` with each link more.
 
-    Parameters
-    ----------
-    network : Network
-    count : int
-        Demands that are kept.
-    mean : float
-        Of a demand between neighbours, Mb/s.
-    decay : float
-        Factor of the mean for each link more between the two.
-    rng : int or numpy.random.Generator
-
-    Returns
-    -------
-    pairs : (count, 2) int array
-    demand : (count,) float array
-        Poisson numbers, the largest first.
-
-    References
-    ----------
-    Narayanan et al., SOSP'21 (POP): Poisson demands whose mean falls geometrically with the distance. The thesis gives no
-    constants.
+    So it is in Narayanan et al., SOSP'21 (POP), which gives no constants, nor does the thesis.
     """
     from scipy.sparse.csgraph import shortest_path
 

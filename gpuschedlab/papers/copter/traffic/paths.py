@@ -7,24 +7,10 @@ from gpuschedlab._compiled import njit
 
 @njit
 def disjoint_paths(starts, heads, pairs, most):
-    """Paths of pairs of routers, each the shortest by links that shares none with those before.
+    """Paths of pairs (n, 2) of routers, each the shortest by links that shares none with those before, at most `most` for a pair.
 
-    Parameters
-    ----------
-    starts : (nodes + 1,) int array
-    heads : (E,) int array
-        Links by where they start.
-    pairs : (n, 2) int array
-    most : int
-        Paths of a pair.
-
-    Returns
-    -------
-    pair : (P,) int array
-        Of each path.
-    begin : (P + 1,) int array
-        Where its links begin in `link`.
-    link : (L,) int array
+    `starts` (nodes + 1,) and `heads` (E,) are the links by where they start. Returned are the pair (P,) of each path, where its links
+    begin (P + 1,) among all, and these (L,).
     """
     nodes, links = len(starts) - 1, len(heads)
     pair, begin, link = [np.int64(0) for _ in range(0)], [np.int64(0)], [np.int64(0) for _ in range(0)]

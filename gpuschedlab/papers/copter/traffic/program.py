@@ -11,18 +11,10 @@ from gpuschedlab.papers.copter.traffic.networks import Network
 
 
 class Routes(NamedTuple):
-    """Fixed paths of pairs of routers over the links of a network.
+    """P fixed paths of pairs of routers over the E links of a network."""
 
-    Parameters
-    ----------
-    pair : (P,) int array
-        Pair of each path; never falling, the shortest path of a pair first.
-    uses : (E, P) scipy sparse array
-        1 where a path uses a link.
-    """
-
-    pair: np.ndarray
-    uses: sp.csc_array
+    pair: np.ndarray  # (P,) of each path; never falling, the shortest path of a pair first
+    uses: sp.csc_array  # (E, P) 1 where a path uses a link
 
     def first(self) -> np.ndarray:
         """First path of each pair that has one: (n,) by pair."""
@@ -80,16 +72,7 @@ def flow_program(routes: Routes, capacity: np.ndarray, demand: np.ndarray) -> Pr
 
 
 def fitted_flow(routes: Routes, capacity: np.ndarray, demand: np.ndarray, flow: np.ndarray) -> np.ndarray:
-    """A flow that breaks bounds by a solver's tolerance, cut down until it breaks none.
-
-    Each path's flow is divided by the excess of its pair, then by the largest excess of its links.
-
-    Parameters
-    ----------
-    routes, capacity, demand
-        As of `flow_program`.
-    flow : (P,) float array
-        On each path.
+    """A flow (P,) that breaks bounds by a solver's tolerance, divided by the excess of its pair, then by the largest of its links.
 
     Examples
     --------
@@ -107,11 +90,6 @@ def fitted_flow(routes: Routes, capacity: np.ndarray, demand: np.ndarray, flow: 
 
 def filled_flow(routes: Routes, capacity: np.ndarray, demand: np.ndarray, flow: np.ndarray) -> np.ndarray:
     """A feasible flow, and on top of it what still fits on the first path of each pair, the largest demand first.
-
-    Parameters
-    ----------
-    routes, capacity, demand, flow
-        As of `fitted_flow`.
 
     Examples
     --------

@@ -51,13 +51,7 @@ def _unit(x: np.ndarray) -> np.ndarray:
 
 
 def k_medoids(distance: np.ndarray, clusters: int, rng: int | np.random.Generator = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Medoids (K,) ascending, and the cluster (C,) of each point: FasterPAM, until no exchange of a medoid lowers the sum.
-
-    It starts from random medoids of the seed; K is from 1 to C.
-
-    References
-    ----------
-    Schubert and Rousseeuw, "Fast and eager k-medoids clustering", Information Systems 101, 2021.
+    """Medoids (K,) ascending, and the cluster (C,) of each point, from random medoids: FasterPAM (Schubert & Rousseeuw, 2021).
 
     Examples
     --------

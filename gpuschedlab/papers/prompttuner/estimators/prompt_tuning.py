@@ -34,13 +34,7 @@ RATE, BATCH, TEST = 0.05, 16, 32
 
 @cache
 def frozen() -> dict[str, np.ndarray]:
-    """The weights that ship with the package.
-
-    Raises
-    ------
-    LabError
-        They are not there, or of another model.
-    """
+    """The weights that ship with the package."""
     with np.load(_data.path(WEIGHTS)) as file:
         weights = {name: file[name].astype(np.float32) for name in file.files}
     found = {name: value.shape for name, value in weights.items()}
@@ -75,24 +69,12 @@ def scores_on(task: Task, prompts: np.ndarray, rng: np.random.Generator):
 
 
 class Tuned(NamedTuple):
-    """Prompts after their tuning.
+    """P prompts after their tuning."""
 
-    Parameters
-    ----------
-    iterations : (P,) int array
-        Steps until the accuracy on 32 further samples was 0.9; `cap` where it never was.
-    losses : (cap + 1, P) float array
-        On those samples; nan once a prompt is tuned.
-    prompts : (P, 4, d) array
-        As they were then.
-    reached : (P,) bool array
-        Whether the accuracy was reached.
-    """
-
-    iterations: np.ndarray
-    losses: np.ndarray
-    prompts: np.ndarray
-    reached: np.ndarray
+    iterations: np.ndarray  # (P,) steps until the accuracy on 32 further samples was 0.9; `cap` where it never was
+    losses: np.ndarray  # (cap + 1, P) on those samples; nan once a prompt is tuned
+    prompts: np.ndarray  # (P, 4, d) as they were then
+    reached: np.ndarray  # (P,) whether the accuracy was reached
 
 
 def tune(task: Task, prompts: np.ndarray, rng: np.random.Generator, cap: int = CAP) -> Tuned:

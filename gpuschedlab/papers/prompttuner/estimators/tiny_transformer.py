@@ -160,17 +160,10 @@ def judge(
     gradient: bool = False,
     teach: bool = True,
 ) -> Judged:
-    """Cross entropy of the answers that the model gives to queries behind each of some prompts.
+    """Cross entropy of the answers that the model gives to queries behind each of `prompts` (P, 4, d).
 
-    Parameters
-    ----------
-    prompts : (P, 4, d) array
-    query, answer : (n, 4) int arrays, or (P, n, 4)
-        The same for all prompts, or for each its own.
-    gradient : bool
-        Whether to return gradients of the sum of the P losses.
-    teach : bool
-        Whether those by the weights are among them.
+    `query` and `answer` are (n, 4), the same for all prompts, or (P, n, 4). `gradient`: also gradients of the sum of the P losses by
+    the prompts, and to `teach`, by the weights.
     """
     P, n = len(prompts), query.shape[-2]
     query, answer = (np.broadcast_to(x, (P, n, LENGTH)).reshape(P * n, LENGTH) for x in (query, answer))

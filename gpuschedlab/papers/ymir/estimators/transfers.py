@@ -164,13 +164,7 @@ def _others(by_task: np.ndarray) -> np.ndarray:
 
 
 def _given(given, mode: str, by_task: np.ndarray, models) -> np.ndarray:
-    """The factors that were given, for pairs that can be run.
-
-    Raises
-    ------
-    EstimatorError
-        One is of a model that the table lacks.
-    """
+    """The factors that were given, for pairs that can be run."""
     if odd := sorted({name for _, *pair in given for name in pair} - {*models}):
         raise EstimatorError(
             f"Transfers.factors_given: found model {odd[0]!r}{f' and {len(odd) - 1} more' * (len(odd) > 1)}, which the speed table "
