@@ -9,7 +9,7 @@ import polars as pl
 
 from gpuschedlab._extras import need
 from gpuschedlab.errors import PolicyError, RunError
-from gpuschedlab.metrics.table import FIRST
+from gpuschedlab.metrics.summaries import FIRST
 from gpuschedlab.parse import blame, word_of
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import polars as pl
 from dice import Dice
 
 from gpuschedlab import Cluster, Delays, Nodes, Outage, Round, Scenario, Speeds
-from gpuschedlab.check.progress import progress_adds_up
+from gpuschedlab.check.recount import progress_adds_up
 from gpuschedlab.errors import LabError
 from gpuschedlab.estimators import Transfers
 from gpuschedlab.knobs import knobs_of

@@ -12,7 +12,7 @@ from gpuschedlab import plots
 from gpuschedlab.plots import web
 from gpuschedlab.plots.web.picture import png
 from gpuschedlab.policies.steps import Case, Step
-from gpuschedlab.widgets.core.step_player import StepPlayer
+from gpuschedlab.widgets.parts.step_player import StepPlayer
 
 HOUR = 3600.0
 HOURS = tuple(range(2, 25, 2))

@@ -1,11 +1,11 @@
 """The batteries that every policy and estimator passes, here and those of your own.
 
-`laws` holds what is true of every run; `policies` and `estimators` the batteries; `report` what they answer;
+`laws` holds what is true of every run; `policy_battery` and `estimator_battery` the batteries; `report` what they answer;
 `samples` what they run on.
 """
 
-from gpuschedlab.check.estimators import check_estimator
-from gpuschedlab.check.policies import check_policy
+from gpuschedlab.check.estimator_battery import check_estimator
+from gpuschedlab.check.policy_battery import check_policy
 from gpuschedlab.check.report import Check, CheckReport
 from gpuschedlab.check.samples import small_trace
 

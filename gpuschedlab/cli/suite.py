@@ -74,7 +74,7 @@ def suite(args) -> int:
 def _lines(task, part) -> str:
     """A task that is done: its name, and each policy beside the others."""
     from gpuschedlab.metrics import METRICS
-    from gpuschedlab.report.tables import written
+    from gpuschedlab.report.html_tables import written
     from gpuschedlab.suite.card import difference
 
     rows = [

@@ -9,14 +9,14 @@ from .fairness import (
 from .merged import merged_shares as merged_shares
 from .paired import PairedRatio as PairedRatio, paired_ratio as paired_ratio
 from .pools import pool_levels as pool_levels
-from .slo import slo_attainment as slo_attainment, slo_violation as slo_violation
+from .attainment import slo_attainment as slo_attainment, slo_violation as slo_violation
 from .starts import (
     Blocks as Blocks,
     most_in_use as most_in_use,
     start_errors as start_errors,
     start_errors_by as start_errors_by,
 )
-from .table import METRICS as METRICS, Metric as Metric, compare as compare, summary as summary
+from .summaries import METRICS as METRICS, Metric as Metric, compare as compare, summary as summary
 from .times import (
     Spread as Spread,
     bounded_slowdown as bounded_slowdown,

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from gpuschedlab.metrics.table import METRICS
+from gpuschedlab.metrics.summaries import METRICS
 
 SCALES = ((1.0, "s"), (60.0, "min"), (3600.0, "h"), (86_400.0, "d"))
 SHARES = ("late", "utilisation", "fragmentation", "unfair_fraction", "slo_attainment", "slo_violation")

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpuschedlab.optim.edits import EditedProgram
-from gpuschedlab.optim.highs import Highs
-from gpuschedlab.optim.knapsack import MultipleChoice
-from gpuschedlab.optim.prices.search import finished
-from gpuschedlab.optim.program import Program, Solution
-from gpuschedlab.optim.shims import Cells, bound_at, largest_share, possible_cells, relaxed, whole
-from gpuschedlab.optim.work import Limits
+from gpuschedlab.optim.prices.mckp import finished
+from gpuschedlab.optim.programs.edits import EditedProgram
+from gpuschedlab.optim.programs.knapsack import MultipleChoice
+from gpuschedlab.optim.programs.program import Program, Solution
+from gpuschedlab.optim.programs.shims import Cells, bound_at, largest_share, possible_cells, relaxed, whole
+from gpuschedlab.optim.programs.work_limits import Limits
+from gpuschedlab.optim.solvers.highs import Highs
 
 
 @dataclass(eq=False)

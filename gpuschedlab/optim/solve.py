@@ -8,10 +8,10 @@ import numpy as np
 
 from gpuschedlab._faces import names_of_papers
 from gpuschedlab.errors import SolverError
-from gpuschedlab.optim.program import Change, Program, Solution
+from gpuschedlab.optim.programs.program import Change, Program, Solution
 
 if TYPE_CHECKING:
-    from gpuschedlab.optim.edits import EditedProgram
+    from gpuschedlab.optim.programs.edits import EditedProgram
 
 SOLVERS = ("highs", "mip", "prices", "sift", "relaxed", "pop")
 """Solvers that are here; those of papers are found by the names of their classes (`names_of_papers`)."""
@@ -33,7 +33,7 @@ class Session:
         in 16 parts); nothing is kept.
     **options
         `gap`: relative distance between objective and bound at which an integer program counts as solved (1e-4). `work`: what a
-        solve may do, counted, in units of about a second (`gpuschedlab.optim.work`); `time_limit`: a guard in seconds.
+        solve may do, counted, in units of about a second (`gpuschedlab.optim.programs.work_limits`); `time_limit`: a guard in seconds.
         ``highs`` and ``mip``: `threads`. ``highs``: `method` ("choose", "simplex", "ipm", "pdlp"), `crossover` (bool), and any
         option of HiGHS by its name. ``mip``: `engine` ("cbc" or "highs"), `isolate`. ``prices``: `labels`, `evaluations`.
         ``copter``, ``relaxed``, ``pop``: as in `copter.Copter`, `relaxed.Relaxed`, `pop.Pop`.
@@ -134,17 +134,17 @@ def _solved(program, worker, *start) -> Solution:
 def _make(solver: str, options: dict):
     """The solver of that name, with these options: an object with `solve(program)`."""
     if solver == "highs":
-        from gpuschedlab.optim.highs import Highs as kind
+        from gpuschedlab.optim.solvers.highs import Highs as kind
     elif solver == "mip":
-        from gpuschedlab.optim.pymip import Pymip as kind
+        from gpuschedlab.optim.solvers.pymip import Pymip as kind
     elif solver == "prices":
-        from gpuschedlab.optim.prices.search import Prices as kind
+        from gpuschedlab.optim.prices.mckp import Prices as kind
     elif solver == "sift":
-        from gpuschedlab.optim.sift import Sift as kind
+        from gpuschedlab.optim.solvers.sift import Sift as kind
     elif solver == "relaxed":
         from gpuschedlab.optim.relaxed import Relaxed as kind
     elif solver.partition("-")[0] == "pop":
-        from gpuschedlab.optim.pop import Pop as kind
+        from gpuschedlab.optim.partition import Pop as kind
 
         parts = solver[4:]
         if solver != "pop" and not (parts.isdecimal() and int(parts) >= 1):

@@ -7,7 +7,7 @@ import numpy as np
 
 from gpuschedlab.cluster.free_gpus import FreeGpus
 from gpuschedlab.knobs import Knob
-from gpuschedlab.policies.repacking import repacked
+from gpuschedlab.policies.kept_placement import repacked
 from gpuschedlab.sim.policy import Round, Wrapped
 from gpuschedlab.sim.rounds.allocation import GPUS, NODE, POSITION, Allocation
 from gpuschedlab.sim.rounds.view import View

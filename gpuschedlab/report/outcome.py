@@ -4,7 +4,7 @@ from html import escape
 
 from gpuschedlab.metrics import METRICS, compare
 from gpuschedlab.plots.kinds.style import spoken
-from gpuschedlab.report.tables import written
+from gpuschedlab.report.html_tables import written
 
 WEIGHED = ("jct_mean", "jct_p99", "unfair_fraction")
 """Metrics that the second sentence looks at besides the first: lower is better for each."""

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import stats
 
 from gpuschedlab.metrics import METRICS
-from gpuschedlab.report.tables import written
+from gpuschedlab.report.html_tables import written
 
 SHOWN = ("jct_mean", "jct_p99", "queueing_mean", "unfair_fraction")
 LEVEL = 0.95

@@ -241,9 +241,9 @@ class Scenario:
         >>> view.age.tolist(), view.running_gpus.tolist(), view.free.tolist()
         ([60.0, 59.0], [2.0, 0.0], [4.0, 2.0])
         """
-        from gpuschedlab.sim.rounds.attributes import Columns
         from gpuschedlab.sim.rounds.from_arrays import state_by_hand
         from gpuschedlab.sim.rounds.view import View
+        from gpuschedlab.sim.rounds.view_attributes import Columns
 
         policy = self.fitted(policy)
         state, index = state_by_hand(self.prepared, policy, now, arrays)

@@ -21,8 +21,8 @@ from gpuschedlab.sim.watch import Watch, counts_of
 
 if TYPE_CHECKING:
     from gpuschedlab.sim.rounds.allocation import Allocation
-    from gpuschedlab.sim.rounds.attributes import Columns
     from gpuschedlab.sim.rounds.view import View
+    from gpuschedlab.sim.rounds.view_attributes import Columns
 
 LOGGED = 20_000
 """Rows in the log of allocations from which on jobs that start without progress are an error."""
@@ -112,7 +112,7 @@ class Simulation:
     @cached_property
     def columns(self) -> "Columns":
         """What views read of the trace."""
-        from gpuschedlab.sim.rounds.attributes import Columns
+        from gpuschedlab.sim.rounds.view_attributes import Columns
 
         return Columns(self.prepared, self.speeds, self.estimator)
 

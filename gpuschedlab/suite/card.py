@@ -8,7 +8,7 @@ from gpuschedlab._files import whole
 from gpuschedlab.errors import RunError
 from gpuschedlab.metrics import METRICS
 from gpuschedlab.metrics.display import SHARES
-from gpuschedlab.report.tables import written
+from gpuschedlab.report.html_tables import written
 from gpuschedlab.suite.standing import Standing
 from gpuschedlab.suite.tasks import TASKS
 

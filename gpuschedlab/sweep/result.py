@@ -10,7 +10,7 @@ import polars as pl
 from gpuschedlab.errors import RunError
 from gpuschedlab.knobs import KnobInfo, knob_word, knobs_of
 from gpuschedlab.metrics import METRICS
-from gpuschedlab.metrics.table import FIRST as COLUMNS
+from gpuschedlab.metrics.summaries import FIRST as COLUMNS
 from gpuschedlab.sweep.store import SCHEMA, Store
 
 NAMES = ("policy", "scenario", "cluster", "estimator", "seed")

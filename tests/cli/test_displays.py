@@ -10,11 +10,11 @@ import gpuschedlab as lab
 from gpuschedlab.cli.text import metrics_table
 from gpuschedlab.metrics import MetricTable
 from gpuschedlab.metrics.display import column, duration
-from gpuschedlab.optim.program import Solution
+from gpuschedlab.optim.programs.program import Solution
 from gpuschedlab.plots.kinds.style import spoken
-from gpuschedlab.report.tables import written
+from gpuschedlab.report.html_tables import written
 from gpuschedlab.sweep.result import COLUMNS, NAMES, Sweep
-from gpuschedlab.widgets.main.difference import Row, difference, table
+from gpuschedlab.widgets.explorers.difference import Row, difference, table
 
 EVIL = "<img src=x onerror=alert(1)>"
 CLUSTER = lab.Cluster.homogeneous(1, 8, EVIL)

@@ -22,7 +22,7 @@ from mutations import Mutation, mutations_of
 
 ROOT = Path(__file__).resolve().parents[2]
 AREAS = {
-    "engine": ("sim/engine/*.py",),
+    "engine": ("sim/engine/**/*.py",),
     "metrics": ("metrics/*.py",),
     "estimators": ("estimators/*.py", "policies/*/estimators/*.py"),
     "policies": tuple(
@@ -54,8 +54,8 @@ OF_FILE = {
     "papers/ymir/policy": "test_ymir test_ymir_laws",
     "papers/prompttuner/policy": "test_prompttuner",
     "papers/copter/relaxation": "test_copter test_copter_rounds",
-    "optim/pop": "test_problems",
-    "metrics/slo": "test_slo_workloads",
+    "optim/partition": "test_problems",
+    "metrics/attainment": "test_slo_workloads",
 }
 """Tests that are nearer to a file than those of its area, by the beginning of its path."""
 WIDER = {

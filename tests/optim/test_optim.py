@@ -14,11 +14,12 @@ import scipy.optimize
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuschedlab import _apart
 from gpuschedlab.errors import Infeasible, OutOfTime, SolverError
-from gpuschedlab.optim import Program, pymip, relative_gap, solve
-from gpuschedlab.optim.highs import Highs
-from gpuschedlab.optim.program import worst_status
+from gpuschedlab.optim import Program, relative_gap, solve
+from gpuschedlab.optim.programs.program import worst_status
+from gpuschedlab.optim.solvers import apart as _apart
+from gpuschedlab.optim.solvers import pymip
+from gpuschedlab.optim.solvers.highs import Highs
 from gpuschedlab.papers.shockwave.program import shockwave_window
 
 SOLVERS = [("highs", {}), ("mip", {"engine": "cbc"}), ("mip", {"engine": "highs"})]

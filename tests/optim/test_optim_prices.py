@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gpuschedlab.errors import Infeasible, SolverError
 from gpuschedlab.optim import solve, solve_mckp
-from gpuschedlab.optim.prices import search as prices
+from gpuschedlab.optim.prices import mckp as prices
 from gpuschedlab.optim.prices.dual import _enter, evaluate
 from gpuschedlab.optim.prices.repair import round_mix
 from gpuschedlab.problems import sia_configurations, sia_round

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from gpuschedlab import Allocation, Gavel, Pop, Round, Sia, check_policy
-from gpuschedlab.check.answers import LAWS, Recorded
+from gpuschedlab.check.answer_laws import LAWS, Recorded
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.sim import Delays, simulate
 

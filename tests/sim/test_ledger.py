@@ -14,7 +14,7 @@ from gpuschedlab import Cluster, Fifo, Simulation, Srtf, simulate
 from gpuschedlab.errors import PolicyError
 from gpuschedlab.papers.clusters.usage import Ledger
 from gpuschedlab.sim import Allocation, Ordered, Round, Scenario
-from gpuschedlab.sim.engine.jobs.ledger import usage_now
+from gpuschedlab.sim.engine.jobs.charges import usage_now
 
 HALF_LIFE = 400.0
 

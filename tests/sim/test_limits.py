@@ -9,7 +9,7 @@ from random_queues import random_scenario
 
 from gpuschedlab import Cluster, Delays, Fifo, Outage, Plan, Scenario, Srtf, Tiresias, simulate
 from gpuschedlab.check.laws import limits_hold, work_is_done
-from gpuschedlab.check.progress import progress_adds_up
+from gpuschedlab.check.recount import progress_adds_up
 from gpuschedlab.errors import TraceError
 from gpuschedlab.estimators import Requested
 from gpuschedlab.policies import Gavel

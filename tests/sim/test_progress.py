@@ -18,7 +18,7 @@ from gpuschedlab import (
     Speeds,
     Srtf,
 )
-from gpuschedlab.check.progress import progress_adds_up
+from gpuschedlab.check.recount import progress_adds_up
 
 
 @pytest.mark.parametrize("name", sorted(POLICIES))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from gpuschedlab.check import laws
-from gpuschedlab.check.compare import different
+from gpuschedlab.check.first_difference import different
 from gpuschedlab.check.samples import elastic_sample
 from gpuschedlab.cluster import Cluster, Nodes, Outage
 from gpuschedlab.errors import ClusterError

@@ -4,7 +4,7 @@ import pytest
 from dice import Dice, parts
 from polars.testing import assert_frame_equal
 
-from gpuschedlab.check.answers import LAWS, Recorded
+from gpuschedlab.check.answer_laws import LAWS, Recorded
 from gpuschedlab.check.laws import ALWAYS
 from gpuschedlab.sim import Scenario, Simulation, simulate
 

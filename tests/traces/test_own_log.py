@@ -11,7 +11,7 @@ from gpuschedlab.check.samples import small_trace
 from gpuschedlab.errors import TraceError
 from gpuschedlab.traces.intake.read import intake_of
 from gpuschedlab.widgets import Explorer
-from gpuschedlab.widgets.main.own_log import spec_of, uploaded
+from gpuschedlab.widgets.explorers.own_log import spec_of, uploaded
 
 ROWS = "id,when,cards,took\n" + "".join(f"{i},{60 * i},{1 + i % 4},{600 + i}\n" for i in range(20)) + "x,0,0,9\n"
 COLUMNS = """[columns]

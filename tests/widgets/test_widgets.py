@@ -16,9 +16,9 @@ from gpuschedlab.knobs import Constraint, Knob, Knobbed
 pytest.importorskip("ipywidgets", reason="ipywidgets, of the extra lab, is not installed")
 
 from gpuschedlab.widgets import Cache, find_errors
-from gpuschedlab.widgets.core import base
-from gpuschedlab.widgets.core.knob_controls import KnobControls, nice_step
-from gpuschedlab.widgets.main.difference import difference, measure, table
+from gpuschedlab.widgets.explorers.difference import difference, measure, table
+from gpuschedlab.widgets.parts import explorer_base as base
+from gpuschedlab.widgets.parts.knob_controls import KnobControls, nice_step
 from gpuschedlab.widgets.sources import (
     Generated,
     argument_code,
@@ -244,7 +244,7 @@ def test_a_board_sends_bytes_in_one_message_and_nothing_that_json_cannot_say():
 
     from gpuschedlab.plots.kinds.style import Drawing
     from gpuschedlab.plots.web import Place
-    from gpuschedlab.widgets.core.board import Board
+    from gpuschedlab.widgets.parts.board import Board
 
     def drawing(last: float):
         data = [{"y": np.array([1.0, last]), "customdata": np.array([[1.0, last]])}]
@@ -265,7 +265,7 @@ def test_a_board_sends_bytes_in_one_message_and_nothing_that_json_cannot_say():
 def test_plotly_goes_to_the_page_once_and_when_asked():
     from gpuschedlab.plots import web
     from gpuschedlab.plots.kinds.style import Drawing
-    from gpuschedlab.widgets.core.board import Board
+    from gpuschedlab.widgets.parts.board import Board
 
     clicks, sent = [], []
     drawing = Drawing([{"y": np.arange(3)}], [{"type": "scatter"}], {}, {})
@@ -283,7 +283,7 @@ def test_running_a_cell_again_frees_what_it_made(monkeypatch):
 
     from gpuschedlab.plots.web.cell import Execution
     from gpuschedlab.widgets import Explorer
-    from gpuschedlab.widgets.core import closing
+    from gpuschedlab.widgets.parts import closing
 
     counts = []
     for request in ("first", "second", "third"):

@@ -12,8 +12,8 @@ from gpuschedlab.autosched.controller import HOUR
 from gpuschedlab.autosched.figures.response_curves import plateau
 from gpuschedlab.autosched.recording.strength import strengths
 from gpuschedlab.knobs import knob_word
-from gpuschedlab.widgets.core.base import BaseExplorer
-from gpuschedlab.widgets.core.parts import button, control, row
+from gpuschedlab.widgets.parts.controls import button, control, row
+from gpuschedlab.widgets.parts.explorer_base import BaseExplorer
 
 REDRAW = 4
 """Trials between two redraws of a search under way."""

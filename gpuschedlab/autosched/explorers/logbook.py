@@ -10,8 +10,8 @@ from gpuschedlab import plots
 from gpuschedlab.autosched import Rule, operate
 from gpuschedlab.autosched.logbook.log import CONTEXT
 from gpuschedlab.knobs import Knob, Knobbed
-from gpuschedlab.widgets.core.cache import Cache
-from gpuschedlab.widgets.core.knob_explorer import KnobExplorer
+from gpuschedlab.widgets.parts.cache import Cache
+from gpuschedlab.widgets.parts.knob_explorer import KnobExplorer
 
 HOUR, DAY = 3600.0, 86_400.0
 EVERY = 2 * HOUR

@@ -15,9 +15,9 @@ from gpuschedlab.autosched.recording.by_hand import NAME, compare, play, scenari
 from gpuschedlab.autosched.recording.hour import POINTS
 from gpuschedlab.autosched.recording.what_if import EDITS, changed_sides, context_at, curves_of, graph_at, model_at
 from gpuschedlab.knobs import knobs_of
-from gpuschedlab.widgets.core.base import BaseExplorer
-from gpuschedlab.widgets.core.knob_controls import KnobControls, quiet
-from gpuschedlab.widgets.core.parts import button, control, marked, row
+from gpuschedlab.widgets.parts.controls import button, control, marked, row
+from gpuschedlab.widgets.parts.explorer_base import BaseExplorer
+from gpuschedlab.widgets.parts.knob_controls import KnobControls, quiet
 
 FORCE, SLIDERS = "the knobs in force", "my sliders"
 """What the other knobs are while one moves along its curve."""

@@ -7,8 +7,8 @@ import polars as pl
 
 from gpuschedlab import plots
 from gpuschedlab.estimators import Oracle
-from gpuschedlab.widgets.core.cache import Cache
-from gpuschedlab.widgets.core.knob_explorer import KnobExplorer
+from gpuschedlab.widgets.parts.cache import Cache
+from gpuschedlab.widgets.parts.knob_explorer import KnobExplorer
 
 
 class SiteExplorer(KnobExplorer):

@@ -7,11 +7,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from gpuschedlab.errors import OutOfTime, SolverError
-from gpuschedlab.optim.knapsack import MultipleChoice
-from gpuschedlab.optim.program import Program, Solution, directions, unsolvable
-from gpuschedlab.optim.sift import Sift
-from gpuschedlab.optim.work import Limits
-from gpuschedlab.optim.work import steps as work_steps
+from gpuschedlab.optim.programs.knapsack import MultipleChoice
+from gpuschedlab.optim.programs.program import Program, Solution, directions, unsolvable
+from gpuschedlab.optim.programs.work_limits import Limits
+from gpuschedlab.optim.programs.work_limits import steps as work_steps
+from gpuschedlab.optim.solvers.sift import Sift
 from gpuschedlab.papers.copter.relaxation.bound import proved_bound, signed
 from gpuschedlab.papers.copter.relaxation.groups import Grouped, grouped
 from gpuschedlab.papers.copter.relaxation.newton import Newton

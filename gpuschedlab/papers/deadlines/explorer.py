@@ -4,8 +4,8 @@ import numpy as np
 
 from gpuschedlab import plots, widgets
 from gpuschedlab.metrics import slo_violation
-from gpuschedlab.widgets.core.knob_explorer import RunExplorer
-from gpuschedlab.widgets.core.parts import control, row
+from gpuschedlab.widgets.parts.controls import control, row
+from gpuschedlab.widgets.parts.knob_explorer import RunExplorer
 
 EPOCHS = 60
 

@@ -220,7 +220,7 @@ def prove_leases(
 ) -> LeasePlan:
     """Plan to a proven relative gap: by `plan_leases` where that is enough, otherwise with HiGHS on growing blocks of leases.
 
-    HiGHS has `work` units of `gpuschedlab.optim.work` (0: it is not asked), and at most `time_limit` seconds, a guard.
+    HiGHS has `work` units of `gpuschedlab.optim.programs.work_limits` (0: it is not asked), and at most `time_limit` seconds, a guard.
 
     Examples
     --------

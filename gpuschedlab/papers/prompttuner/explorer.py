@@ -4,8 +4,8 @@ import numpy as np
 
 from gpuschedlab import plots, widgets
 from gpuschedlab.metrics import cost, slo_attainment
-from gpuschedlab.widgets.core.knob_explorer import RunExplorer
-from gpuschedlab.widgets.core.step_player import StepPlayer
+from gpuschedlab.widgets.parts.knob_explorer import RunExplorer
+from gpuschedlab.widgets.parts.step_player import StepPlayer
 
 
 class PromptExplorer(RunExplorer):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from gpuschedlab.cluster.free_gpus import FreeGpus
-from gpuschedlab.policies.repacking import repacked
+from gpuschedlab.policies.kept_placement import repacked
 
 
 def orderly(size: np.ndarray, gpus: np.ndarray) -> np.ndarray:

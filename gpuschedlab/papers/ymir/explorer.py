@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from gpuschedlab import plots
 from gpuschedlab.metrics.merged import merged_shares
-from gpuschedlab.widgets.core.knob_explorer import RunExplorer
-from gpuschedlab.widgets.core.step_player import StepPlayer
+from gpuschedlab.widgets.parts.knob_explorer import RunExplorer
+from gpuschedlab.widgets.parts.step_player import StepPlayer
 
 
 class YmirExplorer(RunExplorer):

@@ -2,7 +2,7 @@
 
 from gpuschedlab._compiled import njit
 from gpuschedlab.sim.engine.jobs.accounting import INF, on_grid
-from gpuschedlab.sim.engine.jobs.ledger import look_again
+from gpuschedlab.sim.engine.jobs.charges import look_again
 from gpuschedlab.sim.engine.jobs.records import ALL
 
 

@@ -10,7 +10,7 @@ from gpuschedlab.cluster.node_index import count_node
 from gpuschedlab.sim.engine.backfill import can_place, fill, first_waiting, open_classes
 from gpuschedlab.sim.engine.due import after_decision, schedule_decision
 from gpuschedlab.sim.engine.jobs.accounting import lease_end, move_clock, refresh, renew_key, set_rate, wake
-from gpuschedlab.sim.engine.jobs.ledger import stand
+from gpuschedlab.sim.engine.jobs.charges import stand
 from gpuschedlab.sim.engine.jobs.lifecycle import begin_wait, complete, contest, end_stay, lose, time_out
 from gpuschedlab.sim.engine.jobs.logs import log_tick
 from gpuschedlab.sim.engine.jobs.profiling import enlarge_profilers

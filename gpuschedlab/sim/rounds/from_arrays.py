@@ -6,7 +6,7 @@ from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.errors import RunError
 from gpuschedlab.sim.engine.jobs.records import RUNNING, WAITING
 from gpuschedlab.sim.engine.jobs.state import State
-from gpuschedlab.sim.rounds.attributes import FIELDS, IN_TOTAL
+from gpuschedlab.sim.rounds.view_attributes import FIELDS, IN_TOTAL
 from gpuschedlab.sim.setup.arrays import build_state
 from gpuschedlab.sim.setup.prepared import Prepared
 

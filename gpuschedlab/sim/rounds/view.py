@@ -8,7 +8,7 @@ import numpy as np
 from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.sim.engine.jobs.records import UNSEEN
 from gpuschedlab.sim.engine.jobs.state import State
-from gpuschedlab.sim.rounds.attributes import (
+from gpuschedlab.sim.rounds.view_attributes import (
     FIELDS,
     Columns,
     OfJobs,

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuschedlab.optim import MultipleChoice, Program, solve
-from gpuschedlab.optim.shims import Cells, possible_cells, relaxed
+from gpuschedlab.optim.programs.shims import Cells, possible_cells, relaxed
 from gpuschedlab.papers.copter.shards.methods import random_fleet, zipf_loads
 from gpuschedlab.papers.copter.shards.program import Fleet, fit_memory, shard_program, shard_relaxed
 from gpuschedlab.papers.copter.traffic.networks import changed_demands, generated_network

@@ -8,7 +8,7 @@ import numpy as np
 from gpuschedlab._extras import need
 from gpuschedlab.errors import SolverError
 from gpuschedlab.optim import Program, Session
-from gpuschedlab.optim.program import worst_status
+from gpuschedlab.optim.programs.program import worst_status
 from gpuschedlab.papers.copter.shards.methods import decision, shard_parts
 from gpuschedlab.papers.copter.shards.program import SLACK, Fleet, fit_memory
 from gpuschedlab.papers.copter.solver import Copter

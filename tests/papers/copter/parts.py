@@ -13,7 +13,7 @@ def measure(data_dir, scale: int, rounds: int) -> dict[str, list[float]]:
     include building. The differential interface alone is not measured: see `ours`.
     """
     from gpuschedlab.optim import solve
-    from gpuschedlab.optim.shims import possible_cells, relaxed
+    from gpuschedlab.optim.programs.shims import possible_cells, relaxed
     from gpuschedlab.papers.copter.solver import Copter
 
     of, room, rng = mix.mix(data_dir, scale), mix.capacity(scale), np.random.default_rng(0)

@@ -33,8 +33,8 @@ def measure(data_dir, scale: int, power: float) -> list[dict]:
     from the worth of the cells to whole choices, against building the program and `ipm`.
     """
     from gpuschedlab.optim import EditedProgram, Session
-    from gpuschedlab.optim.highs import Highs
-    from gpuschedlab.optim.shims import possible_cells, relaxed
+    from gpuschedlab.optim.programs.shims import possible_cells, relaxed
+    from gpuschedlab.optim.solvers.highs import Highs
     from gpuschedlab.papers.copter.solver import Copter
 
     of, room, rng = mix.mix(data_dir, scale), mix.capacity(scale), np.random.default_rng(scale)

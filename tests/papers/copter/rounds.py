@@ -69,7 +69,7 @@ def measure(data_dir, scale: int, power: float) -> dict:
 def measure_rounds(data_dir, scale: int, power: float, rounds: int | None = None) -> list[dict]:
     """A stream of rounds of one size by `prices`, and its first ones by the others."""
     from gpuschedlab.optim import Session
-    from gpuschedlab.optim.shims import possible_cells
+    from gpuschedlab.optim.programs.shims import possible_cells
 
     of, room, rng = mix.mix(data_dir, scale), mix.capacity(scale), np.random.default_rng(scale)
     rounds = rounds or CASES[scale]

@@ -9,8 +9,8 @@ import pytest
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import SolverError
 from gpuschedlab.optim import MultipleChoice, Session, solve
-from gpuschedlab.optim.pop import Pop
-from gpuschedlab.optim.shims import bound_at, largest_share, possible_cells, relaxed
+from gpuschedlab.optim.partition import Pop
+from gpuschedlab.optim.programs.shims import bound_at, largest_share, possible_cells, relaxed
 from gpuschedlab.papers.copter.solver import Copter
 from gpuschedlab.policies import Sia
 from gpuschedlab.sim import simulate
@@ -137,7 +137,7 @@ def test_mandatory_jobs_that_do_not_fit_their_part_make_the_round_one_part():
 
 
 def test_parts_get_whole_nodes_and_all_of_them():
-    from gpuschedlab.optim.pop import _share
+    from gpuschedlab.optim.partition import _share
 
     shares = [_share(np.array([50, 7]), 4, k, 8) for k in range(4)]
     assert np.sum(shares, axis=0).tolist() == [50, 7]

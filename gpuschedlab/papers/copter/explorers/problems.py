@@ -12,8 +12,8 @@ from gpuschedlab.papers.copter.shards.methods import decision, random_fleet, zip
 from gpuschedlab.papers.copter.shards.program import unevenness
 from gpuschedlab.papers.copter.traffic.networks import bimodal_demands, generated_network
 from gpuschedlab.papers.copter.traffic.program import flow_program, network_routes
-from gpuschedlab.widgets.core.cache import Cache
-from gpuschedlab.widgets.core.knob_explorer import KnobExplorer
+from gpuschedlab.widgets.parts.cache import Cache
+from gpuschedlab.widgets.parts.knob_explorer import KnobExplorer
 
 
 @dataclass(frozen=True)

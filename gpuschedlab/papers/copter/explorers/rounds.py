@@ -7,7 +7,7 @@ import numpy as np
 
 from gpuschedlab import plots
 from gpuschedlab.knobs import Knob, Knobbed
-from gpuschedlab.widgets.core.knob_explorer import KnobExplorer
+from gpuschedlab.widgets.parts.knob_explorer import KnobExplorer
 
 TYPES, SIZES = 3, np.array([1, 2, 4, 8, 16])
 
@@ -109,7 +109,7 @@ def two_types(problem):
 
 def copter_prices(problem, tol: float = 1e-5) -> np.ndarray:
     """Prices of the types after each proximal step of copter (steps + 1, T), from nothing."""
-    from gpuschedlab.optim.shims import possible_cells, relaxed
+    from gpuschedlab.optim.programs.shims import possible_cells, relaxed
     from gpuschedlab.papers.copter.solver import Copter
 
     program, path = relaxed(problem, possible_cells(problem)), [np.zeros(len(problem.capacity))]
@@ -125,7 +125,7 @@ def descent_prices(problem, moves: int = 30) -> np.ndarray:
     """Prices (k, T) of a coordinate descent on the bound: one price after the other goes to its best, until none moves."""
     from scipy.optimize import minimize_scalar
 
-    from gpuschedlab.optim.shims import bound_at, possible_cells
+    from gpuschedlab.optim.programs.shims import bound_at, possible_cells
 
     cells, prices, path = possible_cells(problem), np.zeros(len(problem.capacity)), []
     highest, best = float(np.nanmax(problem.utility / problem.gpus)), bound_at(problem, cells, prices)
@@ -143,7 +143,7 @@ def descent_prices(problem, moves: int = 30) -> np.ndarray:
 
 def price_map(rounds: SimilarRounds, size: int = 48):
     """The bound over the prices of two GPU types, and two ways down to the least one, as `plots.Landscape`."""
-    from gpuschedlab.optim.shims import bound_at, possible_cells
+    from gpuschedlab.optim.programs.shims import bound_at, possible_cells
 
     problem = two_types(rounds.programs()[1])
     cells = possible_cells(problem)

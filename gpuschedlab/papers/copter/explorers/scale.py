@@ -4,7 +4,7 @@ import numpy as np
 
 from gpuschedlab import plots
 from gpuschedlab.papers.copter.explorers.rounds import SimilarRounds
-from gpuschedlab.widgets.core.knob_explorer import KnobExplorer
+from gpuschedlab.widgets.parts.knob_explorer import KnobExplorer
 
 PARTS = (1, 2, 4, 8)
 

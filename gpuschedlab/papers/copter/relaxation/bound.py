@@ -3,7 +3,7 @@
 import numpy as np
 import scipy.sparse as sp
 
-from gpuschedlab.optim.program import Program
+from gpuschedlab.optim.programs.program import Program
 
 NOTHING = 1e-9
 """Reduced cost, relative to the largest cost, that counts as none where a variable has no bound."""

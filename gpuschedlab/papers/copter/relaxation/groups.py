@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from gpuschedlab._compiled import njit
-from gpuschedlab.optim.program import Program
+from gpuschedlab.optim.programs.program import Program
 
 ROUNDS = 8
 """Of equilibration, where columns belong to no group; more change little."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from gpuschedlab.errors import SolverError
 from gpuschedlab.optim import Session
-from gpuschedlab.optim.program import worst_status
+from gpuschedlab.optim.programs.program import worst_status
 from gpuschedlab.papers.copter.shards.program import (
     SLACK,
     Fleet,

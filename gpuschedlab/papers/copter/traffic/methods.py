@@ -7,7 +7,7 @@ import numpy as np
 
 from gpuschedlab.errors import SolverError
 from gpuschedlab.optim import Change, Session
-from gpuschedlab.optim.program import worst_status
+from gpuschedlab.optim.programs.program import worst_status
 from gpuschedlab.papers.copter.traffic.program import (
     Routes,
     excess,

@@ -14,7 +14,7 @@ from gpuschedlab.sim.engine.jobs.accounting import (
     useful,
     wake,
 )
-from gpuschedlab.sim.engine.jobs.ledger import charge, standing_of
+from gpuschedlab.sim.engine.jobs.charges import charge, standing_of
 from gpuschedlab.sim.engine.jobs.logs import log_stretch
 from gpuschedlab.sim.engine.jobs.profiling import admit_to_stage, skip_profiling, stay_end
 from gpuschedlab.sim.engine.jobs.queues import add_running, drop_running, push_waiting, set_timer

@@ -1,0 +1,278 @@
+"""The battery of policies."""
+
+import copy
+import pickle
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.check.answer_laws import LAWS, Recorded
+from gpuschedlab.check.first_difference import different, different_until
+from gpuschedlab.check.laws import ALWAYS, RIGID, first_wrong
+from gpuschedlab.check.recount import progress_adds_up
+from gpuschedlab.check.report import CheckReport, no_docstring, not_frozen, run_battery
+from gpuschedlab.check.samples import Guess, elastic_sample, small_trace
+from gpuschedlab.cluster import Cluster, Nodes, Outage, Window
+from gpuschedlab.errors import PolicyError
+from gpuschedlab.knobs import knobs_of
+from gpuschedlab.sim import Delays, Policy, Round, Scenario
+from gpuschedlab.speeds import Speeds
+
+#: Attributes of a policy that are in seconds without being knobs.
+SECONDS = ("interval", "lease", "lease_grid", "patience", "profile_time", "half_life", "period")
+#: Names of the checks, in the order in which they are run.
+CHECKS = ("docstring", "knobs", "laws", "laws_with_failures", "laws_with_types", "laws_with_sizes", "laws_of_a_site")
+CHECKS += (
+    "deterministic",
+    "pickles",
+    "answers",
+    "relabelled_jobs",
+    "unit_of_time",
+    "future_arrivals",
+    "future_durations",
+)
+
+
+def check_policy(
+    policy: Policy | type[Policy],
+    *,
+    trace: pl.DataFrame | None = None,
+    cluster: Cluster | None = None,
+    speeds: Speeds | None = None,
+    only: tuple[str, ...] = CHECKS,
+) -> CheckReport:
+    """Run the battery on a policy.
+
+    It must declare its knobs and say what it does; on a small trace, with delays, with node failures, on nodes of several
+    sizes, and with elastic jobs on two types of GPU, every job must finish, no node be overcommitted, no GPU-second
+    or second of a job be unaccounted for, and each end follow from what the job held; it must decide the same
+    when asked twice, when jobs are relabelled, when the clock counts in another unit, and after pickling; and
+    it must not know what has not yet happened. A policy that keeps to more has `laws`, a tuple of functions
+    `law(run, cluster)`, None or what is wrong, which hold in these runs too.
+
+    Parameters
+    ----------
+    policy : Policy or type
+        A policy, or its class (then with default knobs).
+    trace, cluster, speeds : optional
+        What to run it on; by default 60 jobs of 0.5 to 8 GPUs on 5 nodes of 4.
+
+    only : tuple of str
+        Names of the checks to run.
+
+    Returns
+    -------
+    CheckReport
+        All checks with what is wrong; `.raise_if_failed()` makes an error of it.
+
+    Examples
+    --------
+    >>> from gpuschedlab.policies import Fifo
+    >>> check_policy(Fifo()).passed
+    True
+    """
+    subject = policy if isinstance(policy, type) else type(policy)
+    battery = _PolicyBattery(policy, trace, cluster, speeds)
+    return run_battery(subject.__name__, {n: getattr(battery, n) for n in CHECKS if n in only}, PolicyError)
+
+
+@dataclass(frozen=True)
+class _PolicyBattery:
+    """The checks, as methods: the docstring is the demand, the answer reports what is wrong."""
+
+    given: object
+    trace: pl.DataFrame | None
+    cluster: Cluster | None
+    speeds: Speeds | None
+
+    @cached_property
+    def policy(self):
+        return self.given() if isinstance(self.given, type) else self.given
+
+    @cached_property
+    def jobs(self) -> pl.DataFrame:
+        return small_trace() if self.trace is None else self.trace.sort("submit", "job_id")
+
+    @property
+    def nodes(self) -> Cluster:
+        return self.cluster or Cluster.homogeneous(5, 4)
+
+    def scenario(self, jobs=None, cluster=None, *, delays=None, speeds=None, **more) -> Scenario:
+        return Scenario(
+            self.jobs if jobs is None else jobs,
+            cluster or self.nodes,
+            speeds=speeds or self.speeds,
+            delays=delays or Delays(restart=20.0, switch=5.0, checkpoint=100.0),
+            **more,
+        )
+
+    def run(self, *parts, policy=None, **more):
+        return self.scenario(*parts, **more).run(policy or self.policy)
+
+    @cached_property
+    def usual(self):
+        """The run that others are compared with: that it is the same twice, is checked by itself."""
+        return self.run()
+
+    def docstring(self):
+        """A docstring says what it does."""
+        return no_docstring(type(self.policy))
+
+    def knobs(self):
+        """It is a frozen dataclass; its numbers are knobs, valid at both ends of their ranges."""
+        cls = type(self.policy)
+        if problem := not_frozen(cls):
+            return problem
+        infos = knobs_of(cls)
+        bare = [f.name for f in fields(cls) if f.name not in infos and isinstance(f.default, int | float)]
+        if bare:
+            return f"field {bare[0]} is a number without a range; expected Annotated[..., Knob(low, high)]"
+        for info in infos.values():
+            ends = info.knob.choices or (info.knob.low, info.knob.high)
+            for end in ends:
+                end = (end,) if info.kind == "floats" else end
+                made = replace(self.policy, **cls.project(self.policy.knobs | {info.name: end}))
+                if made.knobs != cls.project(made.knobs):
+                    return f"project() changes {made.knobs}, which is allowed; expected it left alone"
+
+    def laws(self):
+        """Every job finishes; capacity, GPU-time, and the seconds and progress of each job add up."""
+        return self._broken(self.scenario(), self.speeds is None)
+
+    def laws_with_failures(self):
+        """The same while nodes fail and return."""
+        span = float(self.jobs["submit"].max())
+        n = self.nodes.total_nodes
+        at = [(i % n, (i + 1) * span / 9, (i + 1.5) * span / 9) for i in range(8)]
+        cluster = Cluster(self.nodes.groups, tuple(Outage(*row) for row in at))
+        return self._broken(self.scenario(cluster=cluster), self.speeds is None)
+
+    def laws_with_types(self):
+        """The same with elastic and rigid jobs on two types of GPU."""
+        cluster = Cluster((Nodes("slow", 4, 4), Nodes("fast", 2, 4)))
+        jobs, speeds = elastic_sample()
+        return self._broken(self.scenario(jobs, cluster, speeds=speeds), rigid=False)
+
+    def laws_with_sizes(self):
+        """The same on nodes of 4, 5 and 6 GPUs of one type, with some jobs of 11; nodes fail and return."""
+        span = float(self.jobs["submit"].max())
+        outages = tuple(Outage(i % 5, (i + 1) * span / 6, (i + 1.3) * span / 6) for i in range(5))
+        cluster = Cluster((Nodes("v100", 2, 4), Nodes("v100", 2, 5), Nodes("v100", 1, 6)), outages)
+        large = pl.when(pl.int_range(pl.len()) % 20 == 9).then(pl.lit(11.0)).otherwise(pl.col("gpus"))
+        return self._broken(
+            self.scenario(small_trace(40, rng=2).with_columns(gpus=large), cluster), self.speeds is None
+        )
+
+    def laws_of_a_site(self):
+        """The same with limits, known windows, partitions and preferred types of GPU (of policies that decide by an order)."""
+        if isinstance(self.policy, Round):
+            return None
+        groups = (Nodes("slow", 3, 4, ("main",)), Nodes("fast", 2, 4, ("late", "main")), Nodes("fast", 1, 4, ("late",)))
+        jobs, each = small_trace(40, rng=3), pl.int_range(pl.len())
+        span = float(jobs["submit"].max())
+        choices = pl.Series([["late"], ["main"], ["late", "main"]])
+        jobs = jobs.with_columns(
+            pl.min_horizontal("gpus", 4.0).alias("gpus"),
+            gpu_types=pl.when(each % 3 > 0).then(pl.lit(["fast", "slow"])),
+            partitions=choices.gather(np.arange(jobs.height) % 3),
+            limit=pl.col("duration") * pl.when(each % 5 == 0).then(0.5).otherwise(1.2),
+        )
+        cluster = Cluster(groups, (Window(1, span / 3, span / 2), Window(4, span / 2, span)))
+        return self._broken(self.scenario(jobs, cluster, types="requested", over=10.0), self.speeds is None)
+
+    def answers(self):
+        """What happens is what a round answered, field by field (of policies that decide by rounds)."""
+        if not isinstance(self.policy, Round):
+            return None
+        recorded = Recorded(self.policy)
+        run = self.run(policy=recorded)
+        return next(filter(None, (law(recorded.seen, run, self.nodes) for law in dict.fromkeys(LAWS.values()))), None)
+
+    def deterministic(self):
+        """The same bytes twice."""
+        return different(self.run(seed=3), self.run(seed=3), "the second time")
+
+    def pickles(self):
+        """A pickled policy is equal and decides the same."""
+        again = pickle.loads(pickle.dumps(self.policy))
+        if again != self.policy:
+            return f"it comes back as {again}; expected {self.policy}"
+        return different(self.usual, self.run(policy=again), "after pickling")
+
+    def relabelled_jobs(self):
+        """Job ids are labels: other ones change nothing."""
+        jobs = self.jobs
+        if jobs["submit"].n_unique() < jobs.height:
+            return None  # ties break by job id
+        names = np.random.default_rng(0).permutation(jobs.height).astype(str)
+        other = self.run(jobs.with_columns(pl.Series("job_id", names)))
+        return different(self.usual, other, "under other job ids", drop=("job_id",))
+
+    def unit_of_time(self):
+        """With all times doubled, and knobs in s and GPU-s too, all happens at twice the time."""
+        if self.speeds is not None:
+            return None  # rates a second would have to be halved
+        times = [c for c in ("submit", "duration", "deadline", "deadlines", "restart") if c in self.jobs.columns]
+        events = tuple(Outage(e.node, 2 * e.start, 2 * e.end) for e in self.nodes.events)
+        twice = self.run(
+            self.jobs.with_columns(pl.col(times) * 2),
+            Cluster(self.nodes.groups, events),
+            policy=_slower(self.policy),
+            delays=Delays(restart=40.0, switch=10.0, checkpoint=200.0),
+        )
+        once = self.usual.jobs.select("job_id", pl.col("start", "end") * 2)
+        found = once.join(twice.jobs.select("job_id", start2="start", end2="end"), on="job_id", maintain_order="left")
+        apart = pl.max_horizontal((pl.col("start") - pl.col("start2")).abs(), (pl.col("end") - pl.col("end2")).abs())
+        wrong = found.filter(apart > 1e-6)
+        return first_wrong(
+            wrong,
+            "job {job_id} ran from {start2:.9g} to {end2:.9g} s with all times doubled; expected {start:.9g} to {end:.9g} s. "
+            "Declare constants in seconds as knobs with unit='s' or 'GPU-s'.",
+        )
+
+    def future_arrivals(self):
+        """What happens until a time does not depend on jobs that come later."""
+        for t in self.jobs["submit"].quantile(0.3), self.jobs["submit"].quantile(0.7):
+            all_jobs = self.run(until=t)
+            past = self.run(self.jobs.filter(pl.col("submit") <= t), until=t)
+            problem = different_until(t, all_jobs, past, "without the jobs that come after")
+            if problem or (problem := different_until(t, self.usual, past, "stopped then")):
+                return problem
+
+    def future_durations(self):
+        """What happens until a time does not depend on how long unfinished jobs still last."""
+        guess = Guess()
+        whole = self.run(estimator=guess)
+        t = float(np.quantile(whole.jobs["end"].fill_null(np.inf), 0.5))
+        unfinished = whole.jobs.filter(pl.col("end").is_null() | (pl.col("end") > t))["job_id"]
+        times = np.random.default_rng(0).uniform(1, 20, self.jobs.height)  # in another order, too
+        longer = pl.when(pl.col("job_id").is_in(unfinished.implode())).then(pl.col("duration") * times)
+        other = self.run(self.jobs.with_columns(duration=longer.otherwise(pl.col("duration"))), estimator=guess)
+        return different_until(t, whole, other, "when unfinished jobs last longer")
+
+    def _broken(self, scenario: Scenario, rigid: bool):
+        run = scenario.run(self.policy)
+        laws = ALWAYS + RIGID * rigid + getattr(self.policy, "laws", ())
+        problems = filter(None, (law(run, scenario.cluster) for law in laws))
+        return next(problems, None) or progress_adds_up(run, scenario, self.policy)
+
+
+def _slower(policy):
+    """Copy a policy with everything in seconds doubled, whatever the ranges of its knobs."""
+    twin = copy.copy(policy)
+    infos = knobs_of(policy)
+    for name, info in infos.items():
+        value = getattr(policy, name)
+        if info.knob.unit in ("s", "GPU-s") and value is not None:
+            value = tuple(2 * v for v in value) if info.kind == "floats" else 2 * value
+            object.__setattr__(twin, name, value)
+    for f in fields(policy):
+        if isinstance(getattr(policy, f.name), Policy):
+            object.__setattr__(twin, f.name, _slower(getattr(policy, f.name)))
+    for name in SECONDS:
+        derived = isinstance(getattr(type(policy), name, None), property)
+        if name not in infos and hasattr(policy, name) and not derived:
+            object.__setattr__(twin, name, 2 * getattr(policy, name))
+    return twin

@@ -1,0 +1,189 @@
+"""All metrics of a run in one row, and of several runs in one table."""
+
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.errors import RunError
+from gpuschedlab.metrics import attainment, fairness, times, usage
+from gpuschedlab.metrics.columns import known_jobs, reading
+
+
+class Metric(NamedTuple):
+    """How to read a number: `label` and `unit`, which way is `better` ("lower", "higher", ""), and what it is."""
+
+    label: str
+    unit: str
+    better: str
+    doc: str
+
+
+METRICS: dict[str, Metric] = {
+    "jobs": Metric("jobs", "jobs", "", "jobs in the trace"),
+    "finished": Metric("finished", "jobs", "higher", "jobs that ended, with known times"),
+    "unfinished": Metric(
+        "unfinished", "jobs", "lower", "jobs that had not ended when the run stopped; not in the times below"
+    ),
+    "censored": Metric(
+        "censored", "jobs", "", "jobs with a duration that the log cut off; not in the times below unless requested"
+    ),
+    "jct_mean": Metric("average JCT", "s", "lower", "mean of end - submit"),
+    "jct_median": Metric("median JCT", "s", "lower", "median of end - submit"),
+    "jct_p90": Metric("p90 JCT", "s", "lower", "90th percentile of end - submit"),
+    "jct_p99": Metric("p99 JCT", "s", "lower", "99th percentile of end - submit"),
+    "jct_max": Metric("longest JCT", "s", "lower", "greatest end - submit"),
+    "queueing_mean": Metric("average queueing", "s", "lower", "mean of the time waited without GPUs, in all"),
+    "queueing_median": Metric("median queueing", "s", "lower", "median of the time waited without GPUs"),
+    "queueing_p99": Metric("p99 queueing", "s", "lower", "99th percentile of the time waited without GPUs"),
+    "slowdown_mean": Metric("average slowdown", "", "lower", "mean of JCT / duration"),
+    "slowdown_median": Metric("median slowdown", "", "lower", "median of JCT / duration"),
+    "slowdown_p99": Metric("p99 slowdown", "", "lower", "99th percentile of JCT / duration"),
+    "bounded_slowdown_mean": Metric(
+        "average bounded slowdown", "", "lower", "mean of max(1, JCT / max(duration, 10 s))"
+    ),
+    "rho_mean": Metric("average rho", "", "lower", "mean finish-time fairness: JCT / (duration x max(1, contention))"),
+    "rho_worst": Metric("worst rho", "", "lower", "greatest finish-time fairness ratio"),
+    "unfair_fraction": Metric("unfair fraction", "", "lower", "share of jobs with rho > 1"),
+    "makespan": Metric("makespan", "s", "lower", "first submission to last end"),
+    "utilisation": Metric("utilisation", "", "higher", "GPU-time held by jobs over GPU-time up, until the last end"),
+    "fragmentation": Metric(
+        "fragmentation", "", "lower", "free GPU-time too scattered for the trace's jobs, over all that was free"
+    ),
+    "contention": Metric("contention", "", "", "time average of GPUs demanded over GPUs up, until the last end"),
+    "gpu_time": Metric("GPU-time held", "GPU-s", "lower", "sum of GPUs x time held by jobs"),
+    "gpu_time_billed": Metric(
+        "GPU-time billed",
+        "GPU-s",
+        "lower",
+        "sum of GPUs x time held by jobs or reserved, such as idle in warm pools, until the last end",
+    ),
+    "gpu_time_kept": Metric(
+        "GPU-time kept alive", "GPU-s", "lower", "sum of GPUs x time reserved after the last end; billed on top"
+    ),
+    "gpu_time_overhead": Metric("GPU-time in restarts", "GPU-s", "lower", "part of it spent starting and restarting"),
+    "gpu_time_lost": Metric("GPU-time lost", "GPU-s", "lower", "part of it that failures undid"),
+    "preemptions": Metric("preemptions", "", "lower", "times that a policy took a job's GPUs away"),
+    "restarts_mean": Metric("restarts per job", "", "lower", "mean of starts - 1"),
+    "failures": Metric("failures", "", "lower", "times that a node failed under a job"),
+    "slo_attainment": Metric("SLOs kept", "", "higher", "share of SLO jobs that ended by their (first) deadline"),
+    "late": Metric("late", "", "lower", "share of SLO jobs that did not end by their (first) deadline"),
+    "slo_violation": Metric("weighted SLO violation", "", "lower", "1 - mean(reward earned / 100) of SLO jobs"),
+    "cost": Metric("cost", "", "lower", "price of the GPU-hours held or reserved, those kept alive too"),
+    "seconds": Metric("seconds taken", "s", "lower", "wall time of the simulation"),
+}
+"""What `summary` returns, in order: stable names, with unit and meaning."""
+
+FIRST = ("jct_mean", "jct_median", "jct_p99", "queueing_mean", "makespan", "utilisation", "preemptions")
+"""Metrics that tables show first."""
+
+
+def _spreads(jobs: dict) -> dict:
+    """Time metrics of columns of measured jobs: those of METRICS among the mean and tails of each."""
+    found = {"bounded_slowdown_mean": _mean(times.bounded_slowdown(jobs, censored=True))}
+    for function in (times.jct, times.queueing, times.slowdown):
+        spread = times.spread(function(jobs, True))._asdict()
+        found |= {f"{function.__name__}_{part}": value for part, value in spread.items()}
+    return found
+
+
+def _fairness(rho: np.ndarray) -> dict:
+    """Metrics of finish-time fairness."""
+    spread = times.spread(rho)
+    return {"rho_mean": spread.mean, "rho_worst": spread.max, "unfair_fraction": fairness.unfair_fraction(rho)}
+
+
+def _mean(values: np.ndarray) -> float:
+    return float(values.mean()) if len(values) else float("nan")
+
+
+def summary(run, *, censored: bool = False, prices: float | dict[str, float] | None = None, speeds=None) -> dict:
+    """All metrics of a run, by the names in `METRICS` and in their units.
+
+    Parameters
+    ----------
+    run : Run
+        What `simulate` returned.
+    censored : bool
+        Whether censored jobs take part in times, slowdown, fairness and SLOs; they are counted in any case.
+    prices : float or dict of str to float, optional
+        Price of a GPU-hour, for `cost`.
+    speeds : Speeds, optional
+        Makes the fairness metrics those of equation 3.6 of Sia, by GPU type; without it they are None for a run with elastic
+        jobs, whose durations say nothing of their time alone.
+
+    Returns
+    -------
+    dict of str to int, float or None
+        None where a metric does not apply: no SLO jobs, no prices, no finished job.
+    """
+    run, given = reading(run), run
+    jobs = run["jobs"]
+    names = ("submit", "end", "duration", "queueing", "contention")
+    known = dict(zip(names, known_jobs(jobs, censored, *names), strict=True))
+    spent, kept = usage.gpu_time(run), usage.kept_alive(run)
+    kept_slos = attainment.slo_attainment(run, censored)
+    found = _spreads(known)
+    if speeds is not None:
+        found |= _fairness(fairness.finish_time_fairness_by_type(given, speeds, censored))
+    elif fairness.elastic_jobs(run):  # what their durations say would look fair
+        found |= dict.fromkeys(("rho_mean", "rho_worst", "unfair_fraction"))
+    else:
+        found |= _fairness(fairness.finish_time_fairness(known, True))
+    found |= {
+        "jobs": len(jobs["end"]),
+        "finished": len(known["end"]),
+        "unfinished": int(np.isnan(jobs["end"]).sum()),
+        "censored": int(jobs["censored"].sum()) if "censored" in jobs else 0,
+        "makespan": usage.makespan(run),
+        "utilisation": usage.utilisation(run),
+        "fragmentation": usage.fragmentation(run),
+        "contention": usage.contention(run),
+        "gpu_time": spent.total,
+        "gpu_time_billed": usage.billed(run) - kept,
+        "gpu_time_kept": kept,
+        "gpu_time_overhead": spent.overhead,
+        "gpu_time_lost": spent.lost,
+        "preemptions": int(jobs["preemptions"].sum()),
+        # A job that never started has -1 restarts by the formula, and none in truth.
+        "restarts_mean": _mean(jobs["restarts"].clip(0)) if len(jobs["end"]) else 0.0,
+        "failures": int(jobs["failures"].sum()),
+        "slo_attainment": kept_slos,
+        "late": 1.0 - kept_slos,
+        "slo_violation": attainment.slo_violation(run, censored),
+        "cost": None if prices is None else usage.cost(run, prices),
+        "seconds": run.info.get("seconds"),
+    }
+    return {name: None if found[name] != found[name] else found[name] for name in METRICS}
+
+
+def compare(runs: dict, metrics: list[str] | None = None, **options) -> pl.DataFrame:
+    """Put several runs side by side, one row per run.
+
+    Parameters
+    ----------
+    runs : dict of str to Run
+        Runs by the name of their policy, or of anything else in which they differ.
+    metrics : list of str, optional
+        Columns, from `METRICS`; all of them without.
+    **options
+        Passed on to `summary`.
+
+    Returns
+    -------
+    polars.DataFrame
+        `policy` and a column a metric.
+
+    Raises
+    ------
+    RunError
+        A metric that does not exist.
+    """
+    names = list(METRICS) if metrics is None else metrics
+    unknown = sorted(set(names) - set(METRICS))
+    if unknown:
+        raise RunError(f"compare: found unknown metrics {unknown}; expected names from METRICS: {', '.join(METRICS)}.")
+    rows = [{"policy": name} | summary(run, **options) for name, run in runs.items()]
+    counts = [name for name in METRICS if isinstance(rows[0][name], int)] if rows else []
+    kinds = {name: pl.Int64 if name in counts else pl.Float64 for name in METRICS}
+    return pl.DataFrame(rows, schema={"policy": pl.Utf8} | kinds).select("policy", *names)

@@ -1,0 +1,277 @@
+"""A multiple-choice knapsack by prices: at most one configuration a job, and a capacity a GPU type.
+
+The dual of its linear relaxation has one unknown a type: the price of a GPU. For each job and type the upper hull of
+value over GPUs is built once; then the best choices at given prices are a binary search each, some 40 prices are
+tried, and a greedy repair makes the choices fit. What gap remains is closed over the few choices that it leaves open: by
+labels where that is quick, otherwise by HiGHS where it is installed and the choices are few, otherwise by more labels.
+"""
+
+import time
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from gpuschedlab.errors import OutOfTime, SolverError
+from gpuschedlab.optim.prices.branching import close_cells, has_highs
+from gpuschedlab.optim.prices.dual import build_hulls, evaluate, search_prices
+from gpuschedlab.optim.prices.labels import close_gap, core_choices
+from gpuschedlab.optim.prices.repair import advance, repair, round_mix
+from gpuschedlab.optim.programs.knapsack import MultipleChoice
+from gpuschedlab.optim.programs.program import Program, Solution, relative_gap
+from gpuschedlab.optim.programs.shims import variables_of, worth_of
+from gpuschedlab.optim.programs.work_limits import Limits, steps
+
+QUICK = 50_000
+"""Labels that are tried before HiGHS: some milliseconds."""
+
+SMALL = 5_000
+"""Cells up to which `finished` closes the gap: where jobs are few, what makes shares whole loses most."""
+
+LARGE = 200_000
+"""Cells from which on prices are searched only as closely as the gap asks for."""
+
+
+class Choices(NamedTuple):
+    """What `solve_mckp` found."""
+
+    choice: np.ndarray  # (n,) configuration of each job, -1 for none
+    objective: float  # sum of the chosen utilities
+    bound: float  # what no choices can exceed
+    prices: np.ndarray  # (T,) of a GPU of each type, in utility; a start for the next, similar problem
+    status: str = "optimal"  # as in `Solution`
+
+    @property
+    def gap(self) -> float:
+        """Proven distance from the optimum, relative to the larger of the two."""
+        return relative_gap(self.objective, self.bound)
+
+
+def solve_mckp(
+    utility, type_of_config, gpus_of_config, capacity, *, quantum=0.0, prices=None, mandatory=None, **limits
+) -> Choices:
+    """Choose at most one configuration a job, for the largest sum of utilities within the GPUs of each type.
+
+    Parameters
+    ----------
+    utility, type_of_config, gpus_of_config, capacity, quantum, mandatory
+        As in `MultipleChoice`; where jobs are mandatory, HiGHS solves the problem as a whole.
+    prices : (T,) float array, optional
+        Prices to begin with, such as those of the round before.
+    **limits
+        As in `Prices`.
+
+    Returns
+    -------
+    Choices
+        The bound holds whatever the limits; where they were too small, the gap says so.
+
+    Raises
+    ------
+    SolverError, Infeasible
+        As in `MultipleChoice`; the mandatory jobs do not fit.
+
+    References
+    ----------
+    Dantzig & Wolfe, Operations Research 8 (1960); Wentges, Int. Trans. Oper. Res. 4 (1997), for the smoothed prices;
+    Kellerer, Pferschy & Pisinger, Knapsack Problems (2004), 11.2 and 11.6, for hulls and cores.
+
+    Examples
+    --------
+    >>> found = solve_mckp([[3.0, 5.0], [2.0, 4.5]], type_of_config=[0, 0], gpus_of_config=[1, 2], capacity=[3])
+    >>> found.choice.tolist(), found.objective, round(found.bound, 6)
+    ([0, 1], 7.5, 7.5)
+    """
+    problem = MultipleChoice(utility, type_of_config, gpus_of_config, capacity, quantum, mandatory=mandatory)
+    if prices is not None and np.shape(prices) != problem.capacity.shape:
+        raise SolverError(
+            f"{problem.name}: found prices of shape {np.shape(prices)}; expected {problem.capacity.shape}, one for each type."
+        )
+    return Prices(**limits).choose(problem, prices)
+
+
+@dataclass(eq=False)
+class Prices(Limits):
+    """The solver of `solve_mckp` for a stream of programs: each starts from the prices of the one before.
+
+    Parameters
+    ----------
+    time_limit, gap, work
+        As in `work.Limits`: when the time is over no further stage begins, but for the greedy repair; the work is that of each
+        stage (prices, labels, HiGHS); a gap of 0 is exact, to rounding.
+    labels : int
+        Labels made at most while the gap is closed, some 30 ns each; 0 leaves it to the greedy repair.
+    evaluations : int
+        Prices tried at most.
+    cells : int
+        Choices left open, at most, over which HiGHS closes the gap, if it is installed: those that lose least. 0: never.
+
+    Examples
+    --------
+    >>> Prices().solve(MultipleChoice([[3.0, 5.0], [2.0, 4.5]], [0, 0], [1, 2], [3])).table.tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+
+    labels: int = 1_000_000
+    evaluations: int = 400
+    cells: int = 3_000
+
+    def __post_init__(self):
+        self._prices: np.ndarray | None = None
+
+    def solve(self, program: Program, x0: np.ndarray | None = None) -> Solution:
+        """Solve a multiple-choice knapsack; the status says whether a limit left a larger gap than asked for."""
+        start = time.perf_counter()
+        problem = MultipleChoice.of(program, x0, "'prices' starts from prices, kept by a Session")
+        warm = self._prices if self._prices is not None and len(self._prices) == len(problem.capacity) else None
+        found = self.choose(problem, warm)
+        self._prices, x = found.prices, variables_of(problem, found.choice)
+        seconds = time.perf_counter() - start
+        return Solution(x, found.status, found.objective, found.bound, seconds, "prices", None, program.shape)
+
+    def choose(self, problem: MultipleChoice, prices) -> Choices:
+        """Prices, repair, and what closes the gap that is left; as in `solve_mckp`."""
+        if problem.utility.size == 0 and not problem.mandatory.any():
+            return Choices(np.full(len(problem.utility), -1), 0.0, 0.0, np.zeros(len(problem.capacity)))
+        search = _Search(problem, prices, self)
+        if problem.mandatory.any():
+            search.whole()
+        else:
+            search.repair()
+            search.close()
+        return search.found()
+
+
+def finished(problem: MultipleChoice, choice: np.ndarray, prices: np.ndarray, limits: Limits) -> np.ndarray:
+    """Improve a choice (n,) that fits, at prices (T,): jobs climb to what still fits, and in a small round (`SMALL`) the gap is closed.
+
+    Examples
+    --------
+    >>> problem = MultipleChoice([[3.0, 5.0], [2.0, 4.5]], [0, 0], [1, 2], [4])
+    >>> finished(problem, np.array([0, -1]), np.array([2.0]), Limits()).tolist()
+    [1, 1]
+    """
+    small = np.count_nonzero(problem.utility > 0) <= SMALL and not problem.mandatory.any()
+    inner = Prices(limits.time_limit, limits.gap, limits.work, labels=Prices.labels if small else 0)
+    search = _Search(problem, prices, inner)
+    v, parts, types = problem.utility, (search.order, search.starts, search.gpus), len(search.room)
+    at = search.choice = search._in_order(choice)
+    used = np.bincount(search.kinds[at], search.gpus[at] * (at >= 0), types)
+    search.objective = advance(v, *parts, search.kinds, search.room, search.prices, at, used, 8)
+    if small:
+        hulls = build_hulls(v, *parts, search.room)
+        search.bound = evaluate(v, *parts, *hulls, search.room, search.prices, np.empty(len(v), np.int64), used)[0]
+        search.close()
+    return np.where(search.choice >= 0, search.order[search.choice], -1)
+
+
+class _Search:
+    """One problem on its way: configurations by (type, GPUs), best choices and bound so far."""
+
+    def __init__(self, problem: MultipleChoice, prices, limits: Prices):
+        self.problem, self.limits, self.start, self.late = problem, limits, time.perf_counter(), False
+        types = len(problem.capacity)
+        self.prices = np.zeros(types) if prices is None else np.maximum(np.asarray(prices, float), 0.0)
+        self.order = np.lexsort((problem.gpus, problem.kinds))
+        self.kinds, self.gpus = problem.kinds[self.order], problem.gpus[self.order].astype(float)
+        self.starts = np.searchsorted(self.kinds, np.arange(types + 1))
+        self.room = problem.capacity.astype(float)
+
+    def in_time(self) -> bool:
+        """Whether the guard lets another stage begin; that it struck is kept, for the status."""
+        limit = self.limits.time_limit
+        self.late |= limit is not None and time.perf_counter() - self.start >= limit
+        return not self.late
+
+    def closed(self, job, config, slack: float, gap: float):
+        """Let HiGHS close some cells, in what time is left."""
+        limit = self.limits.time_limit
+        left = None if limit is None else max(limit - (time.perf_counter() - self.start), 1e-3)
+        found = close_cells(self.problem, job, config, slack=slack, gap=gap, time_limit=left, work=self.limits.work)
+        self.late |= found.status == "time limit"
+        return found
+
+    def whole(self):
+        """Let HiGHS solve all that is possible."""
+        problem = self.problem
+        possible = ~np.isnan(problem.utility) & (problem.gpus <= problem.capacity[problem.kinds])
+        possible &= (problem.utility > 0) | problem.mandatory[:, None]
+        closed = self.closed(*np.nonzero(possible), slack=0.0, gap=self.limits.gap)
+        self.choice, self.bound = self._in_order(closed.choice), closed.bound
+
+    def _in_order(self, choice) -> np.ndarray:
+        """Choice (n,) by (type, GPUs), from the caller's order of configurations."""
+        return np.where(choice >= 0, np.argsort(self.order)[choice], -1)
+
+    def repair(self):
+        """Search prices, round the mix of their answers, and make it fit."""
+        v, parts = self.problem.utility, (self.order, self.starts, self.gpus)
+        hulls = build_hulls(v, *parts, self.room)
+        # Exact prices leave fewer choices open, and cost little where there are few cells.
+        tolerance = 1e-7 if v.size < LARGE else max(0.1 * self.limits.gap, 1e-7)
+        # A search that is cut off leaves a valid bound, and prices good enough for the repair.
+        most = int(min(self.limits.evaluations, steps(self.limits.work, "prices", len(v) * len(self.room))))
+        searched = search_prices(v, *parts, *hulls, self.room, self.prices, tolerance, most if self.in_time() else 1)
+        self.prices, self.bound, _, tried, weights, _ = searched
+        self.choice, used = np.empty(len(v), np.int64), np.empty(len(self.room))
+        round_mix(v, *parts, self.kinds, *hulls, self.room, self.prices, tried, weights, self.choice, used)
+        self.objective = repair(v, *parts, self.kinds, *hulls, self.room, self.prices, self.choice, used, 8)
+
+    @property
+    def slack(self) -> float:
+        """How far the objective may stay below the bound."""
+        by_gap = self.limits.gap * abs(self.objective)
+        return max(by_gap, self.problem.quantum * (1 - 1e-6), 1e-12 * abs(self.bound))
+
+    def close(self):
+        """Close the gap over the choices that could be part of anything better."""
+        limit = self.bound - self.objective - self.slack
+        if not self.limits.labels or limit <= 0 or not self.in_time():
+            return
+        parts = (self.order, self.starts, self.gpus, self.kinds, self.room, self.prices)
+        core = core_choices(self.problem.utility, *parts, limit)
+        exact, top = self.limits.cells > 0 and has_highs(), self.bound
+        labels = int(min(self.limits.labels, steps(self.limits.work, "labels", 1)))
+        quick = min(QUICK, labels) if exact else labels
+        if not self._labels(*core, limit, quick) and exact and self.in_time():
+            self._cells(*core, limit, top)
+
+    def _labels(self, at, config, loss, limit, labels) -> bool:
+        """Close it by labels; whether that succeeded."""
+        width = max(labels // len(config), 1)
+        args = (self.kinds, self.gpus, self.problem.capacity, self.prices, limit, width)
+        found, picks, dropped = close_gap(at, config, loss, *args)
+        top = self.bound
+        if len(picks):
+            self.choice, self.objective = picks, top - found
+        # All others lose `found` at least (the limit, where none was found), or what was given up.
+        self.bound = top - min(found, dropped)
+        return self.bound - self.objective <= self.slack + 1e-9 * abs(self.bound)
+
+    def _cells(self, at, config, loss, limit, top):
+        """Close it by HiGHS over the cells that lose least; whatever has another one is worth `top` less its loss at most."""
+        job, open_ = np.repeat(np.arange(len(at) - 1), np.diff(at)), np.repeat(np.diff(at) > 1, np.diff(at))
+        if open_.sum() > self.limits.cells:
+            limit = np.partition(loss[open_], self.limits.cells)[self.limits.cells]
+        given = (config >= 0) & ((loss < limit) | (loss == 0))
+        cells = (job[given], self.order[config[given]])
+        try:
+            closed = self.closed(*cells, slack=self.slack, gap=0.0)
+        except OutOfTime as error:
+            self.late |= error.status == "time limit"
+            return
+        worth = worth_of(self.problem, closed.choice)
+        if worth > self.objective:
+            self.objective, self.choice = worth, self._in_order(closed.choice)
+        self.bound = min(self.bound, max(closed.bound, top - limit))
+
+    def found(self) -> Choices:
+        """The best choices, in the caller's order of configurations."""
+        answer = np.where(self.choice >= 0, self.order[self.choice], -1)
+        objective = worth_of(self.problem, answer)
+        bound = max(float(self.bound), objective)
+        if bound - objective < self.problem.quantum * (1 - 1e-7):
+            bound = objective
+        done = relative_gap(objective, bound) <= max(self.limits.gap, 1e-9)  # to rounding
+        status = "time limit" if self.late else "optimal" if done else "stopped"
+        return Choices(answer, objective, bound, self.prices, status)

@@ -1,0 +1,178 @@
+"""The multiple-choice knapsack: a program in its compact form, from which its rows are made where a solver wants them."""
+
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse as sp
+
+from gpuschedlab.errors import SolverError
+from gpuschedlab.optim.programs.program import Program
+
+
+class MultipleChoice(Program):
+    """Choose at most one configuration a job, for the largest sum of utilities within the GPUs of each type.
+
+    maximise sum u_ij x_ij subject to sum_j x_ij <= 1 for each job i, sum gpus_j x_ij <= capacity_t for each type t, x
+    binary. Rows and columns are made when they are asked for: n rows for jobs, then T for types; variables are laid
+    out (n, C).
+
+    Parameters
+    ----------
+    utility : (n, C) float array
+        Of each job in each configuration, against none at 0; nan where impossible.
+    type_of_config : (C,) int array
+        GPU type, 0 to T - 1.
+    gpus_of_config : (C,) int array
+        GPUs, at least 1.
+    capacity : (T,) int array
+        GPUs of each type.
+    quantum : float
+        All utilities are multiples of it (0: of nothing), which lets a gap below it count as closed.
+    name : str
+        What the program is, for messages.
+    mandatory : (n,) bool array, optional
+        Jobs that must get a configuration: sum_j x_ij = 1, whatever it is worth.
+    keys : (n,) int array, optional
+        What each job is known by from round to round, for solvers that start from the last one; no part of the program.
+
+    Raises
+    ------
+    SolverError
+        Arrays that do not fit together, utilities that are infinite, or GPUs that are not whole.
+
+    Examples
+    --------
+    >>> program = MultipleChoice([[3.0, 5.0], [2.0, 4.5]], [0, 0], [1, 2], [3])
+    >>> program
+    Multiple choice: maximize 4 variables (4 whole), 3 rows, 8 nonzeros
+    >>> program.A.toarray().tolist()
+    [[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0], [1.0, 2.0, 1.0, 2.0]]
+    """
+
+    maximize = True
+
+    def __init__(
+        self,
+        utility,
+        type_of_config,
+        gpus_of_config,
+        capacity,
+        quantum=0.0,
+        name="Multiple choice",
+        mandatory=None,
+        keys=None,
+    ):
+        utility = np.ascontiguousarray(utility, float)
+        kinds, gpus, room = (np.asarray(a) for a in (type_of_config, gpus_of_config, capacity))
+        _check(name, utility, kinds, gpus, room)
+        kinds, gpus, room = (np.ascontiguousarray(a, np.int64) for a in (kinds, gpus, room))
+        must = np.zeros(len(utility), bool) if mandatory is None else np.asarray(mandatory, bool)
+        keys = None if keys is None else np.asarray(keys, np.int64)
+        for what, each in (("mandatory", must), ("keys", keys)):
+            if each is not None and each.shape != (len(utility),):
+                raise SolverError(f"{name}: found {what} {each.shape}; expected ({len(utility)},), one for each job.")
+        # Frozen, as every program.
+        vars(self).update(utility=utility, kinds=kinds, gpus=gpus, capacity=room, mandatory=must, keys=keys)
+        vars(self).update(quantum=float(quantum), name=name, shape=utility.shape)
+
+    @classmethod
+    def of(cls, program: Program, x0=None, instead: str = "") -> "MultipleChoice":
+        """The compact form of a program that is laid out as this class lays it out.
+
+        Raises
+        ------
+        SolverError
+            It is no such program; or there is a point to start from, where the solver has something `instead`.
+        """
+        if x0 is not None:
+            raise SolverError(f"{program.name}: found a warm start; {instead}.")
+        if not isinstance(program, cls) and (program := _read(given := program)) is None:
+            raise SolverError(
+                f"{given.name}: found no multiple-choice knapsack; 'prices' solves those only, as sia_round and "
+                "MultipleChoice lay them out. Use solver 'highs' or 'mip'."
+            )
+        return program
+
+    def _parts(self) -> tuple:
+        return self.utility, self.kinds, self.gpus, self.capacity, self.quantum, self.mandatory
+
+    @cached_property
+    def c(self) -> np.ndarray:
+        """(n C,) utilities, 0 where impossible."""
+        return np.nan_to_num(self.utility).ravel()
+
+    @cached_property
+    def A(self) -> sp.csc_array:
+        """(n + T, n C) rows of jobs, then of types."""
+        (n, C), parts = self.shape, (self.kinds, self.gpus)
+        kinds, gpus = (np.tile(part, n) for part in parts)
+        return cell_rows(np.repeat(np.arange(n), C), n + kinds, gpus, n + len(self.capacity))
+
+    @cached_property
+    def row_lower(self) -> np.ndarray:
+        """(n + T,) one configuration for each mandatory job, otherwise none."""
+        return np.concatenate([np.where(self.mandatory, 1.0, -np.inf), np.full(len(self.capacity), -np.inf)])
+
+    @cached_property
+    def row_upper(self) -> np.ndarray:
+        """(n + T,) one configuration a job, then the GPUs of each type."""
+        return np.concatenate([np.ones(self.shape[0]), self.capacity])
+
+    @cached_property
+    def lower(self) -> np.ndarray:
+        """(n C,) zeros."""
+        return np.zeros(self.utility.size)
+
+    @cached_property
+    def upper(self) -> np.ndarray:
+        """(n C,) 1, or 0 where impossible."""
+        return (~np.isnan(self.utility)).ravel().astype(float)
+
+    @cached_property
+    def integrality(self) -> np.ndarray:
+        """(n C,) all whole."""
+        return np.ones(self.utility.size, bool)
+
+
+def cell_rows(job, kind, gpus, rows: int) -> sp.csc_array:
+    """Coefficients (rows, k) of k cells, each of which counts once in the row of its job, and as its GPUs in that of their type."""
+    at, data = np.empty((len(job), 2), np.int32), np.ones((len(job), 2))
+    at[:, 0], at[:, 1], data[:, 1] = job, kind, gpus
+    starts = np.arange(0, at.size + 1, 2, dtype=np.int32)
+    return sp.csc_array((data.ravel(), at.ravel(), starts), shape=(rows, len(job)))
+
+
+def _check(name, utility, kinds, gpus, room):
+    if utility.ndim != 2 or kinds.shape != (utility.shape[1],) or gpus.shape != kinds.shape or room.ndim != 1:
+        raise SolverError(
+            f"{name}: found utility {utility.shape}, types {kinds.shape}, GPUs {gpus.shape}, capacity {room.shape}; "
+            "expected (n, C), (C,), (C,), (T,)."
+        )
+    if kinds.size and not 0 <= kinds.min() <= kinds.max() < room.size:
+        raise SolverError(f"{name}: found type {kinds.max()}; expected 0 to {room.size - 1}, as capacity says.")
+    counts = np.concatenate([gpus - 1, room]).astype(float)
+    if not (np.isfinite(counts) & (counts >= 0) & (counts == np.floor(counts))).all():
+        raise SolverError(f"{name}: found GPUs that are not whole or below 1; count in a smaller unit.")
+    if np.isinf(utility).any():
+        raise SolverError(f"{name}: found an infinite utility; expected numbers, or nan where impossible.")
+
+
+def _read(program: Program) -> MultipleChoice | None:
+    """The knapsack that a program's arrays spell out; None where they spell something else."""
+    shape, rows = program.shape or (), program.A.shape[0]
+    if len(shape) != 2 or not 0 < shape[0] < rows or not shape[1]:
+        return None
+    n, C = shape
+    use = program.A[n:, :C].toarray()  # what the first job's configurations take
+    possible = program.upper > 0
+    utility = np.where(possible, program.c, np.nan).reshape(shape)
+    try:
+        parts = (use.argmax(axis=0), use.max(axis=0), program.row_upper[n:], 0.0, program.name)
+        found = MultipleChoice(utility, *parts, mandatory=program.row_lower[:n] == 1)
+    except SolverError:
+        return None
+    sides = (program.row_lower[:n], program.row_lower[n:], program.row_upper[:n])
+    same = program.maximize and program.integrality.all() and not program.lower.any()
+    same &= (program.upper[possible] >= 1).all() and ((sides[0] <= 0) | (sides[0] == 1)).all()
+    same &= (sides[1] <= 0).all() and (sides[2] == 1).all() and (found.A != program.A).nnz == 0
+    return found if same else None

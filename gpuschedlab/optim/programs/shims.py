@@ -1,0 +1,152 @@
+"""From shares to choices: what makes the answer of a relaxed multiple-choice knapsack whole (thesis 4.4.1)."""
+
+import time
+from typing import NamedTuple
+
+import numpy as np
+
+from gpuschedlab._compiled import njit
+from gpuschedlab.errors import SolverError
+from gpuschedlab.optim.programs.knapsack import MultipleChoice, cell_rows
+from gpuschedlab.optim.programs.program import Program, Solution, relative_gap
+
+LEAST = 1e-3
+"""Share from which on a configuration is considered."""
+
+
+class Cells(NamedTuple):
+    """The possible cells of a knapsack: those that fit into the cluster and are worth something; job by job."""
+
+    job: np.ndarray  # (k,)
+    config: np.ndarray  # (k,)
+    first: np.ndarray  # (n + 1,) where each job's cells begin
+
+
+def possible_cells(problem: MultipleChoice) -> Cells:
+    """Cells that any good choice could have.
+
+    Examples
+    --------
+    >>> possible_cells(MultipleChoice([[3.0, np.nan], [2.0, 4.5]], [0, 0], [1, 2], [3])).config.tolist()
+    [0, 0, 1]
+    """
+    worth = problem.utility > 0
+    if problem.mandatory.any():
+        worth |= problem.mandatory[:, None] & ~np.isnan(problem.utility)
+    worth &= problem.gpus <= problem.capacity[problem.kinds]
+    job, config = np.nonzero(worth)
+    return Cells(job, config, np.searchsorted(job, np.arange(len(problem.utility) + 1)))
+
+
+def relaxed(problem: MultipleChoice, cells: Cells) -> Program:
+    """The linear relaxation over some cells: n rows of jobs, then T of types; a variable a cell.
+
+    Examples
+    --------
+    >>> problem = MultipleChoice([[3.0, 5.0], [2.0, 4.5]], [0, 0], [1, 2], [3])
+    >>> relaxed(problem, possible_cells(problem))
+    Multiple choice: maximize 4 variables (0 whole), 3 rows, 8 nonzeros
+    """
+    n = len(problem.utility)
+    A = cell_rows(cells.job, n + problem.kinds[cells.config], problem.gpus[cells.config], n + len(problem.capacity))
+    rows, worth = (problem.row_lower, problem.row_upper), problem.utility[cells.job, cells.config]
+    return Program(worth, A, *rows, upper=1.0, maximize=True, name=problem.name)
+
+
+def largest_share(problem: MultipleChoice, cells: Cells, share: np.ndarray) -> np.ndarray:
+    """Give each job the configuration with the largest share that still fits.
+
+    Jobs take turns by their largest share, mandatory ones first; the thesis gives no order.
+
+    Parameters
+    ----------
+    problem : MultipleChoice
+    cells : Cells
+    share : (k,) float array
+        From the relaxation, 0 to 1.
+
+    Returns
+    -------
+    (n,) int array
+        Configuration of each job, -1 for none; a mandatory one that finds no room is a SolverError.
+
+    References
+    ----------
+    Jayaram Subramanya, PhD thesis, CMU 2025, 4.4.1.
+
+    Examples
+    --------
+    >>> problem = MultipleChoice([[3.0, 5.0], [2.0, 4.5]], [0, 0], [1, 2], [3])
+    >>> largest_share(problem, possible_cells(problem), np.array([0.9, 0.1, 0.0, 1.0])).tolist()
+    [0, 1]
+    """
+    n = len(problem.utility)
+    best = np.zeros(n)
+    np.maximum.at(best, cells.job, share)
+    order = np.lexsort((np.arange(n), -best, ~problem.mandatory))
+    ranked = np.lexsort((-share, cells.job))
+    parts = (ranked, cells.first, cells.config, problem.kinds, problem.gpus, problem.capacity)
+    choice = _fit(order, problem.mandatory, share, *parts)
+    left = np.flatnonzero(problem.mandatory & (choice < 0))
+    if left.size:
+        raise SolverError(
+            f"{problem.name}: found no room for mandatory job {left[0]} ({left.size} such) when shares were made whole; "
+            "solve it with 'prices' or 'highs'."
+        )
+    return choice
+
+
+@njit
+def _fit(order, mandatory, share, ranked, first, config, kinds, gpus, capacity):
+    """Choice (n,) of `largest_share`, job by job."""
+    choice = np.full(order.shape[0], -1)
+    room = capacity.copy()
+    for i in order:
+        for k in range(first[i], first[i + 1]):
+            cell = ranked[k]
+            if share[cell] < LEAST and not mandatory[i]:
+                break
+            c = config[cell]
+            if gpus[c] <= room[kinds[c]]:
+                choice[i] = c
+                room[kinds[c]] -= gpus[c]
+                break
+    return choice
+
+
+def bound_at(problem: MultipleChoice, cells: Cells, prices: np.ndarray) -> float:
+    """What no choice exceeds, by the prices (T,) of GPUs: sum of each job's best at them, and what the GPUs cost.
+
+    Examples
+    --------
+    >>> problem = MultipleChoice([[3.0, 5.0], [2.0, 4.5]], [0, 0], [1, 2], [3])
+    >>> bound_at(problem, possible_cells(problem), np.array([2.0]))
+    7.5
+    """
+    prices = np.maximum(prices, 0.0)
+    worth = problem.utility[cells.job, cells.config] - (prices[problem.kinds] * problem.gpus)[cells.config]
+    best = np.where(problem.mandatory, -np.inf, 0.0)
+    np.maximum.at(best, cells.job, worth)
+    return float(best.sum() + prices @ problem.capacity)
+
+
+def whole(problem, choice, bound: float, gap: float, start: float, solver: str, status: str = "optimal") -> Solution:
+    """A choice (n,) as a solution, with the gap that is left to a bound."""
+    x, objective = variables_of(problem, choice), worth_of(problem, choice)
+    bound = max(bound, objective)
+    if status != "time limit":
+        status = "optimal" if relative_gap(objective, bound) <= max(gap, 1e-9) else "stopped"
+    return Solution(x, status, objective, bound, time.perf_counter() - start, solver, None, problem.shape)
+
+
+def worth_of(problem: MultipleChoice, choice: np.ndarray) -> float:
+    """Sum of the utilities of a choice (n,)."""
+    jobs = np.flatnonzero(choice >= 0)
+    return float(problem.utility[jobs, choice[jobs]].sum())
+
+
+def variables_of(problem: MultipleChoice, choice: np.ndarray) -> np.ndarray:
+    """Variables (n C,) of a choice (n,)."""
+    jobs, x = np.flatnonzero(choice >= 0), np.zeros(problem.shape)
+    x[jobs, choice[jobs]] = 1.0
+    return x.ravel()

@@ -1,0 +1,1 @@
+"""Solvers of one program at a time, each behind the same call."""

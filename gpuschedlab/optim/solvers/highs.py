@@ -1,0 +1,209 @@
+"""HiGHS: the arrays of a program straight into highspy."""
+
+import time
+
+import numpy as np
+
+from gpuschedlab._extras import need
+from gpuschedlab.errors import OutOfTime, SolverError
+from gpuschedlab.optim.programs.program import Program, Solution, cost_factor, no_variables, unsolvable
+from gpuschedlab.optim.programs.work_limits import Limits, steps
+
+METHODS = ("choose", "simplex", "ipm", "pdlp")
+
+CLOSED = 1e-9
+"""Absolute gap at which an integer program counts as solved, in units of its largest cost; HiGHS' own 1e-6 has no unit."""
+
+LINEAR = {"simplex": "simplex_iteration_limit", "ipm": "ipm_iteration_limit", "pdlp": "pdlp_iteration_limit"}
+WHOLE = {"highs": "mip_max_nodes"}
+MOST = 2**31 - 1
+"""Options of HiGHS that count work, by its unit (`work.RATES`), and their largest value: no limit."""
+
+
+class Highs(Limits):
+    """HiGHS with its options; the handle is kept from solve to solve, and the `basis` of linear programs by simplex.
+
+    By other methods, and for integer programs, an answer does not depend on what was solved before.
+
+    Parameters
+    ----------
+    time_limit, gap, work
+        As in `work.Limits`; counted are iterations of a linear program, nodes of an integer one, whose root is always solved.
+    method : str, optional
+        How linear programs are solved; by default ``ipm``, three times faster than the others on scheduling programs.
+    crossover : bool
+        Whether the interior point is moved to a vertex. Without (and without presolve), ties are shared among the tied.
+    threads : int
+        Threads; 1 keeps runs equal to the byte.
+    **options
+        Any option of HiGHS by its name.
+
+    Raises
+    ------
+    SolverError
+        An unknown method.
+
+    Examples
+    --------
+    >>> Highs(method="simplex").solve(Program([1.0], [[1.0]], row_upper=2.0, maximize=True)).objective
+    2.0
+    """
+
+    def __init__(self, time_limit=None, gap=1e-4, *, work=None, method=None, crossover=True, threads=1, **options):
+        if method is not None and method not in METHODS:
+            raise SolverError(f"highs: found method {method!r}; expected one of {', '.join(METHODS)}.")
+        settings = {"output_flag": False, "mip_rel_gap": gap, "parallel": "on" if threads > 1 else "off"}
+        settings |= {"run_crossover": "on" if crossover else "off", "random_seed": 0}
+        settings |= {"threads": threads} if threads > 1 else {}
+        super().__init__(time_limit, gap, work)
+        self.method, self.crossover, self.settings = method, crossover, settings | options
+        self._handle, self._basis, self._newer = None, None, False
+
+    def __getstate__(self):
+        return vars(self) | {"_basis": self.basis, "_newer": False, "_handle": None}  # it is made again
+
+    @property
+    def basis(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """HiGHS' status of each column and row (ints) in the last linear program by simplex; a program with so many begins from it."""
+        if self._newer:
+            found = self._handle.getBasis()
+            parts = (np.array([*map(int, part)]) for part in (found.col_status, found.row_status))
+            self._basis, self._newer = tuple(parts) if found.valid else None, False
+        return self._basis
+
+    @basis.setter
+    def basis(self, parts):
+        self._basis, self._newer = parts, False
+
+    def solve(self, program: Program, x0: np.ndarray | None = None) -> Solution:
+        """Solve a program, from a point if there is one.
+
+        Raises
+        ------
+        SolverError, MissingExtra
+            As in `gpuschedlab.optim.solve`.
+        """
+        highspy = need("highspy", "solver='highs' and policies that use it")
+        if not len(program.c):
+            return no_variables(program, "highs")
+        start = time.perf_counter()
+        method = self.method or ("choose" if program.whole else "ipm")
+        h = self._prepared(highspy, method, program)
+        # pdlp does not know the optimum of what it maximises.
+        factor = cost_factor(program) * (-1.0 if method == "pdlp" and program.maximize else 1.0)
+        keeps = method == "simplex" and not program.whole
+        known = self.basis if keeps else None
+        _pass(highspy, h, program, factor)
+        if known is not None and tuple(map(len, known)) == program.A.shape[::-1]:
+            basis, word = highspy.HighsBasis(), [highspy.HighsBasisStatus(i) for i in range(5)]
+            basis.col_status, basis.row_status = ([word[i] for i in part.tolist()] for part in known)
+            h.setBasis(basis)
+        if x0 is not None:
+            h.setSolution(len(x0), np.arange(len(x0), dtype=np.int32), np.asarray(x0, float))
+        h.run()
+        others = ("ipm", "simplex") if method == "simplex" else ("simplex", "ipm")
+        for other, presolve in (
+            *((each, "on") for each in others),
+            ("simplex", "off"),
+        ):  # its postsolve may lose a point
+            if _failed(highspy, h):
+                method = other
+                _set(highspy, h, solver=method, presolve=presolve)
+                h.clearSolver()
+                h.run()
+        answer = self._answer(highspy, h, program, f"highs {method}", factor, start)
+        self._basis, self._newer = None, keeps
+        return answer
+
+    def solve_again(self, program: Program, stays: np.ndarray, added: int) -> Solution:
+        """Solve a linear program that has some columns (bool, of the one solved last), and `added` ones behind them: from its basis."""
+        start, h, highspy = time.perf_counter(), self._handle, need("highspy", "solver='highs'")
+        new, A, gone = slice(-added, None), program.A[:, -added:], np.flatnonzero(~stays).astype(np.int32)
+        h.deleteCols(len(gone), gone)
+        entries, costs = (A.nnz, A.indptr[:-1].astype(np.int32), A.indices, A.data), program.c * cost_factor(program)
+        h.addCols(added, costs[new], program.lower[new], program.upper[new], *entries)
+        h.run()
+        return self._answer(highspy, h, program, "highs simplex", cost_factor(program), start)
+
+    def _prepared(self, highspy, method: str, program: Program):
+        """The handle, with its options set."""
+        if self._handle is None:
+            self._handle = highspy.Highs()
+            _set(highspy, self._handle, **self.settings)
+        h = self._handle
+        if self.time_limit is not None:  # its clock counts all that the handle has solved
+            _set(highspy, h, time_limit=h.getRunTime() + self.time_limit)
+        usual = {"solver": method, "presolve": "choose" if self.crossover or program.whole else "off"}
+        gap = self.settings.get("mip_abs_gap", CLOSED * float(np.abs(program.c).max()))
+        _set(highspy, h, **(usual | self.settings | {"mip_abs_gap": gap * cost_factor(program)}))
+        if self.work is not None:
+            for step, key in (LINEAR | WHOLE).items():
+                most = steps(self.work, step, program.A.nnz) if (step in WHOLE) == program.whole else MOST
+                _set(highspy, h, **{key: int(min(most, MOST))})
+        return h
+
+    def _answer(self, highspy, h, program: Program, solver: str, factor: float, start: float) -> Solution:
+        """What HiGHS found; no point at all is an error."""
+        status = _status(highspy, h, program)
+        info, found = h.getInfo(), h.getSolution()
+        x = np.array(found.col_value) + 0.0  # no negative zeros
+        if not np.isfinite(program.value(x)) or info.primal_solution_status != 2:
+            message = f"{program.name}: HiGHS found no point ({status}); give more than work={self.work}, "
+            message += f"time_limit={self.time_limit}."
+            limited = self.work is not None or self.time_limit is not None
+            raise OutOfTime(message, status) if limited else SolverError(message)
+        x[program.integrality] = np.round(x[program.integrality]) + 0.0
+        objective = program.value(x)
+        proved = objective if status == "optimal" else np.inf * (1 if program.maximize else -1)
+        bound = info.mip_dual_bound / factor if program.whole else proved
+        duals = None if program.whole else np.array(found.row_dual) / factor
+        return Solution(x, status, objective, float(bound), time.perf_counter() - start, solver, duals, program.shape)
+
+
+def _failed(highspy, h) -> bool:
+    """Whether a method gave up without a point, as they do on some infeasible programs that another one settles."""
+    S, status = highspy.HighsModelStatus, h.getModelStatus()
+    return status == S.kSolveError or (status == S.kUnknown and h.getInfo().primal_solution_status != 2)
+
+
+def _set(highspy, h, **options):
+    for key, value in options.items():
+        if h.setOptionValue(key, value) == highspy.HighsStatus.kError:
+            raise SolverError(f"highs: found option {key}={value!r}; expected a name and value that HiGHS knows.")
+
+
+def _pass(highspy, h, program: Program, factor: float):
+    """Give HiGHS the arrays, costs times a factor; those of what is maximised are minimised where it is below 0."""
+    A, (m, n) = program.A, program.A.shape
+    sense = highspy.ObjSense.kMaximize if program.maximize and factor > 0 else highspy.ObjSense.kMinimize
+    kinds = program.integrality.astype(np.int32)
+    status = h.passModel(
+        n, m, A.nnz, int(highspy.MatrixFormat.kColwise), int(sense), 0.0,
+        program.c * factor, program.lower, program.upper, program.row_lower, program.row_upper,
+        A.indptr.astype(np.int32), A.indices.astype(np.int32), A.data.astype(float), kinds,
+    )  # fmt: skip
+    if status == highspy.HighsStatus.kError:
+        raise SolverError(
+            f"{program.name}: HiGHS refused the arrays; expected finite numbers and bounds that do not cross."
+        )
+
+
+def _status(highspy, h, program: Program) -> str:
+    """Word for how HiGHS ended; infeasible and unbounded are errors."""
+    S, status = highspy.HighsModelStatus, h.getModelStatus()
+    if status == S.kUnboundedOrInfeasible:  # all that presolve knows: it is unbounded where it has any point
+        n = len(program.c)
+        h.changeColsCost(n, np.arange(n, dtype=np.int32), np.zeros(n))
+        _set(highspy, h, solver="choose")
+        h.run()
+        status = {S.kOptimal: S.kUnbounded, S.kInfeasible: S.kInfeasible}.get(h.getModelStatus(), status)
+    if status in (S.kInfeasible, S.kUnbounded, S.kUnboundedOrInfeasible):
+        word = {S.kInfeasible: "infeasible", S.kUnbounded: "unbounded"}.get(status, "unbounded or infeasible")
+        raise unsolvable(program, word)
+    if status in (S.kOptimal, S.kModelEmpty, S.kTimeLimit):
+        return "time limit" if status == S.kTimeLimit else "optimal"
+    if status not in (S.kModelError, S.kPresolveError, S.kSolveError, S.kPostsolveError, S.kLoadError, S.kNotset):
+        return "stopped"
+    raise SolverError(
+        f"{program.name}: HiGHS ended with {h.modelStatusToString(status)!r}; expected a solution or a proof of none."
+    )

@@ -1,0 +1,194 @@
+"""python-mip: a program variable by variable and row by row, for CBC or HiGHS."""
+
+import contextlib
+import ctypes
+import os
+import sys
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from gpuschedlab._extras import need
+from gpuschedlab.errors import Infeasible, OutOfTime, SolverError
+from gpuschedlab.optim.programs.program import Program, Solution, cost_factor, directions, no_variables, unsolvable
+from gpuschedlab.optim.programs.work_limits import Limits, steps
+from gpuschedlab.optim.solvers.apart import solved_apart
+
+MOST = 2**31 - 1
+"""Nodes without a limit."""
+
+LARGEST = 1e15
+"""Of coefficients, as for HiGHS: doubles have no more digits."""
+
+FAR = 1e9
+"""Values of a variable without a bound at which an optimum is doubted: CBC stops somewhere and says optimal."""
+
+
+@dataclass(eq=False)
+class Pymip(Limits):
+    """python-mip with its options.
+
+    Parameters
+    ----------
+    time_limit, gap, work
+        As in `work.Limits`; counted are the nodes of integer programs, whose root is always solved.
+    engine : str
+        ``cbc`` or ``highs``.
+    threads : int
+        Threads.
+    isolate : bool
+        Whether CBC solves in a process of its own, which it ends for some programs: a SolverError then, and this process lives.
+        The process starts once (about a second), and is kept.
+
+    Raises
+    ------
+    SolverError
+        An unknown engine, or `isolate` with another than ``cbc``.
+
+    Examples
+    --------
+    >>> Pymip().solve(Program([1.0], [[1.0]], row_upper=2.0, maximize=True)).objective
+    2.0
+    """
+
+    engine: str = "cbc"
+    threads: int = 1
+    isolate: bool = False
+
+    def __post_init__(self):
+        if self.engine not in ("cbc", "highs"):
+            raise SolverError(f"mip: found engine {self.engine!r}; expected cbc or highs.")
+        if self.isolate and self.engine != "cbc":
+            raise SolverError(f"mip: found isolate with engine {self.engine!r}; expected cbc, which needs it.")
+
+    def solve(self, program: Program, x0: np.ndarray | None = None) -> Solution:
+        """Solve a program; a point to start from concerns integer programs only.
+
+        Raises
+        ------
+        SolverError, MissingExtra
+            As in `gpuschedlab.optim.solve`.
+        """
+        if self.isolate:
+            return solved_apart(replace(self, isolate=False), program, x0, "CBC")
+        mip = need("mip", "solver='mip' and policies that use it")
+        if not len(program.c):
+            return no_variables(program, f"mip {self.engine}")
+        start = time.perf_counter()
+        factor, rows = cost_factor(program), _rows(program)
+        m, x = _model(mip, program, rows, self.engine, factor)
+        m.verbose, m.threads, m.max_mip_gap, m.seed = 0, self.threads, self.gap, 0
+        m.max_mip_gap_abs = 0.0  # or CBC stops at 1e-10 whatever the scale
+        if self.work is not None:
+            m.max_nodes = int(min(steps(self.work, self.engine, program.A.nnz), MOST))
+        if x0 is not None and program.whole:
+            m.start = [(v, float(value)) for v, value in zip(x, x0, strict=True)]
+        with _quiet():
+            ended = m.optimize(max_seconds=self.time_limit if self.time_limit is not None else np.inf)
+        point = np.array([v.x if m.num_solutions else np.nan for v in x], float)
+        ended = self._checked(mip, ended, program, point)
+        late = self.time_limit is not None and (self.work is None or time.perf_counter() - start >= self.time_limit)
+        status = _status(mip, ended, program, m.num_solutions, "time limit" if late else "stopped")
+        point[program.integrality] = np.round(point[program.integrality]) + 0.0
+        objective = program.value(point)
+        bound = objective if status == "optimal" and not program.whole else float(m.objective_bound) / factor
+        duals = None
+        if not program.whole and status == "optimal" and len(m.constrs) == len(rows):
+            duals = np.zeros(program.A.shape[0])  # a row without entries has no price
+            duals[rows] = np.array([np.nan if row.pi is None else row.pi for row in m.constrs], float) / factor
+        seconds = time.perf_counter() - start
+        return Solution(point, status, objective, bound, seconds, f"mip {self.engine}", duals, program.shape)
+
+    def _checked(self, mip, ended, program: Program, point: np.ndarray):
+        """How a solve ended, where the engine may be wrong: they mistake one reason for no best point for another."""
+        S = mip.OptimizationStatus
+        far = (np.isinf(program.upper) & (point > FAR)) | (np.isinf(program.lower) & (point < -FAR))
+        none = ended in (S.INFEASIBLE, S.INT_INFEASIBLE, S.UNBOUNDED)
+        if not program.c.any() or not (none or (far.any() and self._endless(program))):
+            return ended
+        parts = (program.row_lower, program.row_upper, program.lower, program.upper, program.integrality)
+        free = Program(np.zeros(len(program.c)), program.A, *parts, name=program.name)
+        try:
+            replace(self, gap=Limits.gap).solve(free)
+        except Infeasible:
+            return S.INFEASIBLE
+        return S.UNBOUNDED
+
+    def _endless(self, program: Program) -> bool:
+        """Whether the objective grows without end along a direction that no row and no bound ends."""
+        found = replace(self, gap=Limits.gap).solve(directions(program))
+        return abs(found.objective) > 1e-6 * np.abs(program.c).max(initial=0.0)
+
+
+@contextlib.contextmanager
+def _quiet():
+    """Keep the standard output of C libraries shut: CBC writes to it whatever its log level."""
+    sys.stdout.flush()
+    kept, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 1)
+        yield
+    finally:
+        with contextlib.suppress(AttributeError, OSError, TypeError):  # Windows has no CDLL(None)
+            ctypes.CDLL(None).fflush(None)
+        os.dup2(kept, 1)
+        os.close(kept)
+        os.close(nowhere)
+
+
+def _rows(program: Program) -> np.ndarray:
+    """Rows that have entries: CBC ends the whole process for some programs with rows that have none, or coefficients too large."""
+    if (most := np.abs(program.A.data).max(initial=0.0)) > LARGEST:
+        raise SolverError(
+            f"{program.name}: found a coefficient of {most:g}; expected {LARGEST:g} at most. Use another unit."
+        )
+    some = np.zeros(program.A.shape[0], bool)
+    some[program.A.indices[program.A.data != 0]] = True
+    never = np.flatnonzero(~some & ((program.row_lower > 0) | (program.row_upper < 0)))
+    if never.size:
+        raise Infeasible(
+            f"{program.name}: infeasible; row {never[0]} ({never.size} such) has no entries and does not allow 0."
+        )
+    return np.flatnonzero(some)
+
+
+def _model(mip, program: Program, rows: np.ndarray, engine: str, factor: float):
+    sense = mip.MAXIMIZE if program.maximize else mip.MINIMIZE
+    m = mip.Model(sense=sense, solver_name=mip.CBC if engine == "cbc" else mip.HIGHS)
+    if engine == "cbc":
+        from mip.cbc import cbc_set_parameter
+
+        # Strengthening of cliques ends the whole process for some small programs with free variables (cbcbox 2.935).
+        cbc_set_parameter(m.solver, "clqstr", "off")
+    kinds = np.where(program.integrality, mip.INTEGER, mip.CONTINUOUS)
+    x = [
+        m.add_var(lb=float(low), ub=float(high), obj=float(cost), var_type=str(kind))
+        for low, high, cost, kind in zip(program.lower, program.upper, program.c * factor, kinds, strict=True)
+    ]
+    A = program.A.tocsr()
+    for i, low, high in zip(rows, program.row_lower[rows], program.row_upper[rows], strict=True):
+        entries = slice(A.indptr[i], A.indptr[i + 1])
+        row = mip.xsum(float(a) * x[j] for j, a in zip(A.indices[entries], A.data[entries], strict=True))
+        if low == high:
+            m += row == float(low)
+            continue
+        if np.isfinite(high):
+            m += row <= float(high)
+        if np.isfinite(low):
+            m += row >= float(low)
+    return m, x
+
+
+def _status(mip, ended, program: Program, solutions: int, limit: str) -> str:
+    """Word for how the engine ended, `limit` if one struck; infeasible, unbounded and empty-handed are errors."""
+    S = mip.OptimizationStatus
+    if ended == S.OPTIMAL:
+        return "optimal"
+    if ended in (S.INFEASIBLE, S.INT_INFEASIBLE, S.UNBOUNDED):
+        raise unsolvable(program, "unbounded" if ended == S.UNBOUNDED else "infeasible")
+    if ended == S.FEASIBLE and solutions:
+        return limit
+    raise OutOfTime(
+        f"{program.name}: python-mip found no point ({limit}: {ended.name}); give it more work or time.", limit
+    )

@@ -1,0 +1,133 @@
+"""Sifting: a vertex of a linear program of many columns, by the simplex method on few of them at a time."""
+
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.sparse as sp
+
+from gpuschedlab.errors import SolverError
+from gpuschedlab.optim.programs.program import Program, Solution
+from gpuschedlab.optim.programs.work_limits import Limits
+from gpuschedlab.optim.solvers.highs import Highs
+
+MORE, PART = 3_000, 60
+"""Columns that are let in at a time, at most: those that would gain most, 3,000 or a 60th of all. Twice as many where the last ones
+brought nothing."""
+
+PENALTY = 4.0
+"""Cost of missing a row by what a usual column puts into it, in largest costs of a column; grown where a program still misses some."""
+
+GAINS = 1e-9
+"""Reduced cost, in largest costs of a column, from which on a column gains."""
+
+
+@dataclass(eq=False)
+class Sift(Limits):
+    """Sifting: HiGHS' simplex method over some columns, all others checked by their reduced costs, until none gains.
+
+    The next program of the same shape begins with the columns that are above 0 or in the basis, and with the basis.
+
+    Parameters
+    ----------
+    time_limit, gap, work
+        As in `work.Limits`; the work is that of each simplex run.
+    pricings : int
+        Times that columns are let in, at most; then the status is ``stopped``, and the bound is what the prices prove.
+
+    References
+    ----------
+    Bixby, Gregory, Lustig, Marsten & Shanno, Operations Research 40 (1992). Elastic columns, which let a restricted program
+    miss its rows at a cost, are ours.
+
+    Examples
+    --------
+    >>> Sift().solve(Program([1.0, 2.0], [[1.0, 1.0]], row_upper=1.0, maximize=True)).x.tolist()
+    [0.0, 1.0]
+    """
+
+    pricings: int = 200
+
+    def __post_init__(self):
+        self._simplex = Highs(self.time_limit, self.gap, work=self.work, method="simplex", simplex_strategy=4)
+        self._kept: tuple | None = None
+
+    def solve(self, program: Program, x0: np.ndarray | None = None, y0: np.ndarray | None = None) -> Solution:
+        """Solve a linear program; it begins with the columns that cost nothing, those above 0 in x0, and those that gain at prices y0.
+
+        Raises
+        ------
+        SolverError, Infeasible
+            As in `gpuschedlab.optim.solve`; whole variables.
+        """
+        if program.whole:
+            raise SolverError(f"{program.name}: found whole variables; 'sift' solves linear programs. Use 'highs'.")
+        if not len(program.c) or not program.A.shape[0]:
+            return Highs(self.time_limit, self.gap, work=self.work, method="simplex").solve(program)
+        start, sign = time.perf_counter(), -1.0 if program.maximize else 1.0
+        c, largest = sign * program.c, max(np.abs(program.c).max(), 1e-300)
+        use = (c == 0) | (program.lower != 0)  # columns that cannot stand at 0 are in from the start
+        use |= np.zeros(len(c), bool) if x0 is None else np.asarray(x0) > 0
+        if y0 is not None:
+            use |= c - program.A.T @ (sign * np.asarray(y0)) < GAINS * largest
+        simplex, miss, penalty, last, most = self._simplex, _misses(program), PENALTY, np.inf, max(MORE, len(c) // PART)
+        k, columns, status = miss.shape[1], np.flatnonzero(use), "stopped"
+        if self._kept is not None and self._kept[0] == (*program.A.shape, k):
+            use[self._kept[1]] = False
+            columns = np.append(self._kept[1], np.flatnonzero(use))
+            at, rows = simplex.basis
+            simplex.basis = np.append(at, np.zeros(len(columns) - len(self._kept[1]), int)), rows
+        self._kept, begun, more, count, gains, stays = None, len(columns), np.zeros(k), 0, columns[:0], None
+        while count < self.pricings:
+            count += 1
+            restricted = replace(
+                program, c=np.append(more + sign * penalty * largest, program.c[columns]), integrality=False, shape=None,
+                A=sp.hstack([miss, program.A[:, columns]], format="csc"),
+                lower=np.append(more, program.lower[columns]), upper=np.append(more + np.inf, program.upper[columns]),
+            )  # fmt: skip
+            found = simplex.solve_again(restricted, stays, len(gains)) if gains.size else simplex.solve(restricted)
+            missed, stays = found.x[:k].max(initial=0.0) > 1e-9, np.ones(k + len(columns), bool)
+            if found.status != "optimal":
+                status = found.status
+                break
+            reduced = c - program.A.T @ (sign * found.duals)
+            held, reduced[columns] = reduced[columns], 0.0
+            gains = np.flatnonzero((reduced < -GAINS * largest) & (program.upper > 0))
+            if not gains.size and not missed:
+                status = "optimal"
+                break
+            if not gains.size:  # a penalty was too small, or there is no point
+                penalty *= 100
+                if penalty > 1e8 * PENALTY:
+                    return simplex.solve(program)
+                continue
+            if gains.size > most:  # those that gain most
+                gains = gains[np.argpartition(reduced[gains], most)[:most]]
+            if found.objective * sign < last:  # what costs more than it gains may come back
+                stays[k + begun :] = held[begun:] <= GAINS * largest
+            else:
+                most *= 2
+            last = found.objective * sign
+            columns = np.append(columns[stays[k:]], gains)
+        x = np.zeros(len(c))
+        x[columns] = found.x[k:]
+        if simplex.basis is not None:
+            stands = (found.x != 0) | (simplex.basis[0] == 1) | (np.arange(len(stays)) < k)
+            self._kept = (*program.A.shape, k), columns[stands[k:]]
+            simplex.basis = simplex.basis[0][stands], simplex.basis[1]
+        if status != "optimal" and missed:
+            raise SolverError(f"{program.name}: no point in {count} pricings; give more work, or use 'highs'.")
+        objective = program.value(x)
+        bound = objective if status == "optimal" else -sign * np.inf
+        seconds = time.perf_counter() - start
+        return Solution(x, status, objective, bound, seconds, f"sift {count} pricings", found.duals, program.shape)
+
+
+def _misses(program: Program) -> sp.csc_array:
+    """Elastic columns: one for each finite side of a row, in units of what a usual column puts into the row."""
+    rows, m = program.A.indices, program.A.shape[0]
+    unit = np.sqrt(np.bincount(rows, program.A.data**2, m) / np.maximum(np.bincount(rows, minlength=m), 1))
+    unit = np.where(unit > 0, unit, 1.0)
+    up, down = (np.flatnonzero(np.isfinite(side)) for side in (program.row_lower, program.row_upper))
+    k = len(up) + len(down)
+    return sp.csc_array((np.append(unit[up], -unit[down]), (np.append(up, down), np.arange(k))), (m, k))

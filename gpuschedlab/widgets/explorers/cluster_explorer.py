@@ -1,0 +1,78 @@
+"""The ClusterExplorer: where jobs are placed, what that leaves free, and what each rule costs."""
+
+import numpy as np
+
+from gpuschedlab import plots
+from gpuschedlab._extras import need
+from gpuschedlab.scenarios.small_cluster import SmallCluster
+from gpuschedlab.widgets.parts.controls import control
+from gpuschedlab.widgets.parts.knob_controls import quiet
+from gpuschedlab.widgets.parts.knob_explorer import RunExplorer
+
+HOUR = 3600.0
+
+
+class ClusterExplorer(RunExplorer):
+    """Play placement through time on a small cluster: cells that split and merge, free GPUs, and all rules compared.
+
+    Parameters
+    ----------
+    recipe, seed, cache, **knobs
+        As for `RunExplorer`; the recipe is a `SmallCluster`.
+
+    Examples
+    --------
+    >>> explorer = ClusterExplorer(SmallCluster(nodes=2, jobs=20))
+    >>> explorer.knobs["placement"].value = "buddy"
+    >>> explorer.cells.event.split(";")[0].endswith("started")  # the first moment: what started, and what it did to a node's cells
+    True
+    """
+
+    places = (plots.Place("cells", 400, wide=True), plots.Place("free"), plots.Place("rules"))
+
+    begin = SmallCluster
+
+    def __init__(self, *given, **options):
+        w = need("ipywidgets")
+        self.moment = control("IntSlider", "moment", 520, 84, min=0, max=1)
+        self.play = w.Play(min=0, max=1, interval=600, tooltip="play the moments one by one")
+        self._link = w.jslink((self.play, "value"), (self.moment, "value"))
+        self.moment.observe(lambda _: self._redraw("cells", self._cells), "value")
+        super().__init__(*given, **options)
+
+    def _numbers(self, recipe) -> dict:
+        rule = recipe.policy.placement
+        self.run = self.runs[rule]
+        self.seats = plots.seats(self.run)
+        with quiet(self):
+            self.moment.max = self.play.max = len(self.seats.moments) - 1
+        # The chosen rule is marked in words: bars are distinguished without colour.
+        marked = {f"{name} (chosen)" if name == rule else name: run for name, run in self.runs.items()}
+        rules = plots.metric_bars(marked, "jct_mean")
+        return {"cells": self._cells(), "free": plots.free_space(self.run), "rules": rules}
+
+    def _cells(self):
+        """Numbers of the cells at the chosen moment."""
+        self.cells = plots.cells(self.seats, self.moment.value)
+        return self.cells
+
+    def go(self, hours: float):
+        """Go to the last moment up to a time, h since the trace's start."""
+        self.moment.value = int(np.searchsorted(self.seats.moments, hours * HOUR, side="right") - 1)
+
+    def _words(self, recipe) -> str:
+        jobs = self.run.jobs
+        asked, wide = np.ceil(jobs["gpus"].to_numpy() / 8), jobs["nodes"].to_numpy()
+        return (
+            f"Rule {recipe.policy.placement}: jobs waited {float(jobs['queueing'].mean()) / 60:.0f} min on average; "
+            f"{int((wide > asked).sum())} of {jobs.height} ran on more nodes than they needed."
+        )
+
+    def _controls(self) -> list:
+        w = need("ipywidgets")
+        return [*super()._controls(), w.HBox([self.play, self.moment])]
+
+    def close(self):
+        """Free all widgets, here and in the browser."""
+        self._link.close()
+        super().close()

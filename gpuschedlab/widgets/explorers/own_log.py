@@ -1,0 +1,106 @@
+"""A log of one's own in an explorer: chosen in the browser, read by a spec that can be edited."""
+
+import tempfile
+import tomllib
+from pathlib import Path
+
+from gpuschedlab._extras import need
+from gpuschedlab.errors import TraceError
+from gpuschedlab.traces.intake.door import intake
+from gpuschedlab.traces.intake.ledger import Intake
+from gpuschedlab.widgets.parts.controls import button
+
+
+def uploaded(name: str, content: bytes, spec: str = "") -> Intake:
+    """Read a log that was sent, as a TOML spec says; without one, as it is recognised.
+
+    The spec has the keys of a file's (`gpuschedlab.intake`), but for `path`: only what was sent is read.
+
+    Raises
+    ------
+    TraceError
+        The spec is no TOML or names a path, or the log cannot be read.
+
+    Examples
+    --------
+    >>> uploaded("jobs.csv", b"id,submit,gpus,duration\\na,0,2,60\\n", '[columns]\\ngpus = "gpus * 4"').trace["gpus"].to_list()
+    [8.0]
+    """
+    try:
+        options = tomllib.loads(spec)
+    except tomllib.TOMLDecodeError as error:
+        raise TraceError(
+            f"spec of {name}: found no TOML ({error}); expected keys such as format, zone, [columns]."
+        ) from error
+    paths = [key for key in ("path", "speeds") if isinstance(options.get(key), str)]
+    if paths:
+        raise TraceError(
+            f"spec of {name}: found {paths[0]} = {options[paths[0]]!r}; expected none: the log is the file that was sent."
+        )
+    format = options.pop("format", None)
+    if format == "spec" or Path(name).suffix == ".toml":  # it would name a file of this machine
+        raise TraceError(
+            f"{name}: found a spec; expected a log. Send the log, and write the keys of its spec into the box."
+        )
+    with tempfile.TemporaryDirectory(prefix="gpuschedlab-") as folder:
+        path = Path(folder) / (Path(name).name or "log")
+        path.write_bytes(content)
+        found = intake((format, path) if format else path, **options)
+    if found.trace is None:
+        raise TraceError(f"{name}: found a list of nodes, and no jobs; expected a log of jobs.")
+    return found
+
+
+def spec_of(found: Intake) -> str:
+    """TOML by which a log is read again as it was: its format, its zone, and which column is what."""
+    report = found.report
+    lines = [f'format = "{report.format}"', *([f'zone = "{report.zone}"'] if report.zone else [])]
+    if report.format == "csv":  # others have columns of fixed names
+        lines += ["", "[columns]", *(f"{name} = {_quoted(text)}" for name, text in report.used.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text + "'" if "'" not in text else '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+class OwnLog:
+    """A button that takes a file, the spec that was guessed, in a box, and a button that reads the log by it again.
+
+    Parameters
+    ----------
+    owner : Explorer
+        Takes the log (`take`), and shows what goes wrong.
+    """
+
+    def __init__(self, owner):
+        w = need("ipywidgets")
+        self._owner = owner
+        about = "a log of your own: sacct, PBS, Kubernetes, SWF, csv, ...; it stays on this machine"
+        self.file = w.FileUpload(description="own log", tooltip=about, layout=w.Layout(width="auto"))
+        self.shown = w.ToggleButton(description="how it was read", layout=w.Layout(width="auto", display="none"))
+        about = "how the log is read: keys as in a TOML spec"
+        self.spec = w.Textarea(tooltip=about, layout=w.Layout(width="100%", height="110px"))
+        self.again = button(owner, "Read again", "read the log as the box says", lambda: self._read(self.spec.value))
+        self.box = w.VBox([self.spec, self.again], layout=w.Layout(width="100%", display="none"))
+        self.file.observe(lambda _: owner.guarded(self._sent), "value")
+        self.shown.observe(self._toggled, "value")
+
+    def _toggled(self, change):
+        self.box.layout.display = None if change["new"] else "none"
+
+    def _sent(self):
+        if self.file.value:
+            self.shown.layout.display = None
+            self._read("")
+
+    def _read(self, spec: str):
+        sent = self.file.value[-1]
+        try:
+            found = uploaded(sent["name"], bytes(sent["content"]), spec)
+        except TraceError:
+            # What was not recognised can be named in the box.
+            self.spec.value, self.shown.value = spec or 'format = "csv"\n', True
+            raise
+        self.spec.value = spec or spec_of(found)
+        self._owner.take(sent["name"], found)

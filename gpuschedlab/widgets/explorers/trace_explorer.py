@@ -1,0 +1,101 @@
+"""The TraceExplorer: what arrives, really and generated, and what its habits do to a queue."""
+
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+import polars as pl
+
+from gpuschedlab import plots
+from gpuschedlab.cluster import Cluster
+from gpuschedlab.knobs import Holds
+from gpuschedlab.scenarios.week import Shape, Week
+from gpuschedlab.sim import simulate
+from gpuschedlab.traces import calibrate
+from gpuschedlab.traces.generator.generate import Amount
+from gpuschedlab.widgets.parts.cache import Cache
+from gpuschedlab.widgets.parts.knob_explorer import KnobExplorer
+
+
+@dataclass(frozen=True)
+class ShapedWeek(Week):
+    """A week whose load and habits alone can be moved."""
+
+    preset: str = "philly"
+    amount: Annotated[Amount, Holds(("load",))] = Amount(load=0.9, cluster_gpus=560)
+
+
+class TraceExplorer(KnobExplorer):
+    """Change a calibrated trace with sliders, beside the trace itself, and see what FIFO's queue makes of both.
+
+    Parameters
+    ----------
+    real : polars.DataFrame, optional
+        A real trace: its figures are measured (`traces.calibrate`) and it is shown; otherwise the preset's figures
+        are used, and what is generated from them unbent is shown.
+    preset : str
+        One of `traces.presets()`; not used when `real` is given.
+    days : float
+        Length of what is generated, days; a real trace is cut to it.
+    gpus : int
+        GPUs of the cluster that load refers to, in nodes of 8.
+    seed : int
+        Seed of what is generated.
+    cache : Cache, optional
+        Where traces and runs are kept.
+
+    Raises
+    ------
+    TraceError
+        The real trace is too short to calibrate, or there is no such preset.
+    """
+
+    places = (plots.Place("arrivals"), plots.Place("durations"), plots.Place("demand"), plots.Place("queue"))
+
+    def __init__(self, real=None, *, preset="philly", days=7.0, gpus=560, seed=0, cache: Cache | None = None):
+        self.cluster, self.days, self.seed = Cluster.homogeneous(max(1, gpus // 8), 8), days, seed
+        self.real = None if real is None else real.filter(pl.col("submit") < days * 86_400)
+        amount = Amount(days, load=0.9, cluster_gpus=self.cluster.total_gpus)
+        measured = {"preset": preset} if real is None else {"calibration": calibrate(real)}
+        super().__init__(ShapedWeek(amount=amount, cluster=self.cluster, **measured), cache)
+
+    def trace_of(self, week: Week) -> pl.DataFrame:
+        """Trace that some knobs give, kept."""
+        return self.cache.get(week, lambda: week.trace(self.seed)).value
+
+    def queue_of(self, name, trace: pl.DataFrame):
+        """Run of a trace under FIFO with backfill, kept by a name."""
+        from gpuschedlab.policies import Fifo
+
+        # Until the last job comes: how long the rest takes says nothing about the arrivals.
+        fits, until = trace.filter(pl.col("gpus") <= self.cluster.total_gpus), float(trace["submit"].max())
+        return self.cache.get(
+            ("queue", name), lambda: simulate(fits, self.cluster, Fifo(backfill="greedy"), until=until)
+        ).value
+
+    def _compute(self):
+        week = self.knobs.thing
+        measured = replace(week, shape=Shape())
+        beside = ("real", self.real) if self.real is not None else ("as measured", self.trace_of(measured))
+        traces = dict([beside, ("as the sliders say", self.trace_of(week))])
+        keys = (("real",) if self.real is not None else measured, week)
+        runs = {name: self.queue_of(key, trace) for key, (name, trace) in zip(keys, traces.items(), strict=True)}
+        self.seconds = sum(float(run.info["seconds"]) for run in runs.values())
+        return traces, runs
+
+    def _numbers(self, answer) -> dict:
+        traces, runs = answer
+        self.traces, self.runs = traces, runs
+        return {
+            "arrivals": plots.arrivals(traces),
+            "durations": plots.durations(traces),
+            "demand": plots.demand(traces),
+            "queue": plots.load_over_time(runs, 500),
+        }
+
+    def _words(self, answer) -> str:
+        words = []
+        for name, trace in self.traces.items():
+            work = float((trace["gpus"] * trace["duration"]).sum())
+            load = work / (self.cluster.total_gpus * self.days * 86_400)
+            words.append(f"{name}: {trace.height:,} jobs, load {load:.2f}")
+        return f"{'; '.join(words)}. The queue is FIFO's, with backfill, on {self.cluster}."

@@ -1,1 +1,0 @@
-"""Explorers of single systems and questions, each shown in a notebook."""

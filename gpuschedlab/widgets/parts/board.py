@@ -1,0 +1,146 @@
+"""The board: all figures of an explorer in one widget, with one plotly, fed by one message a refresh."""
+
+import time
+from collections.abc import Callable
+from functools import cache
+from importlib.resources import files
+from uuid import uuid4
+
+from gpuschedlab._extras import need
+from gpuschedlab.plots import web
+from gpuschedlab.plots.kinds.style import Drawing
+from gpuschedlab.plots.web import Place
+from gpuschedlab.plots.web.encode import encoded, plain
+
+HERE = files("gpuschedlab.widgets.parts")
+DEAF = 3.0
+"""Seconds after which a page must have heard what was sent: anywidget drops all messages of a widget that took 2 s to begin."""
+
+
+@cache
+def _widget(count: int) -> type:
+    """Class of a widget with a trait for each of some figures: what changes together travels in one message."""
+    traitlets = need("traitlets", "explorers")
+    synced = {
+        "identity": traitlets.Unicode().tag(sync=True),
+        "number": traitlets.Int().tag(sync=True),
+        "places": traitlets.List().tag(sync=True),
+        **{f"figure_{i}": traitlets.Dict().tag(sync=True) for i in range(count)},
+    }
+    code = {
+        "_esm": web.script() + (HERE / "board.js").read_text(encoding="utf-8"),
+        "_css": web.css() + (HERE / "explorer.css").read_text(encoding="utf-8"),
+    }
+    return type("BoardWidget", (need("anywidget", "explorers").AnyWidget,), synced | code)
+
+
+def _traits(drawing: Drawing) -> dict:
+    return encoded(plain(drawing), bytes)
+
+
+class Board:
+    """Figures in a grid of one or two columns, in the theme of the page, which acknowledges what it has drawn.
+
+    Parameters
+    ----------
+    places : tuple of Place
+        Name, height and width of each figure, in order.
+    drawings : dict of str to Drawing
+        What to show first, by name.
+    clicked : callable, optional
+        Called with (figure's name, number of the trace, number of the point) when a point is clicked.
+    acknowledged, lost : callable, optional
+        Called when the page has got, or drawn, an update; and when a page hears nothing any more.
+
+    Attributes
+    ----------
+    widget : anywidget.AnyWidget
+        To be put in a box.
+    drawings : dict of str to Drawing
+        What is shown.
+    number, got, drawn : int
+        Updates so far: the last that was sent, that the page has got, and that it has drawn.
+
+    Examples
+    --------
+    >>> from gpuschedlab.plots import draw
+    >>> from gpuschedlab.plots.kinds.style import Drawing
+    >>> line = Drawing([{"x": [0, 1], "y": [0, 1]}], [{"type": "scatter"}], {}, {"title": {"text": "A line"}})
+    >>> board = Board((Place("line"),), {"line": line})
+    >>> board.show({"line": line._replace(data=[{"x": [0, 1], "y": [1, 0]}])})
+    >>> board.widget.figure_0["data"][0]["y"]
+    [1, 0]
+    """
+
+    def __init__(
+        self,
+        places: tuple[Place, ...],
+        drawings: dict,
+        clicked: Callable | None = None,
+        *,
+        acknowledged=None,
+        lost=None,
+    ):
+        self.places, self.drawings, self._clicked, self._acknowledged = places, dict(drawings), clicked, acknowledged
+        self._lost, self._answered = lost, {}
+        self.identity, self.number, self.got, self.drawn = uuid4().hex, 1, 0, 0
+        self.widget = self._made()
+
+    def _made(self):
+        first = {f"figure_{i}": _traits(self.drawings[p.name]) for i, p in enumerate(self.places)}
+        named = {"identity": self.identity, "number": self.number, "places": [p._asdict() for p in self.places]}
+        made = _widget(len(self.places))(**named, **first)
+        made.on_msg(self._heard)
+        return made
+
+    def again(self):
+        """Another widget with all that is shown, for a page that has not got what was sent; returns the earlier one, to be closed."""
+        earlier, self.widget = self.widget, self._made()
+        return earlier
+
+    def show(self, drawings: dict):
+        """Put new drawings in the place of some or all; one message, with a number, unless nothing changed."""
+        self.drawings |= drawings
+        found = {f"figure_{i}": _traits(drawings[p.name]) for i, p in enumerate(self.places) if p.name in drawings}
+        if changed := {name: traits for name, traits in found.items() if traits != getattr(self.widget, name)}:
+            self.number += 1
+            with self.widget.hold_sync():
+                self.widget.number = self.number
+                for name, traits in changed.items():
+                    setattr(self.widget, name, traits)
+
+    def download(self, name: str, content: bytes):
+        """Let the browser save a file."""
+        self.widget.send({"kind": "download", "name": name}, [content])
+
+    def _heard(self, widget, content: dict, buffers):
+        kind = content["kind"]
+        if kind == "library":
+            widget.send({"kind": "library"}, [web.plotly()])
+        elif kind == "ping":
+            self._ping(widget, content["page"], content["heard"])
+        elif kind in ("got", "drawn"):
+            setattr(self, kind, max(getattr(self, kind), content["number"]))
+            if self._acknowledged:
+                self._acknowledged()
+        elif self._clicked:
+            self._clicked(content["figure"], content["trace"], content["point"])
+
+    def _ping(self, widget, page: str, heard: int):
+        """Answer a page; one that has not heard an answer of `DEAF` seconds ago hears nothing any more, and gets another widget."""
+        answered, now = self._answered.setdefault(page, []), time.monotonic()
+        if len(answered) > heard and now - answered[heard] > DEAF:
+            del self._answered[page]
+            if self._lost:
+                self._lost()
+            return
+        answered.append(now)
+        widget.send({"kind": "pong"})
+
+    def html(self, note: str = "") -> str:
+        """Figures as they are now, for where no kernel answers; `note` is HTML above them."""
+        return web.output(self.drawings, self.places, columns=2, note=note, board=self.identity)
+
+    def pictures(self, note: str = "") -> str:
+        """Figures as pictures, for where no script runs; `note` as in `html`."""
+        return web.pictures_of(self.drawings, self.places, columns=2, note=note, board=self.identity)

@@ -1,0 +1,269 @@
+"""The mechanism of every explorer: controls, then a cached computation, then one batched redraw; errors in a box."""
+
+import asyncio
+import traceback
+from html import escape, unescape
+
+from gpuschedlab import plots
+from gpuschedlab._extras import need
+from gpuschedlab.errors import LabError
+from gpuschedlab.plots.web.cell import execution
+from gpuschedlab.sim.run import left_of
+from gpuschedlab.widgets.parts.board import Board
+from gpuschedlab.widgets.parts.cache import Cache
+from gpuschedlab.widgets.parts.closing import close_all, free_earlier
+
+QUICK = 0.1
+"""Seconds: figures follow the hand while a run takes less, and its release otherwise."""
+DELAY = 0.03
+"""Seconds between a move in the browser and the redraw, in which further moves join it."""
+LATE, SENT = 2.0, 6
+"""Seconds after which figures that the page has not acknowledged are called old, and how often they are sent again: each time twice
+as long after the time before."""
+
+
+def from_browser() -> bool:
+    """Whether the present change was made by a hand in the browser, rather than by a cell or a script."""
+    now = execution()
+    return now is not None and now.kind == "comm_msg"
+
+
+class BaseExplorer:
+    """Base of the explorers: a subclass gives `places`, `_compute`, `_numbers`, `_words` and `_controls`.
+
+    A change that a cell or script makes is drawn at once, so that batch runs see its errors; one from the browser is
+    drawn `DELAY` seconds later with all that came in between. What goes wrong is shown in a box, as an output of type
+    "error", and the figures keep the last state that worked. Running a cell again frees the explorer that it made before.
+
+    The page acknowledges each update that it has got, and drawn. Until it has, a bar above the figures says which update they
+    show; what it has not got is sent again, as another widget.
+
+    Parameters
+    ----------
+    cache : Cache, optional
+        Where results are kept.
+
+    Attributes
+    ----------
+    places : tuple of Place
+        The figures, in order.
+    runs : dict of str to Run
+        Runs that are shown, by name: the line above the figures says which jobs they leave.
+    seconds : float
+        What computing the present state takes when it is not kept.
+    board : Board
+        The figures.
+    box : ipywidgets.VBox
+        All of it.
+    """
+
+    places: tuple[plots.Place, ...] = ()
+
+    def __init__(self, cache: Cache | None = None):
+        w = need("ipywidgets")
+        free_earlier(self)
+        self.cache = cache or Cache()
+        self.error = w.Output(layout=w.Layout(border="2px solid #B91C1C", padding="4px 8px", display="none"))
+        self.error.add_class("gpuschedlab-error")
+        self.status = w.HTML()
+        self.status.add_class("gpuschedlab-status")
+        self.stale = w.HTML(layout=w.Layout(display="none"))
+        self.stale.add_class("gpuschedlab-stale")
+        self._timer, self._quiet, self._guarding, self._overdue = None, False, False, None
+        self.seconds, self.board, self.runs = 0.0, None, {}
+
+    # What a subclass gives ---------------------------------------------------------------------------------
+
+    def _compute(self):
+        """What the controls say, computed: anything that `_numbers` understands; abstract."""
+        raise NotImplementedError
+
+    def _numbers(self, answer) -> dict:
+        """Numbers of each figure (what a function of `plots` returns), by its name; abstract."""
+        raise NotImplementedError
+
+    def _words(self, answer) -> str:
+        """HTML of the line above the figures."""
+        return ""
+
+    def _controls(self) -> list:
+        """Widgets beside the figures, or above them where there is little room."""
+        return []
+
+    def _below(self) -> list:
+        """Widgets below the figures."""
+        return []
+
+    def _sliders(self) -> list:
+        """Sliders that follow the hand while a run is quick."""
+        return []
+
+    def _clicked(self, figure: str, trace: int, point: int):
+        """Answer to a click on a point."""
+
+    # What it gets for that ---------------------------------------------------------------------------------
+
+    def _open(self):
+        """Compute, draw and lay out for the first time: errors go to the caller, a plain cell."""
+        w = need("ipywidgets")
+        self._show(self._compute())
+        strip = w.Box(self._controls())
+        strip.add_class("gpuschedlab-strip")
+        top = w.VBox([strip, self.error, self.status])
+        top.add_class("gpuschedlab-controls")
+        self.main = w.VBox([self.stale, self.board.widget, *self._below()])
+        self.main.add_class("gpuschedlab-main")
+        sides = w.VBox([top, self.main])
+        sides.add_class("gpuschedlab-sides")
+        self.box = w.Box([sides], layout=w.Layout(width="100%", display="block", overflow="visible"))
+        self.box.add_class("gpuschedlab-explorer")
+        self._pace()
+
+    def _show(self, answer):
+        """Draw what `_compute` returned, in one message."""
+        self._draw(self._numbers(answer))
+        left = "".join(f". {escape(line)}" for line in left_of(self.runs))
+        self.status.value = self._words(answer).removesuffix("." if left else "") + left
+
+    def _draw(self, numbers: dict):
+        """Draw some figures, from their numbers by name."""
+        drawings = {name: plots.draw(each) for name, each in numbers.items()}
+        if self.board is None:
+            self.board = Board(self.places, drawings, self._heard, acknowledged=self._acknowledged, lost=self._again)
+        else:
+            self.board.show(drawings)
+            self._watch()
+
+    def _heard(self, *what):
+        self.guarded(lambda: self._clicked(*what))
+
+    def _watch(self, wait: float = LATE, tries: int = SENT):
+        """Look in some seconds whether the page has drawn what was sent, if there is a page: a hand moved something on it."""
+        if self._overdue is None and (self.board.got or from_browser()):
+            loop, sent = asyncio.get_running_loop(), self.board.number
+            self._overdue = loop.call_later(wait, self._look, sent, wait, tries)
+
+    def _look(self, sent: int, wait: float, tries: int):
+        """Say that the figures are old, if they are, and send them again if the page has not even got them."""
+        board, self._overdue = self.board, None
+        if board.drawn >= sent:
+            if board.drawn < board.number:  # more was sent meanwhile
+                self._watch()
+            return
+        way = "they are being sent again" if tries else "run the cell again"
+        found = f"figures: update {board.drawn}; table: update {board.number}"
+        self.stale.value = f"<b>These figures are not current</b> ({found}): {way}."
+        self.stale.layout.display = None
+        if tries and board.got < sent:
+            self._again()
+        if tries:
+            self._watch(2 * wait, tries - 1)
+
+    def _again(self):
+        """Give the page another widget with the same figures."""
+        earlier = self.board.again()
+        self.main.children = (self.stale, self.board.widget, *self.main.children[2:])
+        earlier.close()  # not before: a view whose widget is gone would say that the kernel is
+
+    def _acknowledged(self):
+        """Take the bar away when the page has drawn what is shown."""
+        if self.board.drawn == self.board.number:
+            self.stale.layout.display = "none"
+
+    def _redraw(self, name: str, make):
+        """Draw one figure anew, from the numbers that `make()` returns: a control moved that changes nothing else."""
+        if self.board is not None and not self._quiet:
+            self.guarded(lambda: self._draw({name: make()}))
+
+    def _changed(self, change=None):
+        """Answer to a control that moved."""
+        if self._quiet:
+            return
+        if not from_browser():
+            self.refresh()
+        elif self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(DELAY, self._fire)
+
+    def _fire(self):
+        self._timer = None
+        self.refresh()
+
+    def refresh(self):
+        """Compute and draw what the controls say now; an error goes to the box."""
+        self.guarded(lambda: self._show(self._compute()))
+        self._pace()
+
+    def guarded(self, do):
+        """Do something, and show in the box what goes wrong with it; what it calls may guard itself, too."""
+        if self._guarding:
+            return do()
+        self._guarding = True
+        try:
+            do()
+        except Exception as error:  # the edge of a widget: nobody above could show it
+            self._report(error)
+        else:
+            if self.error.outputs:
+                self.error.outputs, self.error.layout.display = (), "none"
+        finally:
+            self._guarding = False
+
+    def _report(self, error: Exception):
+        """Show an error: errors of the package in one line, others with their trace."""
+        known = isinstance(error, LabError)
+        trace = [] if known else traceback.format_exception(error)
+        report = {"ename": type(error).__name__, "evalue": str(error), "traceback": trace}
+        standing = f"The figures show the last state that worked. {unescape(self.status.value)}\n"
+        self.error.layout.display = None
+        self.error.outputs = (
+            {"output_type": "error"} | report,
+            {"output_type": "stream", "name": "stdout", "text": standing},
+        )
+
+    def _pace(self):
+        """Let sliders follow the hand, or its release, by what the last run took; between once and twice `QUICK` nothing changes."""
+        if QUICK <= self.seconds < 2 * QUICK:
+            return
+        quick = self.seconds < QUICK
+        for slider in self._sliders():
+            if slider.continuous_update != quick:
+                slider.continuous_update = quick
+
+    # Outputs -----------------------------------------------------------------------------------------------
+
+    def _note(self) -> str:
+        """HTML above the figures where no kernel answers."""
+        return f"<p>{self.status.value}</p>"
+
+    def figure(self, name: str | None = None):
+        """Static twin: one figure by its name, or all of them.
+
+        Returns
+        -------
+        plotly.graph_objects.Figure, or plots.Figures
+        """
+        made = [
+            plots.render(self.board.drawings[p.name]).update_layout(height=p.height)
+            for p in self.places
+            if name in (None, p.name)
+        ]
+        return made[0] if name else plots.Figures(made, columns=2, note=self._note())
+
+    def _ipython_display_(self):
+        """Show the widget, and before it its static twins: figures for where no kernel answers, pictures for where no script runs."""
+        display = need("IPython.display", "explorers")
+        pictures = display.display(display.HTML(""), display_id=True)
+        display.display(display.HTML(self.board.html(self._note())))
+        untrusted = {
+            "text/plain": "The controls of this explorer are there once its cell is run, or its notebook trusted."
+        }
+        display.display(self.box._repr_mimebundle_() | untrusted, raw=True)
+        if pictures is not None:  # last, since they take longest; None outside a kernel
+            pictures.update(display.HTML(self.board.pictures(self._note())))
+
+    def close(self):
+        """Free all widgets, here and in the browser."""
+        for timer in (self._timer, self._overdue):
+            if timer is not None:
+                timer.cancel()
+        close_all(self.box)

@@ -1,0 +1,115 @@
+"""A player of steps on a page: any step of any case, without a kernel; sentences where no script runs."""
+
+import json
+from functools import cache
+from html import escape
+from importlib.resources import files
+from uuid import uuid4
+
+from gpuschedlab import plots
+from gpuschedlab.errors import RunError
+from gpuschedlab.plots import web
+from gpuschedlab.plots.web.cell import carries_library
+from gpuschedlab.plots.web.encode import plain
+from gpuschedlab.widgets.parts.numbers import short
+
+HERE = files("gpuschedlab.widgets.parts")
+
+
+@cache
+def shared(name: str = "page.js") -> str:
+    """What all players of a page use: a file of this folder."""
+    return (HERE / name).read_text(encoding="utf-8")
+
+
+def css() -> str:
+    """Style sheet of players, and of their figures."""
+    return web.css() + shared("player.css")
+
+
+class StepPlayer:
+    """Step through cases of a decision: the line of a listing that acts, what is read and decided, a table, and a figure.
+
+    The page holds all of it: it plays without a kernel, in a saved notebook and on a site. Arrows step, Page Up and Page Down
+    change the case.
+
+    Parameters
+    ----------
+    listing : tuple of str
+        The algorithm, line by line; leading spaces indent.
+    cases : list of Case
+        As `gpuschedlab.policies.steps` has them; at least one.
+    at : int
+        Place of the case that is shown first.
+    what : str
+        What the cases differ in, beside their slider.
+    draw : callable, optional
+        From a step and its case to the numbers of the figure; without it there is none.
+    height : int
+        Of the figure, pixels.
+
+    Raises
+    ------
+    RunError
+        There is no case, or one without steps.
+
+    Examples
+    --------
+    >>> from gpuschedlab.policies.steps import Case, Step
+    >>> steps = [Step(1, "a = 2.", "It is even.", [("a", "2")], (0,))]
+    >>> player = StepPlayer(("is it even?",), [Case("two", ("name", "value"), steps)])
+    >>> "It is even." in player.sentences()
+    True
+    """
+
+    def __init__(self, listing, cases, at: int = 0, what: str = "case", draw=None, height: int = 260):
+        if not cases or not all(case.steps for case in cases):
+            raise RunError(
+                f"StepPlayer: found {len(cases)} cases, {sum(not c.steps for c in cases)} without steps; expected one or more with "
+                "steps. Record a decision that has something to decide."
+            )
+        self.listing, self.cases, self.at, self.what = tuple(listing), list(cases), at, what
+        self.draw, self.places = draw, (plots.Place("figure", height),) if draw else ()
+        self.identity = f"gpuschedlab-{uuid4().hex}"
+
+    def _packed(self) -> str:
+        """All cases: JSON, gzipped, as base64."""
+        found = []
+        for case in self.cases:
+            steps = []
+            for step in case.steps:
+                told = {
+                    "line": step.line,
+                    "read": step.read,
+                    "decided": step.decided,
+                    "rows": step.rows,
+                    "lit": step.lit,
+                }
+                steps.append(told | ({"figures": self._figure(step, case)} if self.draw else {}))
+            found.append({"name": case.name, "head": case.head, "steps": steps})
+        return web.packed(found)
+
+    def _figure(self, step, case) -> dict:
+        return {"figure": short(plain(plots.draw(self.draw(step, case))))}
+
+    def sentences(self) -> str:
+        """HTML of the case that is shown first, for where no script runs."""
+        case = self.cases[self.at]
+        told = "".join(f"<li>{escape(step.read)} <b>{escape(step.decided)}</b></li>" for step in case.steps)
+        return f'<div data-pictures="{self.identity}"><p>{escape(f"{self.what}: {case.name}")}</p><ol>{told}</ol></div>'
+
+    def _repr_html_(self) -> str:
+        given = {"id": self.identity, "what": self.what, "listing": self.listing, "at": self.at, "pack": self._packed()}
+        given["places"] = [place._asdict() for place in self.places]
+        queued = json.dumps(given, allow_nan=False).replace("</", "<\\/")
+        library = web.library() if self.draw and carries_library() else ""
+        return (
+            f'<style>{css()}</style>{self.sentences()}<div id="{self.identity}" class="gpuschedlab-player" hidden></div>{library}'
+            f"<script>(window.gpuschedlabStepsQueue ??= []).push({queued});</script>"
+            f"<script>{shared()}{shared('steps.js')}</script>"
+        )
+
+    def html(self) -> str:
+        """A page of its own with the player, whole without a network."""
+        head = '<meta charset="utf-8"><title>Step by step</title><meta name="viewport" content="width=device-width">'
+        return f'<!DOCTYPE html><html lang="en"><head>{head}</head><body>{self._repr_html_()}</body></html>'
