@@ -30,9 +30,7 @@ class Hour:
 
     now: float  # instant
     recent: list[int]  # (12,) submissions of the last hour, in five minutes each
-    nearest: list[
-        int
-    ]  # (12,) those of the past hour most like it (`GlobalGenerator.match`), after which the first future goes on
+    nearest: list[int]  # (12,) those of the past hour most like it, after which the first future goes on
     nearest_at: float  # end of that hour; below 0 in the history
     jobs: list[list[int]]  # (9, 48) of each likely future, by rank: jobs that come in each half hour of the next day
     service: list[list[float]]  # (9, 48) GPU-hours that these ask for
