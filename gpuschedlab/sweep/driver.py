@@ -1,6 +1,7 @@
 """Run the cells of a sweep on whatever joblib runs on, and keep each as it comes."""
 
 import contextlib
+import warnings
 from collections import Counter
 from concurrent.futures.process import BrokenProcessPool
 
@@ -94,8 +95,13 @@ def sweep(
     plan = make_plan(scenario, policies, seeds=seeds, measure=measure)
     store, knobs = Store(folder), varied(plan)
     with store.held():
-        store.keep_rows(plan.rows, knobs)
         done = store.metrics(plan.cells)
+        if again := store.outdated(plan.rows, done):
+            cells = "1 cell" if again == 1 else f"{again} cells"
+            warnings.warn(
+                f"sweep: {cells} in {folder} came of other code, data or versions: measured again.", stacklevel=2
+            )
+        store.keep_rows(plan.rows, knobs)
         left = [key for key in plan.cells if key not in done or (keep_runs and not store.has_run(key))]
         shown = {"total": len(plan.cells), "initial": len(plan.cells) - len(left), "unit": "cell", "disable": None}
         with need("tqdm.auto", "progress bars").tqdm(**shown) if progress else contextlib.nullcontext() as bar:

@@ -146,6 +146,15 @@ class Store:
         except (*UNREADABLE, KeyError, TypeError) as error:
             raise RunError(f"{path}: {error}; expected a folder that sweep() wrote.") from error
 
+    def outdated(self, rows: list[dict], done) -> int:
+        """How many rows that are not done have a finished cell under another key, as what their result depends on has changed."""
+        with contextlib.suppress(RunError):
+            kept = {
+                _asked(row): row["cell"] for row in self.rows()[0] if (self.cells / f"{row['cell']}.parquet").is_file()
+            }
+            return sum(kept.get(_asked(row), row["cell"]) != row["cell"] for row in rows if row["cell"] not in done)
+        return 0
+
     def error(self, key: str) -> str | None:
         """What went wrong with a cell, in one line; None if nothing is known of it."""
         path = self.errors / f"{key}.txt"
@@ -154,6 +163,11 @@ class Store:
     def logged(self) -> dict[str, dict]:
         """What the log has of cells, by key: `seconds`, and `rounds` where runs are kept."""
         return {said["cell"]: said for said in json_lines(self.log) if isinstance(said.get("cell"), str)}
+
+
+def _asked(row: dict) -> str:
+    """Row of a sweep without its cell's key: what was asked for."""
+    return json.dumps({name: value for name, value in row.items() if name != "cell"}, sort_keys=True)
 
 
 def put(path: Path, raw: bytes):

@@ -297,6 +297,7 @@ CHANGES = {
 }  # fmt: skip
 
 
+@pytest.mark.filterwarnings("ignore:sweep")
 @pytest.mark.parametrize("part", CHANGES)
 def test_every_part_of_a_scenario_makes_another_cell(tmp_path, part):
     first = Scenario(small_trace(12), CLUSTER)
