@@ -11,8 +11,8 @@ from gpuschedlab.knobs import Knob
 from gpuschedlab.sim import Scenario
 from gpuschedlab.sim.recipe import Recipe
 from gpuschedlab.speeds import default_speeds
-from gpuschedlab.traces.intake.ledger import Intake
 from gpuschedlab.traces.intake.read import intake_of
+from gpuschedlab.traces.logs.ledger import Intake
 
 
 @dataclass(frozen=True)

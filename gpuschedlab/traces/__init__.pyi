@@ -6,13 +6,17 @@ from .fetching import catalog as catalog, fetch as fetch
 from .generator.calibration import calibrate as calibrate
 from .generator.generate import generate as generate
 from .generator.presets import Calibration as Calibration, load_preset as load_preset, presets as presets
-from .intake.ledger import Intake as Intake, Report as Report
-from .formats.simulators.chronus import read_chronus as read_chronus
-from .formats.published.pai import read_pai as read_pai
-from .intake.parquet import read_parquet as read_parquet, write_parquet as write_parquet
-from .formats.published.philly import read_philly as read_philly
+from .logs.ledger import Intake as Intake, Report as Report
+from .formats.parquet import read_parquet as read_parquet, write_parquet as write_parquet
 from .intake.read import read as read, read_csv as read_csv, read_swf as read_swf
-from .formats.published.helios import read_helios as read_helios, read_itp as read_itp, read_workload as read_workload
+from .published_logs import (
+    read_chronus as read_chronus,
+    read_helios as read_helios,
+    read_itp as read_itp,
+    read_pai as read_pai,
+    read_philly as read_philly,
+    read_workload as read_workload,
+)
 from .reference.build import build_reference as build_reference
 from .schema import SCHEMA as SCHEMA, validate as validate
 from .slo import with_deadlines as with_deadlines, with_start_delays as with_start_delays

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import polars as pl
 
@@ -142,12 +142,16 @@ def sift(
     bad = numbered.filter(broken.is_not_null())
     texts = [_problem(rules[i], row) for i, row in zip(broken.drop_nulls(), bad.iter_rows(named=True))]
     if on_bad == "raise":
-        more = f"; and {len(texts) - 1:,} more row{'s' * (len(texts) > 2)}" if len(texts) > 1 else ""
-        raise TraceError(
-            f"{source}, row {bad['row'][0]}, {texts[0]}{more}. Mend the source, or pass on_bad='drop' "
-            "to have these rows returned apart."
-        )
+        refuse(source, bad["row"][0], texts[0], len(texts) - 1)
     return frame.filter(broken.is_null()), bad.with_columns(problem=pl.Series(texts, dtype=pl.String))
+
+
+def refuse(source: str, row: int, problem: str, others: int) -> NoReturn:
+    """Raise a TraceError that names the first bad row, and how many others there are."""
+    more = f"; and {others:,} more row{'s' * (others > 1)}" if others else ""
+    raise TraceError(
+        f"{source}, row {row}, {problem}{more}. Mend the source, or pass on_bad='drop' to have these rows returned apart."
+    )
 
 
 def _problem(rule: Rule, row: dict) -> str:

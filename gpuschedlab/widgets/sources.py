@@ -15,7 +15,7 @@ from gpuschedlab.errors import PolicyError, RunError, TraceError
 from gpuschedlab.knobs import knobs_of, word_of
 from gpuschedlab.scenarios.week import Generated
 from gpuschedlab.sim.recipe import Recipe
-from gpuschedlab.traces.intake.ledger import Intake
+from gpuschedlab.traces.logs.ledger import Intake
 from gpuschedlab.traces.schema import validate, with_jobs
 
 

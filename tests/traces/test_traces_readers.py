@@ -101,8 +101,8 @@ def test_more_bad_rows_are_counted(tmp_path):
         ("", "found nothing readable"),
         ("a,b\n1,2\n", r"found the columns a, b; expected also job_id, user"),
         (
-            HELIOS + helios_row() + "1,2," * 9 + "\n",
-            r"row 3, column \(beyond the last\) \(job .\): found '1'; expected as many",
+            HELIOS + helios_row("1") + helios_row("2") + "1,2," * 9 + "\n",
+            r"row 4, column \(beyond the last\) \(job .\): found '1'; expected as many",
         ),
         ("# made by hand\n" + HELIOS, r"found a comment in the first line \(# made by hand\).*grep -v"),
     ],
@@ -177,7 +177,7 @@ def test_itp(tmp_path):
     file.write_text("job_id,submission_time,duration,num_gpu\na,5,60,1\nb,-5,60,1\n")
     good, bad = read("itp", file, on_bad="drop")
     assert good.rows() == [("a", 5.0, 1.0, 60.0)]
-    assert bad["problem"][0].startswith("column submission_time (job b): found '-5'; expected seconds")
+    assert bad["problem"][0].startswith("column submission_time (job b): found '-5'; expected a number from 0 up")
     file.write_text("job_id,submission_time,duration,num_gpu,deadline\na,50,60,1,50\n")
     with pytest.raises(TraceError, match=r"row 2, column deadline \(job a\): found '50'.*after submission_time"):
         read("itp", file)
@@ -194,12 +194,14 @@ def test_workload(tmp_path):
         ("ncf-1", 50.0, 1.0, 60.0, "ncf", 32768),
     ]
     assert read("workload", file, durations=30)["duration"].to_list() == [30.0, 30.0]
-    with pytest.raises(TraceError, match="row 2, column application: found 'ncf'; expected an application that"):
+    with pytest.raises(
+        TraceError, match=r"row 2, column application \(job ncf-1\): found 'ncf'; expected an application that"
+    ):
         read("workload", file, durations={"bert": 1})
     file.write_text("name,time,application,num_replicas,batch_size\nncf-1,50,ncf,0,1\nbert-0,20,bert,4,0\n")
     good, bad = read("workload", file, durations=30, on_bad="drop")
     assert good.is_empty()
-    assert [p.split(":")[0] for p in bad["problem"]] == ["column num_replicas", "column batch_size"]
+    assert [p.split(" (")[0] for p in bad["problem"]] == ["column num_replicas", "column batch_size"]
 
 
 # --- our own form

@@ -25,8 +25,8 @@ from gpuschedlab.sim.recipe import Recipe
 from gpuschedlab.sim.setup.eligibility import with_lists
 from gpuschedlab.speeds import Delays
 from gpuschedlab.traces.intake.door import intake
-from gpuschedlab.traces.intake.ledger import Intake
 from gpuschedlab.traces.intake.read import intake_of
+from gpuschedlab.traces.logs.ledger import Intake
 
 TIMEOUT = "(?i)time_?out"
 """State of jobs in a log that their limit has stopped."""

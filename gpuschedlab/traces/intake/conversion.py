@@ -12,6 +12,7 @@ from gpuschedlab.traces.logs.options import Options
 from gpuschedlab.traces.logs.raw import LINE, Raw
 from gpuschedlab.traces.logs.spans import SPAN, decimal_number, limits, spans
 from gpuschedlab.traces.logs.states import RUNNING, WAITING, WORDS, meaning, word
+from gpuschedlab.traces.logs.texts import RAW, SURPLUS
 from gpuschedlab.traces.schema import LONGEST, MOST_GPUS, SCHEMA, Rule
 
 INSTANTS = ("submit", "eligible", "start", "end")
@@ -76,8 +77,11 @@ def converted(frame: pl.DataFrame, raw: Raw, options: Options, theirs: Mapping[s
     else:
         changes.append(pl.repeat(None, frame.height, dtype=pl.String, eager=True).alias("meaning"))
     checked = [n for n in (*INSTANTS, *SPANS, "requested_time", "gpus", "state", "job_id") if n in frame.columns]
-    kept = [frame[n].alias(f"{theirs[n]}\0raw") for n in checked]
-    return _in_order(frame.with_columns(*changes).with_columns(*kept))
+    # Rows of the table are those of the frame.
+    kept = {n: raw.table[n] for n in raw.table.columns if not n.startswith("\0")} | {
+        theirs[n]: frame[n] for n in checked
+    }
+    return _in_order(frame.with_columns(*changes).with_columns(values.alias(n + RAW) for n, values in kept.items()))
 
 
 def _replaced(states: pl.Series, words: pl.DataFrame, name: str) -> pl.Series:
@@ -129,7 +133,9 @@ def rules_of(frame: pl.DataFrame, raw: Raw, theirs: Mapping[str, str], *, strict
     job = pl.col("left").is_null()
     gpus, submit = pl.col("gpus"), pl.col("submit")
     held = job & (pl.col("meaning") != WAITING).fill_null(True)
-    rules = [*raw.rules, Rule(theirs["job_id"], "a text", job & pl.col("job_id").is_null())]
+    surplus = pl.col(SURPLUS + RAW).is_not_null() if SURPLUS in raw.table.columns else pl.lit(False)
+    rules = [Rule(SURPLUS, "as many fields as the other rows have", surplus), *raw.rules]
+    rules.append(Rule(theirs["job_id"], "a text", job & pl.col("job_id").is_null()))
     if raw.repeats == "error" and frame["job_id"].n_unique() < frame.height:
         twice = pl.struct("job_id", "left").is_first_distinct().not_()
         rules.append(Rule(theirs["job_id"], "a text that no other row has", job & twice))

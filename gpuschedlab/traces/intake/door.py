@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 import importlib
-import inspect
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,18 +13,18 @@ import polars as pl
 
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import ClusterError, TraceError
-from gpuschedlab.traces.intake.ledger import Intake, Report
-from gpuschedlab.traces.intake.parquet import report_in
+from gpuschedlab.traces.formats.parquet import stored
 from gpuschedlab.traces.intake.settle import settle
 from gpuschedlab.traces.intake.words import source_of
 from gpuschedlab.traces.logs import texts as src
+from gpuschedlab.traces.logs.ledger import Intake
 from gpuschedlab.traces.logs.log_files import head_of
 from gpuschedlab.traces.logs.options import nearest, options_of
-from gpuschedlab.traces.schema import OnBad
+from gpuschedlab.traces.schema import OnBad, Read
 
 HOME = "gpuschedlab.traces.formats"
-#: Formats that go through the core, and the module of each; in this order a file is asked for what it is.
-FORMATS = {
+#: Formats that are recognised, and the module of each; in this order a file is asked for what it is.
+RECOGNISED = {
     "slurm": f"{HOME}.managers.slurm",
     "pbs": f"{HOME}.managers.pbs",
     "k8s": f"{HOME}.managers.kubernetes",
@@ -40,18 +39,26 @@ FORMATS = {
     "swf": f"{HOME}.swf",
     "csv": f"{HOME}.csv",
 }
-#: Formats whose readers make traces themselves, and the file that a folder is searched for.
-OWN = {
-    "philly": "published.philly",
-    "helios": "published.helios",
-    "pai": "published.pai",
-    "itp": "published.helios",
-    "workload": "published.helios",
-    "chronus": "simulators.chronus",
-    "parquet": "",
+#: All formats: the others must be named.
+FORMATS = RECOGNISED | {
+    "philly": f"{HOME}.published.philly",
+    "helios": f"{HOME}.published.helios",
+    "pai": f"{HOME}.published.pai",
+    "itp": f"{HOME}.published.itp",
+    "workload": f"{HOME}.simulators.workload",
+    "chronus": f"{HOME}.simulators.chronus",
+    "parquet": f"{HOME}.parquet",
 }
-ALL = (*FORMATS, *OWN)
-PATTERNS = {"csv": "*.csv", "swf": "*.swf"}
+#: The one file that a folder is searched for.
+PATTERNS = {
+    "csv": "*.csv",
+    "swf": "*.swf",
+    "philly": "cluster_job_log*",
+    "helios": "cluster_log.csv",
+    "itp": "*.csv",
+    "workload": "*.csv",
+    "chronus": "*.csv",
+}
 
 
 def intake(source: str | Path | tuple[str, str | Path], **options: Any) -> Intake:
@@ -94,72 +101,43 @@ def intake(source: str | Path | tuple[str, str | Path], **options: Any) -> Intak
     return taken(source, options)[0]
 
 
-def taken(source: Any, options: Mapping[str, Any], on_bad: OnBad | None = None) -> tuple[Intake, pl.DataFrame]:
-    """Intake of a source, and its bad rows."""
+def taken(
+    source: Any, options: Mapping[str, Any], on_bad: OnBad | None = None, notes: dict | None = None
+) -> tuple[Intake, pl.DataFrame]:
+    """Intake of a source, and its bad rows; `notes` takes counts of what was left out."""
     format, paths, options = _named(source, dict(options))
-    if format in OWN:
-        return _made(format, paths[0], options, on_bad)
-    name = f"{format} {Path(paths[0]).name}"
+    name = f"{format} {paths[0].name}"
     chosen = options_of(options, name)
+    if format == "parquet":
+        return stored(paths[0], on_bad or "raise")
+    if format in PATTERNS and paths[0].is_dir():
+        paths = [src.find_file(paths[0], PATTERNS[format], source=format)]
+        name = f"{format} {paths[0].name}"
     reader = importlib.import_module(FORMATS[format])
     with src.readable(name, f"a log of the format {format}"):
-        raw = reader.read([Path(p) for p in paths], chosen)
+        raw = reader.read(paths, chosen)
         if isinstance(raw, Intake):
             return raw, pl.DataFrame()
-        trace, report, bad = settle(raw, chosen, format=format, files=[Path(p) for p in paths], on_bad=on_bad)
-    cluster = raw.cluster
-    if chosen.cluster:
-        cluster = _cluster(chosen.cluster, name)
-    return Intake(trace, cluster, report), bad
+        trace, report, bad = settle(raw, chosen, format=format, files=paths, on_bad=on_bad)
+    if notes is not None:
+        notes |= dict.fromkeys((*raw.reasons, *raw.left), 0) | report.counts()
+        notes.pop("bad", None)
+    return Intake(trace, _cluster(chosen.cluster, name) if chosen.cluster else raw.cluster, report), bad
 
 
-def _made(format: str, path: Path, options: dict[str, Any], on_bad: OnBad | None) -> tuple[Intake, pl.DataFrame]:
-    """Intake of a format whose reader makes the trace, and counts what it leaves out."""
-    notes: dict[str, int] = {}
-    found = read_made(
-        format, path, on_bad=on_bad or "raise", **options, **({"notes": notes} if format != "parquet" else {})
-    )
-    trace, bad = found if isinstance(found, tuple) else (found, pl.DataFrame())
-    hours = float((trace["gpus"] * trace["duration"]).sum()) / 3600
-    left = {r: {"rows": n, "gpu_hours": 0.0, "share": 0.0, "example": None} for r, n in notes.items() if n}
-    if format == "parquet" and (kept := report_in(path)):
-        return Intake(trace, None, kept), bad
-    rows = trace.height + bad.height + sum(notes.values())
-    report = Report(format, path.name, rows=rows, jobs=trace.height, gpu_hours=hours, left_out=left)
-    return Intake(trace, None, report), bad
-
-
-def read_made(format: str, path: str | Path, **options: Any):
-    """What the reader of a format of `OWN` makes.
-
-    Raises
-    ------
-    TraceError
-        It does not take an option.
-    """
-    home = f"{HOME}.{OWN[format]}" if OWN[format] else "gpuschedlab.traces.intake.parquet"
-    read = vars(importlib.import_module(home))[f"read_{format}"]
-    takes = list(inspect.signature(read).parameters)[1:]
-    if unknown := [name for name in options if name not in takes]:
-        raise TraceError(
-            f"{format} {Path(path).name}: found the option {unknown[0]!r}; expected one of {', '.join(takes)}.{nearest(unknown[0], takes)}"
-        )
-    return read(path, **options)
-
-
-def read_with(format: str, path: str | Path, on_bad: OnBad, notes: dict | None, options: dict[str, Any]):
+def read_with(format: str, path: str | Path, on_bad: OnBad, notes: dict | None, options: dict[str, Any]) -> Read:
     """Trace of a file, strictly: with on_bad="drop" the bad rows beside it; `notes` takes counts of what was left out."""
     if on_bad not in ("raise", "drop"):
         raise TraceError(f"{format}: on_bad is {on_bad!r}; expected 'raise' or 'drop'.")
-    file = src.find_file(path, PATTERNS[format], source=format) if format in PATTERNS else Path(path)
-    found, bad = taken((format, file), options, on_bad)
+    if not Path(path).exists() and format in PATTERNS:
+        src.find_file(path, PATTERNS[format], source=format)
+    if format == "philly" and options.get("zone", "") is None:
+        options = options | {"zone": "UTC"}  # whose differences are those of the clock
+    found, bad = taken((format, path), options, on_bad, notes)
     if found.trace is None:
         raise TraceError(
-            f"{format} {file.name}: found a cluster and no jobs; expected a log of jobs. gpuschedlab.intake gives the cluster."
+            f"{format} {Path(path).name}: found a cluster and no jobs; expected a log of jobs. gpuschedlab.intake gives the cluster."
         )
-    if notes is not None:
-        notes |= found.report.counts()
-        notes.pop("bad", None)
     return found.trace if on_bad == "raise" else (found.trace, bad)
 
 
@@ -181,13 +159,13 @@ def _named(source: Any, options: dict[str, Any]) -> tuple[str, list[Path], dict[
         path, format = source, None
     if not isinstance(path, str | Path):
         raise TraceError(f"intake: found {source!r}; expected a path, or a format and a path.")
-    if format not in (None, "spec", *ALL):
+    if format not in (None, "spec", *FORMATS):
         raise TraceError(
-            f"read: found the format {format!r}; expected one of {', '.join(ALL)}.{nearest(str(format), ALL)}"
+            f"read: found the format {format!r}; expected one of {', '.join(FORMATS)}.{nearest(str(format), FORMATS)}"
         )
     if format is None and isinstance(path, str) and not Path(path).exists():
         name, rest, more = source_of(path)
-        if rest and name in ALL:
+        if rest and name in FORMATS:
             return _named((name, rest), _over(more, options))
     path = Path(path)
     if format in (None, "spec") and path.suffix == ".toml":
@@ -242,9 +220,9 @@ def recognised(path: Path) -> str:
         It begins as none of them does.
     """
     head = head_of(path)
-    for name, module in FORMATS.items():
+    for name, module in RECOGNISED.items():
         if importlib.import_module(module).recognises(head):
             return name
     raise TraceError(
-        f"intake: found in {path} the log of no known format; expected one of {', '.join(ALL)}. Name it: (format, path)."
+        f"intake: found in {path} the log of no known format; expected one of {', '.join(FORMATS)}. Name it: (format, path)."
     )

@@ -9,10 +9,10 @@ from typing import Any
 import polars as pl
 
 from gpuschedlab.errors import TraceError
-from gpuschedlab.traces.intake.door import ALL as READERS
-from gpuschedlab.traces.intake.door import OWN, read_made, read_with, taken
-from gpuschedlab.traces.intake.ledger import Intake
+from gpuschedlab.traces.intake.door import FORMATS as READERS
+from gpuschedlab.traces.intake.door import read_with, taken
 from gpuschedlab.traces.intake.words import options_in, source_of
+from gpuschedlab.traces.logs.ledger import Intake
 from gpuschedlab.traces.logs.options import nearest
 from gpuschedlab.traces.schema import OnBad, Read, with_jobs
 
@@ -30,8 +30,8 @@ def read(name: str, path: str | Path, *, on_bad: OnBad = "raise", **options: Any
     on_bad : {"raise", "drop"}
         "drop" returns (good, bad), the bad rows with `row` and `problem`.
     **options
-        Those of a spec (`gpuschedlab.traces.logs.options.Options`); `notes=`, which takes counts of what was left out;
-        `durations=` of workloads, `zone=` of Philly, `workload=` of Chronus.
+        Those of a spec (`gpuschedlab.traces.logs.options.Options`), among them `durations=` of workloads, `zone=` of Philly,
+        `workload=` of Chronus; and `notes=`, which takes counts of what was left out.
 
     Returns
     -------
@@ -55,8 +55,6 @@ def read(name: str, path: str | Path, *, on_bad: OnBad = "raise", **options: Any
             "Read a table of your own as csv, with columns={...}; or bring it into the columns of gpuschedlab.traces.SCHEMA "
             "and pass it to validate()."
         )
-    if name in OWN:
-        return read_made(name, path, on_bad=on_bad, **options)
     notes = options.pop("notes", None)
     if name == "csv":
         return read_csv(path, on_bad=on_bad, notes=notes, **options)

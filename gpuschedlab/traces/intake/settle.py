@@ -13,14 +13,17 @@ import polars as pl
 from gpuschedlab.errors import IntakeError, IntakeWarning, TraceError
 from gpuschedlab.traces.intake.conversion import TURNS, converted, named, ran_for, rules_of
 from gpuschedlab.traces.intake.joins import join_attempts, join_parts
-from gpuschedlab.traces.intake.ledger import FEW, HOUR, LOSSES, MANY, Ledger, Report
 from gpuschedlab.traces.logs.instants import UNIX, check_zone, instants, wall_clock
+from gpuschedlab.traces.logs.ledger import FEW, HOUR, LOSSES, MANY, Ledger, Report
 from gpuschedlab.traces.logs.options import Options
 from gpuschedlab.traces.logs.raw import LINE, Raw
 from gpuschedlab.traces.logs.spans import spans
 from gpuschedlab.traces.logs.states import NO_JOB, WAITING
-from gpuschedlab.traces.schema import OnBad, sift, validate
+from gpuschedlab.traces.logs.texts import SURPLUS
+from gpuschedlab.traces.schema import OnBad, refuse, sift, validate
 
+NEEDED = ("job_id", "submit", "gpus", "duration")
+PLACE = "\0place"  # of a row in the reader's table
 GAP = 12 * HOUR
 APART = 2.0
 """Seconds by which an elapsed time may differ from end less start."""
@@ -58,25 +61,40 @@ def settle(
     frame = converted(frame, raw, options, theirs)
     latest = snapshot_of(frame, raw, options, source)
     frame = ran_for(frame, latest)
+    if on_bad == "raise" and raw.bad.height:
+        table, row, problem = raw.bad.select("table", "row", "problem").row(0)
+        refuse(f"{format} {table}.csv", row, problem, raw.bad.height - 1)
     good, bad = sift(
-        frame,
+        frame.with_columns(pl.int_range(pl.len()).alias(PLACE)),
         rules_of(frame, raw, theirs, strict=on_bad is not None),
         source=source,
         on_bad="raise" if on_bad == "raise" else "drop",
     )
     report = _opened(raw, format, files, theirs, names, zone)
     ledger = Ledger(raw.left)
-    good = good.select(c for c in good.columns if not c.endswith("\0raw"))
+    judged = good.height or not (bad.height or raw.bad.height)
+    good = good.select(c for c in good.columns if not c.endswith("\0raw") and c != PLACE)
     kept = _kept(good, raw, options, ledger, report, latest)
     ledger.take("bad", bad)
-    kept, report = _from_zero(kept, options, ledger, report, zone)
+    ledger.take_unread("bad", raw.bad.height)
+    bad = _as_read(bad, raw)
+    kept, report = _from_zero(kept, raw.zero, options, ledger, report, zone)
     report = replace(report, **ledger.figures(kept))
     if on_bad is None:
         _judge(report, (*options.accept, *raw.accept), source, bad)
-    if kept.is_empty():
+    if kept.is_empty() and (judged or on_bad != "drop"):
         raise IntakeError(no_job(report, source), report)
-    trace = validate(_tidy(kept), source=source)
+    trace = validate(_tidy(kept, raw, options), source=source)
     return trace, replace(report, known=_known(trace)), bad
+
+
+def _as_read(bad: pl.DataFrame, raw: Raw) -> pl.DataFrame:
+    """Bad rows as they stand in the file, with `row` and `problem`."""
+    if not raw.table.width:
+        return raw.bad
+    own = [name for name in raw.table.columns if not name.startswith("\0") and name != SURPLUS]
+    table = raw.table[bad[PLACE]].select(own).with_columns(bad["row"], bad["problem"])
+    return pl.concat([table, raw.bad], how="diagonal_relaxed") if raw.bad.width else table
 
 
 def _opened(
@@ -134,7 +152,7 @@ def _kept(
     unheld = nothing & (pl.col("meaning") == "killed").fill_null(False)
     if "start" not in frame.columns and "end" not in frame.columns:
         unheld = unheld | (nothing & pl.col("meaning").is_null() & pl.lit("duration" in raw.where))
-    reasons = {
+    reasons = dict(raw.reasons) | {
         NO_JOB: pl.col("meaning") == NO_JOB,
         "cpu_only": pl.col("gpus") == 0,
         "never_started": waits | (start.is_null() & (nothing | (pl.col("duration") == 0))) | unheld,
@@ -202,12 +220,14 @@ def _consistent(frame: pl.DataFrame, raw: Raw, options: Options, report: Report)
     return frame
 
 
-def _from_zero(frame: pl.DataFrame, options: Options, ledger: Ledger, report: Report, zone: str | None):
+def _from_zero(
+    frame: pl.DataFrame, given: float | None, options: Options, ledger: Ledger, report: Report, zone: str | None
+):
     """Count times from the first kept job on, and say what that was."""
     if frame.is_empty():
         return frame, report
-    zero = frame["submit"].min()
-    dated = zero > UNIX
+    zero = frame["submit"].min() if given is None else given
+    dated = zero > UNIX and "clock" not in frame.columns
     if options.since is not None:
         zero = _since(options.since, zero, zone, report)
         early = frame["submit"] < zero
@@ -277,26 +297,26 @@ def no_job(report: Report, source: str) -> str:
     )
 
 
-def _tidy(frame: pl.DataFrame) -> pl.DataFrame:
-    """Columns of a trace: those that say nothing are dropped."""
-    status = pl.when(pl.col("meaning").is_in(["completed", "failed", "killed"]) & pl.col("censored").not_()).then(
-        "meaning"
-    )
-    frame = frame.with_columns(status=status).rename({"start": "started"}, strict=False)
+def _tidy(frame: pl.DataFrame, raw: Raw, options: Options) -> pl.DataFrame:
+    """Columns of a trace: those that the format has, otherwise all that say something."""
+    if "status" not in frame.columns:
+        ended = pl.col("meaning").is_in(["completed", "failed", "killed"]) & pl.col("censored").not_()
+        frame = frame.with_columns(status=pl.when(ended).then("meaning"))
+    frame = frame.rename({"start": "started"}, strict=False)
+    if raw.columns is not None:
+        chosen = dict.fromkeys([*NEEDED, *raw.columns, *options.columns])
+        return frame.select(name for name in chosen if name in frame.columns)
     inner = {"line", "left", "part", "meaning", "lasted", "end", "suspended", LINE}
     frame = frame.select(c for c in frame.columns if c not in inner and not c.endswith(("\0late", "\0naive")))
     if not frame["censored"].any():
         frame = frame.drop("censored")
-    empty = [
-        c
-        for c in frame.columns
-        if c not in ("job_id", "submit", "gpus", "duration") and frame[c].null_count() == frame.height
-    ]
-    return frame.drop(empty)
+    return frame.drop(c for c in frame.columns if c not in NEEDED and frame[c].null_count() == frame.height)
 
 
 def _known(trace: pl.DataFrame) -> dict[str, float]:
     """Share (%) of jobs of which the log says something."""
     words = {"requested_time": "requested times", "started": "recorded starts", "gpu_types": "types", "user": "users"}
-    has = {word: trace[name].is_not_null().mean() if name in trace.columns else 0.0 for name, word in words.items()}
+    has = {
+        word: trace[name].is_not_null().mean() or 0.0 if name in trace.columns else 0.0 for name, word in words.items()
+    }
     return {word: 100 * share for word, share in has.items()}

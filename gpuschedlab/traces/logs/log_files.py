@@ -24,8 +24,12 @@ def head_of(path: Path) -> str:
         return stream.read(HEAD).decode("utf-8-sig", errors="replace")
 
 
-def tables(files: Sequence[Path], format: str, needed: Iterable[str], **how: Any) -> pl.DataFrame:
+def tables(
+    files: Sequence[Path], format: str, needed: Iterable[str], *, surplus: bool = False, **how: Any
+) -> pl.DataFrame:
     """Table of one file, or of several one after the other: texts, null where there is nothing.
+
+    With `surplus`, rows of more fields than there are columns stay, and are found bad.
 
     Raises
     ------
@@ -37,7 +41,7 @@ def tables(files: Sequence[Path], format: str, needed: Iterable[str], **how: Any
         source = f"{format} {file.name}"
         frame = src.read_texts(file, source=source, **how)
         src.require(frame, list(needed), source=source)
-        if src.SURPLUS in frame.columns:
+        if src.SURPLUS in frame.columns and not surplus:
             row = frame[src.SURPLUS].is_not_null().arg_max() + 2
             raise TraceError(f"{source}, row {row}: found more fields than the header has columns; expected as many.")
         found.append(frame)

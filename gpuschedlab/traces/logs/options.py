@@ -60,6 +60,12 @@ class Options:
         Batsim: flop/s of a GPU, for profiles that compute.
     processors : float
         SWF: processors that stand for one GPU.
+    durations : float or mapping
+        Workloads of artifacts: seconds on the requested GPUs, for all or by application.
+    workload : str
+        Chronus: which of the workloads of a file.
+    instances : bool
+        PAI: whether the table of instances is read too.
     cluster : mapping
         A site's cluster: nodes = "70x8:v100".
     """
@@ -86,6 +92,9 @@ class Options:
     gpu_type: str = "v100"
     speed: float | None = None
     processors: float = 1.0
+    durations: Any = None
+    workload: str | None = None
+    instances: bool = False
     cluster: Mapping[str, str] | None = None
 
     def unit(self, column: str, default: float = 1.0) -> float:
@@ -148,7 +157,10 @@ def options_of(given: Mapping[str, Any], source: str) -> Options:
         kind = Mapping if name in ("columns", "states", "tres", "cluster") else object
         if not isinstance(value, kind) and value is not None:
             raise TraceError(f"{source}: found {name}={value!r}; expected a table of names and values.")
-    given = dict(given) | ({"accept": _words(given["accept"])} if "accept" in given else {})
+    if str(given.get("instances", False)).lower() not in ("true", "false"):
+        raise TraceError(f"{source}: found instances={given['instances']!r}; expected true or false.")
+    given = dict(given) | {"instances": str(given.get("instances", False)).lower() == "true"}
+    given = given | ({"accept": _words(given["accept"])} if "accept" in given else {})
     for name in [n for n in NUMBERS if given.get(n) is not None]:
         try:
             given[name] = float(given[name])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import polars as pl
 
 from gpuschedlab.cluster import Cluster
+from gpuschedlab.traces.logs.texts import RAW, SECONDS
 from gpuschedlab.traces.schema import LINE as LINE
 from gpuschedlab.traces.schema import Rule
 
@@ -52,6 +53,14 @@ class Raw:
         Losses that lie in the format.
     rules : sequence of Rule
         What else a good row is.
+    reasons : mapping
+        Reasons to leave a good row out -> where, in the order in which they hold; before those of all formats.
+    columns : sequence of str, optional
+        Columns of the trace beyond job_id, submit, gpus and duration, whatever they hold; None: all that say something.
+    zero : float, optional
+        Instant (s) that is zero; None: that of the first job kept.
+    bad : polars.DataFrame
+        Rows of several tables that the reader found bad, with table, row and problem.
     epoch : float
         Unix time (s) of the log's zero, where its header says it.
     """
@@ -75,4 +84,35 @@ class Raw:
     cluster: Cluster | None = None
     accept: tuple[str, ...] = ()
     rules: Sequence[Rule] = ()
+    reasons: Mapping[str, pl.Expr] = field(default_factory=dict)
+    columns: Sequence[str] | None = None
+    zero: float | None = None
+    bad: pl.DataFrame = field(default_factory=pl.DataFrame)
     epoch: float = 0.0
+
+
+def numeric(name: str) -> pl.Expr:
+    """A column's texts as numbers; null where there is none."""
+    return pl.col(name).str.strip_chars().cast(pl.Float64, strict=False)
+
+
+def given(name: str, expected: str = SECONDS) -> Rule:
+    """Rule that something must stand in a column of the file."""
+    return Rule(name, expected, pl.col(name + RAW).is_null())
+
+
+def one_of(name: str, known: Iterable[str]) -> Rule:
+    """Rule that a text of the file must be there, and one of those that the format documents."""
+    known, text = list(known), pl.col(name + RAW)
+    return Rule(name, f"one of {', '.join(known)}", text.is_null() | text.is_in(known).not_())
+
+
+def whole_gpus(name: str) -> Rule:
+    """Rule for formats that request no share of a GPU, which a column of the file counts."""
+    return Rule(name, "GPUs: a whole number from 0 up", pl.col("gpus") != pl.col("gpus").floor())
+
+
+def from_one(ours: str, name: str) -> Rule:
+    """Rule that a column under our name must hold a number, which a column of the file gives."""
+    value = pl.col(ours).cast(pl.Float64, strict=False)
+    return Rule(name, "a number from 1 up", value.is_null() | value.is_between(1, 1e15).not_())

@@ -1,10 +1,10 @@
-"""What the readers share: files into frames of texts, texts into numbers and times, and what was left out."""
+"""Files, plain or gzip, and tables of texts in them."""
 
 from __future__ import annotations
 
 import contextlib
 import gzip
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
@@ -12,14 +12,13 @@ import polars as pl
 
 from gpuschedlab._files import UNREADABLE, reason
 from gpuschedlab.errors import TraceError
-from gpuschedlab.traces.schema import LONGEST, MOST_GPUS, OnBad, Read, Rule, require_columns, sift, validate
+from gpuschedlab.traces.schema import require_columns
 
 #: Texts that stand for "nothing here" in the published files.
 NOTHING = ["", "None", "none", "null", "NULL", "nan", "NaN", "NA", "\\N"]
-SURPLUS = "(beyond the last)"  # what a row has more than there are columns: `part` finds such rows bad
+SURPLUS = "(beyond the last)"  # what a row has more than there are columns: such rows are bad
 RAW = "\0raw"  # what a column was before it was converted: error messages show this
 SECONDS = "seconds from 0 up, at most ten years"
-EVERYWHERE = pl.lit(True)
 
 
 def find_file(path: str | Path, name: str, *, source: str) -> Path:
@@ -150,133 +149,6 @@ def _check_text(path: Path, source: str):
             f"{source}: found a comment in the first line ({head.splitlines()[0].decode(errors='replace')}); expected the table "
             f"itself. Remove the comments: grep -v '^#' {path.name} > new.csv."
         )
-
-
-def numbers(frame: pl.DataFrame, names: Iterable[str]) -> pl.DataFrame:
-    """Turn texts into numbers; what is no number becomes null, and stays in the column `name` + `RAW`."""
-    texts = pl.col([n for n in names if n in frame.columns])
-    return frame.with_columns(texts.name.suffix(RAW), texts.str.strip_chars().cast(pl.Float64, strict=False))
-
-
-def times(frame: pl.DataFrame, names: Iterable[str]) -> pl.DataFrame:
-    """Turn texts such as 2017-10-07 01:12:09 into wall-clock times; others become null, and stay in `name` + `RAW`."""
-    texts = pl.col([n for n in names if n in frame.columns])
-    clock = texts.str.strip_chars().str.to_datetime("%Y-%m-%d %H:%M:%S", time_unit="us", strict=False)
-    return frame.with_columns(texts.name.suffix(RAW), clock)
-
-
-def text_rule(name: str) -> Rule:
-    """Rule that a text must be there."""
-    return Rule(name, "a text", pl.col(name).is_null())
-
-
-def id_rules(name: str) -> list[Rule]:
-    """Rules that a row's identifier must be there, and its own."""
-    return [text_rule(name), Rule(name, "a text that no other row has", pl.col(name).is_first_distinct().not_())]
-
-
-def number_rule(
-    name: str, expected: str, *, low: float = 0.0, high: float = LONGEST, where: pl.Expr = EVERYWHERE
-) -> Rule:
-    """Rule that a number must be there (or, with `where`, only in those rows), finite and in [low, high]."""
-    value = pl.col(name)
-    return Rule(name, expected, where & (value.is_null() | ~value.is_finite() | (value < low) | (value > high)))
-
-
-def gpu_rule(name: str) -> Rule:
-    """Rule for a whole number of GPUs; 0 is a job that requests CPUs only."""
-    number = number_rule(name, "GPUs: a whole number from 0 up", high=MOST_GPUS)
-    return Rule(name, number.expected, number.bad | (pl.col(name) != pl.col(name).floor()))
-
-
-def time_rule(name: str, where: pl.Expr = EVERYWHERE) -> Rule:
-    """Rule that a wall-clock time must be there."""
-    return Rule(name, "a time such as 2017-10-07 01:12:09", where & pl.col(name).is_null())
-
-
-def clock_rules(name: str) -> list[Rule]:
-    """Rules that a wall-clock time must be there, and in the trace: one of 1970 would move time zero, and all jobs with it."""
-    away = (pl.col(name) - pl.col(name).median()).dt.total_seconds().abs()
-    return [time_rule(name), Rule(name, "a time within ten years of the other rows'", away > LONGEST)]
-
-
-def known_rule(name: str, known: Iterable[str]) -> Rule:
-    """Rule that a text must be there and one of those that the source documents."""
-    known = list(known)
-    return Rule(name, f"one of {', '.join(known)}", pl.col(name).is_null() | pl.col(name).is_in(known).not_())
-
-
-def part(
-    frame: pl.DataFrame, rules: list[Rule], *, source: str, on_bad: OnBad, first_row: int
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Part good rows from bad ones (as `sift`); the bad ones get back what the source holds."""
-    fields = Rule(SURPLUS, "as many fields as the other rows have", pl.col(SURPLUS).is_not_null())
-    rules = [*([fields] if SURPLUS in frame.columns else []), *rules]
-    good, bad = sift(frame, rules, source=source, on_bad=on_bad, first_row=first_row)
-    good, bad = (rows.drop(SURPLUS, strict=False) for rows in (good, bad))
-    raw = [n for n in good.columns if n.endswith(RAW)]
-    back = bad.with_columns(pl.col(n).alias(n.removesuffix(RAW)) for n in raw).drop(raw)
-    return good.drop(raw), back
-
-
-def leave_out(frame: pl.DataFrame, reasons: Mapping[str, pl.Expr], notes: dict | None, *, source: str) -> pl.DataFrame:
-    """Drop the good rows that are no GPU jobs with a duration, and count them in the notes by the first reason that holds.
-
-    Raises
-    ------
-    TraceError
-        No job is left: the message says of how many rows, and why.
-    """
-    rows, left = frame.height, {}
-    for name, out in reasons.items():
-        before, frame = frame.height, frame.filter(out.fill_null(False).not_())
-        left[name] = before - frame.height
-    if notes is not None:
-        notes |= {name: notes.get(name, 0) + count for name, count in left.items()}
-    if rows and frame.is_empty():
-        why = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in left.items() if count)
-        raise TraceError(
-            f"{source}: found {rows:,} row{'s' * (rows > 1)} and no job among them ({why}); expected jobs that request GPUs, "
-            "and ran. Take another part of the log, or check which columns hold GPUs, durations and status."
-        )
-    return frame
-
-
-def finish(frame: pl.DataFrame, bad: pl.DataFrame, *, source: str, on_bad: OnBad) -> Read:
-    """Bring what a reader made into the canonical form; with on_bad="drop" return the bad rows beside it."""
-    good = validate(frame, source=source)
-    return good if on_bad == "raise" else (good, bad)
-
-
-def read_table(path: str | Path, name: str, columns: list[str], *, format: str) -> tuple[pl.DataFrame, str]:
-    """Read the one csv table of a format, all columns as texts, and say what errors name it.
-
-    Raises
-    ------
-    TraceError
-        There is no such file, or columns of the published format are missing.
-    """
-    file = find_file(path, name, source=format)
-    frame = read_texts(file, source=f"{format} {file.name}")
-    require(frame, columns, source=f"{format} {file.name}")
-    return frame, f"{format} {file.name}"
-
-
-def jobs_of(
-    frame: pl.DataFrame,
-    rules: list[Rule],
-    reasons: Mapping[str, pl.Expr],
-    form: Callable[[pl.DataFrame], pl.DataFrame],
-    *,
-    source: str,
-    on_bad: OnBad,
-    notes: dict | None,
-    spare: Iterable[str] = (),
-) -> Read:
-    """Jobs of one table with a header: `part`, `leave_out`, and, as `form` names the columns, `finish`; bad rows without `spare`."""
-    good, bad = part(frame, rules, source=source, on_bad=on_bad, first_row=2)
-    good = form(leave_out(good, reasons, notes, source=source))
-    return finish(good, bad.drop(spare, strict=False), source=source, on_bad=on_bad)
 
 
 def require(frame: pl.DataFrame, names: list[str], *, source: str) -> None:

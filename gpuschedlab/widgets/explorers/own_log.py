@@ -7,7 +7,7 @@ from pathlib import Path
 from gpuschedlab._extras import need
 from gpuschedlab.errors import TraceError
 from gpuschedlab.traces.intake.door import intake
-from gpuschedlab.traces.intake.ledger import Intake
+from gpuschedlab.traces.logs.ledger import Intake
 from gpuschedlab.widgets.parts.controls import button
 
 

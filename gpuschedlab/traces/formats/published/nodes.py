@@ -9,7 +9,7 @@ import polars as pl
 
 from gpuschedlab.cluster import Cluster, Nodes
 from gpuschedlab.errors import IntakeError, TraceError
-from gpuschedlab.traces.intake.ledger import Intake, Report
+from gpuschedlab.traces.logs.ledger import Intake, Report
 from gpuschedlab.traces.logs.log_files import tables
 from gpuschedlab.traces.logs.options import Options
 from gpuschedlab.traces.schema import shown

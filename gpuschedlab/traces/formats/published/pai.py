@@ -1,14 +1,19 @@
-"""Reader of Alibaba's PAI trace of 2020: several tables without header lines."""
+"""Alibaba's PAI trace of 2020: several tables without header lines."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
 
 from gpuschedlab.errors import TraceError
-from gpuschedlab.traces.logs import texts as src
-from gpuschedlab.traces.schema import MOST_GPUS, OnBad, Read, Rule
+from gpuschedlab.traces.logs.devices import whole_or_share
+from gpuschedlab.traces.logs.instants import wall_clock
+from gpuschedlab.traces.logs.options import Options
+from gpuschedlab.traces.logs.raw import Raw
+from gpuschedlab.traces.logs.texts import NOTHING, RAW, SECONDS, SURPLUS, find_file, read_texts, readable
+from gpuschedlab.traces.schema import LINE, LONGEST, MOST_GPUS, Rule, sift
 
 COURSE = ["status", "start_time", "end_time"]
 JOB = ["job_name", "inst_id", "user", *COURSE]
@@ -17,126 +22,121 @@ INSTANCE = ["job_name", "task_name", "inst_name", "worker_name", "inst_id", *COU
 TAG = ["inst_id", "user", "gpu_type_spec", "group", "workload"]
 # Running and Waiting jobs had no outcome yet.
 STATES = {"Terminated": "completed", "Failed": "failed", "Running": None, "Waiting": None}
-EAST = 8 * 3600  # s; the trace's clock is right in UTC+8
+EAST = "Etc/GMT-8"  # the trace's clock is right in UTC+8
+TAGS = {"name": "group", "model": "workload", "gpu_type": "gpu_type_spec"}
 
 
-def read_pai(path: str | Path, *, instances: bool = False, on_bad: OnBad = "raise", notes: dict | None = None) -> Read:
-    """Read Alibaba's PAI trace of 2020 from a folder of its tables, as published (without header lines).
-
-    *A job* is one row: its GPU tasks run together, so its GPUs are their sum of inst_num x plan_gpu / 100, and its duration
-    goes from the first GPU task's start to the last one's end; waiting (from the job's start_time, which is its submission,
-    to its first task) is not in it. *Fractions*: totals below 1 GPU stay fractions; a total above 1 that is not whole is
-    rounded up (the exact figure is kept in `gpus_planned`). *CPU-only* tasks (no plan_gpu) do not count, jobs of only those
-    are left out. *Censored*: a Running task lasts until the latest time in the tables. *Retries* happen to instances: with
-    instances=True, `attempts` is the most launches of any instance. Waiting jobs, and jobs whose tasks lack a start or (not
-    running) an end, are left out; all is counted. *Users*: of the job table, otherwise of the group tags, otherwise null.
-    *Time zone*: seconds less a constant; read as Unix time in UTC+8, hour of day and day of week are right and
-    dates are not; so is `clock`.
-
-    Parameters
-    ----------
-    path : path
-        Folder with pai_job_table.csv and pai_task_table.csv; pai_group_tag_table.csv gives `name` (the group of repeated
-        jobs), `model` (workload) and `gpu_type` (gpu_type_spec, what the job asks for).
-    instances : bool
-        Whether to read pai_instance_table.csv (2 GB) too, for `attempts` and `machines`.
-    on_bad : {"raise", "drop"}
-        "drop" returns (good, bad): bad rows with `table`, `row` (line of the file) and `problem`. A job with a bad task is
-        in neither.
-    notes : dict, optional
-        Takes counts: cpu_only, waiting, untimed, never_ran (jobs left out), tasks_without_job, jobs_with_bad_tasks.
-
-    Returns
-    -------
-    polars.DataFrame
-        A trace: job_id (job_name), submit (s), gpus, duration (s), user, status, censored, clock, gpus_planned, gpu_model, and
-        what the optional tables give.
-
-    Raises
-    ------
-    TraceError
-        A table is missing or has another number of columns, or a row is bad.
-
-    References
-    ----------
-    Weng et al., "MLaaS in the Wild", NSDI 2022, section 2; README of alibaba/clusterdata, cluster-trace-gpu-v2020
-    (CC-BY-4.0).
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> folder = pathlib.Path(tempfile.mkdtemp())
-    >>> _ = (folder / "pai_job_table.csv").write_text("j,i,u,Terminated,100.0,500.0\\n")
-    >>> _ = (folder / "pai_task_table.csv").write_text("j,worker,2.0,Terminated,140.0,500.0,600.0,29.3,25.0,T4\\n")
-    >>> read_pai(folder).select("job_id", "submit", "gpus", "duration", "status").row(0)
-    ('j', 0.0, 0.5, 360.0, 'completed')
-    """
-    folder = Path(path)
+def read(files: Sequence[Path], options: Options) -> Raw:
+    """Jobs with the GPUs and times of their tasks, as `read_pai` says."""
+    folder = files[0]
     if not folder.is_dir():
         raise TraceError(f"pai: found no folder {folder}; expected one with pai_job_table.csv and pai_task_table.csv.")
-    jobs, bad_jobs = _jobs(folder, on_bad)
-    tasks, bad_tasks = _tasks(folder, on_bad)
+    jobs, bad_jobs = _jobs(folder)
+    tasks, bad_tasks = _tasks(folder)
     latest = (table[name].max() for table in (jobs, tasks) for name in ("start_time", "end_time"))
     last = max((time for time in latest if time is not None), default=0)
-    tasks, spoilt = _known_tasks(tasks, jobs, bad_jobs, bad_tasks, notes)
+    left = dict.fromkeys(("waiting", "cpu_only", "untimed", "never_ran"), 0)
+    tasks, spoilt = _known_tasks(tasks, jobs, bad_jobs, bad_tasks, left)
     jobs = jobs.join(spoilt, on="job_name", how="anti", maintain_order="left")
     jobs = jobs.join(_per_job(tasks, last), on="job_name", how="left", maintain_order="left")
-    reasons = {
-        "waiting": pl.col("status") == "Waiting",
-        "cpu_only": pl.col("gpus_planned").fill_null(0.0) == 0,
-        "untimed": pl.col("start_time").is_null() | pl.col("untimed"),
-        "never_ran": pl.col("duration") == 0,
-    }
-    jobs = src.leave_out(jobs, reasons, notes, source="pai")
-    tags, bad_tags = _tags(folder, on_bad)
+    tags, bad_tags = _tags(folder)
     jobs = jobs.join(tags, on="inst_id", how="left", maintain_order="left")
-    if instances:
+    if options.instances:
         jobs = jobs.join(_tries(folder), on="job_name", how="left", maintain_order="left")
-    bad = pl.concat([bad_jobs, bad_tasks, bad_tags], how="diagonal")
-    return src.finish(_trace(jobs), bad, source="pai", on_bad=on_bad)
+    has = set(jobs.columns)
+    where: dict[str, str | pl.Expr] = {
+        "job_id": "job_name",
+        "submit": "start_time",
+        "duration": "duration",
+        "gpus": whole_or_share(pl.col("gpus_planned")),  # 10 x 30 % is 3 GPUs, whatever the floats say
+        "left": _left_out(),
+        "user": pl.coalesce(n for n in ("user", "tag_user") if n in has),
+        "status": pl.col("status").replace_strict(STATES, return_dtype=pl.String),
+        "clock": wall_clock(pl.col("start_time"), EAST),
+    }
+    where |= {n: n for n in ("censored", "gpus_planned", "gpu_model", "attempts", "machines") if n in has}
+    where |= {ours: theirs for ours, theirs in TAGS.items() if theirs in has}
+    bad = pl.concat([bad_jobs, bad_tasks, bad_tags], how="diagonal").drop(LINE, strict=False)
+    columns = tuple(name for name in where if name != "left")
+    return Raw(jobs, where, first_line=1, columns=columns, left=left, bad=bad)
 
 
-def _table(folder: Path, name: str, header: list[str], on_bad: OnBad, rules: list[Rule], counts: list[str]):
-    """Read a table; return its good rows, and its bad ones with their table's name."""
-    file = src.find_file(folder, f"{name}.csv", source="pai")
-    frame = src.numbers(src.read_texts(file, source=f"pai {file.name}", header=header), counts)
-    good, bad = src.part(frame, rules, source=f"pai {file.name}", on_bad=on_bad, first_row=1)
-    return good, bad.with_columns(table=pl.lit(name))
+def _left_out() -> pl.Expr:
+    """Why a job is none of those that held GPUs for a known time."""
+    untimed = pl.col("start_time").is_null() | pl.col("untimed")
+    return (
+        pl.when(pl.col("status") == "Waiting")
+        .then(pl.lit("waiting"))
+        .when(pl.col("gpus_planned").fill_null(0.0) == 0)
+        .then(pl.lit("cpu_only"))
+        .when(untimed)
+        .then(pl.lit("untimed"))
+    )
+
+
+def _table(folder: Path, name: str, header: list[str], rules: list[Rule], counts: Sequence[str]):
+    """Read a table; return its good rows, and its bad ones with their table's name, as they stand in the file."""
+    file = find_file(folder, f"{name}.csv", source="pai")
+    texts = read_texts(file, source=f"pai {file.name}", header=header).with_columns(
+        pl.int_range(1, 1 + pl.len(), dtype=pl.Int64).alias(LINE)
+    )
+    read = pl.col(counts)
+    table = texts.with_columns(read.name.suffix(RAW), read.str.strip_chars().cast(pl.Float64, strict=False))
+    if SURPLUS in texts.columns:
+        rules = [Rule(SURPLUS, "as many fields as the other rows have", pl.col(SURPLUS).is_not_null()), *rules]
+    good, bad = sift(table, rules, source=f"pai {file.name}", on_bad="drop")
+    back = bad.with_columns(pl.col(n + RAW).alias(n) for n in counts)
+    spare = [SURPLUS, *(n + RAW for n in counts)]
+    return good.drop(spare, strict=False), back.drop(spare, strict=False).with_columns(table=pl.lit(name))
+
+
+def _number(name: str, expected: str, *, low: float = 0.0, high: float = LONGEST, where: pl.Expr) -> Rule:
+    """Rule that a number must be there in some rows, finite and in [low, high]."""
+    value = pl.col(name)
+    return Rule(name, expected, where & (value.is_null() | ~value.is_finite() | (value < low) | (value > high)))
 
 
 def _times(needed: pl.Expr) -> list[Rule]:
     """Rules of start_time and end_time: there where needed, in range, in order."""
-    names = ("start_time", "end_time")
-    rules = [src.number_rule(n, src.SECONDS, where=needed | pl.col(n + src.RAW).is_not_null()) for n in names]
+    rules = [_number(n, SECONDS, where=needed | pl.col(n + RAW).is_not_null()) for n in ("start_time", "end_time")]
     return [*rules, Rule("end_time", "a time not before start_time", pl.col("end_time") < pl.col("start_time"))]
 
 
-def _jobs(folder: Path, on_bad: OnBad) -> tuple[pl.DataFrame, pl.DataFrame]:
-    rules = [*src.id_rules("job_name"), src.known_rule("status", STATES)]
-    return _table(folder, "pai_job_table", JOB, on_bad, rules + _times(pl.lit(False)), ["start_time", "end_time"])
+def _text(name: str) -> Rule:
+    return Rule(name, "a text", pl.col(name).is_null())
 
 
-def _tasks(folder: Path, on_bad: OnBad) -> tuple[pl.DataFrame, pl.DataFrame]:
-    asked = pl.col("plan_gpu" + src.RAW).is_not_null()
+def _status() -> Rule:
+    known = pl.col("status").is_in(list(STATES))
+    return Rule("status", f"one of {', '.join(STATES)}", pl.col("status").is_null() | known.not_())
+
+
+def _jobs(folder: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
+    twice = Rule("job_name", "a text that no other row has", pl.col("job_name").is_first_distinct().not_())
+    rules = [_text("job_name"), twice, _status(), *_times(pl.lit(False))]
+    return _table(folder, "pai_job_table", JOB, rules, ["start_time", "end_time"])
+
+
+def _tasks(folder: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
+    asked = pl.col("plan_gpu" + RAW).is_not_null()
     percent = "percent of a GPU, from 0 up"
     rules = [
-        src.text_rule("job_name"),
-        src.known_rule("status", STATES),
-        src.number_rule("plan_gpu", percent, high=100 * MOST_GPUS, where=asked),
-        src.number_rule("inst_num", "instances, from 1 up", low=1, high=MOST_GPUS, where=pl.col("plan_gpu") > 0),
+        _text("job_name"),
+        _status(),
+        _number("plan_gpu", percent, high=100 * MOST_GPUS, where=asked),
+        _number("inst_num", "instances, from 1 up", low=1, high=MOST_GPUS, where=pl.col("plan_gpu") > 0),
         *_times((pl.col("status") == "Terminated") & (pl.col("plan_gpu") > 0)),
     ]
-    return _table(folder, "pai_task_table", TASK, on_bad, rules, ["inst_num", "plan_gpu", "start_time", "end_time"])
+    return _table(folder, "pai_task_table", TASK, rules, ["inst_num", "plan_gpu", "start_time", "end_time"])
 
 
-def _known_tasks(tasks, jobs, bad_jobs, bad_tasks, notes) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return tasks of jobs that there are, and the names of jobs with a bad task: their GPUs are not known."""
+def _known_tasks(tasks, jobs, bad_jobs, bad_tasks, left: dict) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return tasks of jobs that there are, and the names of jobs with a bad task: their GPUs are not known; count both."""
     seen = pl.concat([jobs.select("job_name"), bad_jobs.select("job_name")])
     known = tasks.join(seen, on="job_name", how="semi", maintain_order="left")
     spoilt = bad_tasks.select("job_name").drop_nulls().unique()
-    if notes is not None:
-        notes["tasks_without_job"] = tasks.height - known.height
-        notes["jobs_with_bad_tasks"] = jobs.join(spoilt, on="job_name", how="semi").height
+    left["tasks_without_job"] = tasks.height - known.height
+    left["jobs_with_bad_tasks"] = jobs.join(spoilt, on="job_name", how="semi").height
     return known, spoilt
 
 
@@ -154,20 +154,20 @@ def _per_job(tasks: pl.DataFrame, last: float) -> pl.DataFrame:
     )
 
 
-def _tags(folder: Path, on_bad: OnBad) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _tags(folder: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the group tags of each inst_id (the first of several), if the table is there."""
     if not list(folder.rglob("pai_group_tag_table.csv")):
         return pl.DataFrame(schema={"inst_id": pl.String}), pl.DataFrame()
-    rules = [src.text_rule("inst_id")]
-    good, bad = _table(folder, "pai_group_tag_table", TAG, on_bad, rules, [])
+    good, bad = _table(folder, "pai_group_tag_table", TAG, [_text("inst_id")], [])
+    good = good.drop(LINE)
     return good.unique("inst_id", keep="first", maintain_order=True).rename({"user": "tag_user"}), bad
 
 
 def _tries(folder: Path) -> pl.DataFrame:
     """Return the most launches of an instance, and the machines, of each job; never the whole table in memory."""
-    file = src.find_file(folder, "pai_instance_table.csv", source="pai")
-    with src.readable(f"pai {file.name}"):
-        lazy = pl.scan_csv(file, has_header=False, infer_schema=False, null_values=src.NOTHING)
+    file = find_file(folder, "pai_instance_table.csv", source="pai")
+    with readable(f"pai {file.name}"):
+        lazy = pl.scan_csv(file, has_header=False, infer_schema=False, null_values=NOTHING)
         width = len(lazy.collect_schema())
         if width != len(INSTANCE):
             raise TraceError(
@@ -180,25 +180,3 @@ def _tries(folder: Path) -> pl.DataFrame:
             machines=pl.col("machine").list.explode().drop_nulls().n_unique().cast(pl.Int64),
         )
         return jobs.collect(engine="streaming")
-
-
-def _trace(jobs: pl.DataFrame) -> pl.DataFrame:
-    start, planned = pl.col("start_time"), pl.col("gpus_planned")
-    whole = (planned - 1e-9).ceil()  # 10 x 30 % is 3 GPUs, whatever the floats say
-    tags = {"group": "name", "workload": "model", "gpu_type_spec": "gpu_type"}
-    extra = [n for n in ("attempts", "machines") if n in jobs.columns]
-    user = pl.coalesce(n for n in ("user", "tag_user") if n in jobs.columns)
-    return jobs.select(
-        "duration",
-        "censored",
-        "gpus_planned",
-        "gpu_model",
-        *extra,
-        *(pl.col(old).alias(new) for old, new in tags.items() if old in jobs.columns),
-        job_id="job_name",
-        submit=start - start.min(),
-        gpus=pl.when(planned < 1 - 1e-9).then(planned).otherwise(whole),
-        user=user,
-        status=pl.col("status").replace_strict(STATES, return_dtype=pl.String),
-        clock=pl.from_epoch(((start + EAST) * 1e6).cast(pl.Int64), time_unit="us"),
-    )

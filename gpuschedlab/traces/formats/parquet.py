@@ -11,19 +11,23 @@ import polars as pl
 
 from gpuschedlab._files import KEY, UNREADABLE, parquet, read_frame, whole
 from gpuschedlab.errors import TraceError
-from gpuschedlab.traces.intake.ledger import Report
+from gpuschedlab.traces.logs.ledger import HOUR, Intake, Report
 from gpuschedlab.traces.schema import OnBad, Read, validate
 
 REPORT = "gpuschedlab intake"
 """Entry of a parquet file's metadata: what came in from the log."""
 
 
-def report_in(path: str | Path) -> Report | None:
-    """What a trace's file says of the log of which it was made; None where it says nothing."""
+def stored(path: Path, on_bad: OnBad) -> tuple[Intake, pl.DataFrame]:
+    """Trace of a file with what it says of the log of which it was made, and its bad rows."""
+    found = read_parquet(path, on_bad=on_bad)
+    trace, bad = found if isinstance(found, tuple) else (found, pl.DataFrame())
     with contextlib.suppress(*UNREADABLE, TypeError):
-        if kept := pl.read_parquet_metadata(Path(path)).get(REPORT):
-            return Report(**json.loads(kept))
-    return None
+        if kept := pl.read_parquet_metadata(path).get(REPORT):
+            return Intake(trace, None, Report(**json.loads(kept))), bad
+    hours = float((trace["gpus"] * trace["duration"]).sum()) / HOUR
+    report = Report("parquet", path.name, rows=trace.height + bad.height, jobs=trace.height, gpu_hours=hours)
+    return Intake(trace, None, report), bad
 
 
 def read_parquet(path: str | Path, *, on_bad: OnBad = "raise") -> Read:

@@ -148,6 +148,12 @@ class Ledger:
         self.unknown[reason] = self.unknown.get(reason, 0) + int((~known).sum())
         self.line.setdefault(reason, rows[LINE][0])
 
+    def take_unread(self, reason: str, rows: int) -> None:
+        """Count rows that do not say what they used."""
+        if rows:
+            self.rows[reason] = self.rows.get(reason, 0) + rows
+            self.unknown[reason] = self.unknown.get(reason, 0) + rows
+
     def figures(self, kept: pl.DataFrame) -> dict:
         """Fields of the report; GPU-hours of a lost row that does not say them are those of a job kept, on average."""
         hours = float((kept["gpus"] * kept["duration"]).sum()) / HOUR

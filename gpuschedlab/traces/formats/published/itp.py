@@ -1,0 +1,34 @@
+"""Microsoft's ITP traces: a csv file of one cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+
+from gpuschedlab.traces.logs.log_files import tables
+from gpuschedlab.traces.logs.options import Options
+from gpuschedlab.traces.logs.raw import Raw, from_one, given, numeric, whole_gpus
+from gpuschedlab.traces.logs.texts import SURPLUS
+from gpuschedlab.traces.schema import LONGEST, Rule
+
+NEEDED = ["job_id", "submission_time", "duration", "num_gpu"]
+NAMES = {"num_gpu": "gpus", "submission_time": "submit", "model_name": "model", "num_iteration": "target"}
+COUNTS = {"target": "num_iteration", "batch_size": "batch_size"}
+
+
+def read(files: Sequence[Path], options: Options) -> Raw:
+    """Jobs of a cluster, as `read_itp` says."""
+    table = tables(files, "itp", NEEDED, surplus=True)
+    where: dict[str, str | pl.Expr] = {NAMES.get(n, n): n for n in table.columns if n != SURPLUS}
+    rules = [whole_gpus("num_gpu"), given("submission_time"), given("duration")]
+    for ours, theirs in COUNTS.items():
+        if ours in where:
+            where[ours] = numeric(theirs)
+            rules.append(from_one(ours, theirs))
+    if "deadline" in where:
+        where["deadline"] = numeric("deadline") - numeric("submission_time")
+        late = pl.col("deadline").is_null() | pl.col("deadline").is_between(0, LONGEST, closed="right").not_()
+        rules.append(Rule("deadline", "a time after submission_time", late))
+    return Raw(table, where, zero=0.0, columns=tuple(where), rules=rules)
