@@ -25,7 +25,7 @@ ifneq ($(shell $(BIN)/python -c 'print(open("$(READY)").read().strip())' 2>/dev/
 $(shell rm -f $(READY))
 endif
 
-.PHONY: help demo picture test browser wheels dist binder lint format lab app bench published reference docs lock clean distclean
+.PHONY: help demo picture test faults browser wheels dist binder lint format lab app bench published reference docs lock clean distclean
 .DELETE_ON_ERROR:
 
 help: ## what can be made
@@ -40,6 +40,9 @@ picture: $(READY) ## README's picture and numbers, as the code prints them now (
 test: $(READY) ## tests, then lint (TESTS="tests/test_x.py -k name" for some)
 	$(BIN)/python -m pytest -n $(or $(WORKERS),2) --dist loadgroup $(TESTS)
 	$(MAKE) --no-print-directory lint
+
+faults: $(READY) ## plant faults over the whole package and see which tests catch them (SEED=1 COUNT=20 OPTIONS=--table)
+	$(BIN)/python tests/faults/plant.py --seed $(or $(SEED),0) --count $(or $(COUNT),20) $(OPTIONS)
 
 browser: $(READY) ## long checks of notebooks: in a real browser, on a busy machine (TIMES: reopenings of each), and of their text
 	TIMES=$(or $(TIMES),20) $(BIN)/python -m pytest -n 0 -m long tests/browser tests/notebooks/test_notebooks.py
