@@ -6,12 +6,11 @@ from .fairness import (
     finish_time_fairness_by_type as finish_time_fairness_by_type,
     unfair_fraction as unfair_fraction,
 )
+from .intervals import Blocks as Blocks, PairedRatio as PairedRatio, paired_ratio as paired_ratio
 from .merged import merged_shares as merged_shares
-from .paired import PairedRatio as PairedRatio, paired_ratio as paired_ratio
 from .pools import pool_levels as pool_levels
 from .attainment import slo_attainment as slo_attainment, slo_violation as slo_violation
 from .starts import (
-    Blocks as Blocks,
     most_in_use as most_in_use,
     start_errors as start_errors,
     start_errors_by as start_errors_by,

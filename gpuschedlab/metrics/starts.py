@@ -1,61 +1,11 @@
 """Simulated starts beside recorded ones: how far they are apart, with intervals that know that jobs are not independent."""
 
-from typing import NamedTuple
-
 import numpy as np
 import polars as pl
 from scipy import stats
 
 from gpuschedlab.errors import RunError
-
-DAY = 86_400.0
-DRAWS = 4_000
-JOBS_A_BLOCK, MOST_BLOCKS = 20, 200
-FEWEST = {"weeks": (7 * DAY, 8), "days": (DAY, 5)}
-"""Seconds of each unit, and how many of them a log has at least that is cut into them."""
-
-
-class Blocks(NamedTuple):
-    """Blocks of time or of jobs that are drawn anew together: `of` each job, and what they are in words (`unit`)."""
-
-    of: np.ndarray
-    unit: str
-
-    @classmethod
-    def of_log(cls, submit: np.ndarray) -> "Blocks":
-        """Weeks; days where there are fewer than eight weeks; 20 jobs or more, as submitted, where there are fewer than five days.
-
-        Examples
-        --------
-        >>> Blocks.of_log(np.arange(60) * DAY)
-        Blocks(of=array([0, 0, 0, 0, 0, 0, 0, 1, ...]), unit='weeks')
-        """
-        submit = np.asarray(submit, float)
-        since = submit - submit.min(initial=np.inf)
-        for unit, (span, fewest) in FEWEST.items():
-            if since.max(initial=0.0) >= fewest * span:
-                return cls(np.unique((since // span).astype(int), return_inverse=True)[1], unit)
-        place = np.argsort(np.argsort(since, kind="stable"), kind="stable")
-        jobs = max(JOBS_A_BLOCK, -(-len(place) // MOST_BLOCKS))
-        return cls(place // jobs, f"blocks of {jobs} jobs")
-
-    def means(self, values: np.ndarray, rng: int | np.random.Generator = 0) -> np.ndarray:
-        """(4000,) means of values, one a job, over draws of as many blocks as there are, with replacement.
-
-        The same seed draws the same blocks: differences of two such answers are paired.
-        """
-        sums, counts = np.bincount(self.of, np.asarray(values, float)), np.bincount(self.of)
-        draws = np.random.default_rng(rng).integers(len(counts), size=(DRAWS, len(counts)))
-        return sums[draws].sum(axis=1) / counts[draws].sum(axis=1)
-
-    def interval(
-        self, values: np.ndarray, level: float = 0.95, rng: int | np.random.Generator = 0
-    ) -> tuple[float, float]:
-        """Percentile interval of the mean over such draws; nan where there are fewer than two blocks."""
-        if len(self.of) == 0 or self.of.max() < 1:
-            return float("nan"), float("nan")
-        low, high = np.quantile(self.means(values, rng), [(1 - level) / 2, (1 + level) / 2])
-        return float(low), float(high)
+from gpuschedlab.metrics.intervals import Blocks
 
 
 def start_errors(submit, recorded, simulated, blocks: Blocks | None = None) -> dict[str, float]:

@@ -3,28 +3,12 @@
 from html import escape
 
 import numpy as np
-from scipy import stats
 
 from gpuschedlab.metrics import METRICS
+from gpuschedlab.metrics.intervals import mean_interval
 from gpuschedlab.report.html_tables import written
 
 SHOWN = ("jct_mean", "jct_p99", "queueing_mean", "unfair_fraction")
-LEVEL = 0.95
-
-
-def interval(values: np.ndarray) -> tuple[float, float]:
-    """Mean of values (n,), and the half width of its interval (Student's t, 95 %); nan for fewer than two values.
-
-    Examples
-    --------
-    >>> interval(np.array([1.0, 2.0, 3.0]))
-    (2.0, 2.484...)
-    """
-    n = len(values)
-    if n < 2:
-        return float(np.mean(values)) if n else float("nan"), float("nan")
-    wide = stats.t.ppf((1 + LEVEL) / 2, n - 1) * np.std(values, ddof=1) / np.sqrt(n)
-    return float(np.mean(values)), float(wide)
 
 
 def over_seeds(summaries: list[dict[str, dict]], metrics: tuple[str, ...] = SHOWN) -> list[dict]:
@@ -58,7 +42,7 @@ def over_seeds(summaries: list[dict[str, dict]], metrics: tuple[str, ...] = SHOW
             ratios = [mine / first - 1 for mine, first in values if mine is not None and first and name != names[0]]
             row = {"policy": name, "metric": metric, "seeds": len(known)}
             for part, numbers in (("mean", known), ("change", ratios)):
-                row[part], row["half" if part == "mean" else "change_half"] = interval(np.array(numbers, float))
+                row[part], row["half" if part == "mean" else "change_half"] = mean_interval(np.array(numbers, float))
             rows.append(row)
     return rows
 

@@ -10,8 +10,8 @@ import polars as pl
 
 from gpuschedlab.errors import RunError
 from gpuschedlab.metrics.display import SHARES
+from gpuschedlab.metrics.intervals import mean_interval
 from gpuschedlab.parse import contenders_of
-from gpuschedlab.report.seeds import interval
 from gpuschedlab.suite.bound import least_jct
 from gpuschedlab.suite.tasks import TASKS, Task
 from gpuschedlab.sweep import sweep
@@ -54,7 +54,7 @@ class Standing:
             return None
         mine, theirs = both["value"].to_numpy(), both["theirs"].to_numpy()
         difference = mine - theirs
-        return interval(
+        return mean_interval(
             difference if both["metric"][0] in SHARES else difference / np.where(theirs == 0, np.nan, theirs)
         )
 

@@ -28,9 +28,9 @@ def renewed(copy, module, ask) -> bool:
     return ask() != before
 
 
-@pytest.mark.parametrize("part", ["sim", "policies", "papers/sia"])
+@pytest.mark.parametrize("part", ["sim", "policies", "papers/sia", "papers/ymir"])
 @pytest.mark.parametrize(
-    "module", ["sim/engine/jobs/queues.py", "sim/engine/jobs/state.py", "speeds/codes.py", "cluster/node_index.py"]
+    "module", ["sim/engine/events.py", "sim/engine/jobs/queues.py", "speeds/codes.py", "cluster/node_index.py"]
 )
 def test_machine_code_of_the_engine_is_renewed(copy, part, module):
     assert renewed(copy, module, lambda: cache_folder(part, copy))

@@ -10,6 +10,7 @@ from gpuschedlab._extras import need
 from gpuschedlab.autosched.attribution import shapley
 from gpuschedlab.autosched.logbook.estimators import LEAST, METHODS, Rows, propensity_fit, ridge_fit, under_each
 from gpuschedlab.errors import EstimatorError
+from gpuschedlab.metrics.intervals import percentiles
 
 DAY = 86_400.0
 DRAWS = 100
@@ -107,7 +108,7 @@ def estimate(
     rows, rng, each = rows._replace(steps=steps), np.random.default_rng(rng), METHODS[method]
     found, mean = [each(_resampled(rows, days, rng)) for _ in range(draws)], each(rows)
     with_effect = np.array([(*x, x[-1] - x[0]) for x in found]) if draws else np.full((1, len(values) + 1), np.nan)
-    low, high = np.nanquantile(with_effect, [0.025, 0.975], axis=0) if draws else with_effect[[0, 0]]
+    low, high = percentiles(with_effect, partly=True) if draws else with_effect[[0, 0]]
     effect = np.array([mean[-1] - mean[0], low[-1], high[-1]])
     overlap = _overlap(frame, knob, values, rows)
     return Estimate(method, outcome, adjust, values, mean, low[:-1], high[:-1], effect, higher, overlap)
@@ -128,7 +129,7 @@ def attribute(before, after, knob: str, context, outcome: str, *, draws=DRAWS, r
         return shapley(value, 3)[0].ravel()
 
     found = [shares([_resampled(*side, rng) for side in sides]) for _ in range(draws)]
-    low, high = np.quantile(found, [0.025, 0.975], axis=0)
+    low, high = percentiles(found)
     named = {"cause": ["context", knob, "all else"], "share": shares([rows for rows, _ in sides])}
     return pl.DataFrame(named | {"low": low, "high": high})
 

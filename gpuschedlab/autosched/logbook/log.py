@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from scipy.stats import t as student_t
 
 from gpuschedlab._files import UNREADABLE, reason
 from gpuschedlab.autosched.logbook.inference import DRAWS, Estimate, attribute, estimate
 from gpuschedlab.autosched.logbook.play import DAY, FLOOR, HOUR, Rule, context_of, fork, played
 from gpuschedlab.errors import EstimatorError
+from gpuschedlab.metrics.intervals import half_width
 from gpuschedlab.metrics.times import restricted_mean
 
 CONTEXT = ("load", "came", "count")
@@ -141,7 +141,7 @@ class Log:
             raise EstimatorError(f"{found}; expected 2 or more. Ask for more instants, or count jobs for longer.")
         common = table.mean(axis=1, keepdims=True)
         sums = np.column_stack([table - common + common.mean(), table[:, -1] - table[:, 0]])
-        half = student_t.ppf(0.975, len(sums) - 1) * sums.std(axis=0, ddof=1) / math.sqrt(len(sums))
+        half = half_width(sums)
         mean, low, high = (sums.mean(axis=0) + sign * half for sign in (0, -1, 1))
         effect = np.array([mean[-1], low[-1], high[-1]])
         return Estimate("oracle", "objective", (), values, mean[:-1], low[:-1], high[:-1], effect)

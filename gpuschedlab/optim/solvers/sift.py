@@ -66,10 +66,7 @@ class Sift(Limits):
             return Highs(self.time_limit, self.gap, work=self.work, method="simplex").solve(program)
         start, sign = time.perf_counter(), -1.0 if program.maximize else 1.0
         c, largest = sign * program.c, max(np.abs(program.c).max(), 1e-300)
-        use = (c == 0) | (program.lower != 0)  # columns that cannot stand at 0 are in from the start
-        use |= np.zeros(len(c), bool) if x0 is None else np.asarray(x0) > 0
-        if y0 is not None:
-            use |= c - program.A.T @ (sign * np.asarray(y0)) < GAINS * largest
+        use = _first_columns(program, c, x0, None if y0 is None else sign * np.asarray(y0), GAINS * largest)
         simplex, miss, penalty, last, most = self._simplex, _misses(program), PENALTY, np.inf, max(MORE, len(c) // PART)
         k, columns, status = miss.shape[1], np.flatnonzero(use), "stopped"
         if self._kept is not None and self._kept[0] == (*program.A.shape, k):
@@ -121,6 +118,13 @@ class Sift(Limits):
         bound = objective if status == "optimal" else -sign * np.inf
         seconds = time.perf_counter() - start
         return Solution(x, status, objective, bound, seconds, f"sift {count} pricings", found.duals, program.shape)
+
+
+def _first_columns(program: Program, c: np.ndarray, x0, prices, least: float) -> np.ndarray:
+    """Columns (n,) in use from the start: free ones, those that cannot stand at 0, those above 0 in x0, and those that gain at prices."""
+    use = (c == 0) | (program.lower != 0)
+    use |= np.zeros(len(c), bool) if x0 is None else np.asarray(x0) > 0
+    return use if prices is None else use | (c - program.A.T @ prices < least)
 
 
 def _misses(program: Program) -> sp.csc_array:

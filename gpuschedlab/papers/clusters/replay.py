@@ -8,7 +8,8 @@ import polars as pl
 
 from gpuschedlab.errors import TraceError
 from gpuschedlab.estimators import Estimator, Oracle
-from gpuschedlab.metrics.starts import Blocks, start_errors, start_errors_by
+from gpuschedlab.metrics.intervals import Blocks
+from gpuschedlab.metrics.starts import start_errors, start_errors_by
 from gpuschedlab.papers.clusters.doubts import doubts
 from gpuschedlab.papers.clusters.recipe import Site
 from gpuschedlab.sim import Policy, Scenario

@@ -8,7 +8,7 @@ import polars as pl
 
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import TraceError
-from gpuschedlab.metrics.starts import DAY, FEWEST, Blocks
+from gpuschedlab.metrics.intervals import DAY, FEWEST, Blocks
 from gpuschedlab.papers.clusters.recipe import TIMEOUT, Site
 from gpuschedlab.papers.clusters.replay import Calibration
 from gpuschedlab.sim import Policy, Scenario

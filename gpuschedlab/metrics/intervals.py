@@ -1,4 +1,4 @@
-"""Two schedules of the same jobs compared: the ratio of their average JCT, with an interval that knows that jobs are not independent."""
+"""Intervals: of means, of paired ratios, and of what is drawn anew in blocks, since jobs that queue together are not independent."""
 
 from typing import NamedTuple
 
@@ -7,8 +7,42 @@ from scipy import stats
 
 from gpuschedlab.errors import RunError
 
+LEVEL = 0.95
+"""Of intervals, where nothing else is asked for."""
+
 BLOCKS = 10
 """Blocks of time by default: Schmeiser (1982) finds that more than 10 to 30 batches gain little, and cost coverage."""
+
+DAY = 86_400.0
+DRAWS = 4_000
+JOBS_A_BLOCK, MOST_BLOCKS = 20, 200
+FEWEST = {"weeks": (7 * DAY, 8), "days": (DAY, 5)}
+"""Seconds of each unit, and how many of them a log has at least that is cut into them."""
+
+
+def mean_interval(values: np.ndarray) -> tuple[float, float]:
+    """Mean of values (n,), and the half width of its interval (Student's t, 95 %); nan for fewer than two values.
+
+    Examples
+    --------
+    >>> mean_interval(np.array([1.0, 2.0, 3.0]))
+    (2.0, 2.484...)
+    """
+    n = len(values)
+    if n < 2:
+        return float(np.mean(values)) if n else float("nan"), float("nan")
+    return float(np.mean(values)), float(half_width(values))
+
+
+def half_width(values: np.ndarray) -> np.ndarray:
+    """Half the width of Student's 95 % interval of the mean of values (n, ...), two of them or more."""
+    n = len(values)
+    return stats.t.ppf((1 + LEVEL) / 2, n - 1) * np.std(values, axis=0, ddof=1) / np.sqrt(n)
+
+
+def percentiles(draws: np.ndarray, ends: tuple[float, float] = (0.025, 0.975), partly: bool = False) -> np.ndarray:
+    """Ends (2, ...) of the percentile interval of what was drawn anew (draws, ...); `partly`: draws that are nan do not count."""
+    return (np.nanquantile if partly else np.quantile)(draws, ends, axis=0)
 
 
 class PairedRatio(NamedTuple):
@@ -108,3 +142,46 @@ def paired_ratio(submit, first, second, *, blocks: int = BLOCKS, level: float = 
         without = np.log((total - sums.T) / (total - sums.T)[:, 1:])[:, 0]
         half = stats.t.ppf((1 + level) / 2, count - 1) * without.std() * np.sqrt(count - 1)
     return PairedRatio(ratio, float(ratio * np.exp(-half)), float(ratio * np.exp(half)), int(both.sum()), count)
+
+
+class Blocks(NamedTuple):
+    """Blocks of time or of jobs that are drawn anew together: `of` each job, and what they are in words (`unit`)."""
+
+    of: np.ndarray
+    unit: str
+
+    @classmethod
+    def of_log(cls, submit: np.ndarray) -> "Blocks":
+        """Weeks; days where there are fewer than eight weeks; 20 jobs or more, as submitted, where there are fewer than five days.
+
+        Examples
+        --------
+        >>> Blocks.of_log(np.arange(60) * DAY)
+        Blocks(of=array([0, 0, 0, 0, 0, 0, 0, 1, ...]), unit='weeks')
+        """
+        submit = np.asarray(submit, float)
+        since = submit - submit.min(initial=np.inf)
+        for unit, (span, fewest) in FEWEST.items():
+            if since.max(initial=0.0) >= fewest * span:
+                return cls(np.unique((since // span).astype(int), return_inverse=True)[1], unit)
+        place = np.argsort(np.argsort(since, kind="stable"), kind="stable")
+        jobs = max(JOBS_A_BLOCK, -(-len(place) // MOST_BLOCKS))
+        return cls(place // jobs, f"blocks of {jobs} jobs")
+
+    def means(self, values: np.ndarray, rng: int | np.random.Generator = 0) -> np.ndarray:
+        """(4000,) means of values, one a job, over draws of as many blocks as there are, with replacement.
+
+        The same seed draws the same blocks: differences of two such answers are paired.
+        """
+        sums, counts = np.bincount(self.of, np.asarray(values, float)), np.bincount(self.of)
+        draws = np.random.default_rng(rng).integers(len(counts), size=(DRAWS, len(counts)))
+        return sums[draws].sum(axis=1) / counts[draws].sum(axis=1)
+
+    def interval(
+        self, values: np.ndarray, level: float = 0.95, rng: int | np.random.Generator = 0
+    ) -> tuple[float, float]:
+        """Percentile interval of the mean over such draws; nan where there are fewer than two blocks."""
+        if len(self.of) == 0 or self.of.max() < 1:
+            return float("nan"), float("nan")
+        low, high = percentiles(self.means(values, rng), ((1 - level) / 2, (1 + level) / 2))
+        return float(low), float(high)
