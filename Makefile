@@ -79,7 +79,7 @@ published: $(READY) ## published numbers beside ours (SOURCE=sia; QUICK=1: a sam
 	PYTHONPATH=$(CURDIR)/tests $(BIN)/python -m published $(SOURCE) $(if $(QUICK),--quick) $(if $(WORKERS),--workers $(WORKERS)) $(OPTIONS)
 
 reference: $(READY) ## reference data of tests and benchmarks, from public artifacts (FOLDER=where; then GPUSCHEDLAB_DATA_DIR names it)
-	$(BIN)/gpuschedlab trace reference $(FOLDER) $(OPTIONS)
+	PYTHONPATH=$(CURDIR)/tests $(BIN)/python -m reference $(FOLDER) $(OPTIONS)
 
 docs: $(READY) ## the documentation site into build/docs (GPUSCHEDLAB_DOCS_EXECUTE=0: without executing cells)
 	$(BIN)/python docs/_ext/assemble.py

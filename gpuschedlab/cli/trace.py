@@ -1,6 +1,5 @@
 """`gpuschedlab trace`: what there is, what is in one, and new ones."""
 
-import os
 import sys
 from pathlib import Path
 
@@ -40,11 +39,6 @@ def add(parser):
     one.add_argument("name", metavar="NAME", help="see `gpuschedlab trace list`")
     one.add_argument("--folder", metavar="FOLDER", help="where to (default: the user's cache)")
     one.add_argument("--unverified", action="store_true", help="take files for which their owner publishes no checksum")
-    one = add_command(
-        own, "reference", "build the reference data of tests and benchmarks from public artifacts", reference
-    )
-    one.add_argument("folder", metavar="FOLDER", nargs="?", help="where to (default: what GPUSCHEDLAB_DATA_DIR names)")
-    one.add_argument("--mirror", metavar="URL", help="another place of the same paths (default: https://github.com)")
 
 
 def list_traces(args) -> int:
@@ -119,21 +113,3 @@ def fetch(args) -> None:
 
     sha256 = None if args.unverified else "known"
     print(download(args.name, folder=args.folder, sha256=sha256, progress=sys.stderr.isatty()))
-
-
-def reference(args) -> int:
-    """Build the folder of reference data; say what was built, what failed, and what nobody publishes."""
-    from gpuschedlab.errors import TraceError
-    from gpuschedlab.traces import build_reference
-
-    folder = args.folder or os.environ.get("GPUSCHEDLAB_DATA_DIR")
-    if not folder:
-        raise TraceError("trace reference: found no FOLDER; expected one, or GPUSCHEDLAB_DATA_DIR that names it.")
-    mirror = {} if args.mirror is None else {"base_url": args.mirror}
-    found = build_reference(folder, progress=sys.stderr.isatty(), **mirror)
-    for word, files in (("kept", found.kept), ("built", found.built), ("failed", found.failed)):
-        print(*(f"{word:5}  {file}\n" for file in files), sep="", end="")
-    print("no public source:", *(f"{file}: {why}" for file, why in found.not_public.items()), sep="\n  ")
-    print("whole logs of Philly, Helios, PAI and ITP: gpuschedlab trace fetch")
-    print(*found.failed.values(), sep="\n", end="\n" * bool(found.failed), file=sys.stderr)
-    return int(bool(found.failed))

@@ -17,7 +17,6 @@ from .published_logs import (
     read_philly as read_philly,
     read_workload as read_workload,
 )
-from .reference.build import build_reference as build_reference
 from .schema import SCHEMA as SCHEMA, validate as validate
 from .slo import with_deadlines as with_deadlines, with_start_delays as with_start_delays
 from .tools import (

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from gpuschedlab.traces.reference.artifacts import RECIPES
+from reference.artifacts import RECIPES
 
 
 def artifact_files(folder: Path) -> Iterator[tuple[str, bytes]]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from gpuschedlab.traces.reference import layouts as as_
+from reference import layouts as as_
 
 FMS = ("roberta-base", "roberta-large", "vit", "vit-large")
 #: Batch sizes with validation curves; like the GPU types below, in the order of the files' names.
@@ -127,7 +127,7 @@ def _pickled(models: Iterable[str], commit: str) -> tuple[Part, ...]:
 
 
 _SHAPES = [f"synthetic_{shape}_{length}" for shape in ("linear", "mixed", "sublinear") for length in ("long", "short")]
-#: File below the folder -> how it is made. What it must hold stands in data/reference/tables.csv.
+#: File below the folder -> how it is made. What it must hold stands in tables.csv.
 RECIPES: dict[str, Recipe] = {
     "reference/pollux_workloads.parquet": Recipe(
         as_.rows, each(f"{_ADAPTDL}/workloads/workload-{{workload}}.csv", of=[{"workload": i} for i in range(1, 5)])

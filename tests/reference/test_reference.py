@@ -8,13 +8,13 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from artifact_files import artifact_files
 from polars.testing import assert_frame_equal
 
-from gpuschedlab.cli import main
-from gpuschedlab.traces import build_reference
-from gpuschedlab.traces.reference import build, layouts
-from gpuschedlab.traces.reference.artifacts import NOT_PUBLIC, RECIPES, Recipe, each
+from reference import build, layouts
+from reference.__main__ import main
+from reference.artifact_files import artifact_files
+from reference.artifacts import NOT_PUBLIC, RECIPES, Recipe, each
+from reference.build import build_reference
 
 pytest.importorskip("pooch")
 
@@ -102,20 +102,20 @@ def test_a_table_that_fails_does_not_stop_the_others(small, tmp_path, monkeypatc
 
 def test_the_command_says_what_it_built_and_what_is_not_public(small, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("GPUSCHEDLAB_DATA_DIR", str(tmp_path))
-    assert main(["trace", "reference", "--mirror", small.url]) == 0
+    assert main(["--mirror", small.url]) == 0
     said = capsys.readouterr().out
     assert "built  profiles/held.parquet" in said
     assert all(f"{file}: {why}" in said for file, why in NOT_PUBLIC.items())
     small.files.clear()
     (tmp_path / "profiles/held.parquet").unlink()
     (tmp_path / f"sources/owner/artifact/raw/{COMMIT}/some folder/jobs-2.csv").unlink()
-    assert main(["trace", "reference", str(tmp_path), "--mirror", small.url]) == 1
+    assert main([str(tmp_path), "--mirror", small.url]) == 1
     said = capsys.readouterr()
     assert "jobs-2.csv: found HTTP Error 404" in said.err
     assert "inputs/: small logs" in said.out
     monkeypatch.delenv("GPUSCHEDLAB_DATA_DIR")
-    assert main(["trace", "reference"]) == 2
-    assert "trace reference: found no FOLDER; expected one, or GPUSCHEDLAB_DATA_DIR" in capsys.readouterr().err
+    assert main([]) == 2
+    assert "reference: found no FOLDER; expected one, or GPUSCHEDLAB_DATA_DIR" in capsys.readouterr().err
 
 
 def test_checksums_tell_names_values_order_and_emptiness_apart():

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import polars as pl
 
-from gpuschedlab.traces.reference.artifacts import RECIPES
-from gpuschedlab.traces.reference.build import checksum
+from reference.artifacts import RECIPES
+from reference.build import TABLES, checksum
 
 
 def make(folder: Path) -> str:
@@ -20,4 +20,4 @@ def make(folder: Path) -> str:
 
 
 if __name__ == "__main__":
-    Path(__file__).with_name("tables.csv").write_text(make(Path(sys.argv[1])))
+    TABLES.write_text(make(Path(sys.argv[1])))

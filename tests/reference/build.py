@@ -11,12 +11,13 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from gpuschedlab import _data
 from gpuschedlab._extras import need
 from gpuschedlab._files import parquet, reason, whole
 from gpuschedlab.errors import TraceError
 from gpuschedlab.traces import fetching
-from gpuschedlab.traces.reference.artifacts import NOT_PUBLIC, RECIPES
+from reference.artifacts import NOT_PUBLIC, RECIPES
+
+TABLES = Path(__file__).with_name("tables.csv")
 
 
 class Reference(NamedTuple):
@@ -80,7 +81,7 @@ def build_reference(folder: str | Path, *, base_url: str = "https://github.com",
 @cache
 def contents() -> dict[str, Content]:
     """What each table must hold, by its file below the folder."""
-    table = pl.read_csv(_data.path("reference/tables.csv"))
+    table = pl.read_csv(TABLES)
     return {file: Content(rows, sha256, _schema(columns)) for file, rows, sha256, columns in table.rows()}
 
 
