@@ -9,6 +9,7 @@ Names that a paper gives to such a package alone stand in a stub of their own, s
 import ast
 import importlib
 import importlib.util
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -33,6 +34,9 @@ FACES = {
     "solver": "optim",
 }
 """Modules and folders of a paper, and the package that gives their public names as well; those of all others: `policies`."""
+
+OPEN = ("gpuschedlab.policies", "gpuschedlab.estimators", "gpuschedlab.plots")
+"""Packages in which a module that the stub does not list adds the names of its `__all__`: a new policy or figure is one file."""
 
 
 @cache
@@ -66,6 +70,16 @@ def names_of(package: str) -> dict[str, str]:
         if first.is_dir() or first.with_suffix(".py").exists():
             names = [alias.name for alias in node.names]
             found |= dict.fromkeys(names_of(module) if names == ["*"] else names, module)
+    return found | (_said(package, {*found.values()}) if package in OPEN else {})
+
+
+def _said(package: str, listed: set[str]) -> dict[str, str]:
+    """Names in `__all__` of the modules that a stub does not list, and the module of each; nothing is imported."""
+    found = {}
+    for path in sorted(home_of(package).glob("[!_]*.py")):
+        if (module := f"{package}.{path.stem}") not in listed:
+            said = re.search(r"^__all__ = (\[.*?\])", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+            found |= dict.fromkeys(ast.literal_eval(said[1]), module) if said else {}
     return found
 
 

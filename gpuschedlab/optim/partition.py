@@ -52,6 +52,8 @@ class Pop(Limits):
     [[0.0, 1.0], [1.0, 0.0]]
     """
 
+    word = "pop"
+
     def __init__(
         self, sessions: Callable, time_limit=None, gap=1e-4, *, work=None, parts=16, inner="highs", node=1, idle=None
     ):

@@ -2,6 +2,9 @@
 
 import importlib
 import inspect
+import re
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,8 +16,8 @@ from gpuschedlab.optim.programs.program import Change, Program, Solution
 if TYPE_CHECKING:
     from gpuschedlab.optim.programs.edits import EditedProgram
 
-SOLVERS = ("highs", "mip", "prices", "sift", "relaxed", "pop")
-"""Solvers that are here; those of papers are found by the names of their classes (`names_of_papers`)."""
+SOLVER = re.compile(r'^class (\w+)(?:(?!\nclass ).)*?\n    word = "(\w+)"', re.MULTILINE | re.DOTALL)
+"""Class of a solver, and the word that stands for it, in the text of its module: nothing is imported to find them."""
 
 
 class Session:
@@ -131,31 +134,34 @@ def _solved(program, worker, *start) -> Solution:
     return worker.solve(program, *start) if isinstance(program, Program) else program.solved_by(worker)
 
 
+@cache
+def solvers() -> dict[str, tuple[str, str]]:
+    """Module and class of each solver by its word: classes in this folder that have a `word`, then those of papers by their names.
+
+    >>> solvers()["mip"]
+    ('gpuschedlab.optim.solvers.pymip', 'Pymip')
+    """
+    home, found = Path(__file__).parent, {}
+    for path in home.rglob("*.py"):
+        module = ".".join((__package__, *path.relative_to(home).with_suffix("").parts))
+        found |= {word: (module, name) for name, word in SOLVER.findall(path.read_text(encoding="utf-8"))}
+    return dict(sorted(found.items())) | {
+        name.lower(): (module, name) for name, module in names_of_papers("optim").items()
+    }
+
+
 def _make(solver: str, options: dict):
     """The solver of that name, with these options: an object with `solve(program)`."""
-    if solver == "highs":
-        from gpuschedlab.optim.solvers.highs import Highs as kind
-    elif solver == "mip":
-        from gpuschedlab.optim.solvers.pymip import Pymip as kind
-    elif solver == "prices":
-        from gpuschedlab.optim.prices.mckp import Prices as kind
-    elif solver == "sift":
-        from gpuschedlab.optim.solvers.sift import Sift as kind
-    elif solver == "relaxed":
-        from gpuschedlab.optim.relaxed import Relaxed as kind
-    elif solver.partition("-")[0] == "pop":
-        from gpuschedlab.optim.partition import Pop as kind
-
+    word = solver.partition("-")[0] if solver.startswith("pop-") else solver
+    if word not in solvers():
+        raise SolverError(f"solve: found solver {solver!r}; expected one of {', '.join(solvers())}.")
+    if word == "pop":
         parts = solver[4:]
         if solver != "pop" and not (parts.isdecimal() and int(parts) >= 1):
             raise SolverError(f"solve: found solver {solver!r}; expected pop-K with K parts, such as pop-16.")
         options = {"sessions": Session} | ({"parts": int(parts)} if parts else {}) | options
-    else:
-        added = {name.lower(): (module, name) for name, module in names_of_papers("optim").items()}
-        if solver not in added:
-            raise SolverError(f"solve: found solver {solver!r}; expected one of {', '.join([*SOLVERS, *added])}.")
-        module, name = added[solver]
-        kind = getattr(importlib.import_module(module), name)
+    module, name = solvers()[word]
+    kind = getattr(importlib.import_module(module), name)
     try:
         inspect.signature(kind).bind(**options)
     except TypeError as error:

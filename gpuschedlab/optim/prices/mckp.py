@@ -112,6 +112,7 @@ class Prices(Limits):
     [[1.0, 0.0], [0.0, 1.0]]
     """
 
+    word = "prices"
     labels: int = 1_000_000
     evaluations: int = 400
     cells: int = 3_000

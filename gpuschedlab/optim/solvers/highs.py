@@ -49,6 +49,8 @@ class Highs(Limits):
     2.0
     """
 
+    word = "highs"
+
     def __init__(self, time_limit=None, gap=1e-4, *, work=None, method=None, crossover=True, threads=1, **options):
         if method is not None and method not in METHODS:
             raise SolverError(f"highs: found method {method!r}; expected one of {', '.join(METHODS)}.")

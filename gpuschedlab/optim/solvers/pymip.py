@@ -52,6 +52,7 @@ class Pymip(Limits):
     2.0
     """
 
+    word = "mip"
     engine: str = "cbc"
     threads: int = 1
     isolate: bool = False

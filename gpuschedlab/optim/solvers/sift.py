@@ -46,6 +46,7 @@ class Sift(Limits):
     [0.0, 1.0]
     """
 
+    word = "sift"
     pricings: int = 200
 
     def __post_init__(self):

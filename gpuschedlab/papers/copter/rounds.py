@@ -1,0 +1,47 @@
+"""Rounds of choices by COpter: the relaxation, edited from round to round, and the shim that makes its shares whole."""
+
+import numpy as np
+
+from gpuschedlab.optim.programs.edits import EditedProgram
+from gpuschedlab.optim.programs.knapsack import MultipleChoice
+from gpuschedlab.optim.programs.program import Solution
+from gpuschedlab.optim.programs.shims import Cells, bound_at
+from gpuschedlab.optim.relaxed import Relaxed
+
+
+class CopterRounds(Relaxed):
+    """COpter-Sia: copter solves the relaxation, edited from round to round by jobs' keys, and the shim makes the shares whole.
+
+    Parameters
+    ----------
+    copter : Copter
+        Its tolerance and limits.
+    ties : float
+        Relative amount by which the worth of cells is spread, the same for a cell in each round, so that of cells alike one
+        is chosen in whole (the artifact: 0.5 %). Objective and bound are of the worth as it is.
+    """
+
+    def __init__(self, copter, ties: float = 0.005):
+        super().__init__(copter.time_limit, copter.gap, copter.work, finish=copter.finish)
+        self.copter, self.ties, self.edited = copter, ties, EditedProgram({})
+
+    def _shares(self, problem: MultipleChoice, cells: Cells) -> tuple[Solution, float]:
+        (n, _), amounts = problem.shape, dict(enumerate(problem.capacity.tolist()))
+        if not self.copter.warm or len(amounts) != len(self.edited.amounts):
+            self.edited = EditedProgram(amounts)
+        keys = np.arange(n) if problem.keys is None else problem.keys
+        worth = problem.utility[cells.job, cells.config] * _spread(keys[cells.job], problem, cells, self.ties)
+        self.edited.amounts = amounts
+        parts = (problem.kinds[cells.config], problem.gpus[cells.config].astype(float), problem.mandatory)
+        self.edited.put_requests(keys.tolist(), cells.first, worth, *parts)
+        found = self.edited.solved_by(self.copter)
+        return found, bound_at(problem, cells, found.duals[n:])
+
+
+def _spread(keys, problem: MultipleChoice, cells: Cells, ties: float) -> np.ndarray:
+    """Factors 1 +- ties, by job, GPU type and GPUs."""
+    names = keys * 2**30 + (problem.kinds * 2**20 + problem.gpus)[cells.config]
+    mixed = names.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)  # Fibonacci hashing
+    mixed ^= mixed >> np.uint64(29)
+    mixed *= np.uint64(0xBF58476D1CE4E5B9)
+    return 1.0 + ties * (2.0 * (mixed >> np.uint64(11)).astype(float) / 2.0**53 - 1.0)

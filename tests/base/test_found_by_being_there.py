@@ -1,0 +1,25 @@
+"""What is new is found by being there: a figure, policy or estimator by its `__all__`, a solver by its word."""
+
+from gpuschedlab import _faces
+from gpuschedlab.optim.solve import SOLVER, solvers
+
+
+def test_a_module_that_the_stub_does_not_list_adds_its_names(tmp_path, monkeypatch):
+    (tmp_path / "__init__.pyi").write_text("from .listed import A as A\n")
+    (tmp_path / "listed.py").write_text('__all__ = ["A", "B"]\n')
+    (tmp_path / "mine.py").write_text('"""Mine."""\n\n__all__ = [\n    "Mine",\n    "other",\n]\n')
+    (tmp_path / "inner.py").write_text("def inner(): ...\n")
+    monkeypatch.setattr(_faces, "home_of", lambda package: tmp_path)
+    names = _faces.names_of.__wrapped__("gpuschedlab.plots")
+    assert names == {
+        "A": "gpuschedlab.plots.listed",
+        "Mine": "gpuschedlab.plots.mine",
+        "other": "gpuschedlab.plots.mine",
+    }
+    assert _faces.names_of.__wrapped__("gpuschedlab.sim") == {"A": "gpuschedlab.sim.listed"}
+
+
+def test_a_solver_is_the_class_with_a_word():
+    text = 'class Part:\n    size: int\n\n\nclass Mine(Limits):\n    """It."""\n\n    word = "mine"\n\n    x: int = 1\n'
+    assert SOLVER.findall(text) == [("Mine", "mine")]
+    assert {"highs", "mip", "pop", "prices", "relaxed", "sift"} <= set(solvers())
