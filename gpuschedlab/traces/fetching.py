@@ -185,16 +185,9 @@ def _checksum(name: str, file: str, known: str | None, given, note: Path) -> str
 
 
 def bring(url: str, target: Path, *, resume: bool, checksum: str | None = None, progress: bool = False) -> None:
-    """Bring one file into a folder, unless it is there, and unpack it.
-
-    To resume a download puts together what came at two times: something else must say that they belong together, a checksum
-    or a commit in the address.
-
-    Raises
-    ------
-    TraceError
-        What came is not what was expected, the disk is full, or there is no network.
-    """
+    """Bring one file into a folder, unless it is there, and unpack it."""
+    # To resume a download puts together what came at two times: something else must say that they belong together, a
+    # checksum or a commit in the address.
     pooch = need("pooch")
     file = url.rpartition("/")[2]
     unpack = {".gz": _untar, ".zip": pooch.Unzip(extract_dir=".")}.get(Path(file).suffix)

@@ -14,23 +14,13 @@ CHUNK = 1 << 18  # bytes
 
 
 class Resuming:
-    """A downloader for pooch that keeps a partial download in a .part file, and requests the rest of it next time.
-
-    Without `resume` it starts again; a bar shows its `progress` where standard error is a terminal; a connection is given up
-    after `timeout` seconds without a byte.
-    """
+    """A downloader for pooch that keeps a partial download in a .part file, and requests the rest of it next time."""
 
     def __init__(self, part: Path, *, resume: bool = True, progress: bool = False, timeout: float = 60.0):
         self.part, self.resume, self.progress, self.timeout = Path(part), resume, progress, timeout
 
     def __call__(self, url: str, output_file, pooch, check_only: bool = False) -> None:
-        """Download `url` to `output_file`.
-
-        Raises
-        ------
-        OSError
-            There is no connection, it broke, the server refuses, or the disk is full; what came is kept.
-        """
+        """Download `url` to `output_file`."""
         self.part.parent.mkdir(parents=True, exist_ok=True)
         if not self.resume:
             self.part.unlink(missing_ok=True)

@@ -121,16 +121,7 @@ class Rule:
 def sift(
     frame: pl.DataFrame, rules: list[Rule], *, source: str, on_bad: OnBad = "raise", first_row: int = 1
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Part the rows that break a rule from those that do not.
-
-    Rules are tried in their order; a bad row's `problem` is the first that it breaks, and its `row` counts from `first_row`
-    (lines of a file with a header start at 2). `source`, a file or a format, is what the message names.
-
-    Raises
-    ------
-    TraceError
-        With on_bad="raise", if there is a bad row: its source, row, column and value, and how many more there are.
-    """
+    """Part the rows that break a rule from those that do not."""
     if on_bad not in ("raise", "drop"):
         raise TraceError(f"{source}: on_bad is {on_bad!r}; expected 'raise' or 'drop'.")
     which = pl.coalesce([pl.when(r.bad.fill_null(False)).then(pl.lit(i, pl.Int32)) for i, r in enumerate(rules)])
@@ -233,13 +224,7 @@ def validate(frame: pl.DataFrame, *, source: str = "trace", on_bad: OnBad = "rai
 
 
 def with_jobs(trace: pl.DataFrame, source: str) -> pl.DataFrame:
-    """Return a trace, where work begins that needs a job.
-
-    Raises
-    ------
-    TraceError
-        It has none.
-    """
+    """Return a trace, where work begins that needs a job."""
     if trace.is_empty():
         raise TraceError(f"{source}: found 0 rows; expected at least one job. Check that it is the trace you mean.")
     return trace

@@ -195,13 +195,7 @@ def split(trace: pl.DataFrame, at: float) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def in_order(history: pl.DataFrame) -> pl.DataFrame:
-    """Check a trace whose times may be negative, and sort it by submission.
-
-    Raises
-    ------
-    TraceError
-        It is no frame, columns are missing, or a row is bad.
-    """
+    """Check a trace whose times may be negative, and sort it by submission."""
     if not isinstance(history, pl.DataFrame) or not history.schema.get("submit", pl.String).is_numeric():
         return validate(history, source="history")  # which says what is wrong
     since = history.with_columns(pl.col("submit") - pl.col("submit").min(), clocked=pl.col("submit"))

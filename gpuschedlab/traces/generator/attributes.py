@@ -16,10 +16,7 @@ JITTER = 0.1
 
 
 class Latents(NamedTuple):
-    """Where each job stands among all by its GPU count (x), and by its duration among jobs of like GPU count (z).
-
-    Both (n,) are standard normal, or nearly, before demand shifts them.
-    """
+    """Where each job stands among all by its GPU count (x), and by its duration among jobs of like GPU count (z)."""
 
     x: np.ndarray
     z: np.ndarray
@@ -64,12 +61,10 @@ def latents(figures: Marks, slots: Slots, spell: np.ndarray, rng: np.random.Gene
 
 
 def _with_odd_ones(z: np.ndarray, inside: float, rng: np.random.Generator) -> np.ndarray:
-    """Let some jobs of a batch last as long as any other job, and the rest nearly as long as each other.
-
-    So it is in the real traces: of two jobs of a batch that follow each other, a quarter last within some per cent of each other,
-    half within 15 % (Philly) to 70 % (PAI), others as long as any two. The correlation within a batch is the chance that
-    neither of two jobs is odd.
-    """
+    """Let some jobs of a batch last as long as any other job, and the rest nearly as long as each other."""
+    # So it is in the real traces: of two jobs of a batch that follow each other, a quarter last within some per cent of
+    # each other, half within 15 % (Philly) to 70 % (PAI), others as long as any two. The correlation within a batch is
+    # the chance that neither of two jobs is odd.
     odd = rng.random(len(z)) > np.sqrt(inside)
     own = rng.standard_normal(len(z))
     return np.where(odd, own, np.sqrt(1 - JITTER**2) * z + JITTER * own)
@@ -96,11 +91,9 @@ def bucket_of(figures: Marks, gpus: np.ndarray) -> np.ndarray:
 
 
 def durations(figures: Marks, gpus: np.ndarray, z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Give the jobs of each bucket the calibrated distribution of durations (s), in the order of z.
-
-    The levels are stratified, one in each of the n equal parts of (0, 1): a long trace has the calibrated distribution
-    almost exactly.
-    """
+    """Give the jobs of each bucket the calibrated distribution of durations (s), in the order of z."""
+    # The levels are stratified, one in each of the n equal parts of (0, 1): a long trace has the calibrated
+    # distribution almost exactly.
     bucket, seconds = bucket_of(figures, gpus), np.empty(len(gpus))
     for k, table in enumerate(figures.duration):
         own = np.flatnonzero(bucket == k)

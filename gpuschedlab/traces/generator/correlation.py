@@ -82,10 +82,9 @@ def _middle_scores(values: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def _explain(y: np.ndarray, shrink: float, cause: np.ndarray, week: np.ndarray):
-    """Regress a latent on causes, then on weeks: slopes (2,) and means of the weeks.
-
-    Scores that are means given a step vary less than the latent (`shrink` is their variance); slopes are of the latent.
-    """
+    """Regress a latent on causes, then on weeks: slopes (2,) and means of the weeks."""
+    # Scores that are means given a step vary less than the latent (`shrink` is their variance); slopes are of the
+    # latent.
     slopes = np.linalg.lstsq(cause, y, rcond=None)[0] / shrink
     rest = y - shrink * (cause @ slopes)
     means = np.bincount(week, rest) / np.maximum(np.bincount(week), 1) / shrink

@@ -32,25 +32,11 @@ def follow(
     drawn: Latents,
     rng: np.random.Generator,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Turn latents into GPU counts and durations, with demand near its level.
-
-    Batch by batch, in the order of time: with d the GPUs in demand once the batch has come and l their level, the
-    batch's z moves by 2 p, where p = -pull ln(d / l), found by bisection, and its x by the p of its spell's first batch: users
-    choose GPUs once. Then counts and durations go by rank, so that their distributions stay as calibrated.
-
-    Parameters
-    ----------
-    figures, pull
-        `Marks`, and the pull of `Demand`.
-    level : (hours,) float
-        GPUs in demand in each hour.
-    slots, spell, drawn
-        When jobs come, the spell (b,) of each batch, and the latents of each job.
-
-    Returns
-    -------
-    gpus, duration
-    """
+    """Turn latents into GPU counts and durations, with demand near its level."""
+    # Batch by batch, in the order of time: with d the GPUs in demand once the batch has come and l their level, the
+    # batch's z moves by 2 p, where p = -pull ln(d / l), found by bisection, and its x by the p of its spell's first
+    # batch: users choose GPUs once. Then counts and durations go by rank, so that their distributions stay as
+    # calibrated.
     first = np.concatenate([[0], np.cumsum(slots.size)])
     moved = drawn
     held, wide, bucket = _tables(figures, None, None)
@@ -72,10 +58,8 @@ def usual(figures: Demand, mean: float, hours: int, rng: np.random.Generator) ->
 
 
 def _before(figures: Marks, hours: int) -> np.ndarray:
-    """Return how much of the demand at the start, left by jobs that came before it, is still there at each hour.
-
-    In a steady state that is E[gpus (duration - t)+] / E[gpus duration]. The trace itself starts without those jobs.
-    """
+    """Return how much of the demand at the start, left by jobs that came before it, is still there at each hour."""
+    # In a steady state that is E[gpus (duration - t)+] / E[gpus duration]. The trace itself starts without those jobs.
     level = (np.arange(2_000) + 0.5) / 2_000
     share = np.asarray(figures.gpu_share) * np.asarray(figures.gpus)
     weight = np.bincount(bucket_of(figures, np.asarray(figures.gpus)), share, minlength=len(figures.duration))
@@ -91,10 +75,7 @@ def _before(figures: Marks, hours: int) -> np.ndarray:
 
 
 def _tables(figures: Marks, moved: Latents | None, gpus: np.ndarray | None) -> tuple[np.ndarray, ...]:
-    """Return, on a grid of latents, durations (s) by bucket, and GPU counts with their buckets.
-
-    Without latents they count as standard normal.
-    """
+    """Return, on a grid of latents, durations (s) by bucket, and GPU counts with their buckets."""
     from scipy.special import ndtr
 
     grid = np.arange(-_REACH, _REACH + _STEP / 2, _STEP)
@@ -172,16 +153,9 @@ def _shifts(start, first, spell, x, z, pull, level, held, wide, bucket, before):
 
 @njit
 def hold(submit, gpus, duration, ceiling):
-    """Hold long jobs back while demand would exceed a ceiling, and let them come when it does not.
-
-    A job that is held changes places with the first short one that comes when there is room for it, first held first
-    out; times of submission stay as they are.
-
-    Returns
-    -------
-    (n,) int
-        Which job comes in each place.
-    """
+    """Hold long jobs back while demand would exceed a ceiling, and let them come when it does not."""
+    # A job that is held changes places with the first short one that comes when there is room for it, first held first
+    # out; times of submission stay as they are.
     n = len(submit)
     order = np.arange(n)
     waiting = np.empty(n, np.int64)

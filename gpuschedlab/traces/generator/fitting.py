@@ -36,19 +36,10 @@ Waits = Callable[[pl.DataFrame, float], np.ndarray]
 
 
 def tune(figures: Calibration, trace: pl.DataFrame, waits: Waits) -> Calibration:
-    """Choose `recency`, `z_spell`, `pull` and `ceiling` so that jobs wait as long as the trace's.
-
-    For each recency, new_spell is that with which GPU counts correlate with earlier batches as in the trace, or somewhat
-    lower: the correlation of all batches says little of the few wide ones. What is minimised over all is the largest deviation of
-    the waits (of their logarithms, over seeds: simulated moments).
-
-    Parameters
-    ----------
-    figures : Calibration
-        What was measured in the trace so far.
-    waits : callable
-        (trace, days) -> mean waits (s) under some policies and loads.
-    """
+    """Choose `recency`, `z_spell`, `pull` and `ceiling` so that jobs wait as long as the trace's."""
+    # For each recency, new_spell is that with which GPU counts correlate with earlier batches as in the trace, or
+    # somewhat lower: the correlation of all batches says little of the few wide ones. What is minimised over all is the
+    # largest deviation of the waits (of their logarithms, over seeds: simulated moments).
     real = np.log(waits(trace, figures.days) + NO_WAIT)
     seen = demand(*_columns(trace), (np.arange(round(figures.days * 144)) + 0.5) * 600.0)
     ceilings = np.quantile(seen, FULL) / (figures.gpu_seconds / (figures.days * 86_400))

@@ -41,11 +41,6 @@ MODELS = {
 class Amount(Knobbed):
     """How much is generated; the knobs are parameters of `generate`, which checks them here.
 
-    Raises
-    ------
-    TraceError
-        A value is out of range, or they contradict each other.
-
     Examples
     --------
     >>> Amount(days=0)

@@ -31,11 +31,9 @@ class Slots:
 
 
 def place(figures: Arrivals, hours: int, jobs: int, first_hour: int, rng: np.random.Generator) -> Slots:
-    """Place `jobs` jobs in `hours` hours, of which the first is `first_hour` of the week (0: Monday 00:00).
-
-    The residuals' ranks come from a sum of autoregressive processes, their values from the measured quantiles, so
-    that the over-dispersion of hourly counts is the calibrated one whatever the memory.
-    """
+    """Place `jobs` jobs in `hours` hours, of which the first is `first_hour` of the week (0: Monday 00:00)."""
+    # The residuals' ranks come from a sum of autoregressive processes, their values from the measured quantiles, so
+    # that the over-dispersion of hourly counts is the calibrated one whatever the memory.
     latent = memory(figures.memory_hours, figures.memory_weight, hours, rng, figures.daily_weight)
     kind = busyness(expected(figures, hours, first_hour), len(figures.residual))
     counts = _whole(read_classes(figures.residual, kind, latent, rng), jobs, rng)
@@ -108,10 +106,8 @@ def read_classes(
 def memory(
     hours: tuple[float, ...], weights: tuple[float, ...], steps: int, rng: np.random.Generator, daily: float = 0.0
 ) -> np.ndarray:
-    """Return a stationary series of variance 1, a value an hour.
-
-    Its autocorrelation is sum(weight exp(-lag / hours)), and daily * DAILY_KEEP ** d more at lags of d whole days.
-    """
+    """Return a stationary series of variance 1, a value an hour."""
+    # Its autocorrelation is sum(weight exp(-lag / hours)), and daily * DAILY_KEEP ** d more at lags of d whole days.
     from scipy.signal import lfilter
 
     total = np.sqrt(max(0.0, 1.0 - sum(weights) - daily)) * rng.standard_normal(steps)

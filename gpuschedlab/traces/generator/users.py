@@ -40,11 +40,6 @@ def users(
 ) -> np.ndarray:
     """Give each job one of `number` users: some have more jobs than others, and each mostly those of a few kinds.
 
-    Returns
-    -------
-    (n,) int
-        From 0 up. All jobs of a batch have one user, and all batches of a spell that are of one kind.
-
     Examples
     --------
     >>> gpus, batch = np.repeat([1.0, 8.0], 500), np.arange(1_000) // 5
@@ -78,16 +73,6 @@ def recur(
 ) -> np.ndarray:
     """Divide the jobs of each user among tasks.
 
-    A user's jobs of one GPU count are of one line of work if they last alike: if the logarithms of their durations fall
-    into one interval of WIDTH. A share ODD of them is counted where another of them belongs, so that tasks hold
-    jobs of any length too. A line with more than WEEKLY jobs per week is several tasks side by side, of which a spell keeps to
-    one. A task ends after some weeks, and another takes its place.
-
-    Returns
-    -------
-    (n,) int
-        Each job's task, from 0 up: of one user and one GPU count.
-
     Examples
     --------
     >>> n = 400
@@ -97,6 +82,10 @@ def recur(
     >>> bool(0.7 < often.mean() < 0.95)
     True
     """
+    # A user's jobs of one GPU count are of one line of work if they last alike: if the logarithms of their durations
+    # fall into one interval of WIDTH. A share ODD of them is counted where another of them belongs, so that tasks hold
+    # jobs of any length too. A line with more than WEEKLY jobs per week is several tasks side by side, of which a spell
+    # keeps to one. A task ends after some weeks, and another takes its place.
     owner = _codes(user, gpus)
     seen = _exchanged(np.log(duration), owner, rng)
     line = _codes(owner, np.floor(seen / WIDTH + rng.random(owner.max() + 1)[owner]))

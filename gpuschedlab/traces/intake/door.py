@@ -212,13 +212,7 @@ def _over(given: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any
 
 
 def recognised(path: Path) -> str:
-    """Format of a file, by how it begins.
-
-    Raises
-    ------
-    TraceError
-        It begins as none of them does.
-    """
+    """Format of a file, by how it begins."""
     head = head_of(path)
     for name, module in RECOGNISED.items():
         if importlib.import_module(module).recognises(head):

@@ -41,11 +41,6 @@ LONGEST, DEEPEST = 1000, 40
 def compiled(text: str, columns: Sequence[str], source: str) -> pl.Expr:
     """Compile an expression to polars; the exact name of a column is that column.
 
-    Raises
-    ------
-    TraceError
-        It names no column, or holds anything but the grammar.
-
     Examples
     --------
     >>> frame = pl.DataFrame({"a": ["2", "8"], "gres": ["gpu:t4:1", "gpu:h100:8"]})

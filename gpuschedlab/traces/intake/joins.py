@@ -12,11 +12,9 @@ NEAR = 60.0
 
 
 def join_parts(frame: pl.DataFrame, how: str, snapshot: float | None) -> tuple[pl.DataFrame, float]:
-    """Make one row of the parts of each job: GPUs add, end is the latest; and the GPU-seconds that this adds.
-
-    With `how` "common" they started together; with "last" a job starts when its last part does, and parts that were submitted
-    after all earlier ones had ended are another attempt.
-    """
+    """Make one row of the parts of each job: GPUs add, end is the latest; and the GPU-seconds that this adds."""
+    # With `how` "common" they started together; with "last" a job starts when its last part does, and parts that were
+    # submitted after all earlier ones had ended are another attempt.
     if how == "common":
         parts, rest = frame.filter(pl.col("part").is_not_null()), frame.filter(pl.col("part").is_null())
         keys = ["job_id", "submit"]
@@ -75,11 +73,9 @@ def _with_attempts(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def join_attempts(frame: pl.DataFrame, repeats: str, *, each: bool = False) -> tuple[pl.DataFrame, dict[str, int]]:
-    """Make one row of the attempts of each job, and number other jobs of the same name: `ID#2`; and counts of rows less.
-
-    Durations of attempts add; submit and start are the first's, GPUs and state the last's. Pieces of a job that was resized
-    keep their GPU-time, on the GPUs of the longest piece.
-    """
+    """Make one row of the attempts of each job, and number other jobs of the same name: `ID#2`; and counts of rows less."""
+    # Durations of attempts add; submit and start are the first's, GPUs and state the last's. Pieces of a job that was
+    # resized keep their GPU-time, on the GPUs of the longest piece.
     if repeats == "error" or not (twice := frame["job_id"].is_duplicated()).any():
         return frame, {}
     rows = frame.filter(twice).sort("job_id", "submit", LINE, maintain_order=True)

@@ -142,13 +142,7 @@ def intake_of(word: str, settings: Iterable[str] = ()) -> Intake:
 
 
 def taken_of(word: str, settings: Iterable[str] = (), on_bad: OnBad | None = None) -> tuple[Intake, pl.DataFrame]:
-    """Intake, and bad rows, of a file or a spec, or of FORMAT:PATH; `settings` are KEY=VALUE with the keys of a spec.
-
-    Raises
-    ------
-    TraceError
-        There is no such file, it is broken, or holds no job; the message says which row, or what there is to choose from.
-    """
+    """Intake, and bad rows, of a file or a spec, or of FORMAT:PATH; `settings` are KEY=VALUE with the keys of a spec."""
     from gpuschedlab.traces.generator.presets import presets
 
     if not (Path(word).exists() or (source_of(word)[1] and source_of(word)[0] in READERS)):

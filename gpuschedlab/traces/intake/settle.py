@@ -34,24 +34,7 @@ DIFFERING = 0.01
 def settle(
     raw: Raw, options: Options, *, format: str, files: Sequence[Path], on_bad: OnBad | None = None
 ) -> tuple[pl.DataFrame, Report, pl.DataFrame]:
-    """Make a trace of records, and report what came in.
-
-    Parameters
-    ----------
-    on_bad : {"raise", "drop"}, optional
-        What becomes of a bad row; None: it is left out, and refused or warned of by the share of GPU-hours that is lost.
-
-    Returns
-    -------
-    trace, report, bad : polars.DataFrame, Report, polars.DataFrame
-
-    Raises
-    ------
-    IntakeError
-        No job is left, too much is lost, or elapsed times contradict starts and ends.
-    TraceError
-        A row is bad, with on_bad="raise".
-    """
+    """Make a trace of records, and report what came in."""
     source = f"{format} {files[0].name if len(files) == 1 else f'{len(files)} files'}"
     zone = options.zone or raw.zone
     check_zone(zone, source)

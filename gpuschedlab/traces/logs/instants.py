@@ -41,22 +41,6 @@ def instants(
 ) -> pl.DataFrame:
     """Seconds of instants: `early` and `late`, which differ where a clock time comes twice, and `naive` (no zone in the text).
 
-    Parameters
-    ----------
-    values : polars.Series
-        Numbers, datetimes or texts.
-    unit : float
-        Seconds of a bare number.
-    dates : str, optional
-        Form of dates that do not begin with the year, as in `strptime`.
-    zone : str, optional
-        Zone of dates without one; None: differences are those of the clock.
-
-    Returns
-    -------
-    polars.DataFrame
-        (n rows) `early`, `late` (s since 1970 or since the log's start; null: none, or not readable), `naive`.
-
     Examples
     --------
     >>> twice = instants(pl.Series(["2024-10-27 02:30:00", "1970-01-01T00:01Z", "60"]), zone="Europe/Stockholm")
@@ -86,10 +70,8 @@ _NONE = [
 
 
 def _uniform(values: pl.Series, zone: str | None) -> pl.DataFrame:
-    """Instants of texts in the commonest forms that are as long as the first, and have its zone; null of others.
-
-    Logs write all their times alike, and reading any form takes twenty times as long.
-    """
+    """Instants of texts in the commonest forms that are as long as the first, and have its zone; null of others."""
+    # Logs write all their times alike, and reading any form takes twenty times as long.
     frame = values.to_frame("text")
     found = COMMON.fullmatch(values.drop_nulls().head(1).to_list()[0]) if values.null_count() < len(values) else None
     if not found:

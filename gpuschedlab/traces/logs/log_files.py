@@ -27,15 +27,7 @@ def head_of(path: Path) -> str:
 def tables(
     files: Sequence[Path], format: str, needed: Iterable[str], *, surplus: bool = False, **how: Any
 ) -> pl.DataFrame:
-    """Table of one file, or of several one after the other: texts, null where there is nothing.
-
-    With `surplus`, rows of more fields than there are columns stay, and are found bad.
-
-    Raises
-    ------
-    TraceError
-        Columns are missing, or a file is no table.
-    """
+    """Table of one file, or of several one after the other: texts, null where there is nothing."""
     found = []
     for file in files:
         source = f"{format} {file.name}"
@@ -65,13 +57,7 @@ def json_of(file: Path, format: str, expected: str) -> Any:
 
 
 def objects(files: Sequence[Path], format: str, key: str, expected: str) -> list[dict]:
-    """Objects in the list `key` of JSON files.
-
-    Raises
-    ------
-    TraceError
-        A file is cut off, or has no such list of objects.
-    """
+    """Objects in the list `key` of JSON files."""
     found = []
     for file in files:
         data = json_of(file, format, expected)

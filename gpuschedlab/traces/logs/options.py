@@ -135,11 +135,6 @@ TIMES = (
 def options_of(given: Mapping[str, Any], source: str) -> Options:
     """Check options, and name the nearest where there is no such one.
 
-    Raises
-    ------
-    TraceError
-        An option that does not exist, or a value that it does not take.
-
     Examples
     --------
     >>> options_of({"zon": "UTC"}, "mine.toml")

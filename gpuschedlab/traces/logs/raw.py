@@ -15,80 +15,35 @@ from gpuschedlab.traces.schema import Rule
 
 @dataclass
 class Raw:
-    """Records of a log before anything is converted.
+    """Records of a log before anything is converted."""
 
-    Parameters
-    ----------
-    table : polars.DataFrame
-        A row a record: texts, or numbers.
-    where : dict of str to str or polars.Expr
-        Column of a trace (or start, end, suspended, state, part, left) -> the table's; `left` is a reason to leave a row out.
-    cpu : bool
-        Whether a record without a word of GPUs asks for none.
-    states : mapping
-        Words of the format beyond the common ones; None: no outcome.
-    short : str, optional
-        What spans of two fields are ("MM:SS").
-    units : mapping
-        Seconds of bare numbers by column.
-    gangs : {"", "common", "last"}
-        Rows of one job_id are parts that hold GPUs together: with a common start, or from the last part's start on.
-    repeats : {"error", "requeue", "attempts"}
-        What further rows of one job_id are: an error, attempts after a requeue, or attempts in any case.
-    zone : str, optional
-        Zone of the cluster's clock.
-    rows : int, optional
-        Records in the file, where they are not the table's rows.
-    left : dict
-        Records that the reader has left out, by reason.
-    guessed, assumed, missing : list of str
-        As in the report.
-    snapshot : float, optional
-        Latest instant of the file (s), where it does not stand in the table.
-    first_line : int
-        Line of the first row.
-    cluster : Cluster, optional
-        What the log says of its cluster.
-    accept : tuple of str
-        Losses that lie in the format.
-    rules : sequence of Rule
-        What else a good row is.
-    reasons : mapping
-        Reasons to leave a good row out -> where, in the order in which they hold; before those of all formats.
-    columns : sequence of str, optional
-        Columns of the trace beyond job_id, submit, gpus and duration, whatever they hold; None: all that say something.
-    zero : float, optional
-        Instant (s) that is zero; None: that of the first job kept.
-    bad : polars.DataFrame
-        Rows of several tables that the reader found bad, with table, row and problem.
-    epoch : float
-        Unix time (s) of the log's zero, where its header says it.
-    """
-
-    table: pl.DataFrame
+    table: pl.DataFrame  # a row a record: texts, or numbers
+    #: Column of a trace (or start, end, suspended, state, part, left) -> the table's; `left` is a reason to leave a row out.
     where: dict[str, str | pl.Expr]
-    cpu: bool = True
-    states: Mapping[str, str | None] = field(default_factory=dict)
-    short: str | None = None
-    units: Mapping[str, float] = field(default_factory=dict)
+    cpu: bool = True  # whether a record without a word of GPUs asks for none
+    states: Mapping[str, str | None] = field(default_factory=dict)  # words beyond the common ones; None: no outcome
+    short: str | None = None  # what spans of two fields are ("MM:SS")
+    units: Mapping[str, float] = field(default_factory=dict)  # seconds of bare numbers by column
+    #: Rows of one job_id are parts that hold GPUs together: with a "common" start, or from the "last" part's start on.
     gangs: str = ""
+    #: What further rows of one job_id are: an "error", attempts after a "requeue", or "attempts" in any case.
     repeats: str = "error"
-    zone: str | None = None
-    rows: int | None = None
-    left: dict[str, int] = field(default_factory=dict)
-    guessed: list[str] = field(default_factory=list)
+    zone: str | None = None  # of the cluster's clock
+    rows: int | None = None  # records in the file, where they are not the table's rows
+    left: dict[str, int] = field(default_factory=dict)  # records that the reader has left out, by reason
+    guessed: list[str] = field(default_factory=list)  # this and the next two: as in the report
     assumed: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
-    snapshot: float | None = None
-    first_line: int = 2
-    cluster: Cluster | None = None
-    accept: tuple[str, ...] = ()
-    rules: Sequence[Rule] = ()
-    reasons: Mapping[str, pl.Expr] = field(default_factory=dict)
-    columns: Sequence[str] | None = None
-    zero: float | None = None
-    bad: pl.DataFrame = field(default_factory=pl.DataFrame)
-    epoch: float = 0.0
+    snapshot: float | None = None  # latest instant of the file (s), where it does not stand in the table
+    first_line: int = 2  # line of the first row
+    cluster: Cluster | None = None  # what the log says of its cluster
+    accept: tuple[str, ...] = ()  # losses that lie in the format
+    rules: Sequence[Rule] = ()  # what else a good row is
+    reasons: Mapping[str, pl.Expr] = field(default_factory=dict)  # to leave a good row out, before those of all formats
+    columns: Sequence[str] | None = None  # of the trace, whatever they hold; None: all that say something
+    zero: float | None = None  # instant (s) that is zero; None: that of the first job kept
+    bad: pl.DataFrame = field(default_factory=pl.DataFrame)  # of several tables: table, row, problem
+    epoch: float = 0.0  # Unix time (s) of the log's zero, where its header says it
 
 
 def numeric(name: str) -> pl.Expr:

@@ -39,17 +39,6 @@ def decimal_number(text: pl.Expr, decimal: str = ".") -> pl.Expr:
 def spans(values: pl.Series, *, unit: float = 1.0, short: str | None = None, decimal: str = ".") -> pl.Series:
     """Seconds of spans; null where a text is none.
 
-    Parameters
-    ----------
-    values : polars.Series
-        Numbers, or texts: ``[D-]HH:MM:SS``, ``1 day, 2:03:04``, ``1h30m``, ``90 min``, ``PT1H30M``, ``1,800``.
-    unit : float
-        Seconds of a bare number.
-    short : {"MM:SS", "HH:MM"}, optional
-        What a text of two fields is; None: such a text is not read, since it may be either.
-    decimal : {".", ","}
-        Sign before decimals.
-
     Examples
     --------
     >>> spans(pl.Series(["1-02:03:04", "2h30m", "PT12H", "1,800", "90 min", "1 day, 0:00:01", "01:30"])).to_list()

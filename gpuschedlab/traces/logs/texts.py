@@ -22,13 +22,7 @@ SECONDS = "seconds from 0 up, at most ten years"
 
 
 def find_file(path: str | Path, name: str, *, source: str) -> Path:
-    """Return the file itself, or the one called `name` in or below a folder.
-
-    Raises
-    ------
-    TraceError
-        There is none, or several.
-    """
+    """Return the file itself, or the one called `name` in or below a folder."""
     path = Path(path)
     if path.is_dir():
         found = sorted(path.rglob(name))
@@ -43,13 +37,7 @@ def find_file(path: str | Path, name: str, *, source: str) -> Path:
 
 @contextlib.contextmanager
 def readable(source: str, expected: str = "comma-separated text") -> Iterator[None]:
-    """Name the source of whatever goes wrong while a file is read.
-
-    Raises
-    ------
-    TraceError
-        In the place of errors of the disk, of gzip, of encodings, of JSON and of polars.
-    """
+    """Name the source of whatever goes wrong while a file is read."""
     try:
         yield
     except TraceError:
@@ -77,16 +65,7 @@ def text_of(path: Path) -> str:
 def read_texts(
     path: Path, *, source: str, header: list[str] | None = None, separator: str = ",", quote: str | None = '"'
 ) -> pl.DataFrame:
-    """Read a csv file, plain or gzip, all columns as texts: null where there is nothing.
-
-    A `header` names the columns of a file without a header line (one that has it all the same is read too). Where rows have
-    more fields than there are columns, there is the further column SURPLUS.
-
-    Raises
-    ------
-    TraceError
-        The file is empty, no csv, has other columns, is in UTF-16, or begins with a comment.
-    """
+    """Read a csv file, plain or gzip, all columns as texts: null where there is nothing."""
     with readable(source):
         _check_text(path, source)
         try:
