@@ -14,11 +14,11 @@ from dataclasses import fields, replace
 import numpy as np
 import polars as pl
 from dice import Dice
+from wing import said
 
 from gpuschedlab import Cluster, Delays, Nodes, Outage, Round, Scenario, Speeds
 from gpuschedlab.check.recount import progress_adds_up
 from gpuschedlab.errors import LabError
-from gpuschedlab.estimators import Transfers
 from gpuschedlab.knobs import knobs_of
 from gpuschedlab.policies import ALL
 from gpuschedlab.speeds import Curves
@@ -156,7 +156,7 @@ def case(name: str, seed: int) -> tuple[Scenario, object] | None:
         trace = trace.with_columns(
             pl.col("model").fill_null("a"), pl.col("target").clip(upper_bound=200), gpus=pl.lit(1.0)
         )
-    estimator = Transfers(method="oracle") if name == "ymir" and speeds is not None else None
+    estimator = said("ESTIMATORS")[name]() if name in said("ESTIMATORS") and speeds is not None else None
     return Scenario(trace, cluster, speeds=speeds, delays=delays, estimator=estimator, until=LIMIT), policy
 
 

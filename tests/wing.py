@@ -1,9 +1,17 @@
 """What papers add to the tests: the folder of a paper here says it in its `__init__.py`, under the names below.
 
-`SOURCES`: published tables, and the module that measures each; `TITLES`: their headings. `TABLES`: tables of many cases, and the
-module of each. `BUDGETS`: modules of budgets of single calls; `LONG_JOB`:
-policies whose rounds one job of so many days is served in. `BRIEF`: knobs with which tests run a policy that searches for
-long. `SCENARIOS`: functions of a seed that make what a policy is for. `NOTEBOOKS`: cells that show its explorers in a browser.
+SOURCES, TITLES   published tables, the module that measures each, and its heading
+TABLES            tables of many cases, and the module of each
+BUDGETS           modules of budgets of single calls
+LONG_JOB          policies that are measured with one job of so many days
+BRIEF             knobs with which tests run a policy that searches for long
+SCENARIOS         functions of a seed that make what a policy is for
+ESTIMATORS        functions that make the estimator of a policy
+PARTS             policies that serve parts of a cluster, too
+TIME_LIMITS       policies that take a limit in seconds
+TOLERANCE         solvers, and the relative tolerance of their objectives
+LIMITED           solvers, and options with which they stop early
+NOTEBOOKS         cells that show explorers in a browser; RECORDED: what a page plays by itself
 """
 
 import importlib
@@ -11,6 +19,8 @@ from functools import cache
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+OURS = {"BRIEF": {"optimus": {"interval": 300.0}}}
+"""What the laboratory says itself."""
 
 
 @cache
@@ -22,7 +32,7 @@ def folders() -> tuple[str, ...]:
 
 def said(name: str) -> dict:
     """What all of them say under a name, in one mapping."""
-    found = {}
+    found = dict(OURS.get(name, {}))
     for folder in folders():
         found |= getattr(importlib.import_module(folder), name, {})
     return found

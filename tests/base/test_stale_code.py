@@ -14,8 +14,13 @@ from gpuschedlab.sweep.identity import code_of_package
 
 @pytest.fixture
 def copy(tmp_path):
-    """A copy of the package's sources."""
-    return shutil.copytree(PACKAGE, tmp_path / "gpuschedlab", ignore=shutil.ignore_patterns("__pycache__"))
+    """A copy of the package's sources, and two papers."""
+    made = shutil.copytree(PACKAGE, tmp_path / "gpuschedlab", ignore=shutil.ignore_patterns("__pycache__"))
+    for module in ("mine/program", "mine/speeds/kinds", "other/policy"):
+        path = made / "papers" / f"{module}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x = 1\n")
+    return made
 
 
 def renewed(copy, module, ask) -> bool:
@@ -28,7 +33,7 @@ def renewed(copy, module, ask) -> bool:
     return ask() != before
 
 
-@pytest.mark.parametrize("part", ["sim", "policies", "papers/sia", "papers/ymir"])
+@pytest.mark.parametrize("part", ["sim", "policies", "papers/mine"])
 @pytest.mark.parametrize(
     "module", ["sim/engine/events.py", "sim/engine/jobs/queues.py", "speeds/codes.py", "cluster/node_index.py"]
 )
@@ -42,13 +47,13 @@ def test_machine_code_below_a_folder_is_renewed(copy, module):
     assert not renewed(copy, "sim/run.py", lambda: cache_folder(module.split("/")[0], copy))
 
 
-@pytest.mark.parametrize("module", ["papers/sia/program.py", "papers/sia/choices.py", "policies/serving.py"])
+@pytest.mark.parametrize("module", ["papers/mine/program.py", "papers/mine/speeds/kinds.py", "policies/serving.py"])
 def test_machine_code_of_a_paper_is_renewed(copy, module):
     own = part_of(f"gpuschedlab.{module.removesuffix('.py').replace('/', '.')}")
-    assert own == ("papers/sia" if module.count("/") > 1 else "policies")
-    assert renewed(copy, module, lambda: cache_folder("papers/sia", copy))
-    assert not renewed(copy, "papers/gavel/policy.py", lambda: cache_folder("papers/sia", copy))
-    assert not renewed(copy, "papers/sia/policy.py", lambda: cache_folder("policies", copy))
+    assert own == ("papers/mine" if module.count("/") > 1 else "policies")
+    assert renewed(copy, module, lambda: cache_folder("papers/mine", copy))
+    assert not renewed(copy, "papers/other/policy.py", lambda: cache_folder("papers/mine", copy))
+    assert not renewed(copy, "papers/mine/program.py", lambda: cache_folder("policies", copy))
 
 
 def test_machine_code_is_made_of_all_kernels_that_it_calls():
@@ -71,7 +76,7 @@ def source(module: str):
 
 @pytest.mark.parametrize(
     "module",
-    ["sim/engine/jobs/queues.py", "traces/generator/demand.py", "knobs.py", "papers/ymir/speeds/tasks.py"],
+    ["sim/engine/jobs/queues.py", "traces/generator/demand.py", "knobs.py", "papers/mine/speeds/kinds.py"],
 )
 def test_cells_of_sweeps_are_renewed(copy, module):
     assert renewed(copy, module, lambda: code_of_package(root=copy))

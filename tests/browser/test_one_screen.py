@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("br
 
 CHECKS = {(1280, 800): (OUTSIDE, CUT, FIRST, PALE), (800, 1100): (CUT,)}
 """Sizes of the window, and what must hold there; in JupyterLab its side bar is open, and takes a quarter or a half."""
-SHORT = (("explorer", "jupyterlab", "light"), ("ymir", "voila", "dark"))
+SHORT = (("explorer", "jupyterlab", "light"), ("cluster", "voila", "dark"))
 CASES = [
     pytest.param(*case, marks=() if case in SHORT else pytest.mark.long)
     for case in (

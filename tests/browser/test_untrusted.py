@@ -26,6 +26,7 @@ SMALL = tomllib.loads((ROOT / "notebooks" / "small.toml").read_text())
 OWN = [*NOTEBOOKS["explorer"], 'explorer.figure("jct")', "explorer.figure()"]
 """Cells that show an explorer, one figure, and several."""
 OURS = ("00_quickstart", "05_sia", "09_autosched", "12_ymir")
+OURS = [name for name in OURS if (ROOT / "notebooks" / f"{name}.ipynb").exists()]
 named = pytest.mark.parametrize("name", ["own", *(pytest.param(name, marks=pytest.mark.long) for name in OURS)])
 PICTURES = """() => Array.from(document.querySelectorAll('img[alt]'), (e) => e)
   .filter((e) => e.naturalWidth > 100 && e.naturalHeight > 100 && e.checkVisibility({ visibilityProperty: true })

@@ -1,12 +1,12 @@
-"""Rounds of Sia's program by prices: seconds, proven gap, and what of the optimum is lost, where HiGHS finds that."""
+"""Multiple-choice knapsacks by prices: seconds, proven gap, and what of the optimum is lost, where HiGHS finds that."""
 
 from itertools import count
 
 import numpy as np
 import pytest
+from configurations import sizes_on
 
-from gpuschedlab.optim import solve, solve_mckp
-from gpuschedlab.problems import sia_configurations, sia_round
+from gpuschedlab.optim import MultipleChoice, solve, solve_mckp
 
 ROUNDS = 5
 LOST = 1e-4
@@ -22,7 +22,7 @@ SIZES = {
 
 
 def random_round(jobs: int, types: int, nodes: int, rng: int | np.random.Generator):
-    """Arguments of `solve_mckp` for a round such as Sia's: concave speed-ups, different for each job and type.
+    """Arguments of `solve_mckp` for a round of concave speed-ups, different for each job and type.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def random_round(jobs: int, types: int, nodes: int, rng: int | np.random.Generat
     utility, type_of_config, gpus_of_config, capacity
     """
     rng = np.random.default_rng(rng)
-    kinds, _, gpus = sia_configurations(np.repeat(np.arange(types), nodes), np.full(types * nodes, 8))
+    kinds, gpus = sizes_on([nodes] * types, [8] * types)
     speed = rng.uniform(0.5, 3.0, (jobs, types))[:, kinds] * gpus ** rng.uniform(0.3, 0.95, (jobs, 1))
     utility = 1.1 - (speed / speed.min(axis=1, keepdims=True)) ** -0.5
     return utility, kinds, gpus, np.full(types, 8 * nodes)
@@ -43,7 +43,7 @@ def random_round(jobs: int, types: int, nodes: int, rng: int | np.random.Generat
 
 def lost(seed: int, size: tuple[int, int, int], objective: float) -> float:
     """Share of a random round's optimum that an answer lacks."""
-    return max(1 - objective / solve(sia_round(*random_round(*size, seed)), "highs").objective, 0.0)
+    return max(1 - objective / solve(MultipleChoice(*random_round(*size, seed)), "highs").objective, 0.0)
 
 
 @pytest.mark.parametrize("name", SIZES)

@@ -6,6 +6,7 @@ from typing import Annotated
 import numpy as np
 import polars as pl
 import pytest
+from wing import brief, said
 
 from gpuschedlab.check import CheckReport, check_estimator, check_policy, small_trace
 from gpuschedlab.check.report import run_battery
@@ -13,21 +14,13 @@ from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import EstimatorError, LabError, PolicyError
 from gpuschedlab.estimators import Estimator
 from gpuschedlab.knobs import Constraint, Knob
-from gpuschedlab.policies import ALL, Edf, Fifo, Optimus, Pollux, ThreeSigma, Ymir
+from gpuschedlab.policies import ALL, Edf, Fifo
 from gpuschedlab.sim import Allocation, Ordered, Round
-
-BRIEF = {
-    "optimus": Optimus(interval=300.0),
-    "pollux": Pollux(population=10, generations=10),
-    "threesigma": ThreeSigma(interval=300.0, horizon=8, window=16),
-    "ymir": Ymir(interval=600.0),
-}
-"""Policies that search for long by default, made to search briefly, or less often."""
 
 
 @pytest.mark.parametrize("name", sorted(ALL))
 def test_every_policy_passes(name):
-    check_policy(BRIEF.get(name, ALL[name])).raise_if_failed()
+    check_policy(brief(name) if name in said("BRIEF") else ALL[name]).raise_if_failed()
 
 
 @pytest.mark.parametrize("name", sorted(ALL))

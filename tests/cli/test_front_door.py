@@ -11,6 +11,7 @@ import pytest
 
 import gpuschedlab as lab
 from gpuschedlab import autosched, gym, problems, sim, traces, widgets
+from gpuschedlab._faces import names_of_papers
 from gpuschedlab.cli.parser import COMMANDS, make_parser
 
 
@@ -24,6 +25,7 @@ def loaded(code: str) -> set[str]:
 def helped(*words: str) -> str:
     """Code that asks for help."""
     return f"""
+from gpuschedlab._faces import names_of_papers
 from gpuschedlab.cli import main
 with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()) as out:
     main({[*words, "--help"]!r})
@@ -72,7 +74,8 @@ SIGNED = [
     ("lab.Scenario(", "estimator: Estimator | None=None, delays: Delays"),
     ("lab.Scenario(trace, cluster).run(", "run(policy: Policy, *, log: bool=False) -> Run"),
     ("lab.Tiresias(", 'queues: Annotated[int, Knob(1, 5, help="priority queues")]=2'),
-    ("lab.Sia(", "power: Annotated[float, Knob(-2, 2"),
+    ("lab.Optimus(", "interval: Annotated[float, Knob("),
+    *((f"lab.{name}(", "Annotated[") for name in [*names_of_papers("policies")][:1]),
     ("lab.Cluster.homogeneous(", "nodes: int=70, gpus_per_node: int=8"),
     ("lab.generate(", "days: float=7.0"),
     ("lab.read(", "path: str | Path"),

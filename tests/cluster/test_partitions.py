@@ -6,12 +6,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from gpuschedlab import Allocation, Cluster, Fifo, Kueue, Nodes, Round, Scenario, Srtf, Tiresias
+from gpuschedlab import Allocation, Cluster, Fifo, Nodes, Round, Scenario, Srtf, Tiresias
 from gpuschedlab.check import small_trace
 from gpuschedlab.check.laws import ALWAYS, nodes_were_asked_for
 from gpuschedlab.errors import ClusterError, PolicyError, TraceError
 from gpuschedlab.metrics.fairness import finish_time_fairness_by_type
-from gpuschedlab.papers.clusters.recipe import Site
+from gpuschedlab.policies import ThemisRounds
 from gpuschedlab.speeds import default_speeds
 
 TWO = Cluster.parse("1x4:v100@a,1x4:v100@b")
@@ -133,18 +133,6 @@ def test_the_law_is_broken_where_nodes_are_not_those_asked_for():
     assert "expected one of its gpu_types: v100" in nodes_were_asked_for(run, other)
 
 
-def test_a_site_has_the_partitions_that_its_files_name(tmp_path):
-    (tmp_path / "jobs.csv").write_text("job_id,submit,gpus,duration,vc\na,0,8,10,main\nb,1,8,10,debug\nc,2,8,10,main\n")
-    site = tmp_path / "site.toml"
-    text = '[log]\npath = "jobs.csv"\n[cluster]\nnodes = "3x8:v100"\n[partitions.main]\n'
-    site.write_text(text + 'nodes = "n[0-1]"\n[partitions.debug]\nnodes = "n2"\n')
-    scenario = Site(str(site))()
-    assert str(scenario.cluster) == "2x8:v100@main,1x8:v100@debug"
-    assert scenario.run(Fifo()).jobs["gpu_type"].to_list() == ["v100@main", "v100@debug", "v100@main"]
-    site.write_text(text + '[partitions.debug]\nnodes = "ALL"\n')
-    assert str(Site(str(site))().cluster) == "3x8:v100"
-
-
 @dataclass(frozen=True)
 class Careless(Round):
     """All GPUs of the first type, whoever asks."""
@@ -162,7 +150,7 @@ def test_a_round_is_held_to_what_jobs_ask_for():
     trace = jobs((0, 2, 10), (1, 2, 10), vc=["b", "a"])
     with pytest.raises(PolicyError, match=r"job j000 is given GPUs of v100@a; expected v100@b, which it asks for"):
         Scenario(trace, TWO).run(Careless())
-    assert Scenario(trace, TWO).run(Kueue()).jobs["gpu_type"].to_list() == ["v100@b", "v100@a"]
+    assert Scenario(trace, TWO).run(ThemisRounds()).jobs["gpu_type"].to_list() == ["v100@b", "v100@a"]
     view = Scenario(trace, TWO).view(Careless(), now=1.0)
     assert view.allowed.tolist() == view.usable().tolist() == [[False, True], [True, False]]
     assert np.isnan(view.rates([0, 1], [1, 1], [2, 2])).tolist() == [[True, False], [False, True]]

@@ -6,20 +6,18 @@ from dataclasses import FrozenInstanceError, dataclass, replace
 import numpy as np
 import polars as pl
 import pytest
+from wing import said
 
 from gpuschedlab import Cluster, Fifo, Scenario, Simulation, Srtf, metrics
 from gpuschedlab.check.samples import elastic_sample, small_trace
 from gpuschedlab.cluster import Nodes, Outage
 from gpuschedlab.estimators import Estimator
-from gpuschedlab.papers.prompttuner.jobs import PromptJobs
-from gpuschedlab.papers.prompttuner.recipe import PromptLab
-from gpuschedlab.policies import ALL
+from gpuschedlab.policies import ALL, ThemisRounds
 from gpuschedlab.sim import Delays
 from gpuschedlab.sim.frames import Part
 from gpuschedlab.sim.run import FRAMES, Run
 
 TWO = Cluster((Nodes("slow", 4, 4), Nodes("fast", 2, 4)), (Outage(1, 300.0, 700.0), Outage(5, 0.0, 90.0)))
-PROMPTS = ("prompttuner", "infless", "elasticflow")
 
 
 def made(run):
@@ -33,9 +31,9 @@ def of_frames(run):
 
 
 def scenario_for(name, seed):
-    """Prompt jobs for those that need them, and for the others rigid or elastic ones, some of them censored."""
-    if name in PROMPTS:
-        return PromptLab(PromptJobs("low", minutes=1))(seed=seed)
+    """What a policy is for, if its paper says that; for the others rigid or elastic jobs, some of them censored."""
+    if make := said("SCENARIOS").get(name):
+        return make(seed)
     delays = Delays(restart=20.0, switch=5.0, checkpoint=100.0)
     trace, speeds = elastic_sample() if seed % 2 else (small_trace(40, rng=seed), None)
     censored = np.random.default_rng(seed).choice(3, trace.height, p=[0.5, 0.2, 0.3]).tolist()
@@ -75,7 +73,7 @@ def test_frames_are_made_when_first_asked_for():
 
 
 def test_columns_are_those_of_the_frames():
-    run = Scenario(small_trace(), TWO, until=900.0).run(ALL["gavel"]())
+    run = Scenario(small_trace(), TWO, until=900.0).run(ThemisRounds())
     for name in FRAMES:
         columns = dict(run.columns(name))
         frame = getattr(run, name)

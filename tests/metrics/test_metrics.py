@@ -149,7 +149,7 @@ def test_rounds_and_keep_alive_after_the_last_end_change_no_metric():
     """One job, 100 s on one of 4 GPUs, submitted at 50 s, while a node is down from 0 to 10 and from 40,000 to 50,000 s."""
     trace = pl.DataFrame({"job_id": ["a"], "submit": [50.0], "gpus": [1.0], "duration": [100.0]})
     cluster = Cluster((Nodes("v100", 2, 2),), (Outage(1, 0.0, 10.0), Outage(1, 40_000.0, 50_000.0)))
-    run = lab.simulate(trace, cluster, lab.Gavel(interval=36_000.0))
+    run = lab.simulate(trace, cluster, lab.policies.ThemisRounds(interval=36_000.0))
     assert run.info["now"] == 72_000.0  # its last round
     found = run.summary()
     assert run.jobs["end"].to_list() == [36_100.0]
@@ -251,31 +251,6 @@ def test_the_violation_rate_is_the_mean_of_the_steps(jobs):
     met = [jct <= ds[0] for (jct, _), ds in zip(jobs, tables)]
     expected = (1 - np.mean(earned) / 100, np.mean(met)) if jobs else (np.nan, np.nan)
     assert (metrics.slo_violation(run), metrics.slo_attainment(run)) == pytest.approx(expected, nan_ok=True)
-
-
-def test_the_violation_rate_is_that_of_the_chronus_artifact(data_dir):
-    """Strict jobs of two workloads that the artifact ran: `miss_ddl` per job, with its own end times (min)."""
-    ran = pl.read_parquet(data_dir / "reference/chronus_artifact_asrun.parquet")
-    tables = pl.read_parquet(data_dir / "reference/chronus_philly_slo.parquet").select(
-        workload="set",
-        job_id="job_id",
-        deadlines=pl.col("expect_time_list").str.split("-").list.eval(pl.element().cast(pl.Float64)),
-        rewards=pl.col("expect_value_list").str.split("-").list.eval(10 * pl.element().cast(pl.Float64)),
-    )
-    jobs = ran.join(tables, on=["workload", "job_id"]).select(
-        "workload",
-        "miss_ddl",
-        "deadlines",
-        "rewards",
-        submit=pl.col("submit_time").cast(pl.Float64),
-        end=pl.col("end_time").cast(pl.Float64),
-        kind=pl.when(best_effort=1).then(pl.lit("best_effort")).otherwise(pl.lit("soft")),
-    )
-    for workload, violations in (("SLO", 14 / 6900), ("MIX1", 4 / 4779)):
-        part = jobs.filter(workload=workload)
-        run = StandIn(part, pl.DataFrame({"time": [0.0, 1e6]}), allocation_frame([]))
-        assert metrics.slo_violation(run) == pytest.approx(violations)
-        assert metrics.slo_violation(run) == pytest.approx(part.filter(kind="soft")["miss_ddl"].mean())
 
 
 def test_censored_jobs_are_left_out_and_counted(run):

@@ -1,7 +1,6 @@
 """Programs and their solvers against enumeration, scipy, and each other."""
 
 import itertools
-import json
 import os
 import subprocess
 import sys
@@ -13,6 +12,7 @@ import pytest
 import scipy.optimize
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from wing import said
 
 from gpuschedlab.errors import Infeasible, OutOfTime, SolverError
 from gpuschedlab.optim import Program, relative_gap, solve
@@ -20,7 +20,6 @@ from gpuschedlab.optim.programs.program import worst_status
 from gpuschedlab.optim.solvers import apart as _apart
 from gpuschedlab.optim.solvers import pymip
 from gpuschedlab.optim.solvers.highs import Highs
-from gpuschedlab.papers.shockwave.program import shockwave_window
 
 SOLVERS = [("highs", {}), ("mip", {"engine": "cbc"}), ("mip", {"engine": "highs"})]
 
@@ -141,7 +140,7 @@ def hurried(monkeypatch, times: float):
 LIMITED = [
     *((solver, {"work": 2e-3, **options}, hard_program(40)) for solver, options in SOLVERS),
     ("highs", {"work": 1e-5, "method": "simplex"}, random_program(3, whole=False, n=60, m=40)),
-    ("copter", {"work": 5e-6, "tol": 1e-12}, random_program(3, whole=False, n=60, m=40)),
+    *((name, options, random_program(3, whole=False, n=60, m=40)) for name, options in said("LIMITED").items()),
 ]
 
 
@@ -409,23 +408,3 @@ def test_python_mip_says_why_it_has_no_point(ended, limit, error):
     mip = pytest.importorskip("mip")
     with pytest.raises(error):
         pymip._status(mip, mip.OptimizationStatus[ended], Program([1.0], [[1.0]]), 0, limit)
-
-
-def test_a_point_that_highs_loses_after_its_presolve_is_found_without():
-    """A window of Shockwave in a week of the suite: both methods end as unknown, the presolve's fault."""
-    given = json.loads((Path(__file__).parents[1] / "sim" / "golden" / "lost_point.json").read_text())
-    program = shockwave_window(**{name: np.array(v) if isinstance(v, list) else v for name, v in given.items()})
-    found, best = solve(program), scipy_optimum(program)
-    assert found.status == "optimal"
-    assert found.objective == pytest.approx(best, rel=1e-6)
-
-
-def scipy_optimum(program: Program) -> float:
-    """Optimum of a linear program that is maximised, by the other code of HiGHS that scipy brings."""
-    A, rows = program.A.toarray(), []
-    for row, low, high in zip(A, program.row_lower, program.row_upper, strict=True):
-        rows += [(row, high)] * bool(np.isfinite(high)) + [(-row, -low)] * bool(np.isfinite(low))
-    left, right = map(np.array, zip(*rows, strict=True))
-    bounds = [*zip(program.lower, program.upper, strict=True)]
-    done = scipy.optimize.linprog(-program.c, left, right, bounds=bounds, options={"presolve": False})
-    return -done.fun

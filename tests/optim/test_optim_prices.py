@@ -5,22 +5,22 @@ import time
 
 import numpy as np
 import pytest
+from configurations import sizes_on
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuschedlab.errors import Infeasible, SolverError
-from gpuschedlab.optim import solve, solve_mckp
+from gpuschedlab.optim import MultipleChoice, solve, solve_mckp
 from gpuschedlab.optim.prices import mckp as prices
 from gpuschedlab.optim.prices.dual import _enter, evaluate
 from gpuschedlab.optim.prices.repair import round_mix
-from gpuschedlab.problems import sia_configurations, sia_round
 
 
-def sia_like(rng, n, nodes=(3, 2, 3), sizes=(8, 8, 4), decimals=None):
-    """Utilities as Sia has them: a power of a concave speed-up, different for each job and type."""
+def concave(rng, n, nodes=(3, 2, 3), sizes=(8, 8, 4), decimals=None):
+    """Utilities: a power of a concave speed-up, different for each job and type."""
     node_type = np.repeat(np.arange(len(nodes)), nodes)
     node_gpus = np.repeat(sizes, nodes)
-    types, _, gpus = sia_configurations(node_type, node_gpus)
+    types, gpus = sizes_on(nodes, sizes)
     speed = rng.uniform(0.5, 3, (n, len(nodes)))[:, types] * gpus ** rng.uniform(0.3, 0.95, (n, 1))
     worth = (speed / speed.min(axis=1, keepdims=True)) ** -0.5
     worth = worth if decimals is None else np.round(worth, decimals)
@@ -73,11 +73,11 @@ def test_small_problems_equal_enumeration(seed):
 def test_rounds_equal_highs(n, decimals):
     rng = np.random.default_rng(n)
     for _ in range(4):
-        utility, types, gpus, capacity = sia_like(rng, n, decimals=decimals)
+        utility, types, gpus, capacity = concave(rng, n, decimals=decimals)
         utility[rng.random(utility.shape) < 0.1] = np.nan
         found = solve_mckp(utility, types, gpus, capacity, gap=0, quantum=0.01 if decimals else 0.0)
         check_feasible(found, utility, types, gpus, capacity)
-        exact = solve(sia_round(utility, types, gpus, capacity), "highs", gap=0)
+        exact = solve(MultipleChoice(utility, types, gpus, capacity), "highs", gap=0)
         assert found.objective == pytest.approx(exact.objective, abs=1e-7)
         assert found.gap < 1e-9
 
@@ -94,7 +94,7 @@ def test_rigid_demands_equal_highs():
             utility[i, gpus == rng.choice(gpus)] = rng.uniform(0.1, 1, 3)
         found = solve_mckp(utility, types, gpus, capacity, gap=0)
         check_feasible(found, utility, types, gpus, capacity)
-        exact = solve(sia_round(utility, types, gpus, capacity), "highs", gap=0)
+        exact = solve(MultipleChoice(utility, types, gpus, capacity), "highs", gap=0)
         assert found.objective == pytest.approx(exact.objective, abs=1e-7)
 
 
@@ -102,7 +102,7 @@ def test_the_bound_holds_when_nothing_closes_the_gap():
     rng = np.random.default_rng(5)
     gaps = []
     for _ in range(10):
-        utility, types, gpus, capacity = sia_like(rng, 12)
+        utility, types, gpus, capacity = concave(rng, 12)
         quick = solve_mckp(utility, types, gpus, capacity, gap=0, labels=0)
         few = solve_mckp(utility, types, gpus, capacity, gap=0, labels=40)
         exact = solve_mckp(utility, types, gpus, capacity, gap=0)
@@ -115,7 +115,7 @@ def test_the_bound_holds_when_nothing_closes_the_gap():
 
 
 def test_a_bad_start_and_few_evaluations_leave_a_valid_bound():
-    utility, types, gpus, capacity = sia_like(np.random.default_rng(2), 30)
+    utility, types, gpus, capacity = concave(np.random.default_rng(2), 30)
     exact = solve_mckp(utility, types, gpus, capacity, gap=0)
     for evaluations in (1, 2, 5):
         found = solve_mckp(
@@ -126,7 +126,7 @@ def test_a_bad_start_and_few_evaluations_leave_a_valid_bound():
 
 
 def test_a_gap_allowed_is_kept():
-    utility, types, gpus, capacity = sia_like(np.random.default_rng(3), 60)
+    utility, types, gpus, capacity = concave(np.random.default_rng(3), 60)
     exact = solve_mckp(utility, types, gpus, capacity, gap=0)
     found = solve_mckp(utility, types, gpus, capacity, gap=0.01)
     assert found.gap <= 0.01
@@ -136,7 +136,7 @@ def test_a_gap_allowed_is_kept():
 def test_bounds_of_answers_that_fall_short_hold():
     rng, short = np.random.default_rng(9), 0
     for _ in range(30):
-        utility, types, gpus, capacity = sia_like(rng, 10)
+        utility, types, gpus, capacity = concave(rng, 10)
         exact = solve_mckp(utility, types, gpus, capacity, gap=0)
         found = solve_mckp(utility, types, gpus, capacity, gap=0.003)
         assert found.gap <= 0.003
@@ -147,7 +147,7 @@ def test_bounds_of_answers_that_fall_short_hold():
 
 def test_the_order_of_configurations_and_jobs_does_not_matter():
     rng = np.random.default_rng(4)
-    utility, types, gpus, capacity = sia_like(rng, 20)
+    utility, types, gpus, capacity = concave(rng, 20)
     exact = solve_mckp(utility, types, gpus, capacity, gap=0)
     columns, rows = rng.permutation(len(types)), rng.permutation(20)
     shuffled = solve_mckp(utility[rows][:, columns], types[columns], gpus[columns], capacity, gap=0)
@@ -156,7 +156,7 @@ def test_the_order_of_configurations_and_jobs_does_not_matter():
 
 
 def test_warm_prices_give_the_same_answer():
-    utility, types, gpus, capacity = sia_like(np.random.default_rng(6), 50)
+    utility, types, gpus, capacity = concave(np.random.default_rng(6), 50)
     cold = solve_mckp(utility, types, gpus, capacity, gap=0)
     warm = solve_mckp(utility, types, gpus, capacity, gap=0, prices=cold.prices)
     assert warm.objective == pytest.approx(cold.objective)
@@ -165,7 +165,7 @@ def test_warm_prices_give_the_same_answer():
 
 def test_prices_to_begin_with_are_begun_with():
     """With the prices that a search ends with, its bound is had at once; without, one trial of prices gives a far worse one."""
-    utility, types, gpus, capacity = sia_like(np.random.default_rng(6), 200)
+    utility, types, gpus, capacity = concave(np.random.default_rng(6), 200)
     end = solve_mckp(utility, types, gpus, capacity, gap=0, labels=0, cells=0)
     first, begun = (
         solve_mckp(utility, types, gpus, capacity, gap=0, labels=0, cells=0, evaluations=1, prices=prices).bound
@@ -193,7 +193,7 @@ def test_choices_follow_the_mix_of_the_relaxation(monkeypatch):
 
 
 def test_a_thousand_jobs_within_a_thousandth():
-    utility, types, gpus, capacity = sia_like(np.random.default_rng(7), 1000, nodes=(100, 80, 120))
+    utility, types, gpus, capacity = concave(np.random.default_rng(7), 1000, nodes=(100, 80, 120))
     found = solve_mckp(utility, types, gpus, capacity, gap=1e-3)
     check_feasible(found, utility, types, gpus, capacity)
     assert found.gap <= 1e-3
@@ -232,7 +232,7 @@ def test_few_cells_are_closed_by_highs_where_labels_are_too_few(seed, monkeypatc
     found = solve_mckp(utility, types, gpus, capacity, gap=1e-6)
     labels = solve_mckp(utility, types, gpus, capacity, gap=1e-6, cells=0, labels=1)
     few = solve_mckp(utility, types, gpus, capacity, gap=1e-6, cells=12)
-    exact = solve(sia_round(utility, types, gpus, capacity), "highs", gap=1e-7)
+    exact = solve(MultipleChoice(utility, types, gpus, capacity), "highs", gap=1e-7)
     for answer in (found, labels, few):
         check_feasible(answer, utility, types, gpus, capacity)
         assert answer.objective <= exact.objective * (1 + 1e-7)
@@ -249,20 +249,20 @@ def test_jobs_that_must_run_do_and_what_cannot_be_is_said():
     assert free.choice.tolist() == [-1, 1, 0]
     assert held.choice.tolist() == [0, 1, -1]
     assert (held.objective, held.bound) == (pytest.approx(9.1), pytest.approx(9.1))
-    program = sia_round(utility, types, gpus, [3], mandatory=np.array([True, False, False]))
+    program = MultipleChoice(utility, types, gpus, [3], mandatory=np.array([True, False, False]))
     for solver in ("highs", "mip", "prices"):
         assert solve(program, solver).objective == pytest.approx(9.1)
     for solver in ("highs", "prices"):
         with pytest.raises(Infeasible):
-            solve(sia_round(utility, types, gpus, [1], mandatory=np.array([True, True, False])), solver)
+            solve(MultipleChoice(utility, types, gpus, [1], mandatory=np.array([True, True, False])), solver)
         with pytest.raises(Infeasible):
-            solve(sia_round([[np.nan, np.nan]], types, gpus, [1], mandatory=np.array([True])), solver)
+            solve(MultipleChoice([[np.nan, np.nan]], types, gpus, [1], mandatory=np.array([True])), solver)
     with pytest.raises(SolverError, match=r"found mandatory \(1,\); expected \(3,\)"):
         solve_mckp(utility, types, gpus, [3], mandatory=[True])
 
 
 def test_a_time_limit_gives_the_best_found_and_says_so():
-    utility, types, gpus, capacity = sia_like(np.random.default_rng(12), 60)
+    utility, types, gpus, capacity = concave(np.random.default_rng(12), 60)
     exact = solve_mckp(utility, types, gpus, capacity, gap=0)
     found = solve_mckp(utility, types, gpus, capacity, gap=0, time_limit=0.0)
     check_feasible(found, utility, types, gpus, capacity)
@@ -273,7 +273,7 @@ def test_a_time_limit_gives_the_best_found_and_says_so():
 
 def test_the_clock_does_not_change_an_answer_in_time(monkeypatch):
     """A guard that does not strike changes nothing, however near it is; one that strikes is reported, even at a small gap."""
-    utility, types, gpus, capacity = sia_like(np.random.default_rng(12), 300, nodes=(30, 20, 25))
+    utility, types, gpus, capacity = concave(np.random.default_rng(12), 300, nodes=(30, 20, 25))
     rest = {"gap": 1e-3, "labels": 0}
     free = solve_mckp(utility, types, gpus, capacity, **rest)
     monkeypatch.setattr(time, "perf_counter", lambda: 0.0)
@@ -286,7 +286,7 @@ def test_the_clock_does_not_change_an_answer_in_time(monkeypatch):
 
 
 def test_work_bounds_the_prices_that_are_tried():
-    utility, types, gpus, capacity = sia_like(np.random.default_rng(3), 200, nodes=(30, 20, 25))
+    utility, types, gpus, capacity = concave(np.random.default_rng(3), 200, nodes=(30, 20, 25))
     full, one = (
         solve_mckp(utility, types, gpus, capacity, gap=0),
         solve_mckp(utility, types, gpus, capacity, gap=0, work=1e-9),
@@ -314,14 +314,14 @@ def test_the_unit_of_utilities_decides_nothing(seed):
     """Two jobs must run, at any loss: utilities of 1e-12 get what those of 1 get, within .1 %, by either door."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(4, 16))
-    utility, types, gpus, capacity = sia_like(rng, n)
+    utility, types, gpus, capacity = concave(rng, n)
     utility = utility - rng.uniform(0, 0.9, (n, 1))  # some are worth less than nothing on few GPUs
     utility[rng.random(utility.shape) < 0.2] = np.nan
     utility[:2, 0] = rng.uniform(-1, 1, 2)  # the two have a choice, or there is no answer
     must = np.arange(n) < 2
     for solved in (
         lambda u: solve_mckp(u, types, gpus, capacity, mandatory=must).objective,
-        lambda u: solve(sia_round(u, types, gpus, capacity, mandatory=must), "prices").objective,
+        lambda u: solve(MultipleChoice(u, types, gpus, capacity, mandatory=must), "prices").objective,
     ):
         one, tiny = solved(utility), solved(utility * 1e-12) * 1e12
         assert tiny == pytest.approx(one, rel=1e-3)

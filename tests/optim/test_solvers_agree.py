@@ -4,18 +4,24 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from wing import said
 
 from gpuschedlab.errors import Infeasible, OutOfTime, SolverError
 from gpuschedlab.optim import Change, MultipleChoice, Program, Session, solve, solve_mckp
 
 SEEDS = 200
 WHOLE = [("highs", {}), ("mip", {"engine": "cbc"}), ("mip", {"engine": "highs"})]
-LINEAR = [*WHOLE, ("highs", {"method": "simplex"}), ("highs", {"method": "pdlp"}), ("copter", {})]
+LINEAR = [
+    *WHOLE,
+    ("highs", {"method": "simplex"}),
+    ("highs", {"method": "pdlp"}),
+    *((name, {}) for name in said("TOLERANCE")),
+]
 GAP = 1e-4
 EXACT = [("mip", {}), ("prices", {}), ("pop", {"parts": 1}), ("pop", {"parts": 1, "inner": "prices"})]
-SHIMS = [("copter", {}), ("relaxed", {})]
+SHIMS = [*((name, {}) for name in said("TOLERANCE")), ("relaxed", {})]
 PARTS = [("pop-2", {}), ("pop-4", {"inner": "prices"})]
-TOLERANCE = {"copter": 1e-3}
+TOLERANCE = said("TOLERANCE")
 """Of objectives, relative, where it is not HiGHS' own of 1e-6."""
 
 

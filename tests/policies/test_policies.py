@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 from small_jobs import ONE, jobs, random_trace
+from wing import brief, said
 
 from gpuschedlab.cluster import Cluster, Nodes, Outage
 from gpuschedlab.errors import ClusterError
@@ -207,7 +208,7 @@ def test_a_profiler_that_takes_all_nodes_is_explained():
 def test_no_policy_is_limited_by_seconds_unless_asked():
     """Work is counted; a limit in seconds, by which an answer depends on the machine, is a guard that a user sets."""
     limited = {name: cls for name, cls in ALL.items() if "time_limit" in cls().knobs}
-    assert set(limited) == {"sia", "chronus", "unisched", "threesigma"}
+    assert set(limited) == set(said("TIME_LIMITS"))
     for name, cls in limited.items():
         assert cls().time_limit is None, name
         assert "work" in cls.set_aside, name
@@ -216,7 +217,7 @@ def test_no_policy_is_limited_by_seconds_unless_asked():
 
 @pytest.mark.parametrize("name", [n for n in ALL if n != "lucid"])  # Lucid sets nodes aside
 def test_jobs_wait_while_no_node_is_up(name):
-    policy = ALL[name](population=6, generations=4) if name == "pollux" else ALL[name]()
+    policy = brief(name)
     trace = pl.DataFrame({"job_id": ["a", "b"], "submit": [0.0, 150.0], "gpus": [2, 2], "duration": [300.0, 60.0]})
     cluster = Cluster((Nodes("v100", 1, 2),), (Outage(0, 100.0, 500.0),))
     run = simulate(trace.with_columns(deadline=pl.lit(5000.0), kind=pl.lit("strict")), cluster, policy)

@@ -12,7 +12,7 @@ import gpuschedlab as lab
 from gpuschedlab.cli import main
 from gpuschedlab.errors import RunError, TraceError
 from gpuschedlab.plots.nodes.gantt import gantt
-from gpuschedlab.policies import Themis
+from gpuschedlab.policies import Themis, ThemisRounds
 from gpuschedlab.sim.explain.decisions import REASONS
 
 FRAMES = ("jobs", "timeline", "allocations")
@@ -111,7 +111,7 @@ POLICIES = [
     lab.Tiresias(),
     Themis(),
     lab.Lucid(),
-    lab.Gavel(),
+    ThemisRounds(),
 ]
 
 

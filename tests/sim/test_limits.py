@@ -12,7 +12,7 @@ from gpuschedlab.check.laws import limits_hold, work_is_done
 from gpuschedlab.check.recount import progress_adds_up
 from gpuschedlab.errors import TraceError
 from gpuschedlab.estimators import Requested
-from gpuschedlab.policies import Gavel
+from gpuschedlab.policies import ThemisRounds
 
 ONE = Cluster.homogeneous(1, 1)
 
@@ -65,7 +65,9 @@ def test_without_limits_there_are_none():
     assert "timed_out" not in free.columns
 
 
-@pytest.mark.parametrize("policy", [Fifo(backfill="plan", depth=5, plan=Plan(tested=9)), Srtf(), Tiresias(), Gavel()])
+@pytest.mark.parametrize(
+    "policy", [Fifo(backfill="plan", depth=5, plan=Plan(tested=9)), Srtf(), Tiresias(), ThemisRounds()]
+)
 def test_the_laws_hold_with_limits(policy):
     for seed in range(6):
         scenario = random_scenario(seed).replace(limits=250.0, over=20.0)
@@ -73,7 +75,7 @@ def test_the_laws_hold_with_limits(policy):
         assert run.jobs["timed_out"].sum() > 5
         assert limits_hold(run, scenario.cluster) is None
         assert progress_adds_up(run, scenario, policy) is None
-        if not isinstance(policy, Gavel):
+        if not isinstance(policy, ThemisRounds):
             assert run.jobs.filter("timed_out")["end"].is_not_null().all()
 
 

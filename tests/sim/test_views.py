@@ -8,7 +8,7 @@ import pytest
 
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import RunError
-from gpuschedlab.policies import Gavel, Pop
+from gpuschedlab.policies import Pop, ThemisRounds
 from gpuschedlab.sim import Allocation, Delays, Round, Scenario, Simulation
 from gpuschedlab.speeds import Speeds
 
@@ -75,12 +75,14 @@ def test_a_view_by_hand_is_that_of_a_simulation():
 
 
 def test_what_the_state_does_not_hold_is_an_attribute_of_the_view():
-    view = SCENARIO.view(Gavel(), now=60.0, capacity=np.array([2.0, 4.0]), restarts=[1, 0, 0], partner=[-1, 2, 1])
+    view = SCENARIO.view(
+        ThemisRounds(), now=60.0, capacity=np.array([2.0, 4.0]), restarts=[1, 0, 0], partner=[-1, 2, 1]
+    )
     assert view.capacity.tolist() == [2.0, 4.0]
     assert view.restarts.tolist() == [1, 0, 0]
     assert view.partner.tolist() == [-1, 2, 1]
-    assert isinstance(view.memory, type(Gavel().begin()))
-    assert SCENARIO.view(Gavel(), now=60.0, up=[True, False, True]).capacity.tolist() == [4.0, 4.0]
+    assert isinstance(view.memory, type(ThemisRounds().begin()))
+    assert SCENARIO.view(ThemisRounds(), now=60.0, up=[True, False, True]).capacity.tolist() == [4.0, 4.0]
 
 
 def test_a_wrapped_policy_takes_parts_of_it():
@@ -90,19 +92,19 @@ def test_a_wrapped_policy_takes_parts_of_it():
 
 def test_an_array_without_an_entry_for_each_job_is_an_error():
     with pytest.raises(RunError, match=r"attained has shape \(4,\); expected \(3,\)"):
-        SCENARIO.view(Gavel(), now=60.0, attained=np.zeros(4))
+        SCENARIO.view(ThemisRounds(), now=60.0, attained=np.zeros(4))
 
 
 def test_a_simulation_takes_a_scenario():
     with pytest.raises(RunError, match="found a DataFrame; expected a Scenario"):
-        Simulation(TRACE, Gavel())
+        Simulation(TRACE, ThemisRounds())
 
 
 @pytest.mark.parametrize("column", ["classes", "placeable", "demands", "text"])
 def test_a_column_may_have_any_name(column):
     """What a scenario keeps for its runs does not stand in for a column of that name."""
     scenario = Scenario(TRACE.with_columns(pl.col("user").alias(column)), CLUSTER)
-    simulation = Simulation(scenario, Gavel())
-    assert Simulation(scenario, Gavel()).now == 0  # a second run finds what the first one kept
+    simulation = Simulation(scenario, ThemisRounds())
+    assert Simulation(scenario, ThemisRounds()).now == 0  # a second run finds what the first one kept
     assert simulation.columns.codes(column).tolist() == [0, 1, 0, 1]
-    assert scenario.run(Gavel()).jobs["end"].null_count() == 0
+    assert scenario.run(ThemisRounds()).jobs["end"].null_count() == 0

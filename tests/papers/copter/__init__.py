@@ -25,3 +25,5 @@ NOTEBOOKS = {
         "explorer = ScaleExplorer(SimilarRounds(jobs=20))\nexplorer",
     ],
 }
+TOLERANCE = {"copter": 1e-3}
+LIMITED = {"copter": {"work": 5e-6, "tol": 1e-12}}

@@ -11,3 +11,10 @@ NOTEBOOKS = {
         "explorer = UniSchedExplorer(SmallLeases(nodes=2, jobs=12))\nexplorer",
     ],
 }
+TIME_LIMITS = dict.fromkeys(
+    (
+        "chronus",
+        "unisched",
+        "threesigma",
+    )
+)

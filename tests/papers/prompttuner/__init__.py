@@ -13,3 +13,14 @@ NOTEBOOKS = {
         'explorer = PromptExplorer(PromptLab(gpus=16).with_knobs(load="low"))\nexplorer',
     ],
 }
+
+
+def _scenario(seed: int):
+    """A minute of prompt jobs."""
+    from gpuschedlab.papers.prompttuner.jobs import PromptJobs
+    from gpuschedlab.papers.prompttuner.recipe import PromptLab
+
+    return PromptLab(PromptJobs("low", minutes=1))(seed=seed)
+
+
+SCENARIOS = dict.fromkeys(("prompttuner", "infless", "elasticflow"), _scenario)

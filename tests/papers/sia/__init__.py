@@ -4,3 +4,5 @@ SOURCES = {"sia": "papers.sia.ours"}
 TITLES = {"sia": "Sia (thesis, chapter 3)"}
 BUDGETS = {"sia": "papers.sia.traces"}
 LONG_JOB = {"sia": 50.0}
+PARTS = {"sia": "in parts of a cluster"}
+TIME_LIMITS = dict.fromkeys(("sia",))
