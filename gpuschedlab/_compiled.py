@@ -71,8 +71,8 @@ def part_of(module: str) -> str:
 
     Examples
     --------
-    >>> part_of("gpuschedlab.papers.sia.program"), part_of("gpuschedlab.sim.engine.jobs.queues")
-    ('papers/sia', 'sim')
+    >>> part_of("gpuschedlab.papers.mine.program"), part_of("gpuschedlab.sim.engine.jobs.queues")
+    ('papers/mine', 'sim')
     """
     parts = module.split(".")[1:]
     return "/".join(parts[:2]) if parts[0] == "papers" and len(parts) > 2 else parts[0]

@@ -2,23 +2,19 @@
 
 import json
 
-import numpy as np
 import polars as pl
+from wing import said
 
 import gpuschedlab as lab
-from gpuschedlab.autosched.forecast.features import Seen
-from gpuschedlab.autosched.forecast.repository import observe
 from gpuschedlab.check.samples import elastic_sample, recurring_sample, small_trace
 from gpuschedlab.cluster.free_gpus import FreeGpus
 from gpuschedlab.gym import Agent
 from gpuschedlab.gym.agent import first_come
 from gpuschedlab.metrics import summary
-from gpuschedlab.optim import solve
-from gpuschedlab.papers.copter.traffic.networks import bimodal_demands, generated_network
-from gpuschedlab.papers.copter.traffic.program import flow_program, network_routes
-from gpuschedlab.policies import ALL
+from gpuschedlab.policies import ALL, ThemisRounds
 from gpuschedlab.speeds import Speeds
 
+SHORT = {"population": 20, "generations": 10, "interval": 300.0}
 OUTAGES = (lab.Outage(0, 300.0, 900.0), lab.Outage(3, 500.0, 700.0))
 ONE_TYPE = lab.Cluster((lab.Nodes("v100", 4, 4), lab.Nodes("v100", 1, 2)), OUTAGES)
 TWO_TYPES = lab.Cluster((lab.Nodes("slow", 2, 4), lab.Nodes("fast", 2, 4)))
@@ -38,15 +34,12 @@ MEASURED = (
 
 
 def policies() -> dict:
-    """One of each class, and of each placement rule and backfill; a search of Pollux is cut short."""
-    made = {name: cls() for name, cls in ALL.items() if name != "pollux"}
+    """One of each class, and of each placement rule and backfill; a long search is cut short."""
+    made = {name: cls(**SHORT if "generations" in cls().knobs else {}) for name, cls in ALL.items()}
     made |= {f"fifo {rule}": lab.Fifo(placement=rule) for rule in ("pack", "spread", "widest", "relax", "buddy")}
     made |= {f"fifo {backfill}": lab.Fifo(backfill=backfill) for backfill in ("easy", "greedy")}
     made |= {"leased": lab.Themis(lease_term=600), "agent": Agent(first_come)}
-    return made | {
-        "pollux": lab.Pollux(population=20, generations=10, interval=300.0),
-        "pop": lab.Pop(lab.Gavel(), parts=2),
-    }
+    return made | {"pop": lab.Pop(ThemisRounds(), parts=2)}
 
 
 def runs() -> dict:
@@ -79,18 +72,14 @@ def parts() -> dict:
     log = lab.simulate(small_trace(20), ONE_TYPE, lab.Srtf(), log=True).decisions
     simulation = lab.Simulation(lab.Scenario(recurring_sample(60, 0), lab.Cluster.homogeneous(2, 4)), lab.Fifo())
     simulation.advance(20_000.0)
-    seen, asked = observe(simulation), recurring_sample(60, 0).head(5).with_columns(executed=0.0)
-    room, network = FreeGpus(ONE_TYPE, "buddy"), generated_network(8, 12, 0)
-    pairs, demand = bimodal_demands(network, 20, (0, 200), (400, 900), 0)
-    traffic = flow_program(network_routes(network, pairs), network.capacity, demand)
+    room = FreeGpus(ONE_TYPE, "buddy")
     return {
         "shapes": placed.jobs["end"].to_list(),
         "log": log.select("time", "job", "free", "missing").fill_null(-1).to_numpy().tolist(),
-        "features": np.nan_to_num(Seen(seen).features(asked, np.full(5, 20_000.0), 2), nan=-1).tolist(),
         "room": [room.take(g).tolist() for g in (3.0, 1.0, 4.0, 8.0)],
         "generated": lab.generate("venus", days=0.5, jobs=40, rng=1).select("submit", "duration").to_numpy().tolist(),
         "history": lab.History().fit(recurring_sample(80, 1)).predict(recurring_sample(9, 2)).tolist(),
-        "copter": solve(traffic, "copter").objective,
+        **{name: function(simulation) for name, function in said("COMPILED").items()},
     }
 
 

@@ -7,10 +7,13 @@ LONG_JOB          policies that are measured with one job of so many days
 BRIEF             knobs with which tests run a policy that searches for long
 SCENARIOS         functions of a seed that make what a policy is for
 ESTIMATORS        functions that make the estimator of a policy
-PARTS             policies that serve parts of a cluster, too
+PARTS             policies that serve parts of a cluster, too, and knobs of each
 TIME_LIMITS       policies that take a limit in seconds
 TOLERANCE         solvers, and the relative tolerance of their objectives
 LIMITED           solvers, and options with which they stop early
+TASKS             digests of tasks in the suite
+COMPILED          functions of a simulation that run compiled code, and give what JSON holds
+EXPLORERS         functions that make small explorers of runs
 NOTEBOOKS         cells that show explorers in a browser; RECORDED: what a page plays by itself
 """
 
@@ -43,3 +46,10 @@ def brief(name: str, **knobs):
     from gpuschedlab.policies import ALL
 
     return ALL[name](**said("BRIEF").get(name, {}) | knobs)
+
+
+def in_parts() -> list:
+    """Policies of papers that serve parts of a cluster, too."""
+    from gpuschedlab.policies import ALL
+
+    return [ALL[name](**knobs) for name, every in said("PARTS").items() for knobs in every]

@@ -1,12 +1,14 @@
 """`gpuschedlab compare`: policies side by side on one trace, as a table and a page."""
 
 import argparse
+import importlib
 import shlex
 import sys
 import textwrap
 import time
 from pathlib import Path
 
+from gpuschedlab._faces import modules_of_papers
 from gpuschedlab.cli.inputs import add_scenario, informed, read_scenario, recipe_in
 from gpuschedlab.cli.parser import add_json, policies_help, whole
 from gpuschedlab.cli.progress import Progress
@@ -24,9 +26,9 @@ LINEUP = (
     "tiresias:metric=gittins",
     "themis",
     "lucid",
-    "gavel:objective=max_min",
+    *(word for module in modules_of_papers("lineup") for word in importlib.import_module(module).LINEUP),
 )
-"""Policies that are compared when none is named."""
+"""Policies that are compared when none is named; of papers, those of their module `lineup`."""
 
 SOON = 2.0
 """Seconds after which the runs that are finished are shown."""

@@ -33,9 +33,9 @@ class Pop(Wrapped):
 
     Examples
     --------
-    >>> from gpuschedlab.policies import Gavel
-    >>> Pop(Gavel(), parts=4).name
-    'Pop(Gavel)'
+    >>> from gpuschedlab.policies import Optimus
+    >>> Pop(Optimus(), parts=4).name
+    'Pop(Optimus)'
     """
 
     policy: Round

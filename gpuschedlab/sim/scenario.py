@@ -235,9 +235,9 @@ class Scenario:
 
         Examples
         --------
-        >>> from gpuschedlab.policies import Gavel
+        >>> from gpuschedlab.policies import ThemisRounds
         >>> trace = pl.DataFrame({"job_id": ["a", "b"], "submit": [0.0, 1.0], "gpus": [2, 4], "duration": [10.0, 5.0]})
-        >>> view = Scenario(trace, Cluster.homogeneous(2, 4)).view(Gavel(), now=60.0, nodes=[(0, 1, 2)])
+        >>> view = Scenario(trace, Cluster.homogeneous(2, 4)).view(ThemisRounds(), now=60.0, nodes=[(0, 1, 2)])
         >>> view.age.tolist(), view.running_gpus.tolist(), view.free.tolist()
         ([60.0, 59.0], [2.0, 0.0], [4.0, 2.0])
         """

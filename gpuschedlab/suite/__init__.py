@@ -3,8 +3,9 @@
 `tasks` lists them, `standing` runs a policy on all and compares, `bound` says what no schedule can beat, `card` writes the page.
 """
 
+from gpuschedlab.scenarios.task import Task
 from gpuschedlab.suite.card import write_card
 from gpuschedlab.suite.standing import Standing, stand
-from gpuschedlab.suite.tasks import TASKS, Task
+from gpuschedlab.suite.tasks import TASKS
 
 __all__ = ["TASKS", "Standing", "Task", "stand", "write_card"]

@@ -12,8 +12,9 @@ from gpuschedlab.errors import RunError
 from gpuschedlab.metrics.display import SHARES
 from gpuschedlab.metrics.intervals import mean_interval
 from gpuschedlab.parse import contenders_of
+from gpuschedlab.scenarios.task import Task
 from gpuschedlab.suite.bound import least_jct
-from gpuschedlab.suite.tasks import TASKS, Task
+from gpuschedlab.suite.tasks import TASKS
 from gpuschedlab.sweep import sweep
 
 BESIDE = ("fifo", "srtf")

@@ -1,60 +1,31 @@
 """The tasks of the suite: each a recipe that nothing changes any more, what counts in it, and who is good at it."""
 
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import polars as pl
 
 from gpuschedlab._extras import need
+from gpuschedlab._faces import modules_of_papers
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import TraceError
 from gpuschedlab.estimators import Noisy
 from gpuschedlab.knobs import Knob
-from gpuschedlab.scenarios import recipe_of
+from gpuschedlab.scenarios.task import Task
 from gpuschedlab.scenarios.week import Week
 from gpuschedlab.sim import Scenario
-from gpuschedlab.sim.recipe import Jobs, Recipe
-from gpuschedlab.speeds import Delays, Speeds
+from gpuschedlab.sim.recipe import Recipe
+from gpuschedlab.speeds import Delays
 from gpuschedlab.traces.generator.generate import Amount
 from gpuschedlab.traces.intake.read import read
 
 DAY = 86_400.0
 CLUSTER = Cluster.homogeneous(32, 8)
 """What weeks run on."""
-
-
-@dataclass(frozen=True)
-class Task:
-    """A task of the suite.
-
-    Parameters
-    ----------
-    name : str
-    version : int
-        Changes with everything that changes a number: figures of different versions are not compared.
-    make : callable
-        Makes the recipe.
-    specialist : str
-        Word of the policy that a paper made for such work.
-    about : str
-        What is special in it, in a few words.
-    metric : str
-        What counts (`gpuschedlab.metrics.METRICS`); lower is better.
-    there : callable
-        Whether what it needs is on this machine; where it is not, what it returns says how to get it.
-    """
-
-    name: str
-    version: int
-    make: Callable[[], Recipe]
-    specialist: str
-    about: str
-    metric: str = "jct_mean"
-    there: Callable[[], str] = lambda: ""
 
 
 @dataclass(frozen=True)
@@ -72,56 +43,6 @@ class HarderWeek(Recipe):
         if self.mtbf:
             made = made.replace(cluster=made.cluster.with_failures(self.mtbf * DAY, self.mttr * DAY, 14 * DAY, seed))
         return made.replace(estimator=Noisy(error=self.error, rng=seed)) if self.error else made
-
-
-@dataclass(frozen=True)
-class Goodput(Recipe):
-    """Elastic jobs of three models on slow and fast GPUs: each goes at its own pace, and gains its own part from more GPUs."""
-
-    jobs: Jobs = 60
-
-    def scenario(self, seed: int = 0) -> Scenario:
-        """Jobs that come at random on four slow and two fast nodes of four GPUs."""
-        draw, cluster = np.random.default_rng(seed), Cluster.parse("4x4:slow,2x4:fast")
-        trace = pl.DataFrame(
-            {
-                "job_id": [f"{i}" for i in range(self.jobs)],
-                "submit": np.sort(draw.uniform(0, 120.0 * self.jobs, self.jobs)),
-                "model": draw.choice(["wide", "narrow", "picky"], self.jobs),
-                "gpus": draw.choice([1.0, 2.0, 4.0], self.jobs),
-                "duration": 4000.0,
-                "switch": 30.0,
-            }
-        )
-        return Scenario(trace, cluster, speeds=_goodput(), seed=seed)
-
-
-@cache
-def _goodput() -> Speeds:
-    """Progress a second by model, type, nodes and GPUs: a power of the GPUs, less a tenth for each further node."""
-    fast, power = {"wide": 2.5, "narrow": 1.6, "picky": 6.0}, {"wide": 0.9, "narrow": 0.35, "picky": 0.6}
-    rows = [
-        (model, kind, nodes, gpus, pace * gpus ** power[model] * 0.9 ** (nodes - 1), 4000.0)
-        for model in fast
-        for kind, pace in (("slow", 1.0), ("fast", fast[model]))
-        for gpus in range(1, 17)
-        for nodes in range(-(-gpus // 4), min(gpus, 4) + 1)
-    ]
-    columns = ["model", "gpu_type", "n_nodes", "n_gpus", "rate", "progress"]
-    return Speeds.from_frame(pl.DataFrame(rows, schema=columns, orient="row"))
-
-
-@dataclass(frozen=True)
-class ColdPrompts(Recipe):
-    """Prompt tuning where every start is cold, unless a policy keeps GPUs warm and says so."""
-
-    def scenario(self, seed: int = 0) -> Scenario:
-        """Those of `promptlab`; each job loses the seconds of a cold start of its model."""
-        made = recipe_of("promptlab:gpus=16")(seed)
-        cold = dict(dict(made.delays.kinds)["cold"])
-        return made.replace(
-            trace=made.trace.with_columns(switch=pl.col("model").replace_strict(cold, return_dtype=pl.Float64))
-        )
 
 
 @dataclass(frozen=True)
@@ -163,6 +84,15 @@ def _fetched() -> str:
     return "" if helios_folder() else "not on this machine; gpuschedlab trace fetch helios brings it (36 MB)"
 
 
+def _of_papers() -> list[Task]:
+    """Tasks of the papers, each of its module `task`."""
+    found = [importlib.import_module(module).TASK for module in modules_of_papers("task")]
+    return sorted(found, key=lambda task: OF_PAPERS.index(task.name) if task.name in OF_PAPERS else len(OF_PAPERS))
+
+
+OF_PAPERS = ("goodput", "deadlines", "finetuning", "prompts")
+"""The order of the papers' tasks; others come after them."""
+
 TASKS = (
     Task("venus-0.7", 1, _week("venus", 0.7), "lucid", "a quiet week as in Helios Venus"),
     Task("venus-0.9", 1, _week("venus", 0.9), "lucid", "a busy week as in Helios Venus"),
@@ -183,30 +113,7 @@ TASKS = (
         "nodes fail every five days; checkpoints every half hour",
     ),
     Task("estimates", 1, lambda: HarderWeek(error=1.0), "tiresias", "estimates that err by a factor of e, commonly"),
-    Task("goodput", 1, Goodput, "sia", "elastic jobs on two types of GPU"),
-    Task(
-        "deadlines",
-        1,
-        lambda: recipe_of("smallleases:jobs=120"),
-        "unisched",
-        "jobs with strict, soft and no deadlines",
-        "slo_violation",
-    ),
-    Task(
-        "finetuning",
-        1,
-        lambda: recipe_of("mergingcluster"),
-        "ymir",
-        "tasks on one foundation model that help each other",
-    ),
-    Task(
-        "prompts",
-        1,
-        ColdPrompts,
-        "prompttuner",
-        "prompt tuning with a bank of prompts, and dates",
-        "late",
-    ),
+    *_of_papers(),
     Task("helios", 1, Fetched, "lucid", "weeks of the log of Helios Venus itself", there=_fetched),
 )
 """All tasks, in the order in which they are shown."""

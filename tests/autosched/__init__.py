@@ -32,3 +32,19 @@ NOTEBOOKS = {
     ],
 }
 RECORDED = {"recorded": ["from gpuschedlab.widgets import RecordedExplorer", "RecordedExplorer(hours=1)"]}
+
+
+def _features(simulation) -> list:
+    """What the forecasts of durations are made from."""
+    import numpy as np
+
+    from gpuschedlab.autosched.forecast.features import Seen
+    from gpuschedlab.autosched.forecast.repository import observe
+    from gpuschedlab.check.samples import recurring_sample
+
+    asked = recurring_sample(60, 0).head(5).with_columns(executed=0.0)
+    found = Seen(observe(simulation)).features(asked, np.full(5, 20_000.0), 2)
+    return np.nan_to_num(found, nan=-1).tolist()
+
+
+COMPILED = {"features": _features}

@@ -236,7 +236,7 @@ def ending(program: Program, solver: str, **options) -> str:
 
 CHILD = """
 import sys
-sys.path.insert(0, {folder!r})
+sys.path[:0] = {folders!r}
 from test_optim import ending, wild_program
 print(*(ending(wild_program(seed), {solver!r}, **{options!r}) for seed in range({count})), sep=",")
 """
@@ -245,7 +245,9 @@ print(*(ending(wild_program(seed), {solver!r}, **{options!r}) for seed in range(
 @pytest.mark.parametrize(("solver", "options"), SOLVERS[:2])
 def test_no_program_ends_the_process(solver, options):
     """Six hundred programs in a process of their own, which must live to print how each ended."""
-    code = CHILD.format(folder=str(Path(__file__).parent), solver=solver, options=options, count=600)
+    code = CHILD.format(
+        folders=[str(Path(__file__).parents[i]) for i in (0, 1)], solver=solver, options=options, count=600
+    )
     child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert child.returncode == 0, child.stderr
     words = child.stdout.strip().split(",")

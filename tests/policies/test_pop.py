@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 import pytest
+from wing import in_parts
 
 from gpuschedlab.check.laws import ALWAYS
 from gpuschedlab.cluster import Cluster, Outage
-from gpuschedlab.policies import Gavel, Optimus, Pop, Sia
+from gpuschedlab.policies import Optimus, Pop, ThemisRounds
 from gpuschedlab.policies.pop import on_nodes
 from gpuschedlab.sim import Allocation, Delays, Round, Scenario, Simulation, Wrapped, simulate
 from gpuschedlab.speeds import Speeds
@@ -34,8 +35,8 @@ class Inside(Wrapped):
         return self.policy.allocate(view)
 
 
-def drawn(seed: int) -> tuple[pl.DataFrame, Cluster, Round, dict]:
-    """4 to 15 jobs on one type or two, of nodes of several sizes, some of which fail; elastic jobs, some on one type, and others."""
+def drawn(seed: int, choices) -> tuple[pl.DataFrame, Cluster, Round, dict]:
+    """One of some policies; 4 to 15 jobs on one type or two, of nodes of several sizes, some of which fail; some jobs are elastic."""
     rng = np.random.default_rng(seed)
     groups = [f"{rng.integers(2, 7)}x{rng.choice([2, 4, 6])}:t4"]
     groups += [f"{rng.integers(1, 5)}x{rng.choice([4, 8])}:a100"] * int(rng.integers(2))
@@ -45,7 +46,7 @@ def drawn(seed: int) -> tuple[pl.DataFrame, Cluster, Round, dict]:
     ends = begin + rng.uniform(50, 2000, len(nodes)).round(1)
     cluster = replace(cluster, events=tuple(sorted(map(Outage, nodes.tolist(), begin, ends), key=lambda e: e.start)))
     n = int(rng.integers(4, 16))
-    sizes = [0.5, 1, 1, 2, 3, 4] + [8] * (6 not in cluster.node_gpus)  # Sia gives 8 GPUs on nodes of 6 to nobody
+    sizes = [0.5, 1, 1, 2, 3, 4] + [8] * (6 not in cluster.node_gpus)  # a whole node of 8, or of 6, and none of both
     asked = np.minimum(rng.choice(sizes, n), cluster.node_gpus.max())
     table = {"job_id": [f"{i:02}" for i in range(n)], "submit": np.sort(rng.uniform(0, 2500, n)).round(), "gpus": asked}
     trace = pl.DataFrame(table | {"duration": rng.uniform(60, 3000, n).round()})
@@ -56,13 +57,13 @@ def drawn(seed: int) -> tuple[pl.DataFrame, Cluster, Round, dict]:
         parts["speeds"] = SPEEDS
     if rng.random() < 0.3:
         trace = trace.with_columns(preemptible=pl.Series(rng.random(n) < 0.8))
-    policy = [Sia(), Sia(evictions=True), Sia(solver="highs"), Gavel(), Optimus()][rng.integers(5)]
+    policy = choices[rng.integers(len(choices))]
     return trace, cluster, Pop(Inside(policy), parts=int(rng.integers(2, 9))), parts
 
 
 def broken(seed: int) -> str | None:
     """The first law that a random run breaks."""
-    trace, cluster, policy, parts = drawn(seed)
+    trace, cluster, policy, parts = drawn(seed, [Optimus(), ThemisRounds(), *in_parts()])
     run = simulate(trace, cluster, policy, **parts)
     return next((problem for law in ALWAYS if (problem := law(run, cluster))), None)
 

@@ -137,8 +137,8 @@ def read_claims(source: str, folder: Path | None = None) -> list[Claim]:
 
     Examples
     --------
-    >>> read_claims("sia")[0].at
-    'table 3.3'
+    >>> read_claims("of no paper")
+    []
     """
     path = file_of(source, ".toml", folder)
     claims = []

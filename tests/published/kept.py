@@ -14,7 +14,7 @@ from gpuschedlab._extras import need
 from gpuschedlab._files import Answers
 from gpuschedlab.errors import LabError
 
-HERE = Path(__file__).resolve().parent
+TESTS = Path(__file__).resolve().parents[1]
 TRACES = ("traces",)
 """Folders of the reference data that the answers of most benches depend on."""
 
@@ -32,7 +32,7 @@ def measure_all(
     """Answers of `measure(data_dir, *case)` in the order of the cases.
 
     They are kept in `runs/<command>_<name>.jsonl`; what the same code has measured on the same files is not measured again, so
-    that a bench that was interrupted goes on. Of this folder's code that counts which the module of `measure` imports.
+    that a bench that was interrupted goes on. Of the code beside the package that counts which the module of `measure` imports.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def kept_answers(name: str, measure: Callable, data_dir, cases: Iterable[tuple])
 
 
 def _source(measure: Callable, data_dir, folders) -> str:
-    """What answers come from: a hash of the code, the package's and this folder's, and of names, sizes and times of the data.
+    """What answers come from: a hash of the code, the package's and that of the tests, and of names, sizes and times of the data.
 
     Of the code its meaning counts: not its comments, docstrings and lines, so that words are mended without measuring anew.
     """
@@ -110,12 +110,12 @@ def _source(measure: Callable, data_dir, folders) -> str:
 
 
 def reached(module: str) -> tuple[list[str], set[str]]:
-    """Modules of this folder that a module's code needs, itself among them; and parts of the package that these import.
+    """Modules of the tests that a module's code needs, itself among them; and parts of the package that these import.
 
     Examples
     --------
-    >>> own, package = reached("papers.sia.ways")
-    >>> "papers.sia.alone" in own, "papers.sia.ours" in own, "policies" in package
+    >>> own, package = reached("published.standing")
+    >>> "published.standing" in own, "published.page" in own, "policies" in package
     (True, False, True)
     """
     own, package, left = set(), set(), [module]
@@ -124,7 +124,7 @@ def reached(module: str) -> tuple[list[str], set[str]]:
         top, _, rest = name.partition(".")
         if top == "gpuschedlab":
             package.add(rest.partition(".")[0])
-        if name in own or name == __name__ or top != HERE.name or not _path(name).is_file():
+        if name in own or name == __name__ or not _path(name).is_file():
             continue
         own.add(name)
         for node in ast.walk(ast.parse(_path(name).read_text())):
@@ -136,8 +136,8 @@ def reached(module: str) -> tuple[list[str], set[str]]:
 
 
 def _path(module: str) -> Path:
-    """File of a module of this folder."""
-    return (HERE.parent / module.replace(".", "/")).with_suffix(".py")
+    """File of a module of the tests."""
+    return (TESTS / module.replace(".", "/")).with_suffix(".py")
 
 
 def meaning(path: Path) -> bytes:

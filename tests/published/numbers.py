@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 import polars as pl
+from wing import said
 
 from gpuschedlab.errors import LabError
 
@@ -16,7 +17,7 @@ TESTS = Path(__file__).resolve().parents[1]
 def file_of(source: str, ending: str, folder: Path | None = None) -> Path:
     """File of a source: in the folder given, otherwise in that of its paper beside the paper's tests."""
     found = sorted(TESTS.glob(f"*/{source}{ending}")) + sorted(TESTS.glob(f"papers/*/{source}{ending}"))
-    return folder / f"{source}{ending}" if folder or not found else found[0]
+    return found[0] if found and not folder else (folder or TESTS / "published") / f"{source}{ending}"
 
 
 SCHEMA = {
@@ -121,8 +122,8 @@ def command_of(source: str) -> str:
 
     Examples
     --------
-    >>> command_of("sia")
-    'make published SOURCE=sia'
+    >>> command_of("x")
+    'make published SOURCE=x'
     """
     return f"make published SOURCE={source}"
 
@@ -149,12 +150,16 @@ def read_table(source: str, folder: Path | None = None) -> pl.DataFrame:
 
     Examples
     --------
-    >>> read_table("sia").filter(where="table 3.3", workload="philly", policy="sia", metric="avg_jct")["value"][0]
-    0.6
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> row = dict.fromkeys(SCHEMA) | Number("table 1", "w", "p", "m")._asdict() | {"value": 2.0, "kind": "data"}
+    >>> pl.DataFrame([row], schema=SCHEMA).write_csv(folder / "x.csv")
+    >>> read_table("x", folder)["value"].item()
+    2.0
     """
     path = file_of(source, ".csv", folder)
     if not path.is_file():
-        known = ", ".join(sorted(p.stem for p in folder.glob("*.csv")))
+        known = ", ".join(sorted(path.stem for path in folder.glob("*.csv")) if folder else sorted(said("SOURCES")))
         raise LabError(f"published: found no table of {source!r}; expected one of {known}.")
     table = pl.read_csv(path, schema=SCHEMA)
     names = list(Number._fields)
@@ -200,9 +205,10 @@ def beside(
 
     Examples
     --------
-    >>> table = read_table("sia").head(1)
-    >>> beside("sia", table, {}, quick=True)["note"][0]
-    'not run with QUICK=1: make published SOURCE=sia'
+    >>> number = Number("table 1", "w", "p", "m")
+    >>> row = dict.fromkeys(SCHEMA) | number._asdict() | {"value": 2.0, "kind": "data"}
+    >>> beside("x", pl.DataFrame([row], schema=SCHEMA), {number: 3.0})["ratio"].item()
+    1.5
     """
     known = [Number(*row) for row in table.select(Number._fields).iter_rows()]
     if strangers := set(found) - set(known):

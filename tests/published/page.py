@@ -46,8 +46,9 @@ def page(rows: pl.DataFrame, claims: dict[str, list[Judged]], checks: list[dict]
 
     Examples
     --------
-    >>> from published import beside, read_table
-    >>> rows = beside("sia", read_table("sia").head(1), {}, quick=True)
+    >>> from published import beside
+    >>> from published.numbers import SCHEMA
+    >>> rows = beside("x", pl.DataFrame(schema=SCHEMA), {})
     >>> page(rows, {}, [], quick=True).splitlines()[0]
     '# Published numbers beside ours'
     """

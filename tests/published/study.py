@@ -36,7 +36,7 @@ class Study:
 
     Examples
     --------
-    >>> Study("sia", None, quick=True).quick
+    >>> Study("x", None, quick=True).quick
     True
     """
 

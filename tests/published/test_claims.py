@@ -77,10 +77,10 @@ def test_an_artifact_that_is_run_again_is_divided_by_what_it_gave(table):
         ('says = "s"\nat = "t"\nrows = { policy = "nobody" }', "found no rows"),
     ],
 )
-def test_a_wrong_claim_is_an_error(tmp_path, entry, problem):
-    (tmp_path / "sia.toml").write_text(f"[[claim]]\n{entry}\n")
+def test_a_wrong_claim_is_an_error(table, tmp_path, entry, problem):
+    (tmp_path / "x.toml").write_text(f"[[claim]]\n{entry}\n")
     with pytest.raises(judging.LabError, match=problem):
-        read_claims("sia", tmp_path)
+        read_claims("x", tmp_path)
 
 
 @pytest.mark.parametrize("source", SOURCES)

@@ -27,8 +27,8 @@ def timed(policy, seconds: list[float], clock: Callable[[], float] = time.perf_c
 
     Examples
     --------
-    >>> from gpuschedlab.policies import Gavel
-    >>> timed(Gavel(), []).interval
+    >>> from gpuschedlab.policies import ThemisRounds
+    >>> timed(ThemisRounds(interval=360.0), []).interval
     360.0
     """
     return _Timed(policy, seconds, clock)

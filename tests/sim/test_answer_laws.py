@@ -7,9 +7,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from gpuschedlab import Allocation, Gavel, Pop, Round, Sia, check_policy
+from gpuschedlab import Allocation, Round, check_policy
 from gpuschedlab.check.answer_laws import LAWS, Recorded
 from gpuschedlab.cluster import Cluster
+from gpuschedlab.policies import Optimus, Pop, ThemisRounds
 from gpuschedlab.sim import Delays, simulate
 
 
@@ -176,7 +177,7 @@ def test_a_round_that_comes_too_late_is_found_out():
 # --- parts
 
 
-@pytest.mark.parametrize("policy", [Sia(interval=300.0), Gavel()], ids=["sia", "gavel"])
+@pytest.mark.parametrize("policy", [Optimus(interval=300.0), ThemisRounds()], ids=["optimus", "themisrounds"])
 def test_pop_passes_the_battery_around_any_round_policy(policy):
     check_policy(Pop(policy, parts=4)).raise_if_failed()
 
@@ -190,7 +191,9 @@ def test_pop_of_one_part_decides_as_the_policy_itself():
             "duration": [100.0, 300.0, 90.0, 70.0],
         }
     )
-    whole, parts = (simulate(trace, Cluster.homogeneous(2, 4), p).jobs for p in (Gavel(), Pop(Gavel(), parts=1)))
+    whole, parts = (
+        simulate(trace, Cluster.homogeneous(2, 4), p).jobs for p in (ThemisRounds(), Pop(ThemisRounds(), parts=1))
+    )
     assert whole.equals(parts)
 
 

@@ -12,7 +12,6 @@ from random_runs import case
 
 from gpuschedlab import Cluster, Fifo, Simulation, Srtf, simulate
 from gpuschedlab.errors import PolicyError
-from gpuschedlab.papers.clusters.usage import Ledger
 from gpuschedlab.sim import Allocation, Ordered, Round, Scenario
 from gpuschedlab.sim.engine.jobs.charges import usage_now
 
@@ -28,21 +27,16 @@ def charged(policy, columns=("user",), half_life=HALF_LIFE):
 
 
 def replayed(simulation, half_life=HALF_LIFE) -> dict:
-    """Usage of each user by the log of allocations, half of what two jobs share for each."""
-    run = simulation.result()
-    users = sorted(run.jobs["user"].unique())
-    ledger = Ledger(len(users), half_life)
+    """Usage of each user by the log of allocations, half of what two jobs share for each: the integral of GPUs that decay."""
+    run, now = simulation.result(), simulation.now
     log = run.allocations.with_columns(
         gpus=pl.col("gpus") * pl.when(pl.col("partner").is_null()).then(1.0).otherwise(0.5)
     )
-    moves = [
-        (at, sign * gpus, job)
-        for job, gpus, *ends in log.select("job", "gpus", "start", "end").rows()
-        for at, sign in zip(ends, (1, -1))
-    ]
-    for at, gpus, job in sorted(moves):
-        ledger.hold(users.index(run.jobs["user"][job]), gpus, at)
-    return dict(zip(users, ledger.at(simulation.now)))
+    found = dict.fromkeys(sorted(run.jobs["user"].unique()), 0.0)
+    for job, gpus, start, end in log.select("job", "gpus", "start", "end").rows():
+        left = [0.5 ** ((now - at) / half_life) for at in (start, end)]
+        found[run.jobs["user"][job]] += gpus * half_life / np.log(2) * (left[1] - left[0])
+    return found
 
 
 def ours(simulation) -> dict:

@@ -21,7 +21,6 @@ from gpuschedlab import (
     Scenario,
     Simulation,
     Srtf,
-    ThreeSigma,
     Tiresias,
     compare,
     generate,
@@ -33,6 +32,7 @@ from gpuschedlab.autosched.forecast.repository import observe
 from gpuschedlab.check import small_trace
 from gpuschedlab.errors import ClusterError, EstimatorError, PolicyError, RunError, TraceError
 from gpuschedlab.estimators import Estimator
+from gpuschedlab.policies import ALL
 from gpuschedlab.sim.entry import scenario_of
 from gpuschedlab.speeds import default_speeds
 
@@ -269,7 +269,7 @@ def test_law_durations_that_are_not_known_change_nothing(rows, times, zero, late
     assert one.known["duration"].to_list() == [
         min(d, begins - s) for s, d in history.sort("submit", "job_id")["submit", "duration"].rows() if s < begins
     ]
-    for policy in (Tiresias(metric="gittins"), ThreeSigma()):
+    for policy in (Tiresias(metric="gittins"), *(cls() for cls in ALL.values() if hasattr(cls, "fit"))):
         assert one.fitted(policy) == other.fitted(policy)
     if one.known.height:
         assert one.past.trace.equals(other.past.trace)

@@ -11,6 +11,7 @@ from typing import Annotated
 import numpy as np
 import polars as pl
 import pytest
+from wing import said
 
 import gpuschedlab as lab
 from gpuschedlab.check.samples import small_trace
@@ -332,15 +333,7 @@ def make_cluster_explorer():
     return widgets.ClusterExplorer(widgets.SmallCluster(nodes=3), jobs=12)
 
 
-def make_unisched_explorer():
-    return widgets.UniSchedExplorer(widgets.SmallLeases(nodes=2), jobs=12)
-
-
-def make_ymir_explorer():
-    return widgets.YmirExplorer(nodes=1, hours=2.0)
-
-
-@pytest.mark.parametrize("make", [make_cluster_explorer, make_unisched_explorer, make_ymir_explorer])
+@pytest.mark.parametrize("make", [make_cluster_explorer, *said("EXPLORERS").values()])
 def test_jobs_that_never_end_are_named_above_the_figures(make, monkeypatch):
     explorer = make()
     assert "never" not in explorer.status.value

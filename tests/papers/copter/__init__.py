@@ -27,3 +27,17 @@ NOTEBOOKS = {
 }
 TOLERANCE = {"copter": 1e-3}
 LIMITED = {"copter": {"work": 5e-6, "tol": 1e-12}}
+
+
+def _traffic(simulation) -> float:
+    """Most flow through a small network."""
+    from gpuschedlab.optim import solve
+    from gpuschedlab.papers.copter.traffic.networks import bimodal_demands, generated_network
+    from gpuschedlab.papers.copter.traffic.program import flow_program, network_routes
+
+    network = generated_network(8, 12, 0)
+    pairs, demand = bimodal_demands(network, 20, (0, 200), (400, 900), 0)
+    return solve(flow_program(network_routes(network, pairs), network.capacity, demand), "copter").objective
+
+
+COMPILED = {"copter": _traffic}

@@ -18,3 +18,14 @@ TIME_LIMITS = dict.fromkeys(
         "threesigma",
     )
 )
+
+
+def _explorer():
+    """One of a few jobs."""
+    from gpuschedlab import widgets
+
+    return widgets.UniSchedExplorer(widgets.SmallLeases(nodes=2), jobs=12)
+
+
+EXPLORERS = {"unisched": _explorer}
+TASKS = {"deadlines": (1, 120, "3x8:v100", 3954939.0, 499.0, 442583.0)}

@@ -1,4 +1,4 @@
 """Gavel: its policy and its rates."""
 
 LONG_JOB = {"gavel": 50.0}
-PARTS = {"gavel": "in parts of a cluster"}
+PARTS = {"gavel": ({},)}

@@ -24,3 +24,4 @@ def _scenario(seed: int):
 
 
 SCENARIOS = dict.fromkeys(("prompttuner", "infless", "elasticflow"), _scenario)
+TASKS = {"prompts": (1, 213, "2x8:a100-80gb", 139059.92, 445.0, 7869.039)}

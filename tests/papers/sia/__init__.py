@@ -4,5 +4,6 @@ SOURCES = {"sia": "papers.sia.ours"}
 TITLES = {"sia": "Sia (thesis, chapter 3)"}
 BUDGETS = {"sia": "papers.sia.traces"}
 LONG_JOB = {"sia": 50.0}
-PARTS = {"sia": "in parts of a cluster"}
+PARTS = {"sia": ({}, {"evictions": True}, {"solver": "highs"})}
 TIME_LIMITS = dict.fromkeys(("sia",))
+TASKS = {"goodput": (1, 60, "4x4:slow,2x4:fast", 228872.897, 130.0, 240000.0)}

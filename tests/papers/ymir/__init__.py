@@ -21,3 +21,14 @@ def _known():
 
 
 ESTIMATORS = {"ymir": _known}
+
+
+def _explorer():
+    """One of two hours."""
+    from gpuschedlab import widgets
+
+    return widgets.YmirExplorer(nodes=1, hours=2.0)
+
+
+EXPLORERS = {"ymir": _explorer}
+TASKS = {"finetuning": (1, 42, "2x4:v100", 285169.306, 76.0, 132035.868)}

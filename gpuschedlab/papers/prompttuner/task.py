@@ -1,0 +1,33 @@
+"""The task of prompts."""
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from gpuschedlab.scenarios import recipe_of
+from gpuschedlab.scenarios.task import Task
+from gpuschedlab.sim import Scenario
+from gpuschedlab.sim.recipe import Recipe
+
+
+@dataclass(frozen=True)
+class ColdPrompts(Recipe):
+    """Prompt tuning where every start is cold, unless a policy keeps GPUs warm and says so."""
+
+    def scenario(self, seed: int = 0) -> Scenario:
+        """Those of `promptlab`; each job loses the seconds of a cold start of its model."""
+        made = recipe_of("promptlab:gpus=16")(seed)
+        cold = dict(dict(made.delays.kinds)["cold"])
+        return made.replace(
+            trace=made.trace.with_columns(switch=pl.col("model").replace_strict(cold, return_dtype=pl.Float64))
+        )
+
+
+TASK = Task(
+    "prompts",
+    1,
+    ColdPrompts,
+    "prompttuner",
+    "prompt tuning with a bank of prompts, and dates",
+    "late",
+)
