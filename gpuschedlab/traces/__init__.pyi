@@ -1,7 +1,6 @@
 """Public names of `traces`, by module; loaded at first use."""
 
-from .deadlines import value_table as value_table
-from .export import write_csv as write_csv, write_swf as write_swf
+from .formats.export import write_csv as write_csv, write_swf as write_swf
 from .fetching import catalog as catalog, fetch as fetch
 from .generator.calibration import calibrate as calibrate
 from .generator.generate import generate as generate
@@ -9,7 +8,7 @@ from .generator.presets import Calibration as Calibration, load_preset as load_p
 from .logs.ledger import Intake as Intake, Report as Report
 from .formats.parquet import read_parquet as read_parquet, write_parquet as write_parquet
 from .intake.read import read as read, read_csv as read_csv, read_swf as read_swf
-from .published_logs import (
+from .intake.published_logs import (
     read_chronus as read_chronus,
     read_helios as read_helios,
     read_itp as read_itp,
@@ -18,7 +17,11 @@ from .published_logs import (
     read_workload as read_workload,
 )
 from .schema import SCHEMA as SCHEMA, validate as validate
-from .slo import with_deadlines as with_deadlines, with_start_delays as with_start_delays
+from .deadlines import (
+    value_table as value_table,
+    with_deadlines as with_deadlines,
+    with_start_delays as with_start_delays,
+)
 from .tools import (
     describe as describe,
     known_at as known_at,

@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.errors import TraceError
-from gpuschedlab.traces.generator.statistics import autocorrelation, fano, hourly
 from gpuschedlab.traces.schema import validate
+from gpuschedlab.traces.trace_statistics import autocorrelation, fano, hourly
 
 DAY = 86_400.0
 

@@ -39,7 +39,7 @@ ONE_OF = {
 """Policies, and the papers that they load."""
 
 LABORATORY = ("traces", "cluster", "speeds", "optim", "estimators", "metrics", "sim")
-FORMATS = ("traces/formats", "traces/published_logs", "traces/fetching", "traces/__init__.pyi")
+FORMATS = ("traces/formats", "traces/intake/published_logs", "traces/fetching", "traces/__init__.pyi")
 """Published logs and tables may have the names of the papers that published them."""
 
 

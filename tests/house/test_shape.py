@@ -14,9 +14,6 @@ ALIKE = {"__init__": "of each folder", "__main__": "what `python -m gpuschedlab`
 """Stems of modules that may stand more than once outside of papers, and why."""
 
 NOT_YET = {
-    "traces/formats",
-    "traces/generator",
-    "traces/logs",
     "papers/clusters",
     "papers/deadlines",
     "papers/prompttuner",

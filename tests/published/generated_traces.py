@@ -16,7 +16,7 @@ from scipy.stats import ks_2samp
 
 from gpuschedlab.errors import LabError
 from gpuschedlab.traces import generate, load_preset
-from gpuschedlab.traces.generator.statistics import autocorrelation, fano, hourly
+from gpuschedlab.traces.trace_statistics import autocorrelation, fano, hourly
 from published.data import EXTRACTS, load_real
 
 SEEDS = tuple(range(15))

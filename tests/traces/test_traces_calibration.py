@@ -10,7 +10,7 @@ from scipy.stats import ks_2samp
 from gpuschedlab.errors import TraceError
 from gpuschedlab.traces import Calibration, calibrate, generate, load_preset
 from gpuschedlab.traces.generator import fitting
-from gpuschedlab.traces.generator.statistics import fano, hourly
+from gpuschedlab.traces.trace_statistics import fano, hourly
 
 WEEK = 7 * 86_400.0
 

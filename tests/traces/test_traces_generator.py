@@ -20,8 +20,8 @@ from gpuschedlab.traces.generator.attributes import (
     quantile,
     spells,
 )
-from gpuschedlab.traces.generator.statistics import autocorrelation, batches, demand, fano, hourly
 from gpuschedlab.traces.generator.submissions import HOUR, levels, memory, place
+from gpuschedlab.traces.trace_statistics import autocorrelation, batches, demand, fano, hourly
 
 WEEK = 7 * 86_400.0
 

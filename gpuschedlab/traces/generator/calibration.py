@@ -11,9 +11,9 @@ from gpuschedlab.errors import TraceError
 from gpuschedlab.traces.generator.correlation import figures_of_marks
 from gpuschedlab.traces.generator.fitting import Waits, tune
 from gpuschedlab.traces.generator.presets import Arrivals, Calibration, Demand
-from gpuschedlab.traces.generator.statistics import batches, demand, hourly, rounded, scores_within
 from gpuschedlab.traces.generator.submissions import DAILY_KEEP, HOUR, WEEK_HOURS, busyness, expected, levels
 from gpuschedlab.traces.schema import validate
+from gpuschedlab.traces.trace_statistics import batches, demand, hourly, rounded, scores_within
 
 #: Time constants (h) on which hourly counts and demand may remember.
 MEMORY = (1.5, 6.0, 24.0, 96.0)

@@ -8,8 +8,8 @@ import numpy as np
 
 from gpuschedlab.traces.generator.attributes import score, spells
 from gpuschedlab.traces.generator.presets import Marks
-from gpuschedlab.traces.generator.statistics import rounded, scores_within
 from gpuschedlab.traces.generator.submissions import HOUR, WEEK_HOURS, levels
+from gpuschedlab.traces.trace_statistics import rounded, scores_within
 
 #: Lower ends of the buckets of GPU counts on which durations are conditional: powers of two.
 BUCKETS = (0.0, 1.0, 2.0, 3.0, 5.0, *(2.0**k + 1 for k in range(3, 13)))

@@ -17,7 +17,7 @@ from gpuschedlab.traces.generator.attributes import bucket_of
 from gpuschedlab.traces.generator.correlation import NEW_SPELLS, batch_correlations
 from gpuschedlab.traces.generator.generate import generate
 from gpuschedlab.traces.generator.presets import Calibration, Marks
-from gpuschedlab.traces.generator.statistics import batches, demand, scores_within
+from gpuschedlab.traces.trace_statistics import batches, demand, scores_within
 
 #: What is tried: recency of spells, steps of NEW_SPELLS below the measured one, the share of a batch's correlation that is
 #: the spell's, answers to demand, and quantiles of the real demand at which the cluster counts as full.

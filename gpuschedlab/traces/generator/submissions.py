@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpuschedlab.traces.generator.presets import Arrivals
+from gpuschedlab.traces.trace_statistics import normal_scores, ranks
 
 HOUR = 3600.0
 WEEK_HOURS = 168
@@ -67,28 +68,9 @@ def levels(points: int) -> np.ndarray:
     return 0.5 - 0.5 * np.cos(np.linspace(0, np.pi, points))
 
 
-def normal_scores(values: np.ndarray) -> np.ndarray:
-    """Return the standard normal quantiles of the values' ranks (ties by position).
-
-    Examples
-    --------
-    >>> normal_scores(np.array([30.0, 10.0, 20.0])).round(2)
-    array([ 0.97, -0.97,  0.  ])
-    """
-    from scipy.special import ndtri
-
-    return ndtri((_ranks(values) + 0.5) / len(values))
-
-
-def _ranks(values: np.ndarray) -> np.ndarray:
-    ranks = np.empty(len(values), dtype=np.int64)
-    ranks[np.argsort(values, kind="stable")] = np.arange(len(values))
-    return ranks
-
-
 def busyness(mean: np.ndarray, classes: int) -> np.ndarray:
     """Return each hour's class (0 = quietest) by rank of its expectation: quiet hours vary more than busy ones."""
-    return _ranks(mean) * classes // len(mean)
+    return ranks(mean) * classes // len(mean)
 
 
 def read_classes(
@@ -98,7 +80,7 @@ def read_classes(
     found = np.empty(len(kind))
     for k, table in enumerate(tables):
         own = np.flatnonzero(kind == k)
-        level = (_ranks(latent[own]) + rng.random(len(own))) / max(len(own), 1)
+        level = (ranks(latent[own]) + rng.random(len(own))) / max(len(own), 1)
         found[own] = np.interp(level, levels(len(table)), table)
     return found
 

@@ -45,7 +45,7 @@ FORMATS = RECOGNISED | {
     "helios": f"{HOME}.published.helios",
     "pai": f"{HOME}.published.pai",
     "itp": f"{HOME}.published.itp",
-    "workload": f"{HOME}.simulators.workload",
+    "workload": f"{HOME}.simulators.artifact_workloads",
     "chronus": f"{HOME}.simulators.chronus",
     "parquet": f"{HOME}.parquet",
 }

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuschedlab.traces.generator.submissions import normal_scores
-
 #: Jobs of the same GPU count (and virtual cluster) that follow each other within this (s) are one submission batch.
 BATCH_GAP = 60.0
 
@@ -89,3 +87,23 @@ def scores_within(values: np.ndarray, kind: np.ndarray) -> np.ndarray:
 def rounded(values: np.ndarray, digits: int = 4) -> tuple[float, ...]:
     """Round to so many significant digits."""
     return tuple(float(f"{v:.{digits}g}") for v in np.asarray(values, dtype=float))
+
+
+def normal_scores(values: np.ndarray) -> np.ndarray:
+    """Return the standard normal quantiles of the values' ranks (ties by position).
+
+    Examples
+    --------
+    >>> normal_scores(np.array([30.0, 10.0, 20.0])).round(2)
+    array([ 0.97, -0.97,  0.  ])
+    """
+    from scipy.special import ndtri
+
+    return ndtri((ranks(values) + 0.5) / len(values))
+
+
+def ranks(values: np.ndarray) -> np.ndarray:
+    """Place of each value among all, from 0 (ties by position)."""
+    found = np.empty(len(values), dtype=np.int64)
+    found[np.argsort(values, kind="stable")] = np.arange(len(values))
+    return found
