@@ -2,6 +2,7 @@
 
 import difflib
 import importlib.util
+import re
 import sys
 import sysconfig
 import traceback
@@ -29,19 +30,20 @@ def split_word(text: str) -> tuple[str, dict[str, str], str]:
     ('tiresias', {'queues': '3', 'thresholds': '3250,57600'}, 'oracle')
     >>> split_word("my.py:Mine:share=0.5")
     ('my.py:Mine', {'share': '0.5'}, '')
+    >>> split_word("ownfile:file=csv:jobs.csv,cluster=2x8:a100")
+    ('ownfile', {'file': 'csv:jobs.csv', 'cluster': '2x8:a100'}, '')
     """
     body, _, estimator = text.partition("@")
-    parts = body.split(":")
-    options = parts.pop() if len(parts) > 1 and "=" in parts[-1] else ""
+    called, *options = re.split(r":(?=\w+\s*=)", body, maxsplit=1)
     values: dict[str, str] = {}
-    for part in options.split(",") if options else ():
+    for part in options[0].split(",") if options else ():
         name, equals, value = part.partition("=")
         if equals:
             last = name.strip()
             values[last] = value.strip()
         else:
             values[last] += f",{part.rstrip()}"
-    return ":".join(parts), values, estimator
+    return called, values, estimator
 
 
 def policy_of(text: str):

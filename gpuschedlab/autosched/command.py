@@ -6,16 +6,16 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
-from gpuschedlab.cli.inputs import CLUSTER, DAY, add_scenario, one_in, read_scenario
 from gpuschedlab.cli.parser import add_json, policies_help, positive, whole
 from gpuschedlab.cli.progress import HOUR, Progress, Rows, header
 from gpuschedlab.cli.text import as_json, grid, intake_line, intake_of
+from gpuschedlab.cli.words import CLUSTER, DAY, add_scenario, one_in, recipe_in
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.parse import contenders_of
 
 COMPARED = ("default", "selftune", "autosched")
 SAME = (
-    "policy", "trace", "days", "jobs", "load", "seed", "history", "cluster", "mtbf", "mttr", "speeds", "restart", "switch",
+    "policy", "on", "trace", "days", "jobs", "load", "seed", "history", "cluster", "mtbf", "mttr", "speeds", "restart", "switch",
     "checkpoint", "estimator", "rounds", "threshold", "horizon", "similarity",
     "predictor",
 )  # fmt: skip
@@ -27,8 +27,6 @@ CASE = {"days": 3.0, "jobs": 2000, "load": 1.1, "history": "7", "cluster": "32x8
 """Used where none of these is given: more work than the cluster can do at once, so that knobs matter."""
 INSTANTS = 16
 """Instants of the history at which the offline phase measures configurations."""
-UNSET = {"days": None, "jobs": None, "load": None, "history": None, "cluster": CLUSTER, "restart": 0.0}
-"""The same options when none is given."""
 
 
 def add(parser):
@@ -79,8 +77,10 @@ def tune(args) -> int:
     progress = Progress(sys.stderr if args.json else sys.stdout)
     length = f", {args.days * 24:g} h" if args.days else ""
     load = f", load {args.load:g}" if args.load else ""
-    cluster = f"cluster {args.cluster}, seed {args.seed}"
-    progress.say(f"tuning {args.policy} on {args.trace}{length}{load}, {cluster}: {', '.join(methods)}")
+    cluster = "" if args.on and not args.cluster else f" cluster {args.cluster or CLUSTER},"
+    progress.say(
+        f"tuning {args.policy} on {args.on or args.trace}{length}{load},{cluster} seed {args.seed}: {', '.join(methods)}"
+    )
     try:
         loops = _prepared(args, methods, progress)
         rows = [loops.run(method) for method in methods]
@@ -130,7 +130,7 @@ def _settle(args) -> None:
     """Fill in the length in days, and the case where none is given."""
     if args.hours:
         args.days = args.hours * HOUR / DAY
-    if args.trace == "venus" and all(getattr(args, name) == value for name, value in UNSET.items()):
+    if args.on is None and args.trace == "venus" and all(getattr(args, name) is None for name in CASE):
         for name, value in CASE.items():
             setattr(args, name, value)
 
@@ -142,7 +142,9 @@ def _prepared(args, methods: list[str], progress: Progress) -> "_Loops":
 
         policies = contenders_of([args.policy])
     with progress.phase("reading the trace"):
-        scenario, about = read_scenario(args)
+        recipe = recipe_in(args)
+        scenario = recipe(args.seed)
+        about = recipe.about(scenario)
         _, policy, scenario = one_in(policies, scenario)
     causal = [m for m in methods if m in METHODS and METHODS[m].causal]
     if causal and (scenario.history is None or not scenario.history.height):

@@ -1,6 +1,5 @@
 """`gpuschedlab compare`: policies side by side on one trace, as a table and a page."""
 
-import argparse
 import importlib
 import shlex
 import sys
@@ -9,10 +8,10 @@ import time
 from pathlib import Path
 
 from gpuschedlab._faces import modules_of_papers
-from gpuschedlab.cli.inputs import add_scenario, informed, read_scenario, recipe_in
 from gpuschedlab.cli.parser import add_json, policies_help, whole
 from gpuschedlab.cli.progress import Progress
 from gpuschedlab.cli.text import as_json, intake_line
+from gpuschedlab.cli.words import add_scenario, informed, recipe_in
 from gpuschedlab.errors import RunError
 from gpuschedlab.parse import contenders_of
 
@@ -59,46 +58,20 @@ def add(parser):
 
 def compare(args) -> int:
     """Run the policies, print the table, write the report."""
-    from gpuschedlab.comparison import Comparison
-    from gpuschedlab.comparison import compare as run_all
-
-    policies, recipe, progress = _policies(args), recipe_in(args), Progress(sys.stderr)
+    recipe, progress = recipe_in(args), Progress(sys.stderr)
+    policies = _policies(args.policies, recipe)
     with progress.phase("jobs and estimates", announced=False):
-        scenario, about = read_scenario(args)
+        scenario = recipe(args.seed)
+        about = recipe.about(scenario)
         policies = informed(policies, scenario)
     if not args.json:
         print(caption(scenario, about) + "\n", flush=True)
-    unstored, finished, begin, shown = {}, {}, time.monotonic(), args.json
-
-    def store(name, run):
-        """Store a run; what cannot be stored is noted, and stays in the table."""
-        folder = "".join(c if c.isalnum() or c in "-_.=,@" else "_" for c in name)
-        try:
-            run.to_parquet(Path(args.runs) / folder)
-        except RunError as error:
-            unstored[name] = str(error)
-
-    def so_far():
-        """The first table comes while slower policies run."""
-        nonlocal shown
-        if not shown and 0 < len(finished) < len(policies) and time.monotonic() - begin > SOON:
-            shown = True
-            table = _table(Comparison(dict(finished)), recipe)
-            progress.say(f"so far:\n{textwrap.indent(table, '  ')}\n", sys.stdout)
-
-    with progress.phase("policies", len(policies), "done", announced=False, each=so_far) as advance:
-
-        def each(name, run):
-            """Note a run."""
-            finished[name] = run
-            advance(len(finished))
-            if args.runs:
-                store(name, run)
-
-        done = run_all(scenario, policies, each=each)
+    unstored = {}
+    done = _run(scenario, policies, progress, None if args.json else recipe, _store(args.runs, unstored))
     # The table comes before the report: whatever happens to the latter, the numbers are there.
     print(_json(done, scenario, about) if args.json else _table(done, recipe) + intake_line(about), flush=True)
-    rows = _over_seeds(args, done) if args.seeds > 1 and done.runs and not done.stopped else None
+    seeds = range(args.seed + 1, args.seed + args.seeds)
+    rows = _over_seeds(recipe, policies, seeds, done) if seeds and done.runs and not done.stopped else None
     if rows and not args.json:
         print(_seeds_table(rows), flush=True)
     for name, why in (done.failed | unstored).items():
@@ -112,11 +85,47 @@ def compare(args) -> int:
     return 1 if done.failed or unstored else 0
 
 
-def _policies(args) -> dict:
+def _run(scenario, policies: dict, progress: Progress, shown, store):
+    """Run the policies, each stored as soon as it is finished; the first table comes while slower policies run."""
+    from gpuschedlab.comparison import Comparison
+    from gpuschedlab.comparison import compare as run_all
+
+    finished, begin = {}, time.monotonic()
+
+    def so_far():
+        nonlocal shown
+        if shown is not None and 0 < len(finished) < len(policies) and time.monotonic() - begin > SOON:
+            table, shown = _table(Comparison(dict(finished)), shown), None
+            progress.say(f"so far:\n{textwrap.indent(table, '  ')}\n", sys.stdout)
+
+    with progress.phase("policies", len(policies), "done", announced=False, each=so_far) as advance:
+
+        def each(name, run):
+            finished[name] = run
+            advance(len(finished))
+            store(name, run)
+
+        return run_all(scenario, policies, each=each)
+
+
+def _store(folder: str | None, unstored: dict[str, str]):
+    """Function that stores a run; what cannot be stored is noted, and stays in the table."""
+
+    def store(name, run):
+        if not folder:
+            return
+        try:
+            run.to_parquet(Path(folder) / "".join(c if c.isalnum() or c in "-_.=,@" else "_" for c in name))
+        except RunError as error:
+            unstored[name] = str(error)
+
+    return store
+
+
+def _policies(words: list[str], recipe) -> dict:
     """Policies by name: those that the words say, otherwise the recipe's own, otherwise the usual ones."""
-    if args.policies or (recipe := recipe_in(args)) is None or not recipe.policies:
-        return contenders_of(args.policies or list(LINEUP))
-    return {name: (policy, None) for name, policy in recipe.policies.items()}
+    own = {} if words else {name: (policy, None) for name, policy in recipe.policies.items()}
+    return own or contenders_of(words or list(LINEUP))
 
 
 def caption(scenario, about: dict[str, str]) -> str:
@@ -142,7 +151,7 @@ def _table(done, recipe) -> str:
     if not done.runs:
         return "no policy has run"
     left = "".join(f"\n{line}" for line in left_of(done.runs))
-    if recipe is None or not recipe.metrics:
+    if not recipe.metrics:
         return metrics_table(done.table()) + left
     price, dollars = {}, ""
     if recipe.price is not None:
@@ -157,17 +166,17 @@ def _json(done, scenario, about: dict[str, str]) -> str:
     return as_json(answer | {"policies": runs, "failed": done.failed, "stopped": done.stopped})
 
 
-def _over_seeds(args, first) -> list[dict]:
-    """Means and paired differences over the seeds; the first seed's runs are there already."""
+def _over_seeds(recipe, policies: dict, seeds: range, first) -> list[dict]:
+    """Means and paired differences over the first seed, whose runs are there already, and others."""
     from gpuschedlab.comparison import compare as run_all
     from gpuschedlab.report import over_seeds
 
     summaries = [first.summary()]
-    with Progress(sys.stderr).phase("seeds", args.seeds, "done", announced=False) as advance:
-        for seed in range(args.seed + 1, args.seed + args.seeds):
-            advance(seed - args.seed)
-            scenario, _ = read_scenario(argparse.Namespace(**vars(args) | {"seed": seed}))
-            found = run_all(scenario, informed(_policies(args), scenario))
+    with Progress(sys.stderr).phase("seeds", len(seeds) + 1, "done", announced=False) as advance:
+        for seed in seeds:
+            advance(len(summaries))
+            scenario = recipe(seed)
+            found = run_all(scenario, informed(policies, scenario))
             summaries.append(found.summary())
             if found.stopped:
                 break

@@ -4,10 +4,10 @@ import sys
 from pathlib import Path
 
 from gpuschedlab.cli.compare import caption
-from gpuschedlab.cli.inputs import add_scenario, one_in, read_scenario
 from gpuschedlab.cli.parser import add_json, policies_help, seconds
 from gpuschedlab.cli.progress import Progress
 from gpuschedlab.cli.text import as_json, intake_line, intake_of
+from gpuschedlab.cli.words import add_scenario, one_in, recipe_in
 from gpuschedlab.errors import LabError
 from gpuschedlab.parse import contenders_of
 
@@ -34,9 +34,10 @@ def run(args) -> int:
     """Simulate, store, print the metrics; Ctrl-C keeps what has happened until then."""
     if args.log and not args.out:
         raise LabError("run: found --log without --out; expected a folder to keep the log in: --out FOLDER.")
-    policies, progress = contenders_of([args.policy]), Progress(sys.stderr)
+    policies, recipe, progress = contenders_of([args.policy]), recipe_in(args), Progress(sys.stderr)
     with progress.phase("jobs and estimates", announced=False):
-        scenario, about = read_scenario(args)
+        scenario = recipe(args.seed).replace(until=args.until)
+        about = recipe.about(scenario)
         name, policy, scenario = one_in(policies, scenario)
     simulation, stopped = scenario.simulation(policy, log=args.log), False
     with progress.phase(name, announced=False):

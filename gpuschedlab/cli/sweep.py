@@ -5,13 +5,15 @@ import contextlib
 import os
 import re
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
-from gpuschedlab.cli.inputs import DAY, WEEK, add_scenario, cluster_of, log_of, pace_of, recipe_in, trace_of
 from gpuschedlab.cli.parser import add_json, policies_help, whole
 from gpuschedlab.cli.text import as_json, intake_line
+from gpuschedlab.cli.words import CLUSTER, add_scenario, named_in, recipe_in
 from gpuschedlab.errors import PolicyError, RunError
-from gpuschedlab.parse import contenders_of, estimator_of, word_of
+from gpuschedlab.parse import contenders_of, word_of
 
 SHOWN = ("jct_mean", "jct_p99", "queueing_mean", "makespan", "utilisation", "preemptions", "unfair_fraction")
 
@@ -58,7 +60,8 @@ def sweep(args) -> int:
 
     plots = [_plot_word(word) for word in args.plot]
     policies, recipes = _varied(args)
-    scenarios, seeds = recipes or _scenarios(args), range(args.seed, args.seed + args.seeds)
+    scenarios, logs = (recipes, {}) if recipes else _scenarios(args)
+    seeds = range(args.seed, args.seed + args.seeds)
     # Dask has its own count of workers.
     how = {
         "workers": None if args.dask else args.workers or os.cpu_count(),
@@ -76,7 +79,6 @@ def sweep(args) -> int:
             file=sys.stderr,
         )
         return 130
-    logs = {} if recipes else _reports(args)
     lines = "".join(intake_line({"intake": report}) for report in logs.values())
     print(_json(done, logs) if args.json else _table(done) + lines, flush=True)
     for path, what in plots:
@@ -89,53 +91,30 @@ def sweep(args) -> int:
     return 0
 
 
-def _scenarios(args) -> dict:
-    """Every trace on every cluster; where none is named, a log on its own."""
+def _scenarios(args) -> tuple[dict, dict]:
+    """Every trace on every cluster, as functions of a seed; where none is named, a log on its own. And what came in from logs."""
     from gpuschedlab.cluster import Cluster
-    from gpuschedlab.sweep import cross
     from gpuschedlab.traces import presets
 
-    traces, found = args.traces or [args.trace], {}
-    has_history = args.history != "0" and (args.history or all(word in presets() for word in traces))
-    parts = {"estimator": estimator_of(args.estimator or ("runtime" if has_history else "oracle")), **pace_of(args)}
+    traces, found, logs = args.traces or [args.trace], {}, {}
+    if args.history is args.estimator is None and not all(word in presets() for word in traces):
+        args = _with(args, estimator="oracle")  # of some traces there is no history: policies know the same of all
     for trace in traces:
-        clusters = {
-            word: cluster_of(_with(args, trace=trace, cluster=word)) for word in args.clusters or [args.cluster]
-        }
-        gpus = next(iter(clusters.values())).total_gpus
-        named = {word if made == Cluster.parse(word) else str(made): made for word, made in clusters.items()}
-        failing = {word: _failing(args, made) if args.mtbf else made for word, made in named.items()}
-        found |= cross({trace: _trace(args, trace, gpus)}, failing, **parts)
-    return found
+        clusters = args.clusters or [args.cluster]
+        recipe = recipe_in(_with(args, trace=trace, cluster=clusters[0]))
+        gpus = recipe.machines.total_gpus
+        for word in clusters:
+            one = replace(recipe, cluster=word or recipe.cluster).with_knobs(gpus=gpus)
+            vars(one).update({name: log for name, log in vars(recipe).items() if name == "log"})  # it is read once
+            usual = CLUSTER if one.machines == Cluster.parse(CLUSTER) else str(one.machines)
+            found[trace, one.cluster or usual] = one.scenario
+        logs |= dict.fromkeys([trace] * bool(recipe.came_in), recipe.came_in.get("intake"))
+    return found, logs
 
 
 def _with(args, **changes) -> argparse.Namespace:
     """Arguments with some changed."""
     return argparse.Namespace(**vars(args) | changes)
-
-
-def _trace(args, word: str, gpus: int):
-    """Function of a seed that makes a trace, with its history if there is one."""
-
-    def make(seed: int):
-        frame, history, _ = trace_of(_with(args, trace=word, seed=seed), gpus)
-        return frame if history is None else (frame, history)
-
-    return make
-
-
-def _reports(args) -> dict:
-    """What came in from each log, by its word."""
-    from gpuschedlab.traces import presets
-
-    logs = [word for word in args.traces or [args.trace] if word not in presets()]
-    found = {word: log_of(word, tuple(args.set)).report for word in logs}
-    return {word: report for word, report in found.items() if report.format != "parquet"}
-
-
-def _failing(args, cluster):
-    """Function of a seed that makes a cluster with failing nodes, for a month longer than jobs arrive."""
-    return lambda seed: cluster.with_failures(args.mtbf, args.mttr, ((args.days or WEEK) + 30) * DAY, seed)
 
 
 def _varied(args) -> tuple[dict[str, list], dict]:
@@ -162,11 +141,19 @@ def _varied(args) -> tuple[dict[str, list], dict]:
 
     for word, (policy, own) in contenders_of(args.policies).items():
         found[word] = [p if own is None else (p, own) for p in all_of(policy)]
-    recipe = recipe_in(args)
-    recipes = {} if recipe is None else {word_of(one): one for one in all_of(recipe)}
+    recipes = _recipes(recipe_in(args), all_of) if named_in(args) else {}
     if unused := sorted(set(asked) - used):
         raise PolicyError(f"--vary: none of {', '.join(args.policies)} has a knob {unused[0]!r}.")
     return found, recipes
+
+
+def _recipes(recipe, all_of: Callable) -> dict:
+    """A recipe with all values of the knobs that are varied, by its words."""
+    from gpuschedlab.scenarios import Instead
+
+    if isinstance(recipe, Instead):
+        return {word: replace(recipe, recipe=one) for word, one in _recipes(recipe.recipe, all_of).items()}
+    return {word_of(one): one for one in all_of(recipe)}
 
 
 def _values(info, text: str):

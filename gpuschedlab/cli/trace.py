@@ -3,9 +3,9 @@
 import sys
 from pathlib import Path
 
-from gpuschedlab.cli.inputs import add_settings, add_size, trace_of
 from gpuschedlab.cli.parser import Parser, add_command, add_json, positive
 from gpuschedlab.cli.text import as_json, intake_line, intake_of
+from gpuschedlab.cli.words import add_settings, add_size, recipe_in
 
 GPUS = 560
 
@@ -63,10 +63,9 @@ def describe(args) -> int:
     from gpuschedlab.cli.text import pairs
     from gpuschedlab.traces import describe as figures
 
-    args.days = args.jobs = args.load = None
-    args.history, args.seed = "0", 0
-    trace, _, about = trace_of(args, GPUS)
-    found = figures(trace)
+    args.history = "0"
+    recipe = recipe_in(args)
+    found, about = figures(recipe.trace()), recipe.came_in
     print(as_json(found | intake_of(about)) if args.json else pairs(found) + intake_line(about))
     return 0
 
@@ -76,8 +75,8 @@ def generate(args) -> int:
     from gpuschedlab.traces import load_preset, write_parquet
 
     load_preset(args.trace)
-    args.history = "0"
-    trace = trace_of(args, args.gpus)[0]
+    args.history, args.set = "0", []
+    trace = recipe_in(args).trace(args.seed)
     write_parquet(trace, args.out)
     print(f"{args.out}: {trace.height:,} jobs over {trace['submit'].max() / 86_400:.3g} days")
     return 0

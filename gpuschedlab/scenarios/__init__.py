@@ -6,12 +6,15 @@ A recipe is one file, and is found by being there: `recipes()` has them by name.
 import importlib
 import pkgutil
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 
 from gpuschedlab._faces import modules_of_papers
+from gpuschedlab.cluster import Cluster
+from gpuschedlab.estimators import Estimator
 from gpuschedlab.knobs import texts_of
-from gpuschedlab.parse import made
+from gpuschedlab.parse import estimator_of, made
+from gpuschedlab.sim import Scenario
 from gpuschedlab.sim.recipe import Recipe
 
 
@@ -62,13 +65,50 @@ def recipe_of(text: str | Mapping[str, object]):
     True
     """
     if isinstance(text, Mapping):
-        recipe, values = recipe_of(text["recipe"]), {k: v for k, v in text.items() if k != "recipe"}
-        texts = {k: values.pop(k) for k in texts_of(recipe) if k in values}
-        return replace(recipe, **texts).with_knobs(**values)
+        return with_values(recipe_of(text["recipe"]), {k: v for k, v in text.items() if k != "recipe"})
     name, colon, options = text.partition(":")
     if name not in recipes() and name in aliases():
         name, colon = aliases()[name], "," if options else ""
     return made(f"{name}{colon}{options}", recipes(), Recipe, "recipe")
+
+
+def with_values(recipe: Recipe, values: Mapping[str, object]) -> Recipe:
+    """Copy with texts and knobs changed; a cluster or an estimator that it has no text for stands instead of its own.
+
+    Examples
+    --------
+    >>> other = with_values(recipe_of("smallcluster:jobs=5"), {"nodes": 2, "cluster": "4x8"})
+    >>> str(other(seed=0).cluster), other.recipe.nodes
+    ('4x8:v100', 2)
+    """
+    texts = {name: value for name, value in values.items() if name in texts_of(recipe)}
+    read = {"cluster": Cluster.parse, "estimator": estimator_of}
+    other = {name: read[name](values[name]) for name in read if name in values and name not in texts}
+    knobs = {name: value for name, value in values.items() if name not in {*texts, *other}}
+    changed = replace(recipe, **texts).with_knobs(**knobs)
+    return Instead(changed, **other) if other else changed
+
+
+@dataclass(frozen=True)
+class Instead(Recipe):
+    """A recipe whose scenario has another cluster, or another estimator, than its own."""
+
+    recipe: Recipe
+    cluster: Cluster | None = None
+    estimator: Estimator | None = None
+
+    policies = property(lambda self: self.recipe.policies)
+    metrics = property(lambda self: self.recipe.metrics)
+    price = property(lambda self: self.recipe.price)
+
+    def about(self, scenario: Scenario) -> dict[str, object]:
+        """What the recipe says."""
+        return self.recipe.about(scenario)
+
+    def scenario(self, seed: int = 0) -> Scenario:
+        """The recipe's, changed."""
+        other = {"cluster": self.cluster, "estimator": self.estimator}
+        return self.recipe(seed).replace(**{name: part for name, part in other.items() if part is not None})
 
 
 __all__ = ["Recipe", "aliases", "recipe_of", "recipes"]

@@ -1,16 +1,19 @@
 """A log from a file of one's own, on a cluster."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated
 
 import polars as pl
 
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import TraceError
-from gpuschedlab.knobs import Knob
+from gpuschedlab.knobs import Holds, Knob
+from gpuschedlab.parse import estimator_of
+from gpuschedlab.scenarios.conditions import DAY, Conditions, days_in, parted, past_in_words, with_past
 from gpuschedlab.sim import Scenario
 from gpuschedlab.sim.recipe import Recipe
-from gpuschedlab.speeds import default_speeds
+from gpuschedlab.traces import scale_load
 from gpuschedlab.traces.intake.read import intake_of
 from gpuschedlab.traces.logs.ledger import Intake
 
@@ -25,6 +28,13 @@ class OwnFile(Recipe):
         FILE.parquet, SPEC.toml, or FORMAT:PATH, such as csv:jobs.csv.
     cluster : str
         NODESxGPUS[:TYPE],...; "": that of the log or its spec, or 70x8 where they have none.
+    before : str
+        What estimators learn from: days that are cut from the beginning, or another file; "": nothing.
+    estimator : str
+        What policies know of durations; "": runtime where something came before, otherwise oracle.
+    conditions : Conditions
+    settings : tuple of str
+        How the file is read, KEY=VALUE each.
 
     Raises
     ------
@@ -41,23 +51,69 @@ class OwnFile(Recipe):
     file: str = "jobs.parquet"
     cluster: str = ""
     history: Annotated[float, Knob(0, 0.95, help="first part of the log's span: what is known, not played")] = 0.0
+    days: Annotated[
+        float | None, Knob(1e-6, 36_500, log=True, unit="d", help="that are played, from the first job on; none: all")
+    ] = None
+    jobs: Annotated[int | None, Knob(1, 1e8, log=True, help="that are played; none: all")] = None
+    load: Annotated[
+        float | None, Knob(1e-9, 100, help="to which gaps between jobs are stretched; none: as they are")
+    ] = None
+    conditions: Annotated[Conditions, Holds()] = Conditions()
+    before: str = ""
+    estimator: str = ""
+    settings: tuple[str, ...] = ()
+
+    @cached_property
+    def log(self) -> Intake:
+        """What came in from the file, which is read once."""
+        return intake_of(self.file, self.settings)
 
     @property
-    def log(self) -> Intake:
-        """What came in from the file."""
-        return intake_of(self.file)
+    def machines(self) -> Cluster:
+        """The cluster that is named, or that of the log."""
+        named = Cluster.parse(self.cluster or "70x8")
+        return named if self.cluster else self.log.cluster or named
+
+    @property
+    def came_in(self) -> dict[str, object]:
+        """Report of the log as `intake`; nothing for a stored trace that was no log."""
+        return {"intake": self.log.report} if self.log.report.format != "parquet" else {}
+
+    def about(self, scenario: Scenario) -> dict[str, object]:
+        """The file, what came before, what came in, and what policies know."""
+        known = super().about(scenario)["estimator"]
+        words = {"trace": self.file, "history": past_in_words(scenario.history, self.before)}
+        return words | self.came_in | {"estimator": self.estimator or known}
+
+    def trace(self, seed: int = 0) -> pl.DataFrame:
+        """Jobs that are played."""
+        return self._parts()[0]
 
     def scenario(self, seed: int = 0) -> Scenario:
         """Jobs and cluster; with a history, which ends at 0."""
-        log, history = self.log, None
-        trace, cluster = (
-            log.trace,
-            Cluster.parse(self.cluster) if self.cluster else log.cluster or Cluster.parse("70x8"),
+        machines, (trace, history) = self.machines, self._parts()
+        learns = history is not None and not self.history
+        return self.conditions.scenario(
+            trace, machines, history, estimator_of(self.estimator or ("runtime" if learns else "oracle")), seed
         )
-        if self.history:
-            first, last = trace["submit"].min(), trace["submit"].max()
-            whole = trace.with_columns(pl.col("submit") - (first + self.history * (last - first)))
-            history, trace = whole.filter(pl.col("submit") < 0), whole.filter(pl.col("submit") >= 0)
-            if history.is_empty():
-                raise TraceError(f"{self.file}: found all jobs at one instant; expected some earlier, as history.")
-        return Scenario(trace, cluster, history=history, speeds=default_speeds, seed=seed)
+
+    def _parts(self) -> tuple[pl.DataFrame, pl.DataFrame | None]:
+        """Jobs that are played, and those before."""
+        trace = self._sized(self.log.trace)
+        first, last = trace["submit"].min(), trace["submit"].max()
+        if not self.history:
+            return with_past(trace, first, self.before)
+        if first == last:
+            raise TraceError(f"{self.file}: found all jobs at one instant; expected some earlier, as history.")
+        return parted(trace, first + self.history * (last - first), f"{self.history:.0%} of its span")
+
+    def _sized(self, trace: pl.DataFrame) -> pl.DataFrame:
+        """Cut to the days and jobs requested after the history, and bring to the load requested."""
+        start = trace["submit"].min() + (days_in(self.before) or 0.0) * DAY
+        if self.days:
+            trace = trace.filter(pl.col("submit") < start + self.days * DAY)
+        if self.jobs:
+            trace = trace.head(int((trace["submit"] < start).sum()) + self.jobs)
+        if self.load is None:
+            return trace
+        return scale_load(trace, load=self.load, cluster_gpus=self.conditions.gpus or self.machines.total_gpus)

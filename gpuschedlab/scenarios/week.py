@@ -7,10 +7,11 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.cluster import Cluster
-from gpuschedlab.knobs import Holds, Knob, Knobbed
+from gpuschedlab.knobs import Holds, Knob, Knobbed, word_of
+from gpuschedlab.parse import estimator_of
+from gpuschedlab.scenarios.conditions import DAY, Conditions, days_in, past_in_words, with_past
 from gpuschedlab.sim import Scenario
 from gpuschedlab.sim.recipe import Recipe
-from gpuschedlab.speeds import Speeds, default_speeds
 from gpuschedlab.traces import Calibration, generate, load_preset, presets
 from gpuschedlab.traces.generator.generate import Amount
 
@@ -53,35 +54,80 @@ class Week(Recipe):
     amount : Amount
         `load` is that of the cluster.
     shape : Shape
-    cluster : Cluster
+    cluster : str
+        NODESxGPUS[:TYPE],...
+    before : str
+        What estimators learn from: days that are generated before, or a file; "": nothing.
+    estimator : str
+        What policies know of durations; "": runtime where something came before, otherwise oracle.
+    conditions : Conditions
     calibration : Calibration, optional
         Of a trace of one's own (`traces.calibrate`).
-    speeds : Speeds or callable, optional
 
     Examples
     --------
-    >>> Week().with_knobs(days=1, jobs=300)(seed=3).trace.height
-    300
+    >>> week = Week(before="1").with_knobs(days=1, jobs=300)
+    >>> week(seed=3).trace.height + week(seed=3).history.height
+    600
     """
 
     preset: Annotated[str, Knob(choices=tuple(presets()), help="trace that it is like")] = "venus"
     amount: Annotated[Amount, Holds(("days", "jobs", "load"))] = Amount(**FIGURES)
     shape: Annotated[Shape, Holds()] = Shape()
-    cluster: Cluster = Cluster.homogeneous(70, 8)
+    cluster: str = "70x8"
     calibration: Calibration | None = None
-    speeds: Speeds | None = default_speeds
+    conditions: Annotated[Conditions, Holds()] = Conditions()
+    exact: Annotated[
+        bool, Knob(help="durations give the days that are played just the load, and are no whole seconds")
+    ] = False
+    before: str = ""
+    estimator: str = ""
+
+    @property
+    def machines(self) -> Cluster:
+        """The cluster."""
+        return Cluster.parse(self.cluster)
+
+    def about(self, scenario: Scenario) -> dict[str, object]:
+        """What is generated, what came before, and what policies know."""
+        like = self.preset if self.calibration is None else "one of your own"
+        bent = word_of(self.shape).partition(":")[2]
+        known = super().about(scenario)["estimator"]
+        return {
+            "trace": f"a generated trace like {like} (seed {scenario.seed}{bent and f'; {bent}'})",
+            "history": past_in_words(scenario.history, self.before),
+            "estimator": self.estimator or known,
+        }
 
     def trace(self, seed: int = 0) -> pl.DataFrame:
         """Generate the trace of a seed."""
-        measured = self.calibration or load_preset(self.preset)
-        amount = self.amount.knobs
-        if self.amount.load is not None:
-            amount["cluster_gpus"] = self.cluster.total_gpus
-        return generate(bend(measured, self.shape), **amount, rng=seed)
+        return self._parts(seed)[0]
 
     def scenario(self, seed: int = 0) -> Scenario:
-        """Trace and cluster."""
-        return Scenario(self.trace(seed), self.cluster, speeds=self.speeds, seed=seed)
+        """Trace and cluster; with a history, which ends at 0."""
+        trace, history = self._parts(seed)
+        estimator = estimator_of(self.estimator or ("oracle" if history is None else "runtime"))
+        return self.conditions.scenario(trace, self.machines, history, estimator, seed)
+
+    def _parts(self, seed: int) -> tuple[pl.DataFrame, pl.DataFrame | None]:
+        """Jobs that are played, and those before."""
+        return with_past(self._generated(seed, days_in(self.before) or 0.0), 0.0, self.before)
+
+    def _generated(self, seed: int, before: float) -> pl.DataFrame:
+        """Generate some days more; where it is to be exact, the others have about the jobs and just the load requested."""
+        measured, amount = bend(self.calibration or load_preset(self.preset), self.shape), self.amount.knobs
+        span, wanted, load = amount["days"], amount["jobs"], amount["load"]
+        gpus = self.conditions.gpus or self.machines.total_gpus
+        amount |= {"days": span + before} | ({} if load is None else {"cluster_gpus": gpus})
+        exact = self.exact and wanted and load
+        jobs = wanted and wanted * (span + before) / span
+        # Weeks differ, so how many jobs the last days get is known only once they are made.
+        for _ in range(2 if before and exact else 1):
+            trace = generate(measured, **amount | {"jobs": jobs and round(jobs)}, rng=seed)
+            played = trace.filter(pl.col("submit") >= before * DAY)
+            jobs = jobs and jobs * wanted / max(played.height, 1)
+        work = float((played["gpus"] * played["duration"]).sum())
+        return trace.with_columns(pl.col("duration") * (load * gpus * span * DAY / work)) if exact and work else trace
 
 
 def bend(calibration: Calibration, shape: Shape) -> Calibration:

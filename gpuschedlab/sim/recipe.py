@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.errors import TraceError
-from gpuschedlab.estimators import Noisy
-from gpuschedlab.knobs import Knob, Knobbed, texts_of
+from gpuschedlab.estimators import Noisy, Oracle
+from gpuschedlab.knobs import Knob, Knobbed, texts_of, word_of
 from gpuschedlab.sim.policy import Policy
 from gpuschedlab.sim.scenario import Scenario
 
@@ -35,7 +35,7 @@ def errors_of(noisy: Noisy, seed: int) -> Noisy | None:
 class Recipe(Knobbed):
     """Base of a frozen dataclass that makes a scenario of its knobs and a seed; a subclass gives `scenario(seed)`.
 
-    Explorers, sweeps, notebooks and `gpuschedlab compare --recipe` take one. Its fields are knobs, or things that have knobs
+    Explorers, sweeps, notebooks and `gpuschedlab compare --on` take one. Its fields are knobs, or things that have knobs
     themselves: a field `policy: Annotated[Ymir, Holds(("threshold",))] = Ymir()` gives the recipe the policy's `threshold`.
     `recipe.to_dict()` says all of it as a plain dict, `parse.word_of(recipe)` in one word: what a link, a parameter of
     papermill and a cell of a sweep write down.
@@ -50,6 +50,8 @@ class Recipe(Knobbed):
         Columns that a comparison shows; none: the usual ones.
     price : float or None
         Dollars per GPU-hour, where GPUs have a price.
+    came_in : mapping of str to Report
+        Where it reads a log, as `intake`: what came in, and what was left out.
 
     Raises
     ------
@@ -73,6 +75,7 @@ class Recipe(Knobbed):
     aliases: ClassVar[Mapping[str, str]] = {}
     metrics: ClassVar[tuple[str, ...]] = ()
     price: ClassVar[float | None] = None
+    came_in: ClassVar[Mapping[str, object]] = {}
 
     def scenario(self, seed: int = 0) -> Scenario:
         """Make the scenario of a seed: the same knobs and seed make the same one."""
@@ -90,3 +93,10 @@ class Recipe(Knobbed):
     def policies(self) -> Mapping[str, Policy]:
         """Policies that it is meant to compare, by name."""
         return {}
+
+    def about(self, scenario: Scenario) -> dict[str, object]:
+        """What a scenario of it is, in words: its trace, its history, and what policies know of durations."""
+        summary = (type(self).__doc__ or "").strip().partition("\n")[0].rstrip(".")
+        past = "nothing" if scenario.history is None else f"{scenario.history.height:,} jobs before"
+        known = word_of(scenario.estimator or Oracle())
+        return {"trace": f"{word_of(self)} (seed {scenario.seed}): {summary}", "history": past, "estimator": known}

@@ -24,7 +24,7 @@ from gpuschedlab.traces.generator.generate import Amount
 from gpuschedlab.traces.intake.read import read
 
 DAY = 86_400.0
-CLUSTER = Cluster.homogeneous(32, 8)
+CLUSTER = "32x8"
 """What weeks run on."""
 
 

@@ -354,7 +354,7 @@ def test_tune_says_what_it_is_about_to_do_before_it_reads_or_imports_anything(he
     def interrupted(args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(tune, "read_scenario", interrupted)
+    monkeypatch.setattr(tune, "recipe_in", interrupted)
     assert main(["tune"]) == 130
     found = capsys.readouterr()
     first = "tuning tiresias on venus, 72 h, load 1.1, cluster 32x8, seed 0: default, selftune, autosched"

@@ -91,7 +91,7 @@ def test_knobs_that_recipes_share_are_declared_once():
 def test_a_recipe_is_nowhere_listed():
     """A file that is there is found: in scenarios/, or as recipe.py in a paper's folder."""
     package = ROOT / "gpuschedlab"
-    files = [*(package / "scenarios").glob("*.py"), *(package / "policies").glob("*/recipe.py")]
+    files = [*(package / "scenarios").glob("[a-z]*.py"), *(package / "papers").glob("*/recipe.py")]
     written = {name for path in files for name in re.findall(r"^class (\w+)\(Recipe\)", path.read_text(), re.MULTILINE)}
     assert {name.lower() for name in written} == set(recipes())
 
@@ -186,7 +186,7 @@ def test_an_explorer_takes_a_recipe_and_another_seed_is_another_trace():
 
 
 def test_the_command_line_takes_a_recipe(capsys, tmp_path):
-    words = ["--recipe", "smallcluster:nodes=2", "--set", "jobs=5", "--set", "placement=spread", "--out", "", "--json"]
+    words = ["--on", "smallcluster:nodes=2", "--set", "jobs=5", "--set", "placement=spread", "--out", "", "--json"]
     assert cli.main(["compare", *words]) == 0
     told = json.loads(capsys.readouterr().out)
     assert list(told["policies"]) == list(TINY.policies)  # its own policies, as none is named
@@ -195,19 +195,80 @@ def test_the_command_line_takes_a_recipe(capsys, tmp_path):
     assert cli.main(["compare", "fifo", "srtf", *words]) == 0
     assert list(json.loads(capsys.readouterr().out)["policies"]) == ["fifo", "srtf"]
     wrong = {
-        ("compare", "--set", "nodes=2"): "--set nodes=2: found no recipe; expected --recipe NAME",
-        ("compare", "--recipe", "smallcluster", "--load", "0.5"): "recipe smallcluster: found --load; expected none of",
-        ("compare", "--recipe", "smallcluster", "--set", "nods=2"): "SmallCluster has no knob 'nods'",
+        ("compare", "--set", "nodes=2"): "Week has no knob 'nodes'; its knobs are",
+        ("compare", "--on", "smallcluster", "--mtbf", "9"): "recipe smallcluster: found --mtbf; expected none, as its",
+        ("compare", "--on", "smallcluster", "--history", "2"): "recipe smallcluster: found --history; expected none",
+        ("compare", "--on", "smallcluster", "--set", "nods=2"): "SmallCluster has no knob 'nods'",
     }
     for given, said in wrong.items():
         assert cli.main(list(given)) == 2
         assert said in capsys.readouterr().err
-    asked = ["sweep", "fifo", "--recipe", "smallcluster:nodes=2,jobs=5", "--vary", "load=0.5/1", "--workers", "1"]
+    asked = ["sweep", "fifo", "--on", "smallcluster:nodes=2,jobs=5", "--vary", "load=0.5/1", "--workers", "1"]
     assert cli.main([*asked, "--out", str(tmp_path / "cells"), "--json"]) == 0
     assert {row["scenario"] for row in json.loads(capsys.readouterr().out)["rows"]} == {
         "smallcluster:nodes=2,jobs=5,load=0.5",
         "smallcluster:nodes=2,jobs=5,load=1",
     }
+
+
+def answer(capsys, *words: str) -> dict:
+    """What `compare fifo srtf` says in JSON, without the time that it took and the words for what was run."""
+    assert cli.main(["compare", "fifo", "srtf", *words, "--out", "", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    for run in told["policies"].values():
+        run["metrics"].pop("seconds"), run["info"].pop("seconds")
+    return {name: value for name, value in told.items() if name not in ("trace", "intake")}
+
+
+def test_options_are_words_for_the_knobs_of_a_recipe(capsys, tmp_path):
+    """What options put together, one word of the recipe says as well, and so does the recipe in Python."""
+    given = "--days 1 --jobs 60 --load 0.7 --cluster 4x8 --history 0.5 --mtbf 40000 --restart 30 --speeds none"
+    words = "before=0.5,days=1,jobs=60,load=0.7,cluster=4x8,mtbf=40000,restart=30,speeds=none,exact=true"
+    told = answer(capsys, *given.split())
+    assert answer(capsys, "--on", f"week:{words}") == told
+    assert answer(capsys, "--recipe", "week:exact=true", *given.split()) == told
+    run = recipe_of(f"week:{words}")(0).run(lab.Srtf())
+    assert run.summary()["jct_mean"] == told["policies"]["srtf"]["metrics"]["jct_mean"]
+    lab.traces.write_parquet(TINY.with_knobs(jobs=40)(0).trace, tmp_path / "jobs.parquet")
+    given = ["--cluster", "4x8", "--jobs", "20", "--load", "0.5", "--mtbf", "9000", "--estimator", "noisy:error=1"]
+    told = answer(capsys, "--trace", str(tmp_path / "jobs.parquet"), *given)
+    file = f"file={tmp_path / 'jobs.parquet'},cluster=4x8,jobs=20,load=0.5,mtbf=9000,estimator=noisy:error=1"
+    assert answer(capsys, "--on", f"ownfile:{file}") == told
+
+
+def test_any_recipe_runs_on_another_cluster_with_another_estimator(capsys, tmp_path):
+    """Also in a sweep, and with knobs that are varied."""
+    words = ["--on", "smallcluster:jobs=5", "--cluster", "3x8", "--estimator", "noisy:error=1"]
+    told = answer(capsys, *words)
+    assert (told["cluster"], told["estimator"]) == ("3x8:v100", "noisy:error=1")
+    words += ["--vary", "jobs=5/6", "--workers", "1", "--out", str(tmp_path / "cells"), "--json"]
+    assert cli.main(["sweep", "srtf", *words]) == 0
+    rows = {row["scenario"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
+    assert set(rows) == {"smallcluster:jobs=5", "smallcluster:jobs=6"}
+    assert rows["smallcluster:jobs=5"]["jct_mean"] == told["policies"]["srtf"]["metrics"]["jct_mean"]
+
+
+def test_a_sweep_says_what_compare_says(capsys, tmp_path):
+    """Nodes fail at the same instants, and a file of the past is learnt by both."""
+    lab.traces.write_parquet(TINY.with_knobs(jobs=40)(0).trace, tmp_path / "past.parquet")
+    words = [
+        "--days",
+        "1",
+        "--jobs",
+        "40",
+        "--cluster",
+        "4x8",
+        "--mtbf",
+        "40000",
+        "--history",
+        str(tmp_path / "past.parquet"),
+    ]
+    told = answer(capsys, *words)
+    assert told["estimator"] == "runtime"
+    words += ["--workers", "1", "--out", str(tmp_path / "cells"), "--json"]
+    assert cli.main(["sweep", "fifo", "srtf", *words]) == 0
+    for row in json.loads(capsys.readouterr().out)["rows"]:
+        assert row["jct_mean"] == told["policies"][row["policy"]]["metrics"]["jct_mean"]
 
 
 def blocks(page: str) -> list[str]:
@@ -226,5 +287,5 @@ def test_the_recipe_of_the_page_is_taken_from_a_file(tmp_path, capsys):
     path = tmp_path / "bursts.py"
     path.write_text(next(code for code in blocks("own-recipe.md") if "(lab.Recipe)" in code))
     assert recipe_of(f"{path}:Bursts:jobs=12")(seed=1).trace.height == 12
-    assert cli.main(["compare", "fifo", "--recipe", f"{path}:jobs=12", "--out", "", "--json"]) == 0
+    assert cli.main(["compare", "fifo", "--on", f"{path}:jobs=12", "--out", "", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["jobs"] == 12

@@ -8,6 +8,7 @@ import polars as pl
 from gpuschedlab import plots
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.knobs import Holds
+from gpuschedlab.scenarios.conditions import Conditions
 from gpuschedlab.scenarios.week import Shape, Week
 from gpuschedlab.sim import simulate
 from gpuschedlab.traces import calibrate
@@ -22,6 +23,8 @@ class ShapedWeek(Week):
 
     preset: str = "philly"
     amount: Annotated[Amount, Holds(("load",))] = Amount(load=0.9, cluster_gpus=560)
+    conditions: Conditions = Conditions()
+    exact: bool = False
 
 
 class TraceExplorer(KnobExplorer):
@@ -56,7 +59,7 @@ class TraceExplorer(KnobExplorer):
         self.real = None if real is None else real.filter(pl.col("submit") < days * 86_400)
         amount = Amount(days, load=0.9, cluster_gpus=self.cluster.total_gpus)
         measured = {"preset": preset} if real is None else {"calibration": calibrate(real)}
-        super().__init__(ShapedWeek(amount=amount, cluster=self.cluster, **measured), cache)
+        super().__init__(ShapedWeek(amount=amount, cluster=str(self.cluster), **measured), cache)
 
     def trace_of(self, week: Week) -> pl.DataFrame:
         """Trace that some knobs give, kept."""

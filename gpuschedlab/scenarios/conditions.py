@@ -1,0 +1,99 @@
+"""What generated traces and those of files share: the conditions that they are played under, and the days before them."""
+
+import math
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import polars as pl
+
+from gpuschedlab.cluster import Cluster
+from gpuschedlab.errors import TraceError
+from gpuschedlab.estimators import Estimator
+from gpuschedlab.knobs import Knob, Knobbed
+from gpuschedlab.sim import Scenario
+from gpuschedlab.speeds import Delays, default_speeds
+from gpuschedlab.traces.intake.read import read_trace
+
+DAY = 86_400.0
+
+
+@dataclass(frozen=True)
+class Conditions(Knobbed):
+    """What a trace meets, wherever it comes from: failing nodes, speeds and delays; and the GPUs that its load refers to.
+
+    Examples
+    --------
+    >>> Conditions(restart=60.0).restart
+    60.0
+    """
+
+    raises: ClassVar = TraceError
+    gpus: Annotated[
+        int | None, Knob(1, 1e9, log=True, unit="GPUs", help="that load refers to; none: the cluster's")
+    ] = None
+    mtbf: Annotated[float, Knob(0, 1e12, unit="s", help="mean time between failures of a node; 0: none fails")] = 0.0
+    mttr: Annotated[float, Knob(0, 1e12, unit="s", help="mean time of a node's repair")] = 3600.0
+    speeds: Annotated[
+        str, Knob(choices=("default", "none"), help="what placement, GPU type and sharing change of a job's speed")
+    ] = "default"
+    restart: Annotated[float, Knob(0, 1e12, unit="s", help="lost at each start after the first")] = 0.0
+    switch: Annotated[float, Knob(0, 1e12, unit="s", help="lost at each start")] = 0.0
+    checkpoint: Annotated[
+        float | None, Knob(0, 1e12, unit="s", help="between checkpoints; none: when a job is suspended")
+    ] = None
+
+    def scenario(
+        self, trace: pl.DataFrame, cluster: Cluster, history: pl.DataFrame | None, estimator: Estimator, seed: int
+    ) -> Scenario:
+        """A trace on a cluster, whose nodes fail until a month after the last job has come."""
+        if self.mtbf:
+            cluster = cluster.with_failures(self.mtbf, self.mttr, float(trace["submit"].max()) + 30 * DAY, seed)
+        delays = Delays(restart=self.restart, switch=self.switch, checkpoint=self.checkpoint)
+        parts = {"history": history, "estimator": estimator, "delays": delays, "seed": seed}
+        return Scenario(trace, cluster, speeds=default_speeds if self.speeds == "default" else None, **parts)
+
+
+def days_in(before: str) -> float | None:
+    """Days that a word of a history says; None: it names a file.
+
+    Examples
+    --------
+    >>> days_in("7"), days_in(""), days_in("jobs.parquet")
+    (7.0, 0.0, None)
+    """
+    try:
+        days = float(before or 0)
+    except ValueError:
+        return None
+    return days if days >= 0 else None
+
+
+def with_past(trace: pl.DataFrame, first: float, before: str) -> tuple[pl.DataFrame, pl.DataFrame | None]:
+    """Trace and history: days from the instant `first` on are cut off, or a file has been before."""
+    days = days_in(before)
+    if days:
+        return parted(trace, first + days * DAY, f"day {days:g}")
+    if days is not None:
+        return trace, None
+    history = read_trace(before)
+    # Its clock is its own: it ends whole days before the trace.
+    return trace, history.with_columns(pl.col("submit") - math.ceil((history["submit"].max() + 1) / DAY) * DAY)
+
+
+def parted(trace: pl.DataFrame, cut: float, name: str) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Jobs submitted at an instant (s) or later, and those before, which is the zero of both."""
+    old, new = trace.filter(pl.col("submit") < cut), trace.filter(pl.col("submit") >= cut)
+    if old.is_empty() or new.is_empty():
+        raise TraceError(
+            f"history: found {old.height:,} jobs before {name} and {new.height:,} after it; expected some of both. Choose "
+            "fewer days, or a longer trace."
+        )
+    return new.with_columns(pl.col("submit") - cut), old.with_columns(pl.col("submit") - cut)
+
+
+def past_in_words(history: pl.DataFrame | None, before: str) -> str:
+    """What there is to learn from: "1,000 jobs of the 7 days before"."""
+    if history is None:
+        return "nothing"
+    days = days_in(before)
+    return f"{history.height:,} jobs of {before if days is None else f'the {days:g} days before' if days else 'its first part'}"
