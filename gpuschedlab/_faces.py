@@ -75,9 +75,9 @@ def names_of(package: str) -> dict[str, str]:
 
 def _said(package: str, listed: set[str]) -> dict[str, str]:
     """Names in `__all__` of the modules that a stub does not list, and the module of each; nothing is imported."""
-    found = {}
-    for path in sorted(home_of(package).glob("[!_]*.py")):
-        if (module := f"{package}.{path.stem}") not in listed:
+    home, found = home_of(package), {}
+    for path in sorted(home.rglob("[!_]*.py")):
+        if (module := ".".join((package, *path.relative_to(home).with_suffix("").parts))) not in listed:
             said = re.search(r"^__all__ = (\[.*?\])", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
             found |= dict.fromkeys(ast.literal_eval(said[1]), module) if said else {}
     return found
