@@ -1,4 +1,4 @@
-"""`gpuschedlab check`: the public battery, on a policy or an estimator of one's own."""
+"""`gpuschedlab check`: run the battery that every policy and estimator here passes on yours."""
 
 from gpuschedlab.cli.parser import add_json, policies_help
 from gpuschedlab.cli.text import as_json

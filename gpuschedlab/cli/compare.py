@@ -1,4 +1,4 @@
-"""`gpuschedlab compare`: policies side by side on one trace, as a table and a page."""
+"""`gpuschedlab compare`: run policies on one trace; a table and a report."""
 
 import importlib
 import shlex

@@ -1,4 +1,4 @@
-"""`gpuschedlab explain`: why a job of a kept run waited."""
+"""`gpuschedlab explain`: explain why a job of a run waited, instant by instant."""
 
 import contextlib
 import json

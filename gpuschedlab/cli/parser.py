@@ -4,39 +4,29 @@ Only the module of the command that is called is imported, since most of them im
 """
 
 import argparse
-import ast
 import importlib
 import re
 import shutil
 import textwrap
 from functools import cache
+from pathlib import Path
 
 from gpuschedlab._faces import home_of, modules_of_papers
 
-COMMANDS = {
-    "compare": "run policies on one trace; a table and a report",
-    "run": "run one policy on a trace and keep what happened",
-    "explain": "explain why a job of a run waited, instant by instant",
-    "sweep": "run policies over knobs, traces, clusters and seeds; a stopped sweep resumes where it was",
-    "suite": "where policies stand on fixed tasks and seeds, and a card that says where they win, lose, and what they cost",
-    "trace": "list, describe, generate, convert or fetch traces",
-    "check": "run the battery that every policy and estimator here passes on yours",
-    "warm": "compile the engine and the policies ahead, so that first runs are quick",
-    "versions": "versions of the package and of what it uses",
-}
-"""Commands, each with one line of help and a module of its name, whose function `add(parser)` adds its arguments."""
+COMMANDS = ("compare", "run", "explain", "sweep", "suite", "trace", "check", "warm", "versions")
+"""Commands in the order in which they are listed; those that are not here come after them."""
 
 
 @cache
 def commands() -> dict[str, tuple[str, str]]:
-    """Help and module of each command: those above, then those of papers, whose `command.py` begins with "`gpuschedlab NAME`: help."."""
-    found = {name: (help, f"gpuschedlab.cli.{name}") for name, help in COMMANDS.items()}
-    for module in modules_of_papers("command"):
-        package, _, stem = module.rpartition(".")
-        text = ast.get_docstring(ast.parse((home_of(package) / f"{stem}.py").read_text(encoding="utf-8")))
-        name, help = re.match(r"`gpuschedlab (\w+)`: (.*)\.$", text.splitlines()[0]).groups()
-        found[name] = help, module
-    return found
+    """Help and module of each command: a module here, or `command.py` of a paper, that begins with "`gpuschedlab NAME`: help."."""
+    ours = {f"{__package__}.{path.stem}": path for path in sorted(Path(__file__).parent.glob("*.py"))}
+    theirs = {module: home_of(module.rpartition(".")[0]) / "command.py" for module in modules_of_papers("command")}
+    found = {}
+    for module, path in (ours | theirs).items():
+        if said := re.match(r'"""`gpuschedlab (\w+)`: (.*)\.("""|\n)', path.read_text(encoding="utf-8")):
+            found[said[1]] = said[2], module
+    return {name: found[name] for name in COMMANDS if name in found} | found
 
 
 POLICY_WORDS = """\

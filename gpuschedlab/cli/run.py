@@ -1,4 +1,4 @@
-"""`gpuschedlab run`: one policy on one trace, its metrics, and the run itself to keep."""
+"""`gpuschedlab run`: run one policy on a trace and keep what happened."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`gpuschedlab suite`: where a policy stands on fixed tasks and seeds, and a card that says so."""
+"""`gpuschedlab suite`: where policies stand on fixed tasks and seeds, and a card that says where they win, lose, and what they cost."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""`gpuschedlab sweep`: policies x knobs x traces x clusters x seeds, kept cell by cell; a stopped sweep resumes."""
+"""`gpuschedlab sweep`: run policies over knobs, traces, clusters and seeds; a stopped sweep resumes where it was."""
 
 import argparse
 import contextlib

@@ -1,4 +1,4 @@
-"""`gpuschedlab trace`: what there is, what is in one, and new ones."""
+"""`gpuschedlab trace`: list, describe, generate, convert or fetch traces."""
 
 import sys
 from pathlib import Path

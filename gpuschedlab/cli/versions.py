@@ -1,4 +1,4 @@
-"""`gpuschedlab versions`: what is installed, for a bug report."""
+"""`gpuschedlab versions`: versions of the package and of what it uses."""
 
 import platform
 import sys

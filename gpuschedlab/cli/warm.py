@@ -1,4 +1,4 @@
-"""`gpuschedlab warm`: compile ahead."""
+"""`gpuschedlab warm`: compile the engine and the policies ahead, so that first runs are quick."""
 
 import contextlib
 import functools

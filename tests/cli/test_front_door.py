@@ -12,7 +12,7 @@ import pytest
 import gpuschedlab as lab
 from gpuschedlab import autosched, gym, problems, sim, traces, widgets
 from gpuschedlab._faces import names_of_papers
-from gpuschedlab.cli.parser import COMMANDS, make_parser
+from gpuschedlab.cli.parser import COMMANDS, commands, make_parser
 
 
 def loaded(code: str) -> set[str]:
@@ -47,14 +47,19 @@ def test_a_policy_does_not_load_the_engine():
     assert not {"gpuschedlab.sim.simulation", "gpuschedlab.sim.engine.events"} & set(done.stdout.split())
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", commands())
 def test_each_command_has_help_of_its_own(name, capsys):
     with pytest.raises(SystemExit) as ended:
         make_parser().parse_args([name, "--help"])
     assert ended.value.code == 0
     said = capsys.readouterr().out
     assert said.startswith(f"usage: gpuschedlab {name}")
-    assert COMMANDS[name][1:12] in said
+    assert commands()[name][0][1:12] in said
+
+
+def test_commands_are_found_by_being_there_in_their_order():
+    assert list(commands())[: len(COMMANDS)] == list(COMMANDS)
+    assert commands()["trace"] == ("list, describe, generate, convert or fetch traces", "gpuschedlab.cli.trace")
 
 
 # --- what an editor shows
