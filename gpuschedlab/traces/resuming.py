@@ -1,7 +1,5 @@
 """Downloads that go on where they stopped."""
 
-from __future__ import annotations
-
 import os
 import re
 import urllib.error

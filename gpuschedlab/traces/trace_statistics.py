@@ -1,7 +1,5 @@
 """Statistics of traces: what `calibrate` follows, `describe` shows and the benchmark compares."""
 
-from __future__ import annotations
-
 import numpy as np
 
 #: Jobs of the same GPU count (and virtual cluster) that follow each other within this (s) are one submission batch.

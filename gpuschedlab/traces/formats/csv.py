@@ -1,7 +1,5 @@
 """Reader of a table of one's own: other names of columns, dates, units, and words for how jobs ended."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -63,17 +61,11 @@ def recognises(head: str) -> bool:
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Rows of a table, one a job, with a header line.
-
-    Columns are found by their usual names (`NAMES`; case, spaces, `-` and `_` do not count), unless `columns` gives them. Each
-    of submit, start and end is a number or a date, and duration a number or a text such as 1-02:30:00; without a duration it is
-    end - start. A column `queue` of numbers holds waiting times, and is no virtual cluster. Slurm's steps are left out.
-
-    Raises
-    ------
-    TraceError
-        A column is not found.
-    """
+    """Rows of a table, one a job, with a header line."""
+    # Columns are found by their usual names (`NAMES`; case, spaces, `-` and `_` do not count), unless `columns` gives
+    # them. Each of submit, start and end is a number or a date, and duration a number or a text such as 1-02:30:00;
+    # without a duration it is end - start. A column `queue` of numbers holds waiting times, and is no virtual
+    # cluster. Slurm's steps are left out.
     source = f"csv {files[0].name}"
     with src.readable(source), src.opened(files[0]) as lines:
         first = lines.readline().decode("utf-8-sig", errors="replace")

@@ -1,7 +1,5 @@
 """Reader of the Standard Workload Format of the Parallel Workloads Archive: 18 numbers per job, and comments."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 from collections.abc import Sequence
@@ -45,22 +43,13 @@ def recognises(head: str) -> bool:
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Jobs of a log, with processors in the place of GPUs: those requested or, where that is not known, allocated.
-
-    The wait gives the recorded start; the group is the account; fields 17 and 18 are `after` and `think_time`. With
-    UnixStartTime in the header `clock` is kept, in the zone of TimeZoneString; MaxProcs (and MaxNodes) give the cluster.
-    Lines on parts of a job (status 2 to 4) are left out. Status 5 is killed, 0 failed.
-
-    Raises
-    ------
-    TraceError
-        `processors` is not above 0.
-
-    References
-    ----------
-    Feitelson, Tsafrir and Krakov, "Experience with using the Parallel Workloads Archive", JPDC 2014; Chapin et al.,
-    "Benchmarks and standards for the evaluation of parallel job schedulers", JSSPP 1999 (the format, version 2.2).
-    """
+    """Jobs of a log, with processors in the place of GPUs: those requested or, where that is not known, allocated."""
+    # The wait gives the recorded start; the group is the account; fields 17 and 18 are `after` and `think_time`. With
+    # UnixStartTime in the header `clock` is kept, in the zone of TimeZoneString; MaxProcs (and MaxNodes) give the
+    # cluster. Lines on parts of a job (status 2 to 4) are left out. Status 5 is killed, 0 failed.
+    # See Feitelson, Tsafrir and Krakov, "Experience with using the Parallel Workloads Archive", JPDC 2014; Chapin et
+    # al., "Benchmarks and standards for the evaluation of parallel job schedulers", JSSPP 1999 (the format, version
+    # 2.2).
     source = f"swf {files[0].name}"
     if not options.processors > 0:
         raise TraceError(f"{source}: found processors={options.processors:g}; expected a number above 0, such as 1.")

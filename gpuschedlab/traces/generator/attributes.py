@@ -1,7 +1,5 @@
 """Demands of generated jobs: spells of similar jobs, GPU counts, durations."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Correlation of neighbouring jobs: GPU counts and durations as latents, batches, spells of work."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

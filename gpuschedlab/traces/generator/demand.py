@@ -1,7 +1,5 @@
 """How users answer to a full cluster: what they submit depends on the GPUs in demand already."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpuschedlab._compiled import njit

@@ -4,8 +4,6 @@ None can be read off a trace without users. All decide how jobs queue: spells th
 jobs come together, so that GPUs are cleared for them once; a cluster that is never overfull queues less.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """When generated jobs come: hours, batches within hours, jobs within batches."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -7,8 +7,6 @@ are of a task with more than ten (the AutoSched thesis, section 6.2.1), and how 
 goes with the user, and with user and GPU count, in the 1,867 jobs of Venus with known users (0.11 and 0.25).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 WEEK = 7 * 86_400.0

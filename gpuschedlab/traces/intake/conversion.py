@@ -1,7 +1,5 @@
 """Columns of a log under our names, their texts converted, and the rules that a good row keeps."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import polars as pl

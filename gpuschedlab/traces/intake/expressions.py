@@ -1,7 +1,5 @@
 """Expressions over the columns of a file: a small grammar, compiled to polars through a tree of allowed nodes."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Rows of a log that are one job: parts that hold GPUs together, and attempts that follow each other."""
 
-from __future__ import annotations
-
 import polars as pl
 
 from gpuschedlab.traces.logs.raw import LINE

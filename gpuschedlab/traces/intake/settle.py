@@ -1,7 +1,5 @@
 """From the records that a reader hands over to a trace and its report: the rules that hold for all formats."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Logs and their options as words: of a command line, of a notebook's parameter."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any

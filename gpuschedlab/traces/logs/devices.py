@@ -1,7 +1,5 @@
 """GPUs, their types and their slices, as Slurm, PBS and Kubernetes write them in texts."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import NamedTuple

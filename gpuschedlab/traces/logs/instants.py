@@ -1,7 +1,5 @@
 """Instants as logs write them: Unix time, seconds since a start, or dates with or without a zone."""
 
-from __future__ import annotations
-
 import re
 from zoneinfo import ZoneInfo
 

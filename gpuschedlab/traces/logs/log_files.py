@@ -1,7 +1,5 @@
 """Files of a log: how they begin, their tables of texts, their JSON."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a reader hands over: a table of texts, and under which of our names its columns go."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 

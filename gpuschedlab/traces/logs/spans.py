@@ -1,7 +1,5 @@
 """Spans of time as logs write them, in seconds."""
 
-from __future__ import annotations
-
 import polars as pl
 
 #: Seconds of the units in which numbers may be given.

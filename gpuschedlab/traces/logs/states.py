@@ -1,7 +1,5 @@
 """How jobs ended: the words of Slurm, Kubernetes and others in ours."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import polars as pl

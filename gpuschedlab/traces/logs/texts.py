@@ -1,7 +1,5 @@
 """Files, plain or gzip, and tables of texts in them."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 from collections.abc import Iterator

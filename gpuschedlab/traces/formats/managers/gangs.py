@@ -1,7 +1,5 @@
 """Jobs of Kubernetes that admit their pods together: Kueue's Workloads and Volcano's Jobs."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

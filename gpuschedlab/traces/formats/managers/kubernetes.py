@@ -1,7 +1,5 @@
 """Kubernetes: pods, Kueue's Workloads and Volcano's Jobs, as `kubectl get ... -o json` prints them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -40,12 +38,8 @@ def recognises(head: str) -> bool:
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Jobs of pods (those of one job are a gang), of Workloads or of Volcano's Jobs, by the `kind` of what is listed.
-
-    References
-    ----------
-    Kubernetes API, Pod v1; Kueue, Workload and ClusterQueue; Volcano, Job (batch.volcano.sh/v1alpha1).
-    """
+    """Jobs of pods (those of one job are a gang), of Workloads or of Volcano's Jobs, by the `kind` of what is listed."""
+    # See Kubernetes API, Pod v1; Kueue, Workload and ClusterQueue; Volcano, Job (batch.volcano.sh/v1alpha1).
     rows, latest = [], []
     for file in files:
         source = f"k8s {file.name}"

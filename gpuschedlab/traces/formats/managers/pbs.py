@@ -1,7 +1,5 @@
 """Accounting records of PBS Professional, OpenPBS and Torque."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -48,14 +46,10 @@ def recognises(head: str) -> bool:
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Jobs of accounting records: a job is its E records, or an S without an E, which still runs; Q, A and D alone never started.
-
-    The records' own stamps are local: S stamps beside start= and E stamps beside end= give the zone, unless `zone` does.
-
-    References
-    ----------
-    TORQUE manual, accounting records; PBS Professional administrator's guide, accounting log.
-    """
+    """Jobs of accounting records: a job is its E records, or an S without an E, which still runs; Q, A and D alone never started."""
+    # The records' own stamps are local: S stamps beside start= and E stamps beside end= give the zone, unless `zone`
+    # does.
+    # See TORQUE manual, accounting records; PBS Professional administrator's guide, accounting log.
     frame = lines_of(files, "pbs", "accounting records")
     frame = frame.filter(pl.col("line").str.strip_chars() != "")
     frame = frame.with_columns(pl.col("line").str.strip_chars().str.extract_groups(RECORD).alias("record")).unnest(

@@ -1,7 +1,5 @@
 """Pods of Kubernetes: what they ask for, when they were scheduled, and of which job they are."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from gpuschedlab.traces.logs.devices import Devices, resource_gpus

@@ -1,7 +1,5 @@
 """Slurm's accounting as `sacct -P` or `-p` prints it."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -53,20 +51,11 @@ def recognises(head: str) -> bool:
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Records of sacct, with `-P` or `-p`, or `--json`; steps (`ID.batch`) are no jobs.
-
-    GPUs are those of AllocTRES, otherwise of ReqTRES; ReqGRES of old versions counts a node's (assumed; `gres="total"`: the
-    job's). Components of a heterogeneous job (`ID+K`) are one job. Records that end in a requeue are attempts.
-
-    Raises
-    ------
-    TraceError
-        The default layout, which has no times; or a field is missing.
-
-    References
-    ----------
-    sacct(1); Slurm's pages on job arrays, heterogeneous jobs, job state codes and GRES.
-    """
+    """Records of sacct, with `-P` or `-p`, or `--json`; steps (`ID.batch`) are no jobs."""
+    # GPUs are those of AllocTRES, otherwise of ReqTRES; ReqGRES of old versions counts a node's (assumed;
+    # `gres="total"`: the job's). Components of a heterogeneous job (`ID+K`) are one job. Records that end in a
+    # requeue are attempts.
+    # See sacct(1); Slurm's pages on job arrays, heterogeneous jobs, job state codes and GRES.
     if slurm_json.recognises(head_of(files[0])):
         return slurm_json.read(files, options)
     found = [_table(file, options) for file in files]

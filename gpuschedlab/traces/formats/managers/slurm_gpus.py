@@ -1,7 +1,5 @@
 """GPUs of Slurm's records in text, of TRES or of GRES."""
 
-from __future__ import annotations
-
 import polars as pl
 
 from gpuschedlab.traces.logs.devices import devices, of_gres, of_tres, whole_or_share

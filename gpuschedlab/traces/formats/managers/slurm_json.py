@@ -1,7 +1,5 @@
 """Slurm's accounting as `sacct --json` prints it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

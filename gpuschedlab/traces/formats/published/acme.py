@@ -1,7 +1,5 @@
 """Shanghai AI Laboratory's Acme traces: the clusters Seren and Kalos."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,16 +18,11 @@ def recognises(head: str) -> bool:
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Jobs of a cluster: `queue` is the seconds waited, no queue; `type` is the kind of work.
-
-    Kalos (which has fail_time) writes end less submit as `duration`, and its times in UTC: end less start is taken, and
-    the clock is that of Shanghai for both.
-
-    References
-    ----------
-    Hu et al., "Characterization of Large Language Model Development in the Datacenter", NSDI 2024; README of
-    InternLM/AcmeTrace.
-    """
+    """Jobs of a cluster: `queue` is the seconds waited, no queue; `type` is the kind of work."""
+    # Kalos (which has fail_time) writes end less submit as `duration`, and its times in UTC: end less start is taken,
+    # and the clock is that of Shanghai for both.
+    # See Hu et al., "Characterization of Large Language Model Development in the Datacenter", NSDI 2024; README of
+    # InternLM/AcmeTrace.
     table = tables(files, "acme", NEEDED)
     where: dict[str, str | pl.Expr] = {
         "job_id": "job_id",

@@ -1,7 +1,5 @@
 """Google's cluster trace of 2019: collections and instances."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -41,20 +39,10 @@ def recognises(head: str) -> bool:
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Collections as jobs, from a folder with collection_events and instance_events (csv or JSON lines).
-
-    The trace has no GPUs: `count="instances"` has each instance stand for one. Alloc sets are reservations, no jobs. A
-    schedule and the next final event are an attempt.
-
-    Raises
-    ------
-    TraceError
-        `count` is not given, or a table is missing.
-
-    References
-    ----------
-    Tirmazi et al., "Borg: the Next Generation", EuroSys 2020; clusterdata_trace_format_v3.proto.
-    """
+    """Collections as jobs, from a folder with collection_events and instance_events (csv or JSON lines)."""
+    # The trace has no GPUs: `count="instances"` has each instance stand for one. Alloc sets are reservations, no
+    # jobs. A schedule and the next final event are an attempt.
+    # See Tirmazi et al., "Borg: the Next Generation", EuroSys 2020; clusterdata_trace_format_v3.proto.
     if options.count != "instances":
         raise TraceError(
             f"google2019 {files[0].name}: found no GPUs, which this trace does not have; expected count='instances', to "

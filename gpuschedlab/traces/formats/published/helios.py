@@ -1,7 +1,5 @@
 """SenseTime's Helios traces: `cluster_log.csv` of one cluster."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Microsoft's ITP traces: a csv file of one cluster."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Lists of nodes: Alibaba's openb (v2023) and spot (v2026)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -25,13 +23,7 @@ def recognises(head: str) -> bool:
 
 
 def read(files: Sequence[Path], options: Options) -> Intake:
-    """Cluster of a list of nodes, those without GPUs left out; nodes of one type may differ in size.
-
-    Raises
-    ------
-    TraceError
-        Columns are missing, or a count is none.
-    """
+    """Cluster of a list of nodes, those without GPUs left out; nodes of one type may differ in size."""
     table = tables(files, "nodes", ())
     form = next((form for form in FORMS if set(form) <= set(table.columns)), None)
     if form is None:

@@ -1,7 +1,5 @@
 """Alibaba's openb pods (cluster-trace-gpu-v2023)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,15 +19,10 @@ def recognises(head: str) -> bool:
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Pods of a snapshot: one with a time of scheduling and of deletion ran, whatever its phase.
-
-    One that was Running and ends with the log is censored. A pod with one GPU takes gpu_milli thousandths
-    of it; gpu_spec lists the types that will do.
-
-    References
-    ----------
-    README of alibaba/clusterdata, cluster-trace-gpu-v2023; Weng et al., "Beware of Fragmentation", ATC 2023.
-    """
+    """Pods of a snapshot: one with a time of scheduling and of deletion ran, whatever its phase."""
+    # One that was Running and ends with the log is censored. A pod with one GPU takes gpu_milli thousandths of it;
+    # gpu_spec lists the types that will do.
+    # See README of alibaba/clusterdata, cluster-trace-gpu-v2023; Weng et al., "Beware of Fragmentation", ATC 2023.
     table = tables(files, "openb", NEEDED)
     count, milli = (pl.col(n).cast(pl.Float64, strict=False) for n in ("num_gpu", "gpu_milli"))
     end = pl.col("deletion_time").cast(pl.Float64, strict=False)

@@ -1,7 +1,5 @@
 """Alibaba's PAI trace of 2020: several tables without header lines."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

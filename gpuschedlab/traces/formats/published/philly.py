@@ -1,7 +1,5 @@
 """Microsoft's Philly trace: the JSON job log."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Alibaba's spot GPUs (cluster-trace-v2026-spot-gpu)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,12 +19,8 @@ def recognises(head: str) -> bool:
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Jobs: gpu_request GPUs for each of worker_num workers; Spot jobs may be preempted. No start is recorded.
-
-    References
-    ----------
-    README of alibaba/clusterdata, cluster-trace-v2026-spot-gpu.
-    """
+    """Jobs: gpu_request GPUs for each of worker_num workers; Spot jobs may be preempted. No start is recorded."""
+    # See README of alibaba/clusterdata, cluster-trace-v2026-spot-gpu.
     table = tables(files, "spot", NEEDED)
     each, workers = (pl.col(n).cast(pl.Float64, strict=False) for n in ("gpu_request", "worker_num"))
     where: dict[str, str | pl.Expr] = {

@@ -1,7 +1,5 @@
 """MIT's Supercloud dataset: a dump of Slurm's job table."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -41,12 +39,8 @@ def recognises(head: str) -> bool:
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Jobs of the table: Unix seconds (0: not yet), limits in minutes, states and TRES by number, suspended time taken off.
-
-    References
-    ----------
-    Samsi et al., "The MIT Supercloud Dataset", HPEC 2021; slurm.h.
-    """
+    """Jobs of the table: Unix seconds (0: not yet), limits in minutes, states and TRES by number, suspended time taken off."""
+    # See Samsi et al., "The MIT Supercloud Dataset", HPEC 2021; slurm.h.
     table = tables(files, "supercloud", NEEDED)
     read_tres = partial(of_ids, ids=dict(options.tres or GPUS))
     fields = [f for f in ("tres_alloc", "tres_req") if f in table.columns]

@@ -1,7 +1,5 @@
 """Workloads of the Pollux and Sia artifacts: what a job trains, on how many GPUs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Workloads of the simulator Batsim: jobs and profiles in JSON."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -33,14 +31,9 @@ def recognises(head: str) -> bool:
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Jobs: `res` is GPUs; profiles of delays are durations, others only with `speed` (flop/s of a GPU).
-
-    A walltime that is absent or -1 is no limit.
-
-    References
-    ----------
-    Batsim's documentation, input: workload; versions 4 and 5 spell profiles differently.
-    """
+    """Jobs: `res` is GPUs; profiles of delays are durations, others only with `speed` (flop/s of a GPU)."""
+    # A walltime that is absent or -1 is no limit.
+    # See Batsim's documentation, input: workload; versions 4 and 5 spell profiles differently.
     jobs = objects(files, "batsim", "jobs", WHAT)
     data = [json_of(file, "batsim", WHAT) for file in files]
     profiles = {name: p for one in data for name, p in (inside(one, "profiles") or {}).items()}

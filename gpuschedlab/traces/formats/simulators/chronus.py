@@ -1,7 +1,5 @@
 """Workloads of the Chronus artifact: jobs with strict and soft deadlines, made from Philly."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

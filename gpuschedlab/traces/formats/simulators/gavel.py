@@ -1,7 +1,5 @@
 """Traces of Gavel's simulator: a line a job, fields separated by tabs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -26,23 +24,8 @@ def recognises(head: str) -> bool:
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Jobs: the type as model, the steps as target; a duration is steps over the speed of the model on its GPUs.
-
-    Parameters
-    ----------
-    options : Options
-        `speeds`: steps a second by model ("ResNet-18 (batch size 128)": 30.5), or a parquet or csv file with columns model,
-        gpus, steps, and gpu_type, of which `gpu_type` is taken.
-
-    Raises
-    ------
-    TraceError
-        A line has other fields, or a model has no speed.
-
-    References
-    ----------
-    Narayanan et al., Gavel, OSDI 2020; scheduler/utils.py of stanford-futuredata/gavel, parse_trace.
-    """
+    """Jobs: the type as model, the steps as target; a duration is steps over the speed of the model on its GPUs."""
+    # See Narayanan et al., Gavel, OSDI 2020; scheduler/utils.py of stanford-futuredata/gavel, parse_trace.
     source = f"gavel {files[0].name}"
     table = lines_of(files, "gavel", "lines of fields separated by tabs").filter(pl.col("line").str.strip_chars() != "")
     table = table.with_columns(fields=pl.col("line").str.split("\t"))
