@@ -1,7 +1,8 @@
-"""What is new is found by being there: a figure, policy or estimator by its `__all__`, a solver by its word."""
+"""What is new is found by being there: a figure, policy or estimator by its `__all__`, a solver by its word, a format by its reader."""
 
 from gpuschedlab import _faces
 from gpuschedlab.optim.solve import SOLVER, solvers
+from gpuschedlab.traces.intake.door import FORMATS, unlisted
 
 
 def test_a_module_that_the_stub_does_not_list_adds_its_names(tmp_path, monkeypatch):
@@ -23,3 +24,11 @@ def test_a_solver_is_the_class_with_a_word():
     text = 'class Part:\n    size: int\n\n\nclass Mine(Limits):\n    """It."""\n\n    word = "mine"\n\n    x: int = 1\n'
     assert SOLVER.findall(text) == [("Mine", "mine")]
     assert {"highs", "mip", "pop", "prices", "relaxed", "sift"} <= set(solvers())
+
+
+def test_a_format_is_a_module_that_reads(tmp_path):
+    (tmp_path / "mine.py").write_text('"""Mine."""\n\n\ndef read(files, options): ...\n')
+    (tmp_path / "shared.py").write_text('"""What formats share."""\n')
+    (tmp_path / "swf.py").write_text("def read(files, options): ...\n")
+    assert unlisted(tmp_path) == {"mine": "gpuschedlab.traces.formats.mine"}
+    assert list(FORMATS)[0] == "slurm"

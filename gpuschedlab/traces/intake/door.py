@@ -13,6 +13,7 @@ import polars as pl
 
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import ClusterError, TraceError
+from gpuschedlab.traces import formats
 from gpuschedlab.traces.formats.parquet import stored
 from gpuschedlab.traces.intake.settle import settle
 from gpuschedlab.traces.intake.words import source_of
@@ -49,6 +50,19 @@ FORMATS = RECOGNISED | {
     "chronus": f"{HOME}.simulators.chronus",
     "parquet": f"{HOME}.parquet",
 }
+
+
+def unlisted(folder: Path) -> dict[str, str]:
+    """Formats by the names of the modules of a folder that are not listed above and read logs, and the module of each."""
+    modules = {path.stem: path for path in sorted(folder.glob("*.py")) if f"{HOME}.{path.stem}" not in FORMATS.values()}
+    return {
+        name: f"{HOME}.{name}" for name, path in modules.items() if "\ndef read(" in path.read_text(encoding="utf-8")
+    }
+
+
+#: A module that is there and not listed is a format of its name, and is asked before all others.
+RECOGNISED = unlisted(Path(formats.__file__).parent) | RECOGNISED
+FORMATS = RECOGNISED | FORMATS
 #: The one file that a folder is searched for.
 PATTERNS = {
     "csv": "*.csv",
@@ -215,7 +229,8 @@ def recognised(path: Path) -> str:
     """Format of a file, by how it begins."""
     head = head_of(path)
     for name, module in RECOGNISED.items():
-        if importlib.import_module(module).recognises(head):
+        reader = importlib.import_module(module)
+        if hasattr(reader, "recognises") and reader.recognises(head):
             return name
     raise TraceError(
         f"intake: found in {path} the log of no known format; expected one of {', '.join(FORMATS)}. Name it: (format, path)."
