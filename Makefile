@@ -37,7 +37,7 @@ demo: $(READY) ## compare the policies on a generated week: a table, and report.
 picture: $(READY) ## README's picture and numbers, as the code prints them now (needs a Chromium)
 	$(BIN)/python docs/_ext/readme.py
 
-test: $(READY) ## tests, then lint (TESTS="tests/test_x.py -k name" for some)
+test: $(READY) ## tests, then lint (TESTS="tests/sim/test_x.py -k name" for some)
 	$(BIN)/python -m pytest -n $(or $(WORKERS),2) --dist loadgroup $(TESTS)
 	$(MAKE) --no-print-directory lint
 

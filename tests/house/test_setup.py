@@ -147,7 +147,7 @@ def test_scripts_can_run(name):
 def test_versions_agree():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert citation["version"] == PYPROJECT["project"]["version"]
-    newest = re.search(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(), flags=re.M)[1]
+    newest = re.search(r"^## (\d.+)$", (ROOT / "CHANGELOG.md").read_text(), flags=re.M)[1]
     assert newest == f"{citation['version']} ({citation['date-released']})"
     assert citation["license"] == PYPROJECT["project"]["license"] == "BSD-3-Clause"
     lowest = PYPROJECT["project"]["requires-python"].removeprefix(">=")
