@@ -38,15 +38,7 @@ KEPT = 3
 
 @cache
 def cache_folder(part: str, root: Path | None = None) -> Path:
-    """Folder of machine code for the sources as they are now; the oldest of too many are removed.
-
-    Parameters
-    ----------
-    part : str
-        Folder of the package whose functions are compiled (`part_of`).
-    root : pathlib.Path, optional
-        Folder of the package; default: this one.
-    """
+    """Folder of machine code for the sources as they are now; the oldest of too many are removed."""
     root = root or Path(__file__).parent
     made_of = hashlib.sha256(numba.__version__.encode())
     made_of.update(str(numba.config.BOUNDSCHECK).encode())  # code that checks its indices is other code
@@ -140,10 +132,9 @@ def records(array):
 
 
 class _Files(caching.IndexDataCacheFile):
-    """Index and machine code of one function, each file behind its checksum.
+    """Index and machine code of one function, each file behind its checksum."""
 
-    Numba unpickles, links and runs what it finds; harmed machine code can end the process.
-    """
+    # Numba unpickles, links and runs what it finds; harmed machine code can end the process.
 
     def __init__(self, *args, **options):
         super().__init__(*args, **options)
@@ -217,10 +208,8 @@ class _Cache(caching.FunctionCache):
 
 
 def njit(*args, **options):
-    """`numba.njit`, cached in `cache_folder`; for functions of this package.
-
-    With NUMBA_DISABLE_JIT=1 they stay Python, with the same results: for debuggers, coverage and changes tried on the engine.
-    """
+    """`numba.njit`, cached in `cache_folder`; for functions of this package."""
+    # With NUMBA_DISABLE_JIT=1 they stay Python, with the same results: for debuggers, coverage and changes tried on the engine.
 
     def decorate(function, *signatures):
         if numba.config.DISABLE_JIT:

@@ -22,11 +22,6 @@ def folder() -> Path:
 def path(name: str) -> Path:
     """Path of a shipped file, by its name below data/, with forward slashes ("presets/venus.json").
 
-    Raises
-    ------
-    LabError
-        There is no such file: the message lists those that there are.
-
     Examples
     --------
     >>> path("no_such_file.json")

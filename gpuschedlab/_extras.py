@@ -44,18 +44,6 @@ def commands(extra: str) -> tuple[str, ...]:
 def need(module: str, what: str = "") -> ModuleType:
     """Import an optional package, or say in one line what is missing and how to install it.
 
-    Parameters
-    ----------
-    module : str
-        Dotted name, as in an import statement ("plotly.graph_objects").
-    what : str, optional
-        The part that needs it, plural ("explorers"), for the message; by default what its extra is for.
-
-    Raises
-    ------
-    MissingExtra
-        It cannot be imported: the message names the part that needs it, and the command that installs it.
-
     Examples
     --------
     >>> need("json").dumps([1])

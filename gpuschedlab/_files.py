@@ -62,11 +62,6 @@ def sums(files: Mapping[str, Path]) -> str:
 def verify(path: Path, note: Path):
     """Check a file against its line in a file of `sums`; a file that has none, or no note, is as good as any.
 
-    Raises
-    ------
-    OSError
-        There is no such file, or it has another checksum.
-
     Examples
     --------
     >>> import tempfile
@@ -114,13 +109,7 @@ def _sum_in(raw: bytes) -> tuple[int, int] | None:
 
 
 def frame_of(raw: bytes) -> pl.DataFrame:
-    """Frame of a parquet file that is what was written; one without a checksum is taken as it is.
-
-    Raises
-    ------
-    OSError
-        It is cut off, harmed, or no parquet file.
-    """
+    """Frame of a parquet file that is what was written; one without a checksum is taken as it is."""
     if place := _sum_in(raw):  # before it is opened: polars may take the whole process down with a harmed file
         start, stop = place
         found = hashlib.sha256()
@@ -135,23 +124,15 @@ def frame_of(raw: bytes) -> pl.DataFrame:
 
 
 def read_frame(path: Path, note: Path | None = None) -> pl.DataFrame:
-    """Read a parquet file that is what was written, by its own checksum and by that in a file of `sums`.
-
-    Raises
-    ------
-    OSError
-        It is missing, cut off, harmed, or no parquet file.
-    """
+    """Read a parquet file that is what was written, by its own checksum and by that in a file of `sums`."""
     if note is not None:
         verify(path, note)
     return frame_of(path.read_bytes())
 
 
 def append_line(path: Path, record: dict, *, durable: bool = False):
-    """Append a record as a line of JSON; a line that a killed process cut off is ended before.
-
-    A `durable` one is on disk, not only with the system, when this returns.
-    """
+    """Append a record as a line of JSON; a line that a killed process cut off is ended before."""
+    # A `durable` one is on disk, not only with the system, when this returns.
     with path.open("ab+") as file:
         if file.seek(0, os.SEEK_END):
             file.seek(-1, os.SEEK_END)

@@ -90,11 +90,10 @@ class Constraint:
 
 @dataclass(frozen=True)
 class KnobInfo:
-    """A knob as declared: its name, kind (float, int, bool, choice, floats), default and `Knob`.
+    """A knob as declared: its name, kind (float, int, bool, choice, floats), default and `Knob`."""
 
-    `optional`: whether it may be None, too; `raises`: the error of its owner; `holder`: the field that holds the thing whose
-    knob it is ("": it is a field itself).
-    """
+    # `optional`: whether it may be None, too; `raises`: the error of its owner; `holder`: the field that holds the thing whose
+    # knob it is ("": it is a field itself).
 
     name: str
     kind: str

@@ -22,8 +22,6 @@ SHORT = {"easy": "fifo:backfill=easy"}
 def split_word(text: str) -> tuple[str, dict[str, str], str]:
     """Split NAME[:KNOB=VALUE,...][@ESTIMATOR]; NAME may be FILE.py or FILE.py:CLASS.
 
-    A part without `=` goes on with the value before it, so that lists need no other sign.
-
     Examples
     --------
     >>> split_word("tiresias:queues=3,thresholds=3250,57600@oracle")
@@ -33,6 +31,7 @@ def split_word(text: str) -> tuple[str, dict[str, str], str]:
     >>> split_word("ownfile:file=csv:jobs.csv,cluster=2x8:a100")
     ('ownfile', {'file': 'csv:jobs.csv', 'cluster': '2x8:a100'}, '')
     """
+    # A part without `=` goes on with the value before it, so that lists need no other sign.
     body, _, estimator = text.partition("@")
     called, *options = re.split(r":(?=\w+\s*=)", body, maxsplit=1)
     values: dict[str, str] = {}
@@ -48,21 +47,6 @@ def split_word(text: str) -> tuple[str, dict[str, str], str]:
 
 def policy_of(text: str):
     """Make a policy from a word.
-
-    Parameters
-    ----------
-    text : str
-        NAME[:KNOB=VALUE,...]: a name of `gpuschedlab.policies.ALL` or of `SHORT`, FILE.py:CLASS, or FILE.py when it holds one
-        policy.
-
-    Returns
-    -------
-    Policy
-
-    Raises
-    ------
-    PolicyError
-        No such policy or knob, a value out of range, or a file that cannot be read: the message says what there is.
 
     Examples
     --------
@@ -84,11 +68,6 @@ def policy_of(text: str):
 def estimator_of(text: str):
     """Make an estimator, not yet fitted, from a word: a name of `gpuschedlab.estimators.ALL` or FILE.py:CLASS.
 
-    Raises
-    ------
-    EstimatorError
-        No such estimator or knob, or a value out of range.
-
     Examples
     --------
     >>> estimator_of("noisy:error=0.5").error
@@ -102,18 +81,12 @@ def estimator_of(text: str):
 def contenders_of(words: list[str]) -> dict[str, tuple]:
     """Policies by their words, each with the estimator that stands after `@` (None without).
 
-    Policies with the same word of an estimator share one, and so what it learns.
-
-    Raises
-    ------
-    PolicyError, EstimatorError
-        A word names none, or occurs twice.
-
     Examples
     --------
     >>> [own and type(own).__name__ for _, own in contenders_of(["fifo", "srtf@oracle"]).values()]
     [None, 'Oracle']
     """
+    # Policies with the same word of an estimator share one, and so what it learns.
     if twice := [word for i, word in enumerate(words) if word in words[:i]]:
         raise PolicyError(f"found {twice[0]} twice; expected each policy once.")
     knows = {word: split_word(word)[2] for word in words}
@@ -122,15 +95,7 @@ def contenders_of(words: list[str]) -> dict[str, tuple]:
 
 
 def made(text: str, known: dict[str, type[Knobbed]], base: type[Knobbed], what: str):
-    """Instance of a class by its word (NAME[:KNOB=VALUE,...], FILE.py:CLASS, or FILE.py), its knobs read as they are declared.
-
-    Parameters
-    ----------
-    known : dict of str to type
-        Classes by name; that of a file must derive from `base`.
-    what : str
-        A noun for errors.
-    """
+    """Instance of a class by its word (NAME[:KNOB=VALUE,...], FILE.py:CLASS, or FILE.py), its knobs read as they are declared."""
     name, values, _ = split_word(text)
     cls = class_of(name, known, base, what, base.raises)
     return with_words(cls(), values, name)
@@ -154,13 +119,7 @@ def with_words(thing: Knobbed, words: dict[str, str], name: str = "") -> Knobbed
 
 
 def class_of(name: str, known: dict[str, type], base: type, what: str, error: type[LabError]) -> type:
-    """Class by its word: a known one, or that of a file.
-
-    Raises
-    ------
-    LabError
-        Of type `error`: there is none; the message names those that there are.
-    """
+    """Class by its word: a known one, or that of a file."""
     file, _, wanted = name.partition(":")
     if file.endswith(".py"):
         module = load_file(file, error)
@@ -181,13 +140,7 @@ def class_of(name: str, known: dict[str, type], base: type, what: str, error: ty
 
 
 def load_file(file: str, error: type[LabError] = PolicyError) -> ModuleType:
-    """Import a Python file by its path; the same file gives the same module.
-
-    Raises
-    ------
-    LabError
-        Of type `error`: there is no such file, or it raised; the message has the line.
-    """
+    """Import a Python file by its path; the same file gives the same module."""
     path = Path(file).resolve()
     if not path.is_file():
         raise error(f"{file}: found no such file; expected FILE.py:CLASS.")

@@ -30,9 +30,6 @@ class Wrong(Exception):
 def progress_adds_up(run: Run, scenario: Scenario, policy: Policy) -> str | None:
     """Report the first job whose end, starts or seconds do not follow from its allocations; None: all do.
 
-    The run is one from the beginning, under one policy. Work, speeds, delays and outages are taken from its scenario; of the
-    policy only what it sets aside for profiling, and whether it decides by rounds.
-
     Examples
     --------
     >>> import gpuschedlab as lab
@@ -41,6 +38,8 @@ def progress_adds_up(run: Run, scenario: Scenario, policy: Policy) -> str | None
     >>> progress_adds_up(run, scenario, lab.Srtf()) is None
     True
     """
+    # The run is one from the beginning, under one policy. Work, speeds, delays and outages are taken from its scenario; of the
+    # policy only what it sets aside for profiling, and whether it decides by rounds.
     held = stretches(run)
     shared = {j: {s._replace(**OWN) for s in of if s.partner is not None} for j, of in held.items()}
     try:

@@ -108,8 +108,6 @@ def not_frozen(cls: type) -> str | None:
 def run_battery(subject: str, checks: dict[str, Callable[[], str | None]], error: type[LabError]) -> CheckReport:
     """Run checks one after the other; what one raises is its problem, and the others still run.
 
-    Each returns what is wrong, or None; the first line of its docstring says what it demands.
-
     Examples
     --------
     >>> run_battery("Mine", {"runs": lambda: None, "ends": lambda: "it never ends"}, PolicyError)
@@ -117,6 +115,7 @@ def run_battery(subject: str, checks: dict[str, Callable[[], str | None]], error
     ok    runs  runs
     FAIL  ends  it never ends
     """
+    # Each returns what is wrong, or None; the first line of its docstring says what it demands.
     done = []
     for name, check in checks.items():
         try:

@@ -61,11 +61,9 @@ class Guess(Estimator):
 
 
 def elastic_sample() -> tuple[pl.DataFrame, Speeds]:
-    """Make a short trace in which two of three jobs can run on 1 to 8 GPUs of types "slow" and "fast", and its speeds.
-
-    Of 40 jobs as of `small_trace` those of model "cnn" have a target in progress units, and rates in two phases; two of them
-    that share GPUs go at 0.8 of their speed.
-    """
+    """Make a short trace in which two of three jobs can run on 1 to 8 GPUs of types "slow" and "fast", and its speeds."""
+    # Of 40 jobs as of `small_trace` those of model "cnn" have a target in progress units, and rates in two phases; two of them
+    # that share GPUs go at 0.8 of their speed.
     rows = [
         ("cnn", kind, gpus, end, (1 + i) * np.int64(gpus) ** 0.8 * (1 - 0.3 * k))
         for i, kind in enumerate(("slow", "fast"))

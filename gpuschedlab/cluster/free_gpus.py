@@ -12,23 +12,6 @@ from gpuschedlab.errors import ClusterError
 class FreeGpus:
     """Free GPUs of a cluster, in which jobs are placed by a rule as the simulator would place them.
 
-    Parameters
-    ----------
-    cluster : Cluster
-    rule : str
-        Placement rule of `gpuschedlab.cluster.RULES`; under "relax" no job has lost its patience yet.
-    free : (N,) array, optional
-        Free GPUs of each node, as in `View.free`; default: all.
-    up : (N,) bool array, optional
-        Which nodes are up; default: all.
-    mask : (N,) uint64 array, optional
-        A bit for each GPU that is held, as in `View.mask`; the rule "buddy" needs it.
-
-    Raises
-    ------
-    ClusterError
-        There is no such rule.
-
     Examples
     --------
     >>> room = FreeGpus(Cluster.homogeneous(2, 4), "consolidate", free=np.array([3.0, 2.0]))
@@ -66,43 +49,18 @@ class FreeGpus:
         return np.where(self.nodes["down"] == 0, self.nodes["free"] / SLOTS, 0.0)
 
     def fits(self, gpus: np.ndarray, usable: np.ndarray | None = None) -> np.ndarray:
-        """Whether each of some demands (k,), in GPUs, could be placed now if it came alone.
-
-        Parameters
-        ----------
-        gpus : (k,) float array
-        usable : (k, T) bool array, optional
-            GPU types that each may have, as in `View.usable`; default: all.
-        """
+        """Whether each of some demands (k,), in GPUs, could be placed now if it came alone."""
         usable = np.ones((len(gpus), len(self.packing.sizes)), bool) if usable is None else usable
         return _fits(self.packing, _slots_of(gpus), usable, self.rule, self._node, self._slots)
 
     def take(self, gpus: float, usable: np.ndarray | None = None) -> np.ndarray:
-        """Place one demand and hold its GPUs, on the first GPU type that has room.
-
-        Parameters
-        ----------
-        gpus : float
-        usable : (T,) bool array, optional
-            GPU types that it may have; default: all.
-
-        Returns
-        -------
-        (m, 2) array
-            Rows of node and GPUs, in order of node; none where it does not fit.
-        """
+        """Place one demand and hold its GPUs, on the first GPU type that has room."""
         usable = np.ones(len(self.packing.sizes), bool) if usable is None else usable
         k = _take(self.packing, int(_slots_of(gpus)), usable, self.rule, self._node, self._slots)
         return np.column_stack([self._node[:k].astype(float), self._slots[:k] / SLOTS])
 
     def hold(self, rows: np.ndarray) -> bool:
-        """Hold GPUs on nodes that are named, if they are up and free; whether they are.
-
-        Parameters
-        ----------
-        rows : (m, 2) array
-            Node and GPUs.
-        """
+        """Hold GPUs on nodes that are named, if they are up and free; whether they are."""
         return _hold(self.packing, np.ascontiguousarray(rows, float))
 
 

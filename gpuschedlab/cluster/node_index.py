@@ -47,20 +47,6 @@ class Packing(NamedTuple):
 def index_nodes(nodes: np.ndarray, pools: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Index of the nodes by pool: those that are up by level, and all by size.
 
-    Parameters
-    ----------
-    nodes : (N,) NODE array
-    pools : int
-
-    Returns
-    -------
-    count : (pools, LEVELS + 1) int32 array
-        Nodes of each level; last, those with a part of a GPU free.
-    member : (pools * LEVELS, N / 64) uint64 array
-        Which they are, a bit each, in order of number.
-    sizes : (pools, LEVELS) int32 array
-        Nodes of each number of GPUs, up or down; in column LARGEST, the largest number.
-
     Examples
     --------
     >>> nodes = np.zeros(3, NODE)

@@ -199,11 +199,9 @@ def most_empty(P, pool):
 
 @njit(inline="never")
 def take_fewest(P, pool, slots, rule, out_node, out_slots):
-    """Take the largest empty nodes until one node beside them holds the rest, as many in all as the empty pool would need.
-
-    If any such nodes suffice, these do: the largest leave the least, and where the one for the rest is itself one of the
-    largest, the next largest holds at least as much.
-    """
+    """Take the largest empty nodes until one node beside them holds the rest, as many in all as the empty pool would need."""
+    # If any such nodes suffice, these do: the largest leave the least, and where the one for the rest is itself one of the
+    # largest, the next largest holds at least as much.
     largest = P.sizes[pool, LARGEST] * SLOTS
     most = 1 if slots <= largest else fewest_nodes(P.sizes, pool, slots)
     # All but one of the nodes are to be empty: mostly there are too few, and this says so without a look at any node.
@@ -236,22 +234,7 @@ def insists(rule, patient):
 
 @njit(inline="never")
 def find_nodes(P, pool, slots, rule, patient, out_node, out_slots):
-    """Choose nodes of `pool` for `slots` by `rule`; nothing is taken yet.
-
-    Parameters
-    ----------
-    P : Packing
-    pool, slots, rule : int
-    patient : bool
-        Whether the job still insists on consolidation (rule RELAX).
-    out_node, out_slots : (N,) int32 arrays
-        Filled with the answer.
-
-    Returns
-    -------
-    int
-        Number of nodes used; 0 when it does not fit.
-    """
+    """Choose nodes of `pool` for `slots` by `rule`; nothing is taken yet."""
     if rule == SPREAD:
         return take_widest(P, pool, slots, SLOTS, out_node, out_slots)
     if rule == WIDEST:

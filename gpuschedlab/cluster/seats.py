@@ -10,22 +10,6 @@ from gpuschedlab.cluster.placement import cell, free_block
 def seat(order, node, gpus, width, buddy):
     """Seat stretches on the GPUs of their nodes.
 
-    Parameters
-    ----------
-    order : (2k,) int array
-        Events: i for the start of stretch i, -1 - i for its end.
-    node, gpus : (k,) int arrays
-        Node, and whole GPUs, of each stretch.
-    width : (N,) int array
-        GPUs of each node, at most 64.
-    buddy : bool
-        Whether they take aligned cells as the rule "buddy" does, rather than the first free GPUs.
-
-    Returns
-    -------
-    (k,) uint64 array
-        A bit for each GPU; 0 where too few were free, since jobs share them.
-
     Examples
     --------
     >>> both = seat(np.array([0, 1, -1, 2]), np.zeros(3, int), np.array([1, 2, 1]), np.array([4]), True)

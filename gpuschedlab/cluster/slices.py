@@ -30,11 +30,6 @@ CELLS, COMPUTE = 8, 7
 def profile_of(shape: str) -> str:
     """Name of a profile in a log's word for it.
 
-    Raises
-    ------
-    ClusterError
-        It names none.
-
     Examples
     --------
     >>> profile_of("3g.20gb")
@@ -59,14 +54,13 @@ def rooms(taken: int, compute: int = COMPUTE) -> tuple[tuple[str, int], ...]:
 def best_start(profile: str, taken: int = 0, compute: int = COMPUTE) -> int | None:
     """Start cell of a profile that leaves most profiles and starts possible, of several the last; None where it does not fit.
 
-    Differs from the manual in that it names no order: the last is ours, so that cells from 0 on stay for the profiles that need
-    them.
-
     Examples
     --------
     >>> best_start("3g"), best_start("4g", 0b11110000, 4), best_start("4g", 0b00001111, 4)
     (4, 0, None)
     """
+    # Differs from the manual in that it names no order: the last is ours, so that cells from 0 on stay for the profiles that need
+    # them.
     cells, parts, _ = A100[profile]
     fits = [start for name, start in rooms(taken, compute) if name == profile]
     left = {start: len(rooms(taken | ((1 << cells) - 1) << start, compute - parts)) for start in fits}

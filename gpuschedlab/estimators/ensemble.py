@@ -84,17 +84,16 @@ class Ensemble(NamedTuple):
 def fit_curve(x, y, horizon: float | None = None) -> Ensemble:
     """Fit all families to a metric in [0, 1] that rises, later points weighing more (10^(i/n) for the i-th of n).
 
-    A family that falls, or leaves [0, 1], by the horizon is dropped. Weights follow from the Bayesian information criterion,
-    and the uncertainty of a family's parameters from its curvature at the optimum (Laplace).
-
-    `x` (n,) are steps from 1 up, ascending, `y` (n,) the metric there; the horizon is by default ten times the last step. Where no
-    family is left, the ensemble has no members.
-
     Examples
     --------
     >>> fit_curve([1, 2], [0.5, 0.6]).members
     ()
     """
+    # A family that falls, or leaves [0, 1], by the horizon is dropped. Weights follow from the Bayesian information criterion,
+    # and the uncertainty of a family's parameters from its curvature at the optimum (Laplace).
+    #
+    # `x` (n,) are steps from 1 up, ascending, `y` (n,) the metric there; the horizon is by default ten times the last step. Where no
+    # family is left, the ensemble has no members.
     x, y = np.asarray(x, float), np.asarray(y, float)
     weight = 10 ** (np.arange(1, len(x) + 1) / max(len(x), 1))
     weight = weight / weight.mean() if len(x) else weight

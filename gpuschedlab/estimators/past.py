@@ -16,32 +16,23 @@ LEVELS = (("user", "name"), ("user", "kin"), ("user", "gpus"), ("user",), ("gpus
 def with_kin(jobs: pl.DataFrame) -> pl.DataFrame:
     """Add column `kin`, the name in lower case with every run of digits as one `#`.
 
-    "bert_lr0.1_seed3" and "bert_lr0.5_seed7" are kin. Columns `user` and `name` are added, all null, where they are
-    missing.
-
     Examples
     --------
     >>> with_kin(pl.DataFrame({"user": ["u"], "name": ["BERT_lr0.1_seed33"]}))["kin"][0]
     'bert_lr#.#_seed#'
     """
+    # "bert_lr0.1_seed3" and "bert_lr0.5_seed7" are kin. Columns `user` and `name` are added, all null, where they are
+    # missing.
     labels = [pl.col(c) if c in jobs.columns else pl.lit(None).alias(c) for c in ("user", "name")]
     kin = pl.col("name").str.to_lowercase().str.replace_all(r"\d+", "#")
     return jobs.with_columns(label.cast(pl.String) for label in labels).with_columns(kin=kin)
 
 
 def pasts(history: pl.DataFrame, half_life: float) -> dict[tuple[str, ...], pl.DataFrame]:
-    """Follow each group's durations from one finished job of a history (after `with_kin`) to the next.
-
-    In the groups of like names recent jobs count more: after a group's k-th job finished, its mean counts the job
-    before with weight 2^(-1/half_life), the one before that with the square of it, and so on. In the wider groups all
-    count alike.
-
-    Returns
-    -------
-    dict of level to polars.DataFrame
-        For each level its keys and `known` (s: when the job finished, taken as submit + duration; ascending),
-        `count`, `mean` (duration in s), `log_mean` (of its natural logarithm) and `last` (logarithm of the last one).
-    """
+    """Follow each group's durations from one finished job of a history (after `with_kin`) to the next."""
+    # In the groups of like names recent jobs count more: after a group's k-th job finished, its mean counts the job
+    # before with weight 2^(-1/half_life), the one before that with the square of it, and so on. In the wider groups all
+    # count alike.
     known = history.with_columns(known=pl.col("submit") + pl.col("duration"), log=pl.col("duration").log())
     known = known.sort("known", "job_id")
     count = pl.int_range(1, pl.len() + 1)
@@ -60,22 +51,7 @@ def pasts(history: pl.DataFrame, half_life: float) -> dict[tuple[str, ...], pl.D
 
 
 def recall(past: pl.DataFrame, keys: Sequence[str], jobs: pl.DataFrame, at: str | None = None) -> pl.DataFrame:
-    """Look up each job's group in its past.
-
-    Parameters
-    ----------
-    past, keys
-        One level of `pasts`, and its columns.
-    jobs : polars.DataFrame
-        A trace after `with_kin`.
-    at : str, optional
-        Column of `jobs` with the time (s) before which a job must have finished to be known; None: all of the past.
-
-    Returns
-    -------
-    polars.DataFrame
-        (n rows) `count` (0 without a past), `mean`, `log_mean`, `last` (null without a past).
-    """
+    """Look up each job's group in its past."""
     columns = ["count", "mean", "log_mean", "last"]
     asked = jobs.with_row_index("row").select("row", *keys, **({"known": pl.col(at)} if at else {}))
     if at:

@@ -67,12 +67,10 @@ class Reading:
 
     @cached_property
     def window(self) -> tuple[float, float]:
-        """First and last instant (s) of the time that metrics are of, which is that with jobs.
-
-        It begins with the first submission, or with a run that starts among jobs, and ends with the last job, or where the
-        run stopped while jobs were left. What a policy does before and after, such as a last round or warm pools, has no
-        part in it.
-        """
+        """First and last instant (s) of the time that metrics are of, which is that with jobs."""
+        # It begins with the first submission, or with a run that starts among jobs, and ends with the last job, or where the
+        # run stopped while jobs were left. What a policy does before and after, such as a last round or warm pools, has no
+        # part in it.
         time, jobs = self["timeline"]["time"], self["jobs"]
         end = jobs["end"].max(initial=-np.inf)  # nan where a job is left
         stop = float(end) if np.isfinite(end) else self.stopped
@@ -100,13 +98,7 @@ def reading(run) -> Reading:
 
 
 def jobs_of(given) -> Mapping[str, np.ndarray]:
-    """Columns of jobs: of a run, of its `jobs` frame, or as they are.
-
-    Raises
-    ------
-    RunError
-        There is no column `end`.
-    """
+    """Columns of jobs: of a run, of its `jobs` frame, or as they are."""
     if isinstance(given, pl.DataFrame):
         given = Columns(given)
     jobs = given if isinstance(given, Mapping) else reading(given)["jobs"]

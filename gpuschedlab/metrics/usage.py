@@ -131,13 +131,7 @@ def gpu_time(run) -> GpuTime:
 
 
 def cluster_of(run) -> Cluster:
-    """Cluster of a run, from its `info`.
-
-    Raises
-    ------
-    RunError
-        `info` does not say.
-    """
+    """Cluster of a run, from its `info`."""
     return reading(run).cluster
 
 

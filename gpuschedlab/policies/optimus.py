@@ -113,15 +113,6 @@ def _first_type(seconds, counts, room, held):
 def grow(seconds, counts, room, held):
     """Types and GPUs (n,): the fewest of each job, in order, then one step more at a time where each GPU saves most.
 
-    Parameters
-    ----------
-    seconds : (n, T, K) float array
-        Remaining time of each job on each GPU type and number of GPUs; nan where it cannot run.
-    counts, room : (K,) and (T,) float arrays
-        Numbers of GPUs, ascending; GPUs of each type.
-    held : (n,) int array
-        Type that each job runs on; -1: none.
-
     Examples
     --------
     >>> seconds = np.array([[[90.0, 50.0, 40.0]], [[60.0, 30.0, 20.0]]])  # one type, 1 to 3 GPUs

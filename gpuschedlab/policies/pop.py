@@ -136,12 +136,10 @@ def _hold(view, part, count: int, wants) -> bool:
 
 
 def on_nodes(view: View, answer: Allocation, rule: str) -> Allocation:
-    """The same answer with nodes for all jobs, of those that are up in the view.
-
-    Jobs that keep their GPUs stay where they are, the others follow, largest first. Where one finds no place, all are placed
-    anew, each where it was if that is still free; who then finds none gets nothing, and the status counts them. `rule` is one of
-    `gpuschedlab.cluster.RULES`.
-    """
+    """The same answer with nodes for all jobs, of those that are up in the view."""
+    # Jobs that keep their GPUs stay where they are, the others follow, largest first. Where one finds no place, all are placed
+    # anew, each where it was if that is still free; who then finds none gets nothing, and the status counts them. `rule` is one of
+    # `gpuschedlab.cluster.RULES`.
     gpus = np.asarray(answer.gpus, float)
     guest = np.full(len(view), -1) if answer.partner is None else np.where(gpus > 0, answer.partner, -1)
     named = np.zeros((0, 3)) if answer.nodes is None else np.asarray(answer.nodes, float)

@@ -54,12 +54,10 @@ def work_left(view) -> np.ndarray:
 
 
 def remaining_work(view, rate, types, nodes, gpus, whole_epochs: bool = False) -> np.ndarray:
-    """Work (n,) that is left by the estimate of the duration, at the present rates; 1 where the estimate has passed.
-
-    The rates (n, C) are those of configurations (C,), nan where a job cannot run. The estimate is held to be of the number of
-    GPUs nearest to what is asked for, on the first type that has it. `whole_epochs`: the present segment of the speed table
-    counts as done.
-    """
+    """Work (n,) that is left by the estimate of the duration, at the present rates; 1 where the estimate has passed."""
+    # The rates (n, C) are those of configurations (C,), nan where a job cannot run. The estimate is held to be of the number of
+    # GPUs nearest to what is asked for, on the first type that has it. `whole_epochs`: the present segment of the speed table
+    # counts as done.
     rows = np.arange(len(rate))
     own = np.where(np.isnan(rate), np.inf, np.abs(gpus - view.gpus[:, None])).argmin(axis=1)
     left = view.estimate - np.where(view.elastic, 0.0, view.progress)

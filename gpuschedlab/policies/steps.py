@@ -4,10 +4,9 @@ from typing import NamedTuple
 
 
 class Step(NamedTuple):
-    """One step: `line` of the listing that acts, what was `read` and `decided`, `lit` rows of the case's table, `rows` of it now.
+    """One step: `line` of the listing that acts, what was `read` and `decided`, `lit` rows of the case's table, `rows` of it now."""
 
-    `state` is what a figure is drawn of, or None.
-    """
+    # `state` is what a figure is drawn of, or None.
 
     line: int
     read: str

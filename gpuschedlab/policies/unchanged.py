@@ -7,10 +7,9 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a round saw, kept to see cheaply whether a later round sees the same.
+    """What a round saw, kept to see cheaply whether a later round sees the same."""
 
-    `seen` are attributes of the view, `ends` (n,) the progress up to which the rates of each job stay as they were.
-    """
+    # `seen` are attributes of the view, `ends` (n,) the progress up to which the rates of each job stay as they were.
 
     seen: dict[str, np.ndarray]
     ends: np.ndarray

@@ -19,20 +19,6 @@ def scenario_of(
 ) -> tuple[Scenario, object]:
     """Scenario, and what is to be simulated in it, from either form in which functions take them.
 
-    Parameters
-    ----------
-    trace, cluster, subject, **parts
-        Either (scenario, subject), or (trace, cluster, subject) and further parts of `Scenario` by name.
-    rng : int, optional
-        Another name of the part `seed`.
-
-    Raises
-    ------
-    RunError
-        There are parts beside a scenario, which could contradict it.
-    TraceError, ClusterError
-        As `Scenario`.
-
     Examples
     --------
     >>> trace = pl.DataFrame({"job_id": ["a"], "submit": [0.0], "gpus": [1], "duration": [10.0]})

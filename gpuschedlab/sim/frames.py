@@ -189,19 +189,7 @@ def parts_of(simulation, last: bool = False) -> dict[str, Part | pl.DataFrame]:
 
 
 def limited_to_up(pools: pl.DataFrame, allocations: pl.DataFrame, cluster: Cluster) -> pl.DataFrame:
-    """Reservations, which policies renew at rounds, without what nodes lack that fail in between, until they are back.
-
-    Parameters
-    ----------
-    pools, allocations : polars.DataFrame
-        As in `Run`.
-    cluster : Cluster
-
-    Returns
-    -------
-    polars.DataFrame
-        As `pools`. Where jobs and reservations of a type exceed its GPUs that are up, the first names lose theirs.
-    """
+    """Reservations, which policies renew at rounds, without what nodes lack that fail in between, until they are back."""
     if pools.is_empty() or not cluster.events:
         return pools
     parts = []

@@ -39,12 +39,6 @@ HIDDEN = {
 def check_declared(policy):
     """Check that an object is a policy, and its class declared as one.
 
-    Raises
-    ------
-    PolicyError
-        It is a class or no policy; its class is no frozen dataclass; a key is no static method of (now, job, knobs), or
-        reads what a job or the knobs do not have.
-
     Examples
     --------
     >>> from gpuschedlab.policies import Fifo
@@ -154,18 +148,10 @@ def knob_record(policy) -> np.ndarray:
 
 
 class Compiled(types.WrapperAddressProtocol):
-    """A compiled key as an address, looked up once; numba would look it up at every call.
+    """A compiled key as an address, looked up once; numba would look it up at every call."""
 
-    The key was compiled for the record of its policy's knobs, and is called as one for any record (`KNOBS`): both are
-    pointers.
-
-    Parameters
-    ----------
-    function : numba dispatcher
-        Compiled for one signature.
-    kind : numba type
-        As what the engine knows it.
-    """
+    # The key was compiled for the record of its policy's knobs, and is called as one for any record (`KNOBS`): both are
+    # pointers.
 
     def __init__(self, function, kind):
         self.function = function  # kept alive: it owns the machine code
@@ -209,10 +195,8 @@ def _compiled(function, dtype: np.dtype, who: str, kind=KEY):
 
 
 def calls_of(policy) -> tuple[tuple, np.ndarray]:
-    """(key, change, gate, standing) of an ordered policy, compiled once per class, and its knobs; a round policy has none of its own.
-
-    The last is None where it is never called.
-    """
+    """(key, change, gate, standing) of an ordered policy, compiled once per class, and its knobs; a round policy has none of its own."""
+    # The last is None where it is never called.
     policy = policy if isinstance(policy, Ordered) else _InOrder()
     cls, dtype = type(policy), knob_dtype(type(policy))
     calls = [_compiled(getattr(cls, name), dtype, f"{cls.__name__}.{name}") for name in KEYS]

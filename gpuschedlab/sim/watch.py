@@ -21,11 +21,9 @@ class Watch:
         self.still, self.progress, self.next_look = False, None, -np.inf
 
     def look(self, simulation, watch: bool):
-        """Look again, if it is time.
-
-        If nothing has happened, the policy is stuck, which is an error where `watch` says so; but where nodes are down and stay
-        so, jobs wait for these, and the run is over.
-        """
+        """Look again, if it is time."""
+        # If nothing has happened, the policy is stuck, which is an error where `watch` says so; but where nodes are down and stay
+        # so, jobs wait for these, and the run is over.
         state, now = simulation.state, simulation.now
         if now <= self.next_look:
             return

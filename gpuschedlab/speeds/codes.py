@@ -57,20 +57,6 @@ def smallest_rotation(counts, k):
 def shape_code(gpu_type, counts, k):
     """Code of a shape: 63 mixed bits of the type and of the smallest rotation of its counts, made negative.
 
-    Parameters
-    ----------
-    gpu_type : int
-        Index of the GPU type.
-    counts : (>= k,) int array
-        GPUs on each node in use, in node order.
-    k : int
-        Number of nodes in use, at least 1.
-
-    Returns
-    -------
-    int
-        Below 0; the same for all rotations.
-
     Examples
     --------
     >>> a, b, c = np.array([1, 3, 4]), np.array([3, 4, 1]), np.array([4, 3, 1])
@@ -100,27 +86,9 @@ def find_code(first, code, model, wanted):
 
 @njit
 def find_row(first, code, row, model, gpu_type, nodes, gpus, counts):
-    """Where the rates of a model under a configuration begin.
-
-    Looked for in turn: the shape (if the model has any), (type, nodes, GPUs), (type, any nodes, GPUs) and
-    (type, any, any).
-
-    Parameters
-    ----------
-    first, code, row : int64 arrays
-        As in `Speeds`.
-    model, gpu_type : int
-        Indices into `Speeds.models` and `Speeds.gpu_types`.
-    nodes, gpus : int
-        Nodes in use and GPUs in all; jobs below one GPU look up 1.
-    counts : (>= nodes,) int array
-        GPUs on each node in use, in node order; an empty array when the shape is unknown.
-
-    Returns
-    -------
-    int
-        Offset in `Speeds.rate` of the configuration's first segment, or -1 when the model has none such.
-    """
+    """Where the rates of a model under a configuration begin."""
+    # Looked for in turn: the shape (if the model has any), (type, nodes, GPUs), (type, any nodes, GPUs) and
+    # (type, any, any).
     low = first[model]
     if low == first[model + 1]:
         return np.int64(-1)

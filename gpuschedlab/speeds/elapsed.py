@@ -10,8 +10,6 @@ from gpuschedlab.speeds.table import Speeds
 def seconds_to(speeds: Speeds, model, progress, types, nodes, gpus) -> np.ndarray:
     """Seconds (n,) from the start to some progress (inf: the end of the table), each job in a configuration of its own throughout.
 
-    Arguments as of `Speeds.rates`, but for a configuration (n,) of each job; nan where the model, if any, has no such one.
-
     Examples
     --------
     >>> import polars as pl
@@ -19,6 +17,7 @@ def seconds_to(speeds: Speeds, model, progress, types, nodes, gpus) -> np.ndarra
     >>> seconds_to(Speeds.from_frame(pl.DataFrame(rows)), [0, 0], [10.0, 20.0], [0, 0], [1, 1], [1, 1]).tolist()
     [10.0, 15.0]
     """
+    # Arguments as of `Speeds.rates`, but for a configuration (n,) of each job; nan where the model, if any, has no such one.
     model, types, nodes, gpus = (np.asarray(a, np.int64) for a in (model, types, nodes, gpus))
     table = (speeds.first, speeds.code, speeds.row, speeds.rate, speeds.seg_first, speeds.seg_end)
     return _seconds_to(*table, model, np.asarray(progress, np.float64), types, nodes, gpus)

@@ -35,13 +35,7 @@ class TraceOf:
 
 
 def named_traces(given) -> dict:
-    """Traces by name: a frame or a recipe as "trace", a dict as it is, a generated week without.
-
-    Raises
-    ------
-    TraceError
-        Neither frames nor functions of a seed, or a frame without a job.
-    """
+    """Traces by name: a frame or a recipe as "trace", a dict as it is, a generated week without."""
     found = {"generated week (Venus)": Generated()} if given is None else given
     found = dict(found) if isinstance(found, dict) else {"trace": found}
     for name, trace in found.items():
@@ -78,13 +72,7 @@ def named_clusters(given) -> dict[str, Cluster]:
 
 
 def named_policies(given, default) -> dict:
-    """Policies by name: instances or classes, in a list or by name; `default` without.
-
-    Raises
-    ------
-    PolicyError
-        No policy among them, two of one name, or one that cannot be compared with others (unhashable).
-    """
+    """Policies by name: instances or classes, in a list or by name; `default` without."""
     given = default if given is None else given
     given = given if isinstance(given, dict | list | tuple) else [given]
     found = {}
@@ -167,19 +155,7 @@ def _trace_code(source, rng: int, folder: Path | None) -> str:
 
 
 def run_code(source, cluster: Cluster, policy, rng: int, extras: dict, folder: Path | None = None) -> str:
-    """Write the few lines of Python that make a run again.
-
-    Parameters
-    ----------
-    source : polars.DataFrame or callable
-        The trace, or its recipe.
-    cluster, policy, rng
-        As for `Scenario`, whose seed is `rng`.
-    extras : dict
-        Further parts of the scenario, by name.
-    folder : Path, optional
-        Where the run was exported: a trace that has no recipe is read back from it.
-    """
+    """Write the few lines of Python that make a run again."""
     kind, trace = type(policy), _trace_code(source, rng, folder)
     texts = {name: argument_code(value) for name, value in extras.items()}
     own = "" if kind.__module__.startswith("gpuschedlab.") else "  # your class"
@@ -194,13 +170,7 @@ def run_code(source, cluster: Cluster, policy, rng: int, extras: dict, folder: P
 
 
 def export(run, trace: pl.DataFrame, folder: Path, code: str) -> Path:
-    """Store a run with its trace and the lines that make it again: a folder of parquet files and reproduce.py.
-
-    Raises
-    ------
-    RunError
-        The folder cannot be written.
-    """
+    """Store a run with its trace and the lines that make it again: a folder of parquet files and reproduce.py."""
     folder = run.to_parquet(folder)
     try:
         (folder / "trace.parquet").write_bytes(parquet(trace))

@@ -39,21 +39,6 @@ def has_highs() -> bool:
 def close_cells(problem: MultipleChoice, job, config, *, slack, gap, time_limit=None, work=None) -> Closed:
     """Solve a multiple-choice knapsack over some of its cells.
 
-    Parameters
-    ----------
-    problem : MultipleChoice
-    job, config : (k,) int arrays
-        The cells: which job may have which configuration; all others are left out.
-    slack, gap : float
-        Absolute and relative distance from the bound at which to stop.
-    time_limit, work
-        As in `work.Limits`.
-
-    Raises
-    ------
-    Infeasible, OutOfTime, MissingExtra
-        The mandatory jobs cannot all have a configuration; no point was found in so much time or work; HiGHS is not installed.
-
     Examples
     --------
     >>> problem = MultipleChoice([[3.0, 5.0], [2.0, 4.5]], [0, 0], [1, 2], [3])

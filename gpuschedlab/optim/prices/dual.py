@@ -14,17 +14,7 @@ EPS = 1e-11
 
 @njit
 def build_hulls(v, order, starts, gpus, capacity):
-    """Upper hull of value over GPUs, for each job and type, from (0, 0) upwards.
-
-    Returns
-    -------
-    hull : (n, C) int32 array
-        hull[i, starts[t] + k] is the k-th vertex (a place in the order).
-    slope : (n, C) float array
-        Value a GPU from the vertex before to this one, falling in k.
-    size : (n, T) int32 array
-        Vertices of each hull.
-    """
+    """Upper hull of value over GPUs, for each job and type, from (0, 0) upwards."""
     n, types = v.shape[0], starts.shape[0] - 1
     hull = np.empty(v.shape, np.int32)
     slope = np.empty(v.shape)
@@ -66,10 +56,8 @@ def vertices_above(slope, i, base, size, price):
 
 @njit
 def evaluate(v, order, starts, gpus, hull, slope, size, capacity, prices, choice, used):
-    """Lagrangian bound, sum of max(0, max_c v - price g) + price . capacity, and the value chosen.
-
-    Fills each job's best choice (-1 none; of equals the smaller) and the GPUs they use by type.
-    """
+    """Lagrangian bound, sum of max(0, max_c v - price g) + price . capacity, and the value chosen."""
+    # Fills each job's best choice (-1 none; of equals the smaller) and the GPUs they use by type.
     value, used[:], types = 0.0, 0.0, size.shape[1]
     bound = (prices * capacity).sum()
     for i in range(size.shape[0]):
@@ -146,23 +134,13 @@ def _solve_master(B, rhs, basis, pool, count, tolerance, duals):
 
 @njit
 def search_prices(v, order, starts, gpus, hull, slope, size, capacity, warm, gap, most):
-    """Prices at which the Lagrangian bound is least: Dantzig-Wolfe by the simplex method, with smoothed prices.
-
-    The master has a row a type and one for convexity; its columns are the answers of `evaluate`. New columns are
-    asked for half-way between the best prices so far and the master's (Wentges, 1997), which makes warm prices worth
-    having.
-
-    Begins at `warm` prices (T,), ends at a relative distance `gap` between the bound and the relaxation's value, or after `most`
-    evaluations.
-
-    Returns
-    -------
-    prices, bound, relaxed
-        The best prices, the bound at them (valid always), and the value of the relaxation over the columns found.
-    tried, weights : (k, T), (k,) float arrays
-        Prices whose answers, mixed by the weights, solve the relaxation.
-    evaluations : int
-    """
+    """Prices at which the Lagrangian bound is least: Dantzig-Wolfe by the simplex method, with smoothed prices."""
+    # The master has a row a type and one for convexity; its columns are the answers of `evaluate`. New columns are
+    # asked for half-way between the best prices so far and the master's (Wentges, 1997), which makes warm prices worth
+    # having.
+    #
+    # Begins at `warm` prices (T,), ends at a relative distance `gap` between the bound and the relaxation's value, or after `most`
+    # evaluations.
     types = capacity.shape[0]
     m = types + 1
     pool = np.zeros((most + 1, m))  # GPUs by type, then value; answer 0 gives nothing to anybody

@@ -116,19 +116,8 @@ def _ranges(at, config, type_of, gpus, jobs, types):
 
 @njit
 def close_gap(at, config, loss, type_of, gpus, capacity, prices, limit, width):
-    """Choices of least loss, if any is below `limit`; `at, config, loss` are from `core_choices`.
-
-    At most `width` labels are kept from one job to the next: those of least loss.
-
-    Returns
-    -------
-    found : float
-        Least loss found, idle GPUs at their price included; `limit` where none is below.
-    picks : (n,) int array
-        The choices; empty where none was found.
-    dropped : float
-        No solution that was given up has less loss than this; inf where none was.
-    """
+    """Choices of least loss, if any is below `limit`; `at, config, loss` are from `core_choices`."""
+    # At most `width` labels are kept from one job to the next: those of least loss.
     counts = at[1:] - at[:-1]
     picks = np.full(counts.shape[0], -1, np.int64)
     used = np.zeros((1, capacity.shape[0]), np.int64)

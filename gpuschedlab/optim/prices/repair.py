@@ -8,12 +8,10 @@ from gpuschedlab.optim.prices.dual import evaluate, vertices_above
 
 @njit
 def round_mix(v, order, starts, gpus, type_of, hull, slope, size, capacity, prices, tried, weights, choice, used):
-    """Give each job one of its choices in the relaxation's mix, so that the GPUs used follow the mix type by type.
-
-    Jobs in which the mix agrees are settled first; of the others the largest first, each taking the choice that
-    leaves the least difference, at the prices given, between what is used and what the mix uses. Fills `choice` and
-    `used`.
-    """
+    """Give each job one of its choices in the relaxation's mix, so that the GPUs used follow the mix type by type."""
+    # Jobs in which the mix agrees are settled first; of the others the largest first, each taking the choice that
+    # leaves the least difference, at the prices given, between what is used and what the mix uses. Fills `choice` and
+    # `used`.
     k, n, types = tried.shape[0], choice.shape[0], capacity.shape[0]
     answers = np.empty((k, n), np.int64)
     for a in range(k):
@@ -106,11 +104,9 @@ def _move(gpus, type_of, choice, kind, used, i, pick):
 
 @njit
 def repair(v, order, starts, gpus, type_of, hull, slope, size, capacity, prices, choice, used, passes):
-    """Make choices fit, then use what is left; changes `choice` and `used` in place, and returns the value of the choices.
-
-    Each pass scores one move of every job concerned and makes them from the best on, looking again at each before it
-    is made.
-    """
+    """Make choices fit, then use what is left; changes `choice` and `used` in place, and returns the value of the choices."""
+    # Each pass scores one move of every job concerned and makes them from the best on, looking again at each before it
+    # is made.
     n = choice.shape[0]
     kind, score = np.where(choice >= 0, type_of[choice], 0), np.empty(n)
     while (used > capacity).any():

@@ -56,20 +56,6 @@ def relaxed(problem: MultipleChoice, cells: Cells) -> Program:
 def largest_share(problem: MultipleChoice, cells: Cells, share: np.ndarray) -> np.ndarray:
     """Give each job the configuration with the largest share that still fits.
 
-    Jobs take turns by their largest share, mandatory ones first; the thesis gives no order.
-
-    Parameters
-    ----------
-    problem : MultipleChoice
-    cells : Cells
-    share : (k,) float array
-        From the relaxation, 0 to 1.
-
-    Returns
-    -------
-    (n,) int array
-        Configuration of each job, -1 for none; a mandatory one that finds no room is a SolverError.
-
     References
     ----------
     Jayaram Subramanya, PhD thesis, CMU 2025, 4.4.1.
@@ -80,6 +66,7 @@ def largest_share(problem: MultipleChoice, cells: Cells, share: np.ndarray) -> n
     >>> largest_share(problem, possible_cells(problem), np.array([0.9, 0.1, 0.0, 1.0])).tolist()
     [0, 1]
     """
+    # Jobs take turns by their largest share, mandatory ones first; the thesis gives no order.
     n = len(problem.utility)
     best = np.zeros(n)
     np.maximum.at(best, cells.job, share)

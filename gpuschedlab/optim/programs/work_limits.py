@@ -22,15 +22,6 @@ on one core of 2026: rounds of 100 to 2,000 jobs, shards (128/16, 512/64), lease
 def steps(work: float | None, step: str, entries: int) -> float:
     """Steps of a kind that some work pays for, 1 at least; inf without a limit.
 
-    Parameters
-    ----------
-    work : float or None
-        Units; None: no limit.
-    step : str
-        A key of `RATES`.
-    entries : int
-        What a step goes through: entries of the matrix, or cells.
-
     Examples
     --------
     >>> steps(2.0, "simplex", 1_000_000), steps(1e-9, "highs", 500), steps(None, "cbc", 1)
@@ -41,18 +32,10 @@ def steps(work: float | None, step: str, entries: int) -> float:
 
 @dataclass(eq=False)
 class Limits:
-    """When a solver stops.
+    """When a solver stops."""
 
-    Parameters
-    ----------
-    time_limit : float, optional
-        Seconds of each solve, a guard: the best point reached by then is returned, with status ``time limit``.
-    gap : float
-        Relative distance between objective and bound at which an integer program counts as solved.
-    work : float, optional
-        Units of work (`RATES`) of each solve; the best point reached by then is returned, with status ``stopped``.
-    """
-
+    # seconds of each solve, a guard: the best point reached by then is returned, with status ``time limit``
     time_limit: float | None = None
-    gap: float = 1e-4
+    gap: float = 1e-4  # relative distance between objective and bound at which an integer program counts as solved
+    # units of work (`RATES`) of each solve; the best point reached by then is returned, with status ``stopped``
     work: float | None = None

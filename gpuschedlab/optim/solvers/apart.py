@@ -22,15 +22,7 @@ def _child() -> subprocess.Popen:
 
 
 def solved_apart(worker, program, x0, engine: str):
-    """What `worker.solve(program, x0)` says in a process that is kept from call to call.
-
-    Raises
-    ------
-    SolverError
-        The process ended.
-    LabError
-        What the worker raised.
-    """
+    """What `worker.solve(program, x0)` says in a process that is kept from call to call."""
     with ONE:
         child = _child()
         try:

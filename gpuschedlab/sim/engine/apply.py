@@ -152,10 +152,8 @@ def _take_cells(S, a, cells):
 
 @njit
 def _place_named(S, answer, cells):
-    """Start or move the jobs whose nodes are named, in the order in which the answer names them.
-
-    Under the rule "buddy", which cells are left depends on that order.
-    """
+    """Start or move the jobs whose nodes are named, in the order in which the answer names them."""
+    # Under the rule "buddy", which cells are left depends on that order.
     for i in range(answer.shape[0]):
         if S.body[answer[i].job].moving == 1:
             _let_move(S, answer[i].job)
@@ -277,10 +275,8 @@ def _seat_guests(S, answer):
 
 @njit(types.int64(STATE, ANSWERS, CELLS, types.float64))
 def apply_answer(S, answer, cells, wake_at):
-    """Put a round's answer into force at this instant; how many jobs found no place (fragmentation).
-
-    `wake_at`: instant (s) of the next round, unless something happens before; nan: as always.
-    """
+    """Put a round's answer into force at this instant; how many jobs found no place (fragmentation)."""
+    # `wake_at`: instant (s) of the next round, unless something happens before; nan: as always.
     # Whether a job was preempted is seen at the end: one that stopped and started again within the answer was not.
     ran = np.empty(answer.shape[0], np.bool_)
     for i in range(answer.shape[0]):

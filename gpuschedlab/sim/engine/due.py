@@ -36,10 +36,8 @@ def after_decision(S):
 
 @njit
 def sleep_until(S, time):
-    """Put the next round off to an instant, or bring it forward, on the grid of a policy that has one.
-
-    What happens before then brings it forward again, as it does for a policy that waits for events.
-    """
+    """Put the next round off to an instant, or bring it forward, on the grid of a policy that has one."""
+    # What happens before then brings it forward again, as it does for a policy that waits for events.
     interval, now = S.rule[0].interval, S.scalar[0].now
     if interval > 0 and time < 1e300:
         # As after a decision: never this instant again.

@@ -39,10 +39,8 @@ def stands(S):
 
 @njit
 def leads(S, j):
-    """Whether running job j goes before all that wait, and a decision would start and stop no job.
-
-    As long as that is so, its key may change without a decision: all before the first waiting job stay, in whatever order.
-    """
+    """Whether running job j goes before all that wait, and a decision would start and stop no job."""
+    # As long as that is so, its key may change without a decision: all before the first waiting job stay, in whatever order.
     sc = S.scalar[0]
     if sc.dirty == 1 or not stands(S):
         return False
@@ -51,10 +49,8 @@ def leads(S, j):
 
 @njit
 def ends_now(S, j):
-    """Whether the segment or work of job j, if it runs, ends at this instant, but for rounding.
-
-    What ends at the same instant in exact arithmetic would otherwise end an ulp apart, with a decision in between.
-    """
+    """Whether the segment or work of job j, if it runs, ends at this instant, but for rounding."""
+    # What ends at the same instant in exact arithmetic would otherwise end an ulp apart, with a decision in between.
     b = S.body[j]
     return S.job[j].state == RUNNING and b.rate > 0 and b.finish - S.scalar[0].now <= ROUNDING * b.work / b.rate
 
@@ -210,11 +206,9 @@ def latest_timer(S, limit):
 
 @njit(inline="never")
 def next_time(S):
-    """Time of the next event (s), inf: none.
-
-    Timers that coincide but for rounding fire at one instant: that of an arrival, outage or decision beside them, which is
-    exact, and otherwise that of the last of them.
-    """
+    """Time of the next event (s), inf: none."""
+    # Timers that coincide but for rounding fire at one instant: that of an arrival, outage or decision beside them, which is
+    # exact, and otherwise that of the last of them.
     sc = S.scalar[0]
     time = sc.decide_at
     if sc.arrived < S.job.shape[0]:

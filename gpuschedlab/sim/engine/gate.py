@@ -15,10 +15,8 @@ BEHIND = 1e12
 
 @njit(inline="never")
 def gate_values(S, values):
-    """Fill in the gate values of the jobs that compete: those that may be preempted, then all that wait; False: one is NaN.
-
-    `marked` lists them, and `victims` has which of them the gate holds back so far.
-    """
+    """Fill in the gate values of the jobs that compete: those that may be preempted, then all that wait; False: one is NaN."""
+    # `marked` lists them, and `victims` has which of them the gate holds back so far.
     now, integral, gate, knobs = S.scalar[0].now, S.scalar[0].contention, S.gate, S.knobs
     job, body, heap = S.job, S.body, S.heap  # once: most of what a gate costs is here
     marked, held = S.marked, S.victims

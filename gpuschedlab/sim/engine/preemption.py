@@ -58,10 +58,8 @@ def rekey(S):
 
 @njit(inline="never")
 def choose(S, at, room, chosen, keep):
-    """Walk the jobs behind place `at` of the rank, and the waiting ones, in order while room lasts.
-
-    Marks running jobs to keep, takes waiting ones out of their classes; how many it took.
-    """
+    """Walk the jobs behind place `at` of the rank, and the waiting ones, in order while room lasts."""
+    # Marks running jobs to keep, takes waiting ones out of their classes; how many it took.
     sc = S.scalar[0]
     picked = 0
     for i in range(at, sc.ranked):

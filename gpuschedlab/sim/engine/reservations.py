@@ -28,10 +28,8 @@ def end_of(S, j, begin):
 
 @njit(inline="never")
 def look(S):
-    """Note on which pools there is room for jobs of each class; of how many classes some have any.
-
-    Where many jobs may be looked at, also whether the placement rule finds nodes: that saves looking at those that it does not.
-    """
+    """Note on which pools there is room for jobs of each class; of how many classes some have any."""
+    # Where many jobs may be looked at, also whether the placement rule finds nodes: that saves looking at those that it does not.
     able, asked = 0, S.rule[0].depth > 1
     for c in range(S.cls.shape[0]):
         k = S.cls[c]
@@ -152,10 +150,8 @@ def keep_promises(S):
 
 @njit(inline="never")
 def walk(S, left, strict):
-    """Let so many jobs start or be promised a start, in order; how many more may be looked at, none if no one may start.
-
-    Strictly, none passes one that does not start.
-    """
+    """Let so many jobs start or be promised a start, in order; how many more may be looked at, none if no one may start."""
+    # Strictly, none passes one that does not start.
     sc, r = S.scalar[0], S.rule[0]
     n, able, some, windows = queue_classes(S, ANY), narrow(S), -1, any_window(S)
     while n > 0 and left > 0 and (able > 0 or r.keep == 1) and (left < np.inf or not all_deep(S)):

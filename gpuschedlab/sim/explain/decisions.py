@@ -56,13 +56,7 @@ KEPT = ("reason", "gated", "blocker", "free", "missing", "until", "note")
 
 
 class Decisions:
-    """Log of a simulation's decisions so far.
-
-    Parameters
-    ----------
-    jobs : int
-        Jobs of the trace.
-    """
+    """Log of a simulation's decisions so far."""
 
     def __init__(self, jobs: int):
         self.parts: list[np.ndarray] = []

@@ -19,24 +19,16 @@ CANDIDATES = 20_000
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a job waited.
-
-    Parameters
-    ----------
-    job_id : str
-    about : str
-        What it asked for, the policy, and how long it waited in all.
-    steps : polars.DataFrame
-        A row for each instant at which something changed: `start, end` (s), `reason, began, gated, place, key, free, missing,
-        ahead, later, leased, until, note` as in `Run.decisions`, `blocker` (job_id of the job that it waits behind) and `text`.
-    reasons : polars.DataFrame
-        The same with steps of one reason and one blocker put together: `start, end, reason, blocker, missing` (the
-        least), `text`.
-    """
+    """Why a job waited."""
 
     job_id: str
-    about: str
+    about: str  # what it asked for, the policy, and how long it waited in all
+    # A row for each instant at which something changed: `start, end` (s), `reason, began, gated, place, key, free,
+    # missing, ahead, later, leased, until, note` as in `Run.decisions`, `blocker` (job_id of the job that it waits
+    # behind) and `text`
     steps: pl.DataFrame
+    # the same with steps of one reason and one blocker put together: `start, end, reason, blocker, missing` (the
+    # least), `text`
     reasons: pl.DataFrame
 
     def summary(self) -> dict[str, float]:
@@ -67,15 +59,7 @@ class Explanation:
 
 
 def explain(run, job: str | int) -> Explanation:
-    """Explain the waits of a job of a run; see `Run.explain`.
-
-    Raises
-    ------
-    RunError
-        The run has no log of decisions.
-    TraceError
-        There is no such job.
-    """
+    """Explain the waits of a job of a run; see `Run.explain`."""
     if run.decisions is None:
         raise RunError(
             "explain: found a run without a log of decisions; expected one. Run the policy again with "
@@ -109,13 +93,7 @@ def explain(run, job: str | int) -> Explanation:
 
 
 def row_of(run, job: str) -> int:
-    """Row of a job in `Run.jobs`, by its name.
-
-    Raises
-    ------
-    TraceError
-        There is none; the message names one that is like it.
-    """
+    """Row of a job in `Run.jobs`, by its name."""
     names = run.jobs["job_id"].cast(pl.Utf8)
     found = (names == job).arg_true()
     if len(found):
@@ -140,16 +118,7 @@ SHORT = {
 
 
 def last_reasons(run, job: np.ndarray, start: np.ndarray) -> pl.Series:
-    """Why jobs waited last before some instants, in a few words; "" where they did not wait, or the run has no log.
-
-    Parameters
-    ----------
-    run : Run
-    job : (p,) int array
-        Rows of `Run.jobs`.
-    start : (p,) array
-        Instants (s).
-    """
+    """Why jobs waited last before some instants, in a few words; "" where they did not wait, or the run has no log."""
     if run.decisions is None:
         return pl.Series([""] * len(job), dtype=pl.Utf8)
     names = run.jobs["job_id"].cast(pl.Utf8)

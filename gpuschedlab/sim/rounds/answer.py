@@ -23,14 +23,7 @@ class Checked(NamedTuple):
 
 
 def check_answer(answer, view, who: str) -> Checked:
-    """Check a round's answer against its view.
-
-    Raises
-    ------
-    PolicyError
-        Something is of the wrong shape, names what does not exist, or requests what is impossible: the message names
-        job or node, what was found and what was expected.
-    """
+    """Check a round's answer against its view."""
     return _Check(answer, view, who).checked()
 
 

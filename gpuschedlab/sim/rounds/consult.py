@@ -71,10 +71,8 @@ def put_into_force(simulation, view: View, answer: Allocation, seconds: float):
 
 
 def _reserve(simulation, now: float, checked: Checked) -> float:
-    """Log what is reserved from now on; instant of the next round (s; nan: as always).
-
-    Once all jobs are done, a policy may still give back what it reserved: rounds end with the second that changes nothing.
-    """
+    """Log what is reserved from now on; instant of the next round (s; nan: as always)."""
+    # Once all jobs are done, a policy may still give back what it reserved: rounds end with the second that changes nothing.
     s, changed = simulation, False
     for name in sorted(s.reserved.keys() | checked.reserved.keys()):
         none = np.zeros(len(s.cluster.gpu_types))

@@ -12,16 +12,7 @@ from gpuschedlab.sim.setup.prepared import Prepared
 
 
 def state_by_hand(prepared: Prepared, policy, now: float, arrays: dict) -> tuple[State, np.ndarray]:
-    """State at an instant, and the rows (n,) of the jobs submitted by then; they wait, but for what arrays say.
-
-    Parameters
-    ----------
-    prepared : Prepared
-    policy : Round
-    now : float
-    arrays : dict of str to array
-        By the names of `Scenario.view`; those that the state holds are taken out.
-    """
+    """State at an instant, and the rows (n,) of the jobs submitted by then; they wait, but for what arrays say."""
     state = build_state(prepared, policy)
     index = np.arange(np.searchsorted(state.job["submit"], now, "right"))
     state.scalar["now"], state.scalar["arrived"] = now, len(index)

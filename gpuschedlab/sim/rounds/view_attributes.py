@@ -39,19 +39,11 @@ IN_TOTAL = ("gpus", "attained", "running_gpus")
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Columns of a trace by row, each made when it is first asked for; all views of a simulation read the same ones.
-
-    Parameters
-    ----------
-    prepared : Prepared
-    speeds : Speeds or None
-    estimator : Estimator
-        Ready to predict.
-    """
+    """Columns of a trace by row, each made when it is first asked for; all views of a simulation read the same ones."""
 
     prepared: Prepared
     speeds: Speeds | None
-    estimator: Estimator
+    estimator: Estimator  # ready to predict
 
     @property
     def trace(self) -> pl.DataFrame:
@@ -189,14 +181,7 @@ def field_of(state: State, index: np.ndarray, name: str) -> np.ndarray:
 
 
 def held_rows(state: State, jobs: np.ndarray) -> np.ndarray:
-    """(m, 3) rows (position, node, GPUs) of what jobs hold, in order; without those that share another's GPUs.
-
-    Parameters
-    ----------
-    state : State
-    jobs : (n,) int array
-        Rows of the jobs, by position; -1: it holds nothing.
-    """
+    """(m, 3) rows (position, node, GPUs) of what jobs hold, in order; without those that share another's GPUs."""
     head, entry = np.where(jobs < 0, -1, state.body["head"][jobs]), state.entry
     at = np.flatnonzero(head >= 0)
     next_ = head[at]
@@ -237,15 +222,7 @@ def known_rates(view, estimator, types, nodes, gpus) -> np.ndarray:
 
 
 def metric_shown(view, state: State, count: float) -> np.ndarray:
-    """Metric (n,) that jobs showed at their progress, or at an earlier measurement; nan: no curve, or not yet.
-
-    Parameters
-    ----------
-    view : View
-    state : State
-    count : float
-        Which measurement of the present curve, from 1; inf: now.
-    """
+    """Metric (n,) that jobs showed at their progress, or at an earlier measurement; nan: no curve, or not yet."""
     shown = np.full(len(view), np.nan)
     curves = None if view.speeds is None else view.speeds.curves
     if curves is None:

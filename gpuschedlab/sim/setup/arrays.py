@@ -93,10 +93,8 @@ def _smallest(prepared: Prepared) -> int:
 
 
 def arrange(prepared: Prepared, job: np.ndarray, body: np.ndarray, policy, ready=None) -> dict:
-    """Make the arrays that depend on the policy: rule, nodes by pool, demand classes; jobs are put into the classes.
-
-    `ready`: the nodes that a profiler may take now, in order; None: all.
-    """
+    """Make the arrays that depend on the policy: rule, nodes by pool, demand classes; jobs are put into the classes."""
+    # `ready`: the nodes that a profiler may take now, in order; None: all.
     cluster, checkpoint = prepared.cluster, prepared.delays.checkpoint
     rule = policy.rule()
     rule["checkpoint"] = np.inf if checkpoint is None else checkpoint

@@ -75,10 +75,8 @@ def _remember(simulation, at: np.ndarray, initial: pl.DataFrame):
 
 
 def rebuild(simulation):
-    """Rebuild queues, classes and pools for the present policy; jobs and nodes stay as they are.
-
-    A profiler keeps its nodes, and takes empty ones at once and others as they become empty: the jobs on them stay.
-    """
+    """Rebuild queues, classes and pools for the present policy; jobs and nodes stay as they are."""
+    # A profiler keeps its nodes, and takes empty ones at once and others as they become empty: the jobs on them stay.
     state = simulation.state.copy()
     refresh_active(state)
     job, body, old = state.job, state.body, state.nodes

@@ -18,21 +18,7 @@ NAMED = 10
 
 
 def with_lists(trace: pl.DataFrame, cluster: Cluster, types: str | None) -> pl.DataFrame:
-    """The trace with what jobs are bound to as lists, in columns `gpu_types` and `partitions`; null: anything will do.
-
-    Parameters
-    ----------
-    trace : polars.DataFrame
-    cluster : Cluster
-        Partitions bind where it has any.
-    types : {None, "requested"}
-        Whether GPU types bind.
-
-    Raises
-    ------
-    TraceError
-        `types` is neither.
-    """
+    """The trace with what jobs are bound to as lists, in columns `gpu_types` and `partitions`; null: anything will do."""
     if types not in (None, "requested"):
         raise TraceError(f"types: found {types!r}; expected None (jobs run on any), or 'requested'.")
     bound = {"gpu_types": "gpu_type"} if types else {}
@@ -53,18 +39,6 @@ def partitions_of(cluster: Cluster) -> set[str]:
 
 def turns_of(trace: pl.DataFrame, cluster: Cluster, types: str | None) -> np.ndarray | None:
     """Place (n, T) of each type of nodes among those that a job asks for, from 1; 0: it may not have them. None: all are alike.
-
-    Parameters
-    ----------
-    trace : polars.DataFrame
-        `with_lists`.
-    cluster, types
-        As there.
-
-    Raises
-    ------
-    ClusterError
-        Jobs ask for what the cluster lacks; the message counts them.
 
     Examples
     --------
@@ -123,19 +97,6 @@ def _lacking(asked: pl.DataFrame, jobs: int, cluster: Cluster) -> ClusterError:
 def can_ever(groups: tuple[Nodes, ...], rule: str, spared: int, types: tuple[str, ...], gpus: float) -> bool:
     """Whether a placement rule finds room for a job where all nodes are up and empty.
 
-    Parameters
-    ----------
-    groups : tuple of Nodes
-        As of a cluster.
-    rule : str
-        A rule of `gpuschedlab.cluster.RULES`.
-    spared : int
-        Nodes, from the first, that are kept for profiling.
-    types : tuple of str
-        GPU types that the job may have.
-    gpus : float
-        GPUs that it requests.
-
     Examples
     --------
     >>> groups = Cluster.parse("1x8:v100,2x4:v100").groups
@@ -149,13 +110,7 @@ def can_ever(groups: tuple[Nodes, ...], rule: str, spared: int, types: tuple[str
 
 
 def check_placeable(cluster: Cluster, rule: str, spared: int, trace: Mapping, slots: np.ndarray, usable: np.ndarray):
-    """Check all jobs of a trace (its columns), which request `slots` (n,) hundredths of a GPU, of the types of `usable` (n, T).
-
-    Raises
-    ------
-    ClusterError
-        A job could never run: the message names it, what it requests, the rule, the cluster, and what to do.
-    """
+    """Check all jobs of a trace (its columns), which request `slots` (n,) hundredths of a GPU, of the types of `usable` (n, T)."""
     T = len(cluster.gpu_types)
     code = slots.astype(np.int64) << T | usable @ (1 << np.arange(T))
     kinds, kind = np.unique(code, return_inverse=True)

@@ -19,11 +19,6 @@ NAMED = 10
 def warn_of_types(trace: pl.DataFrame, cluster: Cluster):
     """Warn of jobs that ask for a GPU type (column `gpu_type`), but for the only one of the cluster.
 
-    Warns
-    -----
-    ClusterWarning
-        The types, the commonest first, and how many jobs ask for each.
-
     Examples
     --------
     >>> trace = pl.DataFrame({"gpu_type": ["v100", "T4", None, "T4"]})
@@ -51,13 +46,7 @@ def warn_of_types(trace: pl.DataFrame, cluster: Cluster):
 
 
 def warn_of_models(trace: pl.DataFrame, speeds: "Speeds | None"):
-    """Warn of jobs that name models which the speed table lacks.
-
-    Warns
-    -----
-    SpeedWarning
-        The models, the commonest first, and how many jobs name each.
-    """
+    """Warn of jobs that name models which the speed table lacks."""
     if speeds is None or "model" not in trace.columns:
         return
     unknown = trace["model"].drop_nulls().value_counts().filter(~pl.col("model").is_in(speeds.models))

@@ -35,34 +35,17 @@ LIMITS = {None: "limit", "requested": "requested_time"}
 
 @dataclass(frozen=True)
 class Prepared:
-    """What the states of all simulations of a scenario have in common.
+    """What the states of all simulations of a scenario have in common."""
 
-    Parameters
-    ----------
-    trace : Columns
-        Of the trace.
-    cluster : Cluster
-    delays : Delays
-    job, body : (n,) JOB and BODY
-        Jobs before anything has happened.
-    constant : dict of str to array
-        Arrays of a state that never change.
-    elastic : int
-        Jobs whose work the speed table counts: they take other times than their `duration`.
-    turns : (n, T) int array or None
-        `gpuschedlab.sim.setup.eligibility.turns_of`.
-    made : dict
-        What is made when it is first asked for, such as columns as codes (`Columns.codes`).
-    """
-
-    trace: Columns
+    trace: Columns  # of the trace
     cluster: Cluster
     delays: Delays
-    job: np.ndarray
+    job: np.ndarray  # (n,) Jobs before anything has happened
     body: np.ndarray
-    constant: dict[str, np.ndarray]
-    elastic: int
-    turns: np.ndarray | None = None
+    constant: dict[str, np.ndarray]  # arrays of a state that never change
+    elastic: int  # jobs whose work the speed table counts: they take other times than their `duration`
+    turns: np.ndarray | None = None  # (n, T) `gpuschedlab.sim.setup.eligibility.turns_of`
+    # what is made when it is first asked for, such as columns as codes (`Columns.codes`)
     made: dict = field(default_factory=dict)
 
     def demands(self, sharing: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -80,17 +63,6 @@ class Prepared:
 
 def limits_of(trace: pl.DataFrame, limits: str | float | None) -> np.ndarray:
     """Seconds (n,) for which each job may run from a start of it, inf: for as long as it likes.
-
-    Parameters
-    ----------
-    trace : polars.DataFrame
-    limits : {None, "requested", "none"} or float
-        As of a `Scenario`.
-
-    Raises
-    ------
-    TraceError
-        It is neither; or limits are to be those requested, and a job requested none.
 
     Examples
     --------

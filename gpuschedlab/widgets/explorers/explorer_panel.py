@@ -9,17 +9,7 @@ from gpuschedlab.widgets.parts.knob_controls import KnobControls, quiet
 
 
 class Panel:
-    """Pickers of trace, cluster and policy; the policy's knobs; buttons; the table of differences.
-
-    Parameters
-    ----------
-    owner : Explorer
-        Gives the choices, and redraws when a control has moved.
-    first : str
-        Name of the policy chosen first.
-    seed : int
-        Seed to begin with.
-    """
+    """Pickers of trace, cluster and policy; the policy's knobs; buttons; the table of differences."""
 
     def __init__(self, owner, first: str, seed: int):
         w = need("ipywidgets")

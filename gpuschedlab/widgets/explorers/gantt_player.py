@@ -13,17 +13,7 @@ STEPS = 6
 
 
 class Player:
-    """Play button and sliders that choose a window of time, GPU types and nodes.
-
-    Parameters
-    ----------
-    moved : callable
-        Called without arguments when any of them moves.
-    length : str
-        Name of the first window's length, of `LENGTHS`.
-    rows : int
-        Most nodes shown at a time.
-    """
+    """Play button and sliders that choose a window of time, GPU types and nodes."""
 
     def __init__(self, moved, length: str = "6 h", rows: int = 16):
         w = need("ipywidgets")

@@ -14,18 +14,12 @@ from gpuschedlab.widgets.parts.controls import button
 def uploaded(name: str, content: bytes, spec: str = "") -> Intake:
     """Read a log that was sent, as a TOML spec says; without one, as it is recognised.
 
-    The spec has the keys of a file's (`gpuschedlab.intake`), but for `path`: only what was sent is read.
-
-    Raises
-    ------
-    TraceError
-        The spec is no TOML or names a path, or the log cannot be read.
-
     Examples
     --------
-    >>> uploaded("jobs.csv", b"id,submit,gpus,duration\\na,0,2,60\\n", '[columns]\\ngpus = "gpus * 4"').trace["gpus"].to_list()
+    >>> uploaded("jobs.csv", b"id,submit,gpus,duration\na,0,2,60\n", '[columns]\ngpus = "gpus * 4"').trace["gpus"].to_list()
     [8.0]
     """
+    # The spec has the keys of a file's (`gpuschedlab.intake`), but for `path`: only what was sent is read.
     try:
         options = tomllib.loads(spec)
     except tomllib.TOMLDecodeError as error:
@@ -65,13 +59,7 @@ def _quoted(text: str) -> str:
 
 
 class OwnLog:
-    """A button that takes a file, the spec that was guessed, in a box, and a button that reads the log by it again.
-
-    Parameters
-    ----------
-    owner : Explorer
-        Takes the log (`take`), and shows what goes wrong.
-    """
+    """A button that takes a file, the spec that was guessed, in a box, and a button that reads the log by it again."""
 
     def __init__(self, owner):
         w = need("ipywidgets")

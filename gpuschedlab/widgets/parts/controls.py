@@ -8,17 +8,6 @@ from gpuschedlab._extras import need
 def control(kind: str, name: str, width: int | None, label: int, **more):
     """Control of ipywidgets, with its name beside it.
 
-    Parameters
-    ----------
-    kind : str
-        Name of its class in ipywidgets.
-    name : str
-        What stands beside it.
-    width, label : int
-        Pixels of all (None: as there is room), and of the name.
-    **more
-        Passed on to the class.
-
     Examples
     --------
     >>> control("IntSlider", "nodes", 210, 44, min=1, max=9).layout.width
@@ -44,10 +33,8 @@ def row(*parts):
 
 
 def marked(sliders) -> object:
-    """Mark the present value of each slider by a small stroke across it; returns the widget that holds the style.
-
-    ipywidgets gives a slider no place for a mark, but takes classes: one for each hundredth of a range.
-    """
+    """Mark the present value of each slider by a small stroke across it; returns the widget that holds the style."""
+    # ipywidgets gives a slider no place for a mark, but takes classes: one for each hundredth of a range.
     rules = {}
     for slider in sliders:
         value = math.log10(slider.value) if hasattr(slider, "base") else slider.value

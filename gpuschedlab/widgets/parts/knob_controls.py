@@ -70,15 +70,7 @@ def quiet(owner):
 
 
 class Control:
-    """The widgets of one knob, and its value in the knob's own terms.
-
-    Parameters
-    ----------
-    info : KnobInfo
-        What to offer.
-    value : object
-        Present value.
-    """
+    """The widgets of one knob, and its value in the knob's own terms."""
 
     def __init__(self, info: KnobInfo, value):
         self.info, self._given = info, {}
@@ -141,18 +133,6 @@ class Control:
 
 class KnobControls:
     """The controls of all knobs of a policy, or of anything else with knobs.
-
-    Parameters
-    ----------
-    thing : Knobbed
-        Where the controls begin; what is no knob stays as it is.
-    changed : callable, optional
-        Called without arguments when a control was moved, after the constraints were restored.
-
-    Raises
-    ------
-    PolicyError
-        A knob is declared wrongly: the message names the class, the field and what was expected.
 
     Examples
     --------

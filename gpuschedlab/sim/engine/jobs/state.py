@@ -119,13 +119,7 @@ STANDING = types.FunctionType(NUMBERS(types.float64, NUMBERS, TREE_TYPE, KNOBS))
 
 
 class State:
-    """All arrays of a simulation (`FIELDS`), as attributes; compiled code receives them as one address.
-
-    Parameters
-    ----------
-    **arrays : numpy.ndarray
-        One a field, C-contiguous and of its dtype.
-    """
+    """All arrays of a simulation (`FIELDS`), as attributes; compiled code receives them as one address."""
 
     def __init__(self, **arrays):
         self.table = np.zeros((len(PLACE), 3), np.int64)  # address and shape, as `_attribute` reads them
@@ -144,15 +138,7 @@ class State:
             self.table[i, 1 : 1 + ndim] = array.shape
 
     def serve(self, keys: tuple, knobs: np.ndarray):
-        """Call these functions of a policy, with its knobs, from now on; copies do so, too.
-
-        Parameters
-        ----------
-        keys : (4,) tuple of functions
-            Its key, change, gate and standing (`gpuschedlab.sim.keys`); the last is None where it is never called.
-        knobs : (1,) record array
-            Of a dtype that the functions were compiled for.
-        """
+        """Call these functions of a policy, with its knobs, from now on; copies do so, too."""
         self.key, self.change, self.gate, self.standing = keys
         self.knobs, self._served = knobs[0], (keys, knobs)  # kept alive: compiled code has their addresses
         if not numba.config.DISABLE_JIT:
