@@ -17,15 +17,6 @@ from gpuschedlab.optim.solvers.highs import Highs
 class Relaxed(Limits):
     """LP*: HiGHS solves the linear relaxation from scratch, and the shim makes the shares whole.
 
-    Parameters
-    ----------
-    time_limit, gap, work
-        As in `work.Limits`; the status is ``optimal`` where the gap to the relaxation's bound is that small.
-    method : str
-        As in `Highs`.
-    finish : bool
-        Whether `prices.search.finished` improves what the shim made whole; it is not in the thesis.
-
     Differs from the paper in
     -------------------------
     The thesis solves with CPLEX over all cells; here over the possible ones.
@@ -41,20 +32,14 @@ class Relaxed(Limits):
     """
 
     word = "relaxed"
-    method: str = "ipm"
-    finish: bool = False
+    method: str = "ipm"  # as in `Highs`
+    finish: bool = False  # whether `prices.mckp.finished` improves what the shim made whole; it is not in the thesis
 
     def __post_init__(self):
         self._highs = Highs(self.time_limit, self.gap, work=self.work, method=self.method)
 
     def solve(self, program: Program, x0: np.ndarray | None = None) -> Solution:
-        """Solve a multiple-choice knapsack.
-
-        Raises
-        ------
-        SolverError, Infeasible
-            As in `gpuschedlab.optim.solve`; a mandatory job for which the shim finds no room.
-        """
+        """Solve a multiple-choice knapsack."""
         problem, start = (
             MultipleChoice.of(program, x0, "rounds start from nothing, or from the last one"),
             time.perf_counter(),

@@ -118,20 +118,8 @@ class Timeline(Part):
 class Allocations(Part):
     """The stretches of time for which jobs held GPUs."""
 
-    names = (
-        "job",
-        "node",
-        "gpu_type",
-        "gpus",
-        "start",
-        "end",
-        "guest",
-        "profiling",
-        "delay",
-        "partner",
-        "merged",
-        "source",
-    )
+    names = ("job", "node", "gpu_type", "gpus", "start", "end")
+    names += ("guest", "profiling", "delay", "partner", "merged", "source")
 
     def __init__(self, simulation, last: bool):
         rows = simulation.state.stretches[: simulation.state.scalar["stretches"][0]]

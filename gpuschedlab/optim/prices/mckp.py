@@ -94,18 +94,6 @@ def solve_mckp(
 class Prices(Limits):
     """The solver of `solve_mckp` for a stream of programs: each starts from the prices of the one before.
 
-    Parameters
-    ----------
-    time_limit, gap, work
-        As in `work.Limits`: when the time is over no further stage begins, but for the greedy repair; the work is that of each
-        stage (prices, labels, HiGHS); a gap of 0 is exact, to rounding.
-    labels : int
-        Labels made at most while the gap is closed, some 30 ns each; 0 leaves it to the greedy repair.
-    evaluations : int
-        Prices tried at most.
-    cells : int
-        Choices left open, at most, over which HiGHS closes the gap, if it is installed: those that lose least. 0: never.
-
     Examples
     --------
     >>> Prices().solve(MultipleChoice([[3.0, 5.0], [2.0, 4.5]], [0, 0], [1, 2], [3])).table.tolist()
@@ -113,8 +101,10 @@ class Prices(Limits):
     """
 
     word = "prices"
+    # labels made at most while the gap is closed, some 30 ns each; 0 leaves it to the greedy repair
     labels: int = 1_000_000
-    evaluations: int = 400
+    evaluations: int = 400  # prices tried at most
+    # choices left open, at most, over which HiGHS closes the gap, if it is installed: those that lose least. 0: never
     cells: int = 3_000
 
     def __post_init__(self):

@@ -23,31 +23,13 @@ MOST = 2**31 - 1
 class Highs(Limits):
     """HiGHS with its options; the handle is kept from solve to solve, and the `basis` of linear programs by simplex.
 
-    By other methods, and for integer programs, an answer does not depend on what was solved before.
-
-    Parameters
-    ----------
-    time_limit, gap, work
-        As in `work.Limits`; counted are iterations of a linear program, nodes of an integer one, whose root is always solved.
-    method : str, optional
-        How linear programs are solved; by default ``ipm``, three times faster than the others on scheduling programs.
-    crossover : bool
-        Whether the interior point is moved to a vertex. Without (and without presolve), ties are shared among the tied.
-    threads : int
-        Threads; 1 keeps runs equal to the byte.
-    **options
-        Any option of HiGHS by its name.
-
-    Raises
-    ------
-    SolverError
-        An unknown method.
-
     Examples
     --------
     >>> Highs(method="simplex").solve(Program([1.0], [[1.0]], row_upper=2.0, maximize=True)).objective
     2.0
     """
+
+    # By other methods, and for integer programs, an answer does not depend on what was solved before.
 
     word = "highs"
 
@@ -78,13 +60,7 @@ class Highs(Limits):
         self._basis, self._newer = parts, False
 
     def solve(self, program: Program, x0: np.ndarray | None = None) -> Solution:
-        """Solve a program, from a point if there is one.
-
-        Raises
-        ------
-        SolverError, MissingExtra
-            As in `gpuschedlab.optim.solve`.
-        """
+        """Solve a program, from a point if there is one."""
         highspy = need("highspy", "solver='highs' and policies that use it")
         if not len(program.c):
             return no_variables(program, "highs")

@@ -29,23 +29,6 @@ FAR = 1e9
 class Pymip(Limits):
     """python-mip with its options.
 
-    Parameters
-    ----------
-    time_limit, gap, work
-        As in `work.Limits`; counted are the nodes of integer programs, whose root is always solved.
-    engine : str
-        ``cbc`` or ``highs``.
-    threads : int
-        Threads.
-    isolate : bool
-        Whether CBC solves in a process of its own, which it ends for some programs: a SolverError then, and this process lives.
-        The process starts once (about a second), and is kept.
-
-    Raises
-    ------
-    SolverError
-        An unknown engine, or `isolate` with another than ``cbc``.
-
     Examples
     --------
     >>> Pymip().solve(Program([1.0], [[1.0]], row_upper=2.0, maximize=True)).objective
@@ -53,8 +36,10 @@ class Pymip(Limits):
     """
 
     word = "mip"
-    engine: str = "cbc"
+    engine: str = "cbc"  # ``cbc`` or ``highs``
     threads: int = 1
+    # whether CBC solves in a process of its own, which it ends for some programs: a SolverError then, and this process
+    # lives. The process starts once (about a second), and is kept
     isolate: bool = False
 
     def __post_init__(self):
@@ -64,13 +49,7 @@ class Pymip(Limits):
             raise SolverError(f"mip: found isolate with engine {self.engine!r}; expected cbc, which needs it.")
 
     def solve(self, program: Program, x0: np.ndarray | None = None) -> Solution:
-        """Solve a program; a point to start from concerns integer programs only.
-
-        Raises
-        ------
-        SolverError, MissingExtra
-            As in `gpuschedlab.optim.solve`.
-        """
+        """Solve a program; a point to start from concerns integer programs only."""
         if self.isolate:
             return solved_apart(replace(self, isolate=False), program, x0, "CBC")
         mip = need("mip", "solver='mip' and policies that use it")

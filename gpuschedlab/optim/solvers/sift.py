@@ -26,15 +26,6 @@ GAINS = 1e-9
 class Sift(Limits):
     """Sifting: HiGHS' simplex method over some columns, all others checked by their reduced costs, until none gains.
 
-    The next program of the same shape begins with the columns that are above 0 or in the basis, and with the basis.
-
-    Parameters
-    ----------
-    time_limit, gap, work
-        As in `work.Limits`; the work is that of each simplex run.
-    pricings : int
-        Times that columns are let in, at most; then the status is ``stopped``, and the bound is what the prices prove.
-
     References
     ----------
     Bixby, Gregory, Lustig, Marsten & Shanno, Operations Research 40 (1992). Elastic columns, which let a restricted program
@@ -46,7 +37,10 @@ class Sift(Limits):
     [0.0, 1.0]
     """
 
+    # The next program of the same shape begins with the columns that are above 0 or in the basis, and with the basis.
+
     word = "sift"
+    # times that columns are let in, at most; then the status is ``stopped``, and the bound is what the prices prove
     pricings: int = 200
 
     def __post_init__(self):
@@ -54,13 +48,7 @@ class Sift(Limits):
         self._kept: tuple | None = None
 
     def solve(self, program: Program, x0: np.ndarray | None = None, y0: np.ndarray | None = None) -> Solution:
-        """Solve a linear program; it begins with the columns that cost nothing, those above 0 in x0, and those that gain at prices y0.
-
-        Raises
-        ------
-        SolverError, Infeasible
-            As in `gpuschedlab.optim.solve`; whole variables.
-        """
+        """Solve a linear program; it begins with the columns that cost nothing, those above 0 in x0, and those that gain at prices y0."""
         if program.whole:
             raise SolverError(f"{program.name}: found whole variables; 'sift' solves linear programs. Use 'highs'.")
         if not len(program.c) or not program.A.shape[0]:

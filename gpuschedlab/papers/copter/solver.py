@@ -66,7 +66,7 @@ class Copter(Limits):
     vertex : bool
         Whether the point is moved to a vertex by sifting (`sift.Sift`), which is exact.
     finish : bool
-        Of rounds, whether `prices.search.finished` improves what the shim made whole; it is not in the thesis.
+        Of rounds, whether `prices.mckp.finished` improves what the shim made whole; it is not in the thesis.
 
     Differs from the paper in
     -------------------------
