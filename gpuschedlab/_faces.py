@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, cached_property
 from pathlib import Path
+from types import ModuleType
 
 ROOT = Path(__file__).resolve().parent
 
@@ -47,7 +48,7 @@ def home_of(package: str) -> Path | None:
         return ROOT.joinpath(*parts)
     try:
         found = importlib.util.find_spec(package)
-    except (ImportError, ValueError):
+    except Exception:  # whatever a package from outside does when a part of it is looked for
         found = None
     return Path(found.submodule_search_locations[0]) if found and found.submodule_search_locations else None
 
@@ -101,13 +102,19 @@ def papers() -> tuple[str, ...]:
 
 
 def _outside() -> Iterator[str]:
-    """Packages that entry points name, those that can be found."""
+    """Packages that entry points name; those that cannot be read are left out, with a word."""
     from importlib.metadata import entry_points
 
     for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
-        if home_of(point.value) is None:
+        try:
+            wrong = "no such package" if home_of(point.value) is None else ""
+            wrong = wrong or ("" if names_of(point.value) else "no names in its __init__.pyi")
+        except (SyntaxError, ValueError):
+            wrong = "no stub __init__.pyi that can be read"
+        if wrong:
             warnings.warn(
-                f"paper {point.name}: found no package {point.value}; expected one with __init__.pyi.", stacklevel=2
+                f"paper {point.name}: found {wrong}: {point.value}; expected a package with a stub. It is left out.",
+                stacklevel=2,
             )
         else:
             yield point.value
@@ -138,6 +145,20 @@ def names_of_papers(part: str) -> dict[str, str]:
 def modules_of_papers(stem: str) -> list[str]:
     """Modules of a name, such as ``recipe`` or ``command``, in the folders of the papers that have one."""
     return [f"{paper}.{stem}" for paper in papers() if (home_of(paper) / f"{stem}.py").exists()]
+
+
+@cache
+def loaded_of_papers(stem: str) -> tuple[ModuleType, ...]:
+    """Those modules, imported; one from outside that fails is left out, with a word."""
+    found = []
+    for module in modules_of_papers(stem):
+        try:
+            found.append(importlib.import_module(module))
+        except Exception as error:
+            if module.startswith(f"{ROOT.name}."):
+                raise
+            warnings.warn(f"paper module {module} is left out: {type(error).__name__}: {error}", stacklevel=2)
+    return tuple(found)
 
 
 def attach(package: str, *more: str) -> tuple[Callable, Callable]:

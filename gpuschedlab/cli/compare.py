@@ -1,13 +1,12 @@
 """`gpuschedlab compare`: run policies on one trace; a table and a report."""
 
-import importlib
 import shlex
 import sys
 import textwrap
 import time
 from pathlib import Path
 
-from gpuschedlab._faces import modules_of_papers
+from gpuschedlab._faces import loaded_of_papers
 from gpuschedlab.cli.parser import add_json, policies_help, whole
 from gpuschedlab.cli.progress import Progress
 from gpuschedlab.cli.text import as_json, intake_line
@@ -25,7 +24,7 @@ LINEUP = (
     "tiresias:metric=gittins",
     "themis",
     "lucid",
-    *(word for module in modules_of_papers("lineup") for word in importlib.import_module(module).LINEUP),
+    *(word for module in loaded_of_papers("lineup") for word in module.LINEUP),
 )
 """Policies that are compared when none is named; of papers, those of their module `lineup`."""
 

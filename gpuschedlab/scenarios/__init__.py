@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 
-from gpuschedlab._faces import modules_of_papers
+from gpuschedlab._faces import loaded_of_papers
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.estimators import Estimator
 from gpuschedlab.knobs import texts_of
@@ -27,9 +27,10 @@ def recipes() -> dict[str, type[Recipe]]:
     >>> {"ownfile", "smallcluster", "week"} <= set(recipes())
     True
     """
-    own = [f"{__name__}.{part.name}" for part in pkgutil.iter_modules(__path__)] + modules_of_papers("recipe")
-    classes = (thing for name in own for thing in vars(importlib.import_module(name)).values())
-    found = [c for c in classes if isinstance(c, type) and issubclass(c, Recipe) and c.__module__ in own]
+    own = [importlib.import_module(f"{__name__}.{part.name}") for part in pkgutil.iter_modules(__path__)]
+    modules = {module.__name__: module for module in (*own, *loaded_of_papers("recipe"))}
+    classes = (thing for module in modules.values() for thing in vars(module).values())
+    found = [c for c in classes if isinstance(c, type) and issubclass(c, Recipe) and c.__module__ in modules]
     return {cls.__name__.lower(): cls for cls in sorted(found, key=lambda cls: cls.__name__)}
 
 

@@ -1,6 +1,5 @@
 """The tasks of the suite: each a recipe that nothing changes any more, what counts in it, and who is good at it."""
 
-import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -10,7 +9,7 @@ from typing import Annotated
 import polars as pl
 
 from gpuschedlab._extras import need
-from gpuschedlab._faces import modules_of_papers
+from gpuschedlab._faces import loaded_of_papers
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import TraceError
 from gpuschedlab.estimators import Noisy
@@ -86,7 +85,7 @@ def _fetched() -> str:
 
 def _of_papers() -> list[Task]:
     """Tasks of the papers, each of its module `task`."""
-    found = [importlib.import_module(module).TASK for module in modules_of_papers("task")]
+    found = [module.TASK for module in loaded_of_papers("task")]
     return sorted(found, key=lambda task: OF_PAPERS.index(task.name) if task.name in OF_PAPERS else len(OF_PAPERS))
 
 

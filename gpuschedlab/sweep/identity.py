@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab._data import folder
+from gpuschedlab._faces import home_of, papers
 
 PARTS = (
     *("traces", "cluster", "speeds", "estimators", "metrics", "sim", "policies", "scenarios"),
@@ -43,15 +44,17 @@ def digest(value) -> str:
 def code_of_package(parts: tuple[str, ...] = PARTS, root: Path | None = None, read=Path.read_bytes) -> str:
     """Hash of the versions, sources and presets that a result may depend on.
 
-    Of the package (default: this one) the sources in its own folder count, and those in the parts, with all folders below; of each
-    source what `read` makes of its path.
+    Of the package (default: this one) the sources in its own folder count, and those in the parts, with all folders below; where
+    papers count, those from outside do; of each source what `read` makes of its path.
     """
     from gpuschedlab.sim.run import versions
 
     root = root or Path(__file__).resolve().parent.parent
     known = hashlib.sha256(json.dumps(versions(), sort_keys=True).encode())
     sources = [*root.glob("*.py"), *(path for part in parts for path in (root / part).rglob("*.py"))]
-    for base, paths in ((root, sources), (folder(), (folder() / "presets").rglob("*.json"))):
+    homes = [home_of(paper) for paper in papers() if not paper.startswith("gpuschedlab.")] * ("papers" in parts)
+    outside = [(home.parent, home.rglob("*.py")) for home in homes]
+    for base, paths in ((root, sources), *outside, (folder(), (folder() / "presets").rglob("*.json"))):
         for path in sorted(paths):
             source = read(path) if path.suffix == ".py" else path.read_bytes()
             known.update(f"{path.relative_to(base).as_posix()}\0".encode() + source)
