@@ -16,38 +16,29 @@ from gpuschedlab.traces.schema import SCHEMA, shown
 
 #: Our columns, and the names by which they are found: lower case, letters and digits only, the likeliest first.
 NAMES = {
-    "job_id": ("jobid", "id", "job", "jobidraw", "jobnumber"),
+    "job_id": "jobid id job jobidraw jobnumber",
     "submit": (
-        *("submit", "submittime", "submittedtime", "submissiontime", "submitted", "submittedat", "submitat"),
-        *(
-            "arrival",
-            "arrivaltime",
-            "arrived",
-            "arrivedat",
-            "queuedat",
-            "created",
-            "createdat",
-            "createtime",
-            "creationtime",
-        ),
+        "submit submittime submittedtime submissiontime submitted submittedat submitat arrival arrivaltime "
+        "arrived arrivedat queuedat created createdat createtime creationtime"
     ),
-    "start": ("start", "starttime", "started", "startedat", "begin", "begintime", "scheduledtime"),
-    "end": ("end", "endtime", "ended", "endedat", "finish", "finishtime", "finished", "finishedat", "deletiontime"),
-    "duration": ("duration", "runtime", "elapsed", "elapsedraw", "walltime", "executiontime", "length"),
+    "start": "start starttime started startedat begin begintime scheduledtime",
+    "end": "end endtime ended endedat finish finishtime finished finishedat deletiontime",
+    "duration": "duration runtime elapsed elapsedraw walltime executiontime length",
     "gpus": (
-        *("gpus", "ngpus", "numgpus", "gpu", "ngpu", "numgpu", "gpunum", "gpucount", "numberofgpus"),
-        *("requestedgpus", "gpusrequested", "reqgpus", "allocgpus", "allocatedgpus"),
+        "gpus ngpus numgpus gpu ngpu numgpu gpunum gpucount numberofgpus requestedgpus gpusrequested reqgpus "
+        "allocgpus allocatedgpus"
     ),
-    "gpu_type": ("gputype", "gputypespec", "gpuspec"),
-    "requested_time": ("requestedtime", "timelimit", "reqtime", "requestedwalltime", "timerequested"),
-    "user": ("user", "username", "userid", "owner", "submitter"),
-    "vc": ("vc", "virtualcluster", "partition", "queue", "project"),
-    "model": ("model", "modelname", "architecture"),
-    "name": ("name", "jobname"),
-    "state": ("status", "state", "jobstatus", "jobstate", "outcome", "result", "exitstatus", "phase", "podphase"),
+    "gpu_type": "gputype gputypespec gpuspec",
+    "requested_time": "requestedtime timelimit reqtime requestedwalltime timerequested",
+    "user": "user username userid owner submitter",
+    "vc": "vc virtualcluster partition queue project",
+    "model": "model modelname architecture",
+    "name": "name jobname",
+    "state": "status state jobstatus jobstate outcome result exitstatus phase podphase",
 }
+NAMES = {ours: names.split() for ours, names in NAMES.items()}
 OTHERS = (*NAMES, "started", "status", "clock", "deadlines", "rewards")
-NAMES |= {name: (name.replace("_", ""),) for name in SCHEMA if name not in OTHERS}
+NAMES |= {name: [name.replace("_", "")] for name in SCHEMA if name not in OTHERS}
 STEP = r"^\d+(?:_\d+)?(?:\+\d+)?\.(?:batch|extern|interactive|\d+)$"
 TRUTH = {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False}
 

@@ -25,7 +25,8 @@ TURNS = (3600.0, -3600.0)  # by which clocks are set
 
 def named(raw: Raw, options: Options, source: str) -> tuple[pl.DataFrame, dict[str, str], set[str]]:
     """Columns under our names, with the line of each row; what each is called in the file; and which of the file are used."""
-    table, where = raw.table, dict(raw.where)
+    table = raw.table
+    where = {ours: v for ours, v in raw.where.items() if not isinstance(v, str) or v in table.columns}
     if LINE not in table.columns:
         lines = pl.int_range(raw.first_line, raw.first_line + pl.len(), dtype=pl.Int64)
         table = table.with_columns(lines.alias(LINE))

@@ -16,7 +16,8 @@ class Raw:
     """Records of a log before anything is converted."""
 
     table: pl.DataFrame  # a row a record: texts, or numbers
-    #: Column of a trace (or start, end, suspended, state, part, left) -> the table's; `left` is a reason to leave a row out.
+    #: Column of a trace (or start, end, suspended, state, part, left) -> the table's; `left` is a reason to leave a row out. A column
+    #: that the table lacks is not there in this log.
     where: dict[str, str | pl.Expr]
     cpu: bool = True  # whether a record without a word of GPUs asks for none
     states: Mapping[str, str | None] = field(default_factory=dict)  # words beyond the common ones; None: no outcome

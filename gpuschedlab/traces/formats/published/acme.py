@@ -31,13 +31,14 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         "end": "end_time",
         "gpus": "gpu_num",
         "state": "state",
+        "user": "user",
+        "kind_of_work": "type",
     }
     assumed = []
     if "fail_time" in table.columns:
         assumed = ["duration is end less submit (a turnaround): end less start is taken"]
     else:
         where["duration"] = "duration"
-    where |= {ours: theirs for ours, theirs in (("user", "user"), ("kind_of_work", "type")) if theirs in table.columns}
     if "node_num" in table.columns:
         where["machines"] = pl.col("node_num").cast(pl.Float64, strict=False).cast(pl.Int64, strict=False)
     return Raw(table, where, zone="Asia/Shanghai", assumed=assumed)

@@ -77,10 +77,8 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         pl.when(pl.col("start").is_null()).then(pl.lit(WAITING)).when(pl.col("end").is_null()).then(pl.lit(RUNNING))
     )
     table = table.with_columns(meaning=pl.coalesce(open_end, meaning))
-    where: dict[str, str | pl.Expr] = {
-        n: n for n in ("submit", "start", "end", "gpus", "meaning", "user", "priority") if n in table.columns
-    }
-    where["job_id"] = pl.col("collection_id").cast(pl.String)
+    alike = ("submit", "start", "end", "gpus", "meaning", "user", "priority")
+    where: dict[str, str | pl.Expr] = {"job_id": pl.col("collection_id").cast(pl.String)} | {n: n for n in alike}
     if "collection_type" in table.columns:
         alloc = pl.col("collection_type").cast(pl.String).is_in(["1", "ALLOC_SET"])
         where["left"] = pl.when(alloc).then(pl.lit("alloc_sets"))

@@ -28,9 +28,9 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         "state": "state",
         "user": "user",
         "vc": "vc",
+        "name": "jobname",
         "machines": pl.col("node_num").cast(pl.Float64, strict=False).cast(pl.Int64, strict=False),
     }
-    where |= {"name": "jobname"} if "jobname" in table.columns else {}
     ran = (pl.col("gpus") > 0) & (pl.col("duration") > 0)
     return Raw(
         table,

@@ -35,6 +35,7 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         "gpus": whole_or_share(gpus),
         "state": "pod_phase",
         "censored": (pl.col("pod_phase") == "Running") & (end == end.max()),
+        "gpu_types": "gpu_spec",
+        "qos": "qos",
     }
-    where |= {ours: theirs for ours, theirs in (("gpu_types", "gpu_spec"), ("qos", "qos")) if theirs in table.columns}
     return Raw(table, where, states={"Running": None, "Pending": None, "Unknown": None})

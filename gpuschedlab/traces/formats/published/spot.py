@@ -30,5 +30,6 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         "gpus": whole_or_share(each * workers),
         "gpu_types": "gpu_model",
         "preemptible": pl.col("job_type").str.strip_chars() == "Spot",
+        "vc": "organization",
     }
-    return Raw(table, where | ({"vc": "organization"} if "organization" in table.columns else {}))
+    return Raw(table, where)

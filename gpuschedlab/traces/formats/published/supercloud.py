@@ -14,19 +14,18 @@ from gpuschedlab.traces.logs.raw import Raw
 NEEDED = ["id_job", "state", "timelimit", "time_submit", "time_start", "time_end", "tres_alloc"]
 #: Slurm's states in the order of their numbers (slurm.h, job_states).
 STATES = (
-    *(
-        "PENDING",
-        "RUNNING",
-        "SUSPENDED",
-        "COMPLETED",
-        "CANCELLED",
-        "FAILED",
-        "TIMEOUT",
-        "NODE_FAIL",
-        "PREEMPTED",
-        "BOOT_FAIL",
-    ),
-    *("DEADLINE", "OUT_OF_MEMORY"),
+    "PENDING",
+    "RUNNING",
+    "SUSPENDED",
+    "COMPLETED",
+    "CANCELLED",
+    "FAILED",
+    "TIMEOUT",
+    "NODE_FAIL",
+    "PREEMPTED",
+    "BOOT_FAIL",
+    "DEADLINE",
+    "OUT_OF_MEMORY",
 )
 #: Numbers of this cluster's TRES that are GPUs.
 GPUS = {"1001": "tesla", "1002": "volta"}
@@ -56,9 +55,13 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         "gpu_types": pl.when(pl.col("\0gpu_types").list.len() > 0).then("\0gpu_types"),
         "state": pl.coalesce(base, "state"),
         "requested_time": "timelimit",
+        "suspended": "time_suspended",
+        "user": "id_user",
+        "vc": "partition",
+        "account": "account",
+        "nodes": "nodelist",
     }
     where |= {ours: _set(theirs) for ours, theirs in _ZERO.items() if theirs in table.columns}
-    where |= {ours: theirs for ours, theirs in _PLAIN.items() if theirs in table.columns}
     if {"id_array_job", "id_array_task"} <= set(table.columns):
         array, task = (pl.col(n).cast(pl.Int64, strict=False) for n in ("id_array_job", "id_array_task"))
         where["job_id"] = pl.when(array > 0, task != NO_TASK).then(pl.format("{}_{}", array, task)).otherwise("id_job")
@@ -66,13 +69,6 @@ def read(files: Sequence[Path], options: Options) -> Raw:
 
 
 _ZERO = {"eligible": "time_eligible", "start": "time_start", "end": "time_end"}
-_PLAIN = {
-    "suspended": "time_suspended",
-    "user": "id_user",
-    "vc": "partition",
-    "account": "account",
-    "nodes": "nodelist",
-}
 
 
 def _set(name: str) -> pl.Expr:

@@ -37,10 +37,10 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         "gpus": "num_gpu",
         "duration": "duration",
         "user": "user",
+        "model": "model_name",
         "kind": pl.col("job_type").replace_strict(KINDS, default=None, return_dtype=pl.String),
         **{ours: pl.when(pl.col("job_type") != "best").then(listed) for ours, listed in lists.items()},
     }
-    where |= {"model": "model_name"} if "model_name" in table.columns else {}
     return Raw(
         table,
         where,
