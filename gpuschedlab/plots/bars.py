@@ -1,65 +1,25 @@
 """Bars: interruptions of jobs, and any metric of several runs."""
 
-from typing import NamedTuple
-
 import numpy as np
 
 from gpuschedlab.errors import RunError
-from gpuschedlab.metrics import METRICS, Metric, summary
-from gpuschedlab.plots.kinds.style import HOUR, Drawing, as_runs, axis, bar, bars
+from gpuschedlab.metrics import METRICS, summary
+from gpuschedlab.plots.kinds.charts import Bars
+from gpuschedlab.plots.kinds.style import HOUR, as_runs, axis
 from gpuschedlab.plots.plotter import plotter
 
 
-class Interruptions(NamedTuple):
-    """Interruptions per job: names of the P runs; preemptions, restarts, failures : (P,) means over the jobs."""
-
-    names: tuple[str, ...]
-    preemptions: np.ndarray
-    restarts: np.ndarray
-    failures: np.ndarray
-
-    def draw(self) -> Drawing:
-        """Three bars per run."""
-        traces = []
-        for i, kind in enumerate(self._fields[1:]):
-            hover = f"<b>%{{y:.3~r}} {kind} per job</b><extra>%{{x}}</extra>"
-            look = {"type": "bar", "name": kind, "marker": bar(i), "hovertemplate": hover}
-            traces.append(({"x": list(self.names), "y": self[i + 1]}, look))
-        return Drawing.of(traces, title="Interruptions", barmode="group", x="policy", y="mean number per job", zero=1)
-
-
-class MetricBars(NamedTuple):
-    """One metric of several runs.
-
-    metric, what : its name and `Metric`; names : of the P runs; values : (P,) in the metric's unit, nan for none.
-    """
-
-    metric: str
-    what: Metric
-    names: tuple[str, ...]
-    values: np.ndarray
-
-    def draw(self) -> Drawing:
-        """A horizontal bar per run, labelled with its value; times in hours."""
-        divisor, title = metric_axis(self.metric)
-        look = bars(bar(0), "<b>%{x:,.3~r}</b><extra>%{y}</extra>", texttemplate="%{x:,.3~r}")
-        look |= {"textposition": "outside", "cliponaxis": False}
-        live = {"title_text": self.what.label[:1].upper() + self.what.label[1:], "xaxis_title_text": title}
-        points = {"x": self.values / divisor, "y": list(self.names)}
-        x, y = axis(title, rangemode="tozero"), axis("", autorange="reversed")
-        return Drawing.of([(points, look)], live, showlegend=False, margin_r=70, x=x, y=y)
-
-
-def interruptions(runs) -> Interruptions:
+def interruptions(runs) -> Bars:
     """Mean preemptions, restarts and failures per job of each run (all its jobs)."""
     runs = as_runs(runs)
-    kinds = Interruptions._fields[1:]
-    means = (np.array([float(r.jobs[kind].clip(0).mean() or 0.0) for r in runs.values()]) for kind in kinds)
-    return Interruptions(tuple(runs), *means)
+    kinds = ("preemptions", "restarts", "failures")
+    means = {kind: np.array([float(r.jobs[kind].clip(0).mean() or 0.0) for r in runs.values()]) for kind in kinds}
+    hover = "<b>%{y:.3~r} NAME per job</b><extra>%{x}</extra>"
+    return Bars("Interruptions", "policy", "mean number per job", list(runs), means, hover, layout={"zero": True})
 
 
-def metric_bars(runs, metric: str = "jct_mean", **options) -> MetricBars:
-    """One metric of each run.
+def metric_bars(runs, metric: str = "jct_mean", **options) -> Bars:
+    """One metric of each run, a horizontal bar labelled with its value; times in hours.
 
     Parameters
     ----------
@@ -80,7 +40,13 @@ def metric_bars(runs, metric: str = "jct_mean", **options) -> MetricBars:
     runs = as_runs(runs)
     values = [summary(run, **options)[metric] for run in runs.values()]
     values = np.array([np.nan if v is None else v for v in values], float)
-    return MetricBars(metric, METRICS[metric], tuple(runs), values)
+    divisor, title = metric_axis(metric)
+    look = {"orientation": "h", "texttemplate": "%{x:,.3~r}", "textposition": "outside", "cliponaxis": False}
+    sides = axis(title, rangemode="tozero"), axis("", autorange="reversed")
+    points = {metric: {"x": values / divisor, "y": list(runs)}}
+    label, layout = METRICS[metric].label, {"showlegend": False, "margin_r": 70}
+    hover = "<b>%{x:,.3~r}</b><extra>%{y}</extra>"
+    return Bars(label[:1].upper() + label[1:], *sides, list(runs), points, hover, look, layout)
 
 
 def metric_axis(metric: str) -> tuple[float, str]:

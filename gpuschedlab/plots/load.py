@@ -1,7 +1,5 @@
 """The cluster over time: GPUs in use and jobs waiting."""
 
-from typing import NamedTuple
-
 import numpy as np
 
 from gpuschedlab.metrics.usage import timeline_of
@@ -9,52 +7,8 @@ from gpuschedlab.plots.kinds.style import Drawing, as_runs, axis, line, looks, m
 from gpuschedlab.plots.plotter import plotter
 
 
-class LoadOverTime(NamedTuple):
-    """Time-weighted means over bins, common to all runs.
-
-    names : names of the P runs; edges : (B + 1,) borders of the bins, s; utilisation : (P, B) GPUs held over
-    GPUs up, nan when none was up or the run is over; waiting : (P, B) jobs waiting; running : (P, B) jobs
-    running.
-    """
-
-    names: tuple[str, ...]
-    edges: np.ndarray
-    utilisation: np.ndarray
-    waiting: np.ndarray
-    running: np.ndarray
-
-    def draw(self) -> Drawing:
-        """Jobs waiting above, utilisation below, on one time axis."""
-        middle, traces = middles(self.edges), []
-        for i, (name, which) in enumerate(zip(self.names, looks(self.names))):
-            common = {"legendgroup": str(i), "connectgaps": False}
-            hover = "<b>%{y:,.4~r} jobs waiting</b> at %{x:.1f} h"
-            look = line(which, hover, i, width=1.6) | common
-            traces.append(({"x": middle, "y": self.waiting[i].astype("f4"), "name": name}, look))
-            hover = "<b>%{y:.1%} of GPUs in use</b> at %{x:.1f} h"
-            look = look | {"yaxis": "y2", "showlegend": False, "hovertemplate": hover}
-            traces.append(({"x": middle, "y": self.utilisation[i].astype("f4"), "name": name}, look))
-        sides = {"x": time_axis(anchor="y2"), "y": axis("jobs waiting", domain=[0.54, 1])}
-        sides["yaxis2"] = share_axis("GPUs in use", domain=[0, 0.46], range=[0, 1.03])
-        return Drawing.of(traces, title="Queue and utilisation", zero=True, **sides)
-
-
 def bin_means(time: np.ndarray, values: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """Time-weighted means over bins of a step function: each value holds until the next.
-
-    Parameters
-    ----------
-    time : (n,) array
-        Instants of change, s, ascending.
-    values : (n,) array
-        Value from each instant on.
-    edges : (B + 1,) array
-        Borders of the bins, s, ascending.
-
-    Returns
-    -------
-    (B,) array
-        Means over the part of each bin between the first and last instant; nan where there is none.
+    """Time-weighted means (B,) over bins with borders edges (B + 1,) of a step function: each value holds from its time on; nan outside.
 
     Examples
     --------
@@ -67,8 +21,8 @@ def bin_means(time: np.ndarray, values: np.ndarray, edges: np.ndarray) -> np.nda
     return np.divide(part, covered, out=np.full(len(part), np.nan), where=covered > 0)
 
 
-def load_over_time(runs, points: int = 1000, start: float | None = None, end: float | None = None) -> LoadOverTime:
-    """Reduce timelines of any length to means over at most `points` bins.
+def load_over_time(runs, points: int = 1000, start: float | None = None, end: float | None = None) -> Drawing:
+    """Jobs waiting above, utilisation (GPUs held over GPUs up) below, on one time axis: means over at most `points` bins.
 
     Parameters
     ----------
@@ -79,19 +33,27 @@ def load_over_time(runs, points: int = 1000, start: float | None = None, end: fl
     start, end : float, optional
         Window, s; by default the whole of the longest run.
     """
-    runs = as_runs(runs)
+    runs, traces = as_runs(runs), []
     lines = [timeline_of(run) for run in runs.values()]
     start = min(line["time"].min() for line in lines) if start is None else start
     end = max(line["time"].max() for line in lines) if end is None else end
     edges = np.linspace(start, max(end, start + 1e-9), min(max(points, 1), 1000) + 1)
-    means = {name: [] for name in ("used", "capacity", "waiting", "running")}
-    for frame in lines:
-        time = frame["time"].to_numpy()
-        for name, rows in means.items():
-            rows.append(bin_means(time, frame[name].to_numpy().astype(float), edges))
-    used, up = np.array(means["used"]), np.array(means["capacity"])
-    share = np.divide(used, up, out=np.full(used.shape, np.nan), where=up > 0)
-    return LoadOverTime(tuple(runs), edges, share, np.array(means["waiting"]), np.array(means["running"]))
+    for i, (name, which, frame) in enumerate(zip(runs, looks(runs), lines)):
+        time, columns = frame["time"].to_numpy(), ("used", "capacity", "waiting")
+        used, up, waiting = (bin_means(time, frame[c].to_numpy().astype(float), edges) for c in columns)
+        share = np.divide(used, up, out=np.full(used.shape, np.nan), where=up > 0)
+        common = {"legendgroup": str(i), "connectgaps": False}
+        look = line(which, "<b>%{y:,.4~r} jobs waiting</b> at %{x:.1f} h", i, width=1.6) | common
+        traces.append(({"x": middles(edges), "y": waiting.astype("f4"), "name": name}, look))
+        look = look | {
+            "yaxis": "y2",
+            "showlegend": False,
+            "hovertemplate": "<b>%{y:.1%} of GPUs in use</b> at %{x:.1f} h",
+        }
+        traces.append(({"x": middles(edges), "y": share.astype("f4"), "name": name}, look))
+    sides = {"x": time_axis(anchor="y2"), "y": axis("jobs waiting", domain=[0.54, 1])}
+    sides["yaxis2"] = share_axis("GPUs in use", domain=[0, 0.46], range=[0, 1.03])
+    return Drawing.of(traces, title="Queue and utilisation", zero=True, **sides)
 
 
 def busy_window(runs, length: float = 86_400.0) -> tuple[float, float]:

@@ -1,8 +1,7 @@
 """Warm pools over time, per model: busy, idle and warming GPUs, with a tick for each job that ended late."""
 
-from typing import NamedTuple
-
 import numpy as np
+import polars as pl
 
 from gpuschedlab.metrics.pools import pool_levels
 from gpuschedlab.plots.kinds.style import COLOURS, STOP, Drawing, marks, middles, stroke
@@ -13,51 +12,32 @@ STATES = {"busy": "", "idle": ".", "warming": "/"}
 """Patterns of a model's areas."""
 
 
-class Pools(NamedTuple):
-    """Means over bins: edges (B + 1,) s; levels (M, 3, B) GPUs busy, idle, warming of M models; late (k,) ends of late jobs, s."""
+def pools(run, title: str = "GPUs by model", points: int = 300, end: float | None = None) -> Drawing:
+    """Means of a run's pools over some bins until `end` (s), by default the last change: colour by model, pattern by state.
 
-    title: str
-    models: tuple[str, ...]
-    edges: np.ndarray
-    levels: np.ndarray
-    late: np.ndarray
-
-    def draw(self) -> Drawing:
-        """Areas on top of each other, colour by model, pattern by state; late jobs as ticks below the axis."""
-        middle, traces = middles(self.edges, 60), []
-        for m, model in enumerate(self.models):
-            colour = COLOURS[m % len(COLOURS)]
-            for s, (state, shape) in enumerate(STATES.items()):
-                pattern = {"shape": shape, "fgcolor": colour, "size": 5, "solidity": 0.35}
-                look = stroke("%{y:.1f} GPUs at %{x:.1f} min", color=colour, width=0.6) | {"stackgroup": "all"}
-                look |= {"fillpattern": pattern} if shape else {"fillcolor": colour}
-                points = {"x": middle, "y": self.levels[m, s].astype("f4"), "name": f"{model}, {state}"}
-                traces.append((points, look))
-        late = {"x": (self.late / 60).astype("f4"), "y": np.full(len(self.late), -0.8, "f4"), "name": "ended late"}
-        red = STOP["color"]
-        tick = {"symbol": "line-ns-open", "color": red, "size": 9, "line": {"color": red, "width": 1.5}}
-        traces.append((late, marks(tick, "late at %{x:.1f} min")))
-        return Drawing.of(traces, self.title, showlegend=True, x="time since the trace's start (min)", y="GPUs")
-
-
-def pools(run, title: str = "GPUs by model", points: int = 300, end: float | None = None) -> Pools:
-    """Reduce the pools of a run to means over some bins, until `end` (s), by default the last change."""
+    Jobs that ended late are ticks below the axis.
+    """
     frame = pool_levels(run)
     last = float(frame["time"].max() or 1.0) if end is None else end
     edges = np.linspace(0.0, max(last, 1e-9), points + 1)
-    models = tuple(frame["llm"].unique().sort())
-    levels = np.zeros((len(models), len(STATES), points))
-    for m, model in enumerate(models):
-        own = frame.filter(llm=model)
+    traces = []
+    for m, model in enumerate(frame["llm"].unique().sort()):
+        own, colour = frame.filter(llm=model), COLOURS[m % len(COLOURS)]
         time = np.concatenate([[0.0], own["time"].to_numpy(), [max(last, own["time"].max())]])
-        for s, state in enumerate(STATES):
+        for state, shape in STATES.items():
             value = np.concatenate([[0.0], own[state].to_numpy(), [0.0]])
-            levels[m, s] = np.nan_to_num(bin_means(time, value, edges))
-    jobs = run.jobs
-    if "deadline" not in jobs.columns:
-        return Pools(title, models, edges, levels, np.zeros(0))
-    end_, due = jobs["end"].to_numpy(), (jobs["submit"] + jobs["deadline"]).to_numpy()
-    return Pools(title, models, edges, levels, end_[end_ > due + 1e-6])
+            level = np.nan_to_num(bin_means(time, value, edges)).astype("f4")
+            look = stroke("%{y:.1f} GPUs at %{x:.1f} min", color=colour, width=0.6) | {"stackgroup": "all"}
+            pattern = {"shape": shape, "fgcolor": colour, "size": 5, "solidity": 0.35}
+            look |= {"fillpattern": pattern} if shape else {"fillcolor": colour}
+            traces.append(({"x": middles(edges, 60), "y": level, "name": f"{model}, {state}"}, look))
+    jobs = run.jobs if "deadline" in run.jobs.columns else run.jobs.clear().with_columns(deadline=0.0)
+    late = jobs.filter(pl.col("end") > pl.col("submit") + pl.col("deadline") + 1e-6)["end"].to_numpy()
+    red = STOP["color"]
+    tick = {"symbol": "line-ns-open", "color": red, "size": 9, "line": {"color": red, "width": 1.5}}
+    ticks = {"x": (late / 60).astype("f4"), "y": np.full(len(late), -0.8, "f4"), "name": "ended late"}
+    traces.append((ticks, marks(tick, "late at %{x:.1f} min")))
+    return Drawing.of(traces, title, showlegend=True, x="time since the trace's start (min)", y="GPUs")
 
 
 plot_pools = plotter(pools)

@@ -1,7 +1,5 @@
 """Sweeps: a metric over one knob (lines) or two (map), and two metrics against each other (front)."""
 
-from typing import NamedTuple
-
 import numpy as np
 import polars as pl
 
@@ -9,113 +7,11 @@ from gpuschedlab.errors import RunError
 from gpuschedlab.knobs import knob_word
 from gpuschedlab.metrics import METRICS
 from gpuschedlab.plots.bars import metric_axis
-from gpuschedlab.plots.kinds.style import INK, RAMP, Drawing, axis, heat, line, looks, marks, texts
+from gpuschedlab.plots.kinds.charts import Lines
+from gpuschedlab.plots.kinds.maps import Landscape
+from gpuschedlab.plots.kinds.style import COLOURS, INK, RAMP, Drawing, axis, line, looks, marks, texts
 from gpuschedlab.plots.plotter import figure, plotter
 from gpuschedlab.plots.sweep_frame import differing, opened, word
-
-
-class SweepLines(NamedTuple):
-    """One metric over one column, a line for each group.
-
-    x, metric : the column and the metric; label, log : title and scale of the x axis; names : of the G groups;
-    at : for each group (k,) values of x, ascending, or names in the order of the sweep; mean, low, high : for each
-    group (k,) mean, least and greatest value over the seeds; seeds : for each group (k,) rows behind them.
-    """
-
-    x: str
-    metric: str
-    label: str
-    log: bool
-    names: tuple[str, ...]
-    at: tuple[np.ndarray, ...]
-    mean: tuple[np.ndarray, ...]
-    low: tuple[np.ndarray, ...]
-    high: tuple[np.ndarray, ...]
-    seeds: tuple[np.ndarray, ...]
-
-    def draw(self) -> Drawing:
-        """A line with whiskers from the least to the greatest seed."""
-        divisor, title = metric_axis(self.metric)
-        hover = "<b>%{y:,.4~r}</b> at %{x}<br>%{customdata:d} seeds<extra>%{fullData.name}</extra>"
-        named = any(at.dtype.kind in "UO" for at in self.at)
-        values = [] if named else np.unique(np.concatenate(self.at)).tolist()
-        uneven = not self.log and _uneven(values)
-        traces = []
-        for i, (name, which, at, seeds) in enumerate(zip(self.names, looks(self.names), self.at, self.seeds)):
-            mean, low, high = (getattr(self, k)[i] / divisor for k in ("mean", "low", "high"))
-            look = line(which, hover, i)
-            look["marker"].pop("maxdisplayed")
-            points = {"x": [knob_word(v, 6) for v in at.tolist()] if uneven else at, "y": mean, "name": name}
-            whiskers = _whiskers(high - mean, mean - low) | {"color": look["line"]["color"]}
-            traces.append((points | {"customdata": seeds.astype(int), "error_y": whiskers}, look))
-        label = self.label + " (uneven steps)" * uneven
-        side = {"type": "category"} if named or uneven else {"type": "log"} if self.log else {}
-        if uneven:
-            side["categoryarray"] = [knob_word(v, 6) for v in values]
-        return _drawn(traces, f"{METRICS[self.metric].label} over {self.x}", axis(label, **side), axis(title))
-
-
-class SweepMap(NamedTuple):
-    """One metric over two columns.
-
-    x, y, metric : the columns and the metric; labels : titles of the axes; columns : (X,) values of x; rows : (Y,)
-    values of y; values : (Y, X) means over the seeds, nan where the sweep has none; title : what all cells share.
-    """
-
-    x: str
-    y: str
-    metric: str
-    labels: tuple[str, str]
-    columns: tuple
-    rows: tuple
-    values: np.ndarray
-    title: str
-
-    def draw(self) -> Drawing:
-        """A cell for each pair of values, with its number in it."""
-        divisor, title = metric_axis(self.metric)
-        shown = self.values / divisor
-        cells = {"x": [knob_word(v, 6) for v in self.columns], "y": [knob_word(v, 6) for v in self.rows], "z": shown}
-        cells |= {"text": texts(shown, ".4g"), "colorbar": {"title": {"text": title, "side": "right"}}}
-        hover = f"<b>%{{z:,.4~r}}</b><br>{self.x} %{{x}}<br>{self.y} %{{y}}<extra></extra>"
-        ramp = RAMP[:: -1 if METRICS[self.metric].better == "higher" else 1]
-        look = heat(hover, ramp, hoverongaps=False, xgap=1, ygap=1)
-        sides = (axis(label, type="category") for label in self.labels)
-        return _drawn([(cells, look)], f"{METRICS[self.metric].label} of {self.title}", *sides)
-
-
-class SweepFront(NamedTuple):
-    """Two metrics against each other.
-
-    metrics : their names; names : of the P policies; values, low, high : for each policy (k, 2) mean, least and greatest
-    over the seeds; about : for each policy k descriptions; front : (f, 2) values that nothing beats in both metrics, by the first of them.
-    """
-
-    metrics: tuple[str, str]
-    names: tuple[str, ...]
-    values: tuple[np.ndarray, ...]
-    low: tuple[np.ndarray, ...]
-    high: tuple[np.ndarray, ...]
-    about: tuple[tuple[str, ...], ...]
-    front: np.ndarray
-
-    def draw(self) -> Drawing:
-        """A marker for each choice, and the front as steps through the best."""
-        divisors, titles = zip(*map(metric_axis, self.metrics))
-        hover = "<b>%{x:,.4~r}, %{y:,.4~r}</b><br>%{customdata}<extra></extra>"
-        ring = {"symbol": "circle-open", "size": 16, "color": INK, "line": {"width": 1.5}}
-        steps = {"mode": "lines+markers", "line": {"color": INK, "width": 1, "dash": "dot", "shape": "hv"}}
-        x, y = (self.front / divisors).T
-        traces = [({"x": x, "y": y}, marks(ring, name="none better in both") | steps)]
-        for which, (name, *measured, about) in zip(looks(self.names), zip(*self[1:-1])):
-            mean, low, high = (values / divisors for values in measured)
-            whiskers = (_whiskers(*sides) for sides in zip((high - mean).T, (mean - low).T))
-            points = {"x": mean[:, 0], "y": mean[:, 1], "name": name, "customdata": list(about)}
-            marker = line(which)["marker"] | {"size": 9}
-            marker.pop("maxdisplayed")
-            traces.append((points | dict(zip(("error_x", "error_y"), whiskers)), marks(marker, hover)))
-        title = " against ".join(METRICS[m].label for m in self.metrics)
-        return _drawn(traces, title, *map(axis, titles))
 
 
 def _whiskers(above: np.ndarray, below: np.ndarray) -> dict:
@@ -124,15 +20,8 @@ def _whiskers(above: np.ndarray, below: np.ndarray) -> dict:
     return {"type": "data", "symmetric": False, "thickness": 1, "width": 3} | lengths
 
 
-def _drawn(traces: list, title: str, x: dict, y: dict) -> Drawing:
-    """Drawing of a sweep: the titles of the axes change with what is chosen."""
-    live = {f"{side}_title_text": a["title"]["text"] for side, a in (("xaxis", x), ("yaxis", y))}
-    legend = {} if traces[0][1]["type"] == "heatmap" else {"showlegend": True}
-    return Drawing.of(traces, live, title=title[:1].upper() + title[1:], x=x, y=y, **legend)
-
-
-def sweep_lines(sweep, x: str, metric: str = "jct_mean") -> SweepLines:
-    """One metric over one knob (or any other column); a line for each choice of whatever else differs.
+def sweep_lines(sweep, x: str, metric: str = "jct_mean") -> Lines:
+    """One metric over one knob (or any other column); a line for each choice of whatever else differs, whiskers over its seeds.
 
     Parameters
     ----------
@@ -154,7 +43,9 @@ def sweep_lines(sweep, x: str, metric: str = "jct_mean") -> SweepLines:
     order = [v for v in frame[x].unique(maintain_order=True).to_list() if v is not None]
     if not order:
         raise RunError(f"sweep_lines: found no row with a value of {x!r}; expected some.")
-    order = order if isinstance(order[0], str) else sorted(order)
+    named, log = isinstance(order[0], str), bool(about.get("log"))
+    order = order if named else sorted(order)
+    uneven = not named and not log and _uneven(order)
     by = differing(frame, (x,)) or ["policy"]
     groups: dict[str, list[tuple]] = {}
     means = frame.group_by([*by, x], maintain_order=True).agg(
@@ -164,13 +55,24 @@ def sweep_lines(sweep, x: str, metric: str = "jct_mean") -> SweepLines:
         for value in order if row[x] is None else [row[x]]:
             numbers = (row[k] if row[k] is not None else np.nan for k in ("mean", "low", "high"))
             groups.setdefault(word(row, by), []).append((order.index(value), *numbers, row["seeds"]))
-    tables = [np.array(sorted(rows), float) for rows in groups.values()]
-    at = tuple(np.array([order[int(i)] for i in t[:, 0]]) for t in tables)
-    columns = (tuple(t[:, k] for t in tables) for k in (1, 2, 3, 4))
-    return SweepLines(x, metric, about.get("label", x), bool(about.get("log")), tuple(groups), at, *columns)
+    divisor, title = metric_axis(metric)
+    values = {}
+    for which, (name, rows) in zip(looks(groups), groups.items()):
+        place, *measured, seeds = np.array(sorted(rows), float).T
+        mean, low, high = (part / divisor for part in measured)
+        at = [order[int(i)] for i in place]
+        whiskers = _whiskers(high - mean, mean - low) | {"color": COLOURS[which % len(COLOURS)]}
+        points = {"x": [knob_word(v, 6) for v in at] if uneven else np.array(at), "y": mean}
+        values[name] = points | {"customdata": seeds.astype(int), "error_y": whiskers}
+    side = {"type": "category"} if named or uneven else {"type": "log"} if log else {}
+    if uneven:
+        side["categoryarray"] = [knob_word(v, 6) for v in order]
+    label = axis(about.get("label", x) + " (uneven steps)" * uneven, **side)
+    hover = "<b>%{y:,.4~r}</b> at %{x}<br>%{customdata:d} seeds<extra>%{fullData.name}</extra>"
+    return Lines(_upper(f"{METRICS[metric].label} over {x}"), label, title, None, values, hover, {"most": 0})
 
 
-def sweep_map(sweep, x: str, y: str, metric: str = "jct_mean") -> SweepMap:
+def sweep_map(sweep, x: str, y: str, metric: str = "jct_mean") -> Landscape:
     """One metric over two knobs (or other columns); parameters as in `sweep_lines`.
 
     Raises
@@ -190,11 +92,18 @@ def sweep_map(sweep, x: str, y: str, metric: str = "jct_mean") -> SweepMap:
     values = np.full((len(rows), len(columns)), np.nan)
     for a, b, value in frame.group_by(x, y, maintain_order=True).agg(pl.col(metric).mean()).iter_rows():
         values[rows.index(b), columns.index(a)] = np.nan if value is None else value
-    labels = tuple(knobs.get(c, {}).get("label", c) for c in (x, y))
-    return SweepMap(x, y, metric, labels, columns, rows, values, frame["policy"][0])
+    divisor, title = metric_axis(metric)
+    label, policy, shown = METRICS[metric].label, frame["policy"][0], values / divisor
+    sides = (axis(knobs.get(c, {}).get("label", c), type="category") for c in (x, y))
+    hover = f"<b>%{{z:,.4~r}}</b><br>{x} %{{x}}<br>{y} %{{y}}<extra></extra>"
+    ramp = RAMP[:: -1 if METRICS[metric].better == "higher" else 1]
+    look = {"colorbar": {"title": {"text": title, "side": "right"}}, "hoverongaps": False, "xgap": 1, "ygap": 1}
+    words = ([knob_word(v, 6) for v in each] for each in (columns, rows))
+    table = {"text": texts(shown, ".4g"), "hover": hover, "colours": ramp, "look": look}
+    return Landscape(_upper(f"{label} of {policy}"), *sides, title, *words, shown, **table)
 
 
-def sweep_front(sweep, *metrics: str | tuple[str, str]) -> SweepFront:
+def sweep_front(sweep, *metrics: str | tuple[str, str]) -> Drawing:
     """Two metrics of every choice of policy and knobs, and those choices that no other beats in both.
 
     Parameters
@@ -227,14 +136,28 @@ def sweep_front(sweep, *metrics: str | tuple[str, str]) -> SweepFront:
     )
     means = means.drop_nulls([f"mean {m}" for m in metrics])
     groups = {name: part for (name,), part in means.partition_by("policy", as_dict=True, maintain_order=True).items()}
-    values, low, high = (
-        tuple(part.select(f"{how} {m}" for m in metrics).to_numpy() for part in groups.values())
-        for how in ("mean", "min", "max")
-    )
-    about = tuple(tuple(word(row, by) for row in part.iter_rows(named=True)) for part in groups.values())
-    every = np.concatenate(values) if values else np.zeros((0, 2))
+    about = [[word(row, by) for row in part.iter_rows(named=True)] for part in groups.values()]
     sign = np.array([1.0 if METRICS[m].better == "lower" else -1.0 for m in metrics])
-    return SweepFront(tuple(metrics), tuple(groups), values, low, high, about, every[best(every * sign)])
+    every = means.select(f"mean {m}" for m in metrics).to_numpy()
+    divisors, titles = zip(*map(metric_axis, metrics))
+    hover = "<b>%{x:,.4~r}, %{y:,.4~r}</b><br>%{customdata}<extra></extra>"
+    ring = {"symbol": "circle-open", "size": 16, "color": INK, "line": {"width": 1.5}}
+    steps = {"mode": "lines+markers", "line": {"color": INK, "width": 1, "dash": "dot", "shape": "hv"}}
+    x, y = (every[best(every * sign)] / divisors).T
+    traces = [({"x": x, "y": y}, marks(ring, name="none better in both") | steps)]
+    for which, said, (name, part) in zip(looks(groups), about, groups.items()):
+        mean, low, high = (
+            part.select(f"{how} {m}" for m in metrics).to_numpy() / divisors for how in ("mean", "min", "max")
+        )
+        points = {"x": mean[:, 0], "y": mean[:, 1], "name": name, "customdata": said}
+        points |= {f"error_{way}": _whiskers((high - mean)[:, k], (mean - low)[:, k]) for k, way in enumerate("xy")}
+        traces.append((points, marks(line(which, most=0)["marker"] | {"size": 9}, hover)))
+    title = " against ".join(METRICS[m].label for m in metrics)
+    return Drawing.of(traces, _upper(title), showlegend=True, x=titles[0], y=titles[1])
+
+
+def _upper(title: str) -> str:
+    return title[:1].upper() + title[1:]
 
 
 def best(cost: np.ndarray) -> np.ndarray:
@@ -279,7 +202,7 @@ def plot_sweep(sweep, x: str | None = None, y: str | None = None, metric="jct_me
     RunError
         No such column or metric, or neither a knob nor a pair of metrics.
     """
-    if isinstance(sweep, SweepLines | SweepMap | SweepFront):
+    if isinstance(sweep, Lines | Landscape | Drawing):
         return figure(sweep)
     pair = (x, y) if x in METRICS and y in METRICS else metric if x is None and y is None else ""
     if not isinstance(pair, str):

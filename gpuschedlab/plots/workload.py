@@ -1,76 +1,13 @@
 """Traces: jobs submitted per hour, their durations and their GPUs requested."""
 
-from typing import NamedTuple
-
 import numpy as np
 
 from gpuschedlab.errors import TraceError
 from gpuschedlab.plots import sizes
-from gpuschedlab.plots.distributions import ecdfs, log_time_axis, time_steps
-from gpuschedlab.plots.kinds import style
-from gpuschedlab.plots.kinds.style import Drawing, bar, line, named_lines, share_axis
+from gpuschedlab.plots.distributions import ecdf, log_time_axis, steps, time_steps
+from gpuschedlab.plots.kinds.charts import Lines
+from gpuschedlab.plots.kinds.style import HOUR, Drawing, bar, middles, share_axis, time_axis
 from gpuschedlab.plots.plotter import plotter
-
-
-class Arrivals(NamedTuple):
-    """Jobs submitted in each bin of time since a trace's first job.
-
-    names of the P traces; edges : (B + 1,) borders of the bins, s; count : (P, B) jobs; fano : (P,) variance of the
-    counts over their mean.
-    """
-
-    names: tuple[str, ...]
-    edges: np.ndarray
-    count: np.ndarray
-    fano: np.ndarray
-
-    def draw(self) -> Drawing:
-        """One line per trace."""
-        hover = "<b>%{y:,d} jobs</b> around %{x:.1f} h<br>%{meta}<extra></extra>"
-        traces = named_lines(style.middles(self.edges), dict(zip(self.names, self.count)), hover, width=1.5)
-        for (points, _), fano in zip(traces, self.fano):
-            points["meta"] = f"{points['name']}: variance over mean {fano:.3g}"
-        return Drawing.of(traces, title="Jobs submitted", x=style.time_axis(), y="jobs per hour", zero=True)
-
-
-class Durations(NamedTuple):
-    """Distribution of durations.
-
-    names of the P traces; seconds, share : for each trace (q,) durations, s, and the share of jobs up to them.
-    """
-
-    names: tuple[str, ...]
-    seconds: tuple[np.ndarray, ...]
-    share: tuple[np.ndarray, ...]
-
-    def draw(self) -> Drawing:
-        """One step line per trace over a logarithmic time axis."""
-        hover = "<b>%{y:.1%} of jobs</b> run at most <b>%{customdata:.3~r} %{text}</b>"
-        traces = [
-            (time_steps(seconds, share) | {"name": name}, line(i, hover, shape="hv"))
-            for i, (name, seconds, share) in enumerate(zip(*self))
-        ]
-        return Drawing.of(traces, title="Job durations", x=log_time_axis("duration (logarithmic)"), y=share_axis())
-
-
-class Demand(NamedTuple):
-    """By GPUs requested: names of the P traces; jobs, gpu_time : (P, K) shares of each of `sizes.SIZE_LABELS`."""
-
-    names: tuple[str, ...]
-    jobs: np.ndarray
-    gpu_time: np.ndarray
-
-    def draw(self) -> Drawing:
-        """Shares of jobs on the left, shares of GPU-time on the right."""
-        traces = []
-        for i, name in enumerate(self.names):
-            for side, values, unit in (("", self.jobs, "jobs"), ("2", self.gpu_time, "GPU-time")):
-                look = {"type": "bar", "marker": bar(i), "legendgroup": str(i), "showlegend": not side}
-                hover = f"<b>%{{y:.1%}} of {unit}</b> by jobs of %{{x}} GPUs"
-                look |= {"xaxis": f"x{side}", "yaxis": f"y{side}", "hovertemplate": hover}
-                traces.append(({"x": list(sizes.SIZE_LABELS), "y": values[i], "name": name}, look))
-        shares = (share_axis(f"share of {what}", rangemode="tozero") for what in ("jobs", "GPU-time"))
-        return Drawing.of(traces, title="GPUs requested", barmode="group", **sizes.size_axes(*shares))
 
 
 def _checked(traces: dict) -> dict:
@@ -79,7 +16,7 @@ def _checked(traces: dict) -> dict:
     return traces
 
 
-def arrivals(traces: dict, seconds: float = style.HOUR) -> Arrivals:
+def arrivals(traces: dict, seconds: float = HOUR) -> Lines:
     """Jobs submitted in each bin of time since a trace's first job.
 
     Parameters
@@ -92,24 +29,37 @@ def arrivals(traces: dict, seconds: float = style.HOUR) -> Arrivals:
     submits = [(trace["submit"] - trace["submit"].min()).to_numpy() for trace in _checked(traces).values()]
     edges = np.arange(0, max(s.max() for s in submits) + seconds, seconds)
     count = np.array([np.histogram(s, edges)[0] for s in submits])
-    return Arrivals(tuple(traces), edges, count, count.var(axis=1) / count.mean(axis=1))
+    fano, middle = count.var(axis=1) / count.mean(axis=1), middles(edges)
+    values = {
+        name: {"x": middle, "y": jobs, "meta": f"{name}: variance over mean {over:.3g}"}
+        for name, jobs, over in zip(traces, count, fano)
+    }
+    hover = "<b>%{y:,d} jobs</b> around %{x:.1f} h<br>%{meta}<extra></extra>"
+    return Lines("Jobs submitted", time_axis(), "jobs per hour", middle, values, hover, {"width": 1.5}, {"zero": True})
 
 
-def durations(traces: dict, points: int = 500) -> Durations:
+def durations(traces: dict, points: int = 500) -> Lines:
     """Distribution of durations, at no more than `points` values per trace."""
-    seconds = [trace["duration"].to_numpy() for trace in _checked(traces).values()]
-    return Durations(tuple(traces), *ecdfs(seconds, points))
+    values = {name: time_steps(*ecdf(trace["duration"].to_numpy(), points)) for name, trace in _checked(traces).items()}
+    hover = "<b>%{y:.1%} of jobs</b> run at most <b>%{customdata:.3~r} %{text}</b>"
+    return steps("Job durations", log_time_axis("duration (logarithmic)"), values, hover)
 
 
-def demand(traces: dict) -> Demand:
-    """Shares of jobs, and of GPU-time (GPUs x duration), by GPUs requested."""
-    shares = []
-    for trace in _checked(traces).values():
+def demand(traces: dict) -> Drawing:
+    """Shares of jobs on the left, and of GPU-time (GPUs x duration) on the right, by GPUs requested."""
+    drawn = []
+    for i, (name, trace) in enumerate(_checked(traces).items()):
         gpus, seconds = trace["gpus"].to_numpy(), trace["duration"].to_numpy()
         which, k = sizes.size_bucket(gpus), len(sizes.SIZE_LABELS)
         work = np.bincount(which, gpus * seconds, k)
-        shares.append((np.bincount(which, minlength=k) / len(gpus), work / work.sum()))
-    return Demand(tuple(traces), *np.array(shares).swapaxes(0, 1))
+        shares = {"jobs": np.bincount(which, minlength=k) / len(gpus), "GPU-time": work / work.sum()}
+        for side, (unit, share) in zip(("", "2"), shares.items()):
+            look = {"type": "bar", "marker": bar(i), "legendgroup": str(i), "showlegend": not side}
+            hover = f"<b>%{{y:.1%}} of {unit}</b> by jobs of %{{x}} GPUs"
+            look |= {"xaxis": f"x{side}", "yaxis": f"y{side}", "hovertemplate": hover}
+            drawn.append(({"x": list(sizes.SIZE_LABELS), "y": share, "name": name}, look))
+    sides = (share_axis(f"share of {what}", rangemode="tozero") for what in ("jobs", "GPU-time"))
+    return Drawing.of(drawn, title="GPUs requested", barmode="group", **sizes.size_axes(*sides))
 
 
 plot_arrivals = plotter(arrivals)

@@ -10,7 +10,6 @@ import numpy as np
 from gpuschedlab._files import whole
 from gpuschedlab.errors import RunError
 from gpuschedlab.plots import (
-    LoadOverTime,
     busy_window,
     fairness_cdf,
     gantt,
@@ -88,12 +87,13 @@ def _drawings(runs: dict, window: tuple[float, float], censored: bool) -> dict[s
     }
 
 
-def _with_logarithmic_queues(load: LoadOverTime) -> Drawing:
+def _with_logarithmic_queues(drawing: Drawing) -> Drawing:
     """Queues on a logarithmic axis: on a linear one the longest would flatten all others."""
-    drawing = load._replace(waiting=np.where(load.waiting > 0, load.waiting, np.nan)).draw()
+    queues = [trace | {"y": np.where(trace["y"] > 0, trace["y"], np.nan)} for trace in drawing.data[::2]]
+    data = [queues[i // 2] if i % 2 == 0 else trace for i, trace in enumerate(drawing.data)]
     axis = drawing.layout["yaxis"] | {"type": "log", "dtick": 1}
     axis.pop("rangemode")
-    return drawing._replace(layout=drawing.layout | {"yaxis": axis})
+    return drawing._replace(data=data, layout=drawing.layout | {"yaxis": axis})
 
 
 def _html(anchor: str, drawings: list[Drawing], names: list[str], hours: float) -> str:

@@ -161,21 +161,17 @@ def test_other_policies_are_tuned_too(stretch, policy):
 
 def test_numbers_of_arrivals():
     found = plots.forecast(np.array([10.0, 20.0, 4000.0]), np.array([3700.0]), 3600.0, HOUR, HOUR, 1800.0)
-    assert found.edges.tolist() == [0, 1800, 3600, 5400, 7200]
-    assert found.came.tolist() == [2, 0, 1, 0]
-    assert found.forecast.tolist()[2:] == [1, 0]
-    assert np.isnan(found.forecast[:2]).all()
+    ahead, came, now = found.data
+    assert came["x"].tolist() == [0.25, 0.75, 1.25, 1.75]
+    assert came["y"].tolist() == [2, 0, 1, 0]
+    assert ahead["y"].tolist() == [0, 0, 1, 0], "nothing is forecast of the past"
+    assert now["x"] == [1, 1]
 
 
 def test_numbers_of_a_graph():
     graph = CausalGraph(Layers(("k",), ("m",), ("r",), context=("c",)), (("k", "m"), ("c", "m"), ("m", "r")))
     found = plots.causes(graph, lit=[("k", "m")], held=["k"])
-    assert (found.tiers.tolist(), found.lit.tolist(), found.held.tolist(), found.context.tolist()) == (
-        [0, 0, 1, 2],
-        [True, False, False],
-        [True, False, False, False],
-        [False, True, False, False],
-    )
+    assert found.data[0]["x"].tolist() == [0, 0, 1, 2]
     drawn = plots.figure(found)
     assert [shape.line.width for shape in drawn.layout.shapes] == [4, 1, 1]
     assert drawn.data[0].hovertext[:3] == ("<b>k</b> (fixed)", "<b>c</b> (given)", "<b>m</b>")
@@ -185,11 +181,10 @@ def test_numbers_of_a_graph():
 def test_figures_of_a_search_tell_fates_apart_without_colour(contest):
     list(contest.hour())
     numbers = plots.tried(contest.tuning, contest.policy)
-    assert len(numbers.fates) == len(contest.tuning.trials)
     drawn = plots.figure(numbers)
     symbols = [t.marker.symbol for t in drawn.data[:3]]
     assert len(set(symbols)) == 3
-    assert sum(len(t.x) for t in drawn.data[:3]) == len(numbers.fates)
+    assert sum(len(t.x) for t in drawn.data[:3]) == len(contest.tuning.trials)
 
 
 # --- the explorer

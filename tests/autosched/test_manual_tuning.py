@@ -9,7 +9,7 @@ import pytest
 import gpuschedlab as lab
 from gpuschedlab import plots
 from gpuschedlab.autosched import CausalGraph, Layers, Space
-from gpuschedlab.autosched.figures.response_curves import flat_note
+from gpuschedlab.autosched.figures.response_curves import flat_note, panels_of
 from gpuschedlab.autosched.recording.by_hand import Played, compare, play, scenario_of, sentence, switches_of, table
 from gpuschedlab.autosched.recording.recording import Recording
 from gpuschedlab.autosched.recording.what_if import changed_sides, curves_of, edited, graph_at, model_at
@@ -197,8 +197,9 @@ def test_response_curves_are_in_the_units_of_their_knobs():
     space = Space(lab.Tiresias(), ["metric", "pack_limit", "thresholds"])
     curve, n = ([1.0, 2.0, 3.0], [0.5, 1.0, 2.0], [2.0, 3.0, 4.0]), len(space.axes)
     trials = [([0.5, 0.25, *[1.0] * (n - 2)], 0.7)]
-    numbers = plots.response_curves("t", space, {a.name: curve for a in space.axes}, trials, {"default": [0.0] * n})
-    first, pack, threshold = numbers.panels[:3]
+    given = space, {a.name: curve for a in space.axes}, trials, {"default": [0.0] * n}
+    panels = panels_of(*given, {})
+    first, pack, threshold = panels[:3]
     assert (first.levels, first.x.tolist(), first.at.tolist()) == (("service", "time", "gittins"), [0, 1, 2], [1])
     low, high = space.axes[1].range
     assert pack.x == pytest.approx([low, (low + high) / 2, high])
@@ -206,10 +207,10 @@ def test_response_curves_are_in_the_units_of_their_knobs():
     low, high = space.axes[2].range
     assert threshold.x == pytest.approx([low, (low * high) ** 0.5, high])
     assert threshold.marks == {"default": pytest.approx(low)}
-    drawn = plots.figure(numbers)
+    drawn = plots.plot_response_curves("t", *given)
     assert drawn.layout.xaxis3.type == "log"
     assert drawn.layout.xaxis3.ticktext == ("1", "10k", "100M")
-    assert {panel.name for panel in numbers.panels} == {note.text[3:-4] for note in drawn.layout.annotations}
+    assert {panel.name for panel in panels} == {note.text[3:-4] for note in drawn.layout.annotations}
 
 
 def test_knob_lanes_hold_values_at_the_hour():
@@ -300,20 +301,18 @@ def test_what_cannot_be_simulated_is_shown_and_changes_nothing(explorer, monkeyp
 
 def test_curves_are_the_recorded_ones_until_the_sliders_are_asked(explorer, recording):
     explorer.hour.value = 30
-    numbers, hour = explorer._curves(), recording.hours[30]
-    for panel, axis in zip(numbers.panels, explorer.space.axes, strict=True):
-        assert panel.mean.tolist() == hour.curves[axis.name][0]
-        assert (
-            panel.marks["in force"] == pytest.approx(axis.value(hour.after[explorer.space.axes.index(axis)]), rel=1e-2)
-            or axis.levels
-        )
+    drawn, hour = explorer._curves().data, recording.hours[30]
+    means, in_force = ([t for t in drawn if t["name"] == name] for name in ("predicted mean", "in force"))
+    for k, (axis, mean, upright) in enumerate(zip(explorer.space.axes, means, in_force, strict=True)):
+        assert mean["y"].tolist() == hour.curves[axis.name][0]
+        assert upright["x"][0] == pytest.approx(axis.value(hour.after[k]), rel=1e-2) or axis.levels
     assert explorer.answer.value == ""
     explorer.around.value = "my sliders"
     assert "times the default's reward with my sliders" in explorer.answer.value
     before = explorer.answer.value
     explorer.knobs["metric"].value = "time"
     assert explorer.answer.value != before
-    assert {"sliders"} <= set(explorer._curves().panels[0].marks)
+    assert {"sliders"} <= {trace["name"] for trace in explorer._curves().data}
 
 
 def test_edges_are_edited(explorer):

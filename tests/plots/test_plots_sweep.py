@@ -30,24 +30,25 @@ def by_hand() -> Sweep:
 
 def test_lines_by_hand():
     found = plots.sweep_lines(by_hand(), "a")
-    assert found.names == ("fifo", "fair, b=x", "fair, b=y")
-    assert (found.label, found.log) == ("a (s)", True)
-    assert [at.tolist() for at in found.at] == [[1.0, 10.0]] * 3  # ascending; fifo across the whole width
-    assert [mean.tolist() for mean in found.mean] == [[9000.0] * 2, [5580.0, 1980.0], [9180.0, 3780.0]]
-    assert found.low[1].tolist() == [5400.0, 1800.0]
-    assert found.high[1].tolist() == [5760.0, 2160.0]
-    assert [seeds.tolist() for seeds in found.seeds] == [[2, 2]] * 3
+    lines = list(found.values.values())
+    assert list(found.values) == ["fifo", "fair, b=x", "fair, b=y"]
+    assert found.x_title == {"title": {"text": "a (s)"}, "type": "log"}
+    assert [line["x"].tolist() for line in lines] == [[1.0, 10.0]] * 3  # ascending; fifo across the whole width
+    assert [line["y"].tolist() for line in lines] == [[2.5] * 2, [1.55, 0.55], [2.55, 1.05]]
+    assert lines[1]["error_y"]["arrayminus"].tolist() == pytest.approx([0.05, 0.05])
+    assert lines[1]["error_y"]["array"].tolist() == pytest.approx([0.05, 0.05])
+    assert [line["customdata"].tolist() for line in lines] == [[2, 2]] * 3
     words = plots.sweep_lines(by_hand().filter(policy="fair"), "b", "utilisation")
-    assert words.names == ("a=10", "a=1")
-    assert words.at[0].tolist() == ["x", "y"]
+    assert list(words.values) == ["a=10", "a=1"]
+    assert words.values["a=1"]["x"].tolist() == ["x", "y"]
 
 
 def test_map_by_hand():
     found = plots.sweep_map(by_hand(), "a", "b")
-    assert (found.columns, found.rows, found.title) == ((1.0, 10.0), ("x", "y"), "fair")
-    assert found.values.tolist() == [[5580.0, 1980.0], [9180.0, 3780.0]]
+    assert (found.x, found.y, found.title) == (["1", "10"], ["x", "y"], "Average JCT of fair")
+    assert found.z.tolist() == [[1.55, 0.55], [2.55, 1.05]]
     part = by_hand().filter(~((pl.col("a") == 1) & (pl.col("b") == "y")))
-    assert np.isnan(plots.sweep_map(part, "a", "b").values[1, 0])
+    assert np.isnan(plots.sweep_map(part, "a", "b").z[1, 0])
     two = pl.concat([by_hand().frame, by_hand().frame.with_columns(scenario=pl.lit("u"))])
     with pytest.raises(RunError, match="rows that differ in scenario too"):
         plots.sweep_map(two, "a", "b")
@@ -55,10 +56,11 @@ def test_map_by_hand():
 
 def test_front_by_hand():
     found = plots.sweep_front(by_hand(), ("jct_mean", "utilisation"))
-    assert found.names == ("fifo", "fair")
-    assert found.values[0].tolist() == [[9000.0, 0.5]]
-    assert found.about[1][0] == "fair, a=10, b=x"
-    assert found.front.tolist() == [[1980.0, 0.6], [3780.0, 0.7], [5580.0, 0.8]]
+    front, fifo, fair = found.data
+    assert (fifo["name"], fair["name"]) == ("fifo", "fair")
+    assert (fifo["x"].tolist(), fifo["y"].tolist()) == ([2.5], [0.5])
+    assert fair["customdata"][0] == "fair, a=10, b=x"
+    assert (front["x"].tolist(), front["y"].tolist()) == ([0.55, 1.05, 1.55], [0.6, 0.7, 0.8])
 
 
 def test_nothing_beats_the_best_and_something_beats_the_rest():
@@ -127,7 +129,7 @@ def test_uneven_steps_are_drawn_beside_each_other():
 def test_two_metrics_make_a_front_however_they_are_given():
     names = ("jct_mean", "utilisation")
     fronts = [plots.sweep_front(by_hand(), *names), plots.sweep_front(by_hand(), names)]
-    assert fronts[0].front.tolist() == fronts[1].front.tolist()
+    assert fronts[0].data[0]["x"].tolist() == fronts[1].data[0]["x"].tolist()
     assert plots.plot_sweep(by_hand(), *names).to_json() == plots.plot_sweep(by_hand(), metric=names).to_json()
     for wrong in (("jct_mean",), ("jct_mean", "utilisation", "makespan")):
         with pytest.raises(RunError, match="expected two metrics. Pass them as sweep_front"):
@@ -136,6 +138,6 @@ def test_two_metrics_make_a_front_however_they_are_given():
 
 def test_a_front_shows_how_far_the_seeds_lie_apart():
     found = plots.sweep_front(by_hand(), "jct_mean", "utilisation")
-    assert (found.low[0][0, 0], found.values[0][0, 0], found.high[0][0, 0]) == (7200.0, 9000.0, 10800.0)
+    assert found.data[1]["x"].tolist() == [2.5]
     whiskers = plots.figure(found).data[1].error_x
     assert (whiskers.array[0], whiskers.arrayminus[0]) == (0.5, 0.5)  # h

@@ -129,6 +129,6 @@ def test_figures_do_not_depend_on_when_times_begin():
     assert describe(later) == pytest.approx(describe(trace))
     assert offered_load(later, 100) == pytest.approx(offered_load(trace, 100))
     early, late = (arrivals({"trace": t}) for t in (trace, later))
-    assert late.edges.tolist() == early.edges.tolist()
-    assert late.count.tolist() == early.count.tolist()
-    assert early.edges[0] == 0.0
+    assert late.x.tolist() == early.x.tolist()
+    assert late.values["trace"]["y"].tolist() == early.values["trace"]["y"].tolist()
+    assert early.x[0] == 0.5

@@ -1,11 +1,12 @@
 """Figures of AutoSched, which are public names of `plots`; loaded at first use."""
 
+from .causal_graph import Causes as Causes, causes as causes, plot_causes as plot_causes
 from .configurations import Again as Again, Change as Change, Parallel as Parallel, Weighed as Weighed
 from .effects import Answers as Answers, answers as answers, plot_answers as plot_answers
 from .futures import Alike as Alike, Fan as Fan, Observed as Observed
 from .knob_lanes import KnobLanes as KnobLanes, knob_lanes as knob_lanes, plot_knob_lanes as plot_knob_lanes
 from .response_curves import ResponseCurves as ResponseCurves, plot_response_curves as plot_response_curves
 from .response_curves import response_curves as response_curves
-from .tuning import Causes as Causes, Forecast as Forecast, Race as Race, Tried as Tried, causes as causes
-from .tuning import forecast as forecast, plot_causes as plot_causes, plot_forecast as plot_forecast
+from .tuning import Forecast as Forecast, Race as Race, Tried as Tried
+from .tuning import forecast as forecast, plot_forecast as plot_forecast
 from .tuning import plot_race as plot_race, plot_tried as plot_tried, race as race, tried as tried

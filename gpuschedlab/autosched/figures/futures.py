@@ -1,10 +1,9 @@
 """What a tuner sees and foresees at an instant: load and queue, the last hour, and the fan of its likely futures."""
 
-from typing import NamedTuple
-
 import numpy as np
 
-from gpuschedlab.plots.kinds.style import COLOURS, HOUR, INK, Drawing, axis, bar, stroke, time_axis
+from gpuschedlab.plots.kinds.charts import Bars
+from gpuschedlab.plots.kinds.style import COLOURS, HOUR, INK, Drawing, axis, stroke, time_axis
 
 BELOW = {"orientation": "h", "y": -0.22, "x": 0}
 """A legend below the figure."""
@@ -12,114 +11,72 @@ SHADE = "rgba(86, 180, 233, 0.35)"
 FADED = "#9AA5B1"
 
 
-class Observed(NamedTuple):
-    """A cluster up to an instant: now s; time : (n,) s; used, demanded : (n,) GPUs; waiting : (n,) jobs; gpus : all there are."""
+def observed(now: float, time: np.ndarray, used: np.ndarray, demanded: np.ndarray, waiting, gpus: float) -> Drawing:
+    """A cluster up to now (s): GPUs that are in use and requested, and jobs that wait on an axis of their own.
 
-    now: float
-    time: np.ndarray
-    used: np.ndarray
-    demanded: np.ndarray
-    waiting: np.ndarray
-    gpus: float
-
-    def draw(self) -> Drawing:
-        """GPUs that are in use and requested, and jobs that wait on an axis of their own."""
-        x = self.time / HOUR
-        ends = [x[0], x[-1]]
-        traces = [
-            (
-                {"x": x, "y": self.demanded, "name": "requested"},
-                stroke("<b>%{y:,.0f} GPUs</b> requested at %{x:.1f} h", color=COLOURS[1], width=2, dash="dash"),
-            ),
-            (
-                {"x": x, "y": self.used, "name": "in use"},
-                stroke("<b>%{y:,.0f} GPUs</b> in use at %{x:.1f} h", color=COLOURS[0], width=2.5),
-            ),
-            ({"x": ends, "y": [self.gpus] * 2, "name": "all GPUs"}, stroke(color=INK, width=1, dash="dot")),
-            (
-                {"x": x, "y": self.waiting, "name": "waiting jobs (right)"},
-                stroke("<b>%{y:,d} jobs</b> wait at %{x:.1f} h", color=COLOURS[2], width=1.5)
-                | {"yaxis": "y2", "fill": "tozeroy", "fillcolor": "rgba(0, 158, 115, 0.18)"},
-            ),
-        ]
-        right = axis(
-            "jobs that wait",
-            overlaying="y",
-            side="right",
-            rangemode="tozero",
-            showgrid=False,
-            tickmode="auto",
-            nticks=5,
-        )
-        sides = {"x": time_axis(), "y": axis("GPUs"), "zero": True, "yaxis2": right}
-        return Drawing.of(traces, title="Load and queue of the last day", legend=BELOW, margin={"r": 60}, **sides)
+    time : (n,) s; used, demanded : (n,) GPUs; waiting : (n,) jobs; gpus : all there are.
+    """
+    x, queue = time / HOUR, {"yaxis": "y2", "fill": "tozeroy", "fillcolor": "rgba(0, 158, 115, 0.18)"}
+    gpu, job = "<b>%{y:,.0f} GPUs</b>", "<b>%{y:,d} jobs</b>"
+    ends = {"x": [x[0], x[-1]], "y": [gpus] * 2, "name": "all GPUs"}
+    requested = stroke(f"{gpu} requested at %{{x:.1f}} h", color=COLOURS[1], width=2, dash="dash")
+    traces = [
+        ({"x": x, "y": demanded, "name": "requested"}, requested),
+        ({"x": x, "y": used, "name": "in use"}, stroke(f"{gpu} in use at %{{x:.1f}} h", color=COLOURS[0], width=2.5)),
+        (ends, stroke(color=INK, width=1, dash="dot")),
+        (
+            {"x": x, "y": waiting, "name": "waiting jobs (right)"},
+            stroke(f"{job} wait at %{{x:.1f}} h", color=COLOURS[2], width=1.5) | queue,
+        ),
+    ]
+    right = {"overlaying": "y", "side": "right", "rangemode": "tozero", "showgrid": False}
+    right = axis("jobs that wait", tickmode="auto", nticks=5, **right)
+    sides = {"x": time_axis(), "y": "GPUs", "zero": True, "yaxis2": right}
+    return Drawing.of(traces, title="Load and queue of the last day", legend=BELOW, margin={"r": 60}, **sides)
 
 
-class Alike(NamedTuple):
+def alike(ends: tuple[float, float], counts: np.ndarray) -> Bars:
     """The last hour beside a past one: ends : (2,) s of both; counts : (2, n) jobs submitted in each part of them."""
-
-    ends: tuple[float, float]
-    counts: np.ndarray
-
-    def draw(self) -> Drawing:
-        """Bars of both, side by side."""
-        parts = np.shape(self.counts)[1]
-        x = (np.arange(parts) + 0.5) * 60 / parts
-        now, then = (end / HOUR for end in self.ends)
-        names = (f"up to now ({now:.0f} h)", f"up to {now - then:.1f} h ago")
-        traces = [
-            ({"x": x, "y": list(row), "name": name}, {"type": "bar", "marker": bar(i), "hovertemplate": "<b>%{y:,d} jobs</b>"})
-            for i, (name, row) in enumerate(zip(names, self.counts, strict=True))
-        ]  # fmt: skip
-        sides = {"x": axis("minute of the hour", dtick=10), "y": f"jobs in {60 / parts:.0f} min", "zero": True}
-        return Drawing.of(
-            traces, title="The last hour, and the one most like it", legend=BELOW, barmode="group", **sides
-        )
+    parts = np.shape(counts)[1]
+    now, then = (end / HOUR for end in ends)
+    names = (f"up to now ({now:.0f} h)", f"up to {now - then:.1f} h ago")
+    values = {name: list(row) for name, row in zip(names, counts, strict=True)}
+    sides = axis("minute of the hour", dtick=10), f"jobs in {60 / parts:.0f} min", (np.arange(parts) + 0.5) * 60 / parts
+    layout = {"legend": BELOW, "barmode": "group", "zero": True}
+    return Bars("The last hour, and the one most like it", *sides, values, "<b>%{y:,d} jobs</b>", layout=layout)
 
 
-class Fan(NamedTuple):
-    """Likely futures of an instant in half hours, and what came.
+def fan(now: float, step: float, what: str, futures: np.ndarray, past, then, earlier: tuple = ()) -> Drawing:
+    """Likely futures of an instant in bins: a band from their 10 % to their 90 % point, their median, and what came.
 
     now : s; step : s; what : what is counted, with its unit; futures : (f, n) from now on; past, then : (p,) and (q,) what came
     before and after; earlier : pairs of an earlier instant (s) and its median (n,).
     """
+    low, middle, high = np.quantile(futures, [0.1, 0.5, 0.9], axis=0)
+    top = 1.05 * max(1.0, *(np.max(part, initial=0.0) for part in (high, past, then)))
+    hover, silent = "<b>%{y:,.0f}</b> at %{x:.1f} h", {"showlegend": False}
+    edge = stroke(color="rgba(0, 0, 0, 0)", width=0)
 
-    now: float
-    step: float
-    what: str
-    futures: np.ndarray
-    past: np.ndarray
-    then: np.ndarray
-    earlier: tuple = ()
+    def drawn(name: str, start: float, values, look: dict) -> tuple[dict, dict]:
+        """Values of bins from an instant (s), at their middles."""
+        x = (start + (np.arange(len(values)) + 0.5) * step) / HOUR
+        return {"x": x, "y": values, "name": name}, look
 
-    def draw(self) -> Drawing:
-        """A band from the 10 % to the 90 % point of the futures, their median, and what came."""
-        low, middle, high = np.quantile(self.futures, [0.1, 0.5, 0.9], axis=0)
-        ahead, now = self._at(self.now, len(middle)), self.now / HOUR
-        back = self._at(self.now - len(self.past) * self.step, len(self.past))
-        top = 1.05 * max(1.0, *(np.max(part, initial=0.0) for part in (high, self.past, self.then)))
-        hover = "<b>%{y:,.0f}</b> at %{x:.1f} h"
-        edge = {"color": "rgba(0, 0, 0, 0)", "width": 0}
-        traces = [
-            ({"x": ahead, "y": high, "name": "90 %"}, stroke(**edge) | {"showlegend": False}),
-            (
-                {"x": ahead, "y": low, "name": "10 to 90 %"},
-                stroke(**edge) | {"fill": "tonexty", "fillcolor": SHADE, "mode": "lines"},
-            ),
-        ]
-        for i, (instant, median) in enumerate(self.earlier):
-            data = {"x": self._at(instant, len(median)), "y": median, "name": "earlier forecasts", "showlegend": i == 0}
-            traces.append((data, stroke(color=FADED, width=1)))
-        then = {"x": self._at(self.now, len(self.then)), "y": self.then, "name": "then came"}
-        traces += [
-            ({"x": ahead, "y": middle, "name": "median"}, stroke(hover, color=COLOURS[0], width=2.5)),
-            ({"x": back, "y": self.past, "name": "came"}, stroke(hover, color=INK, width=2)),
-            (then, stroke(hover, color=COLOURS[1], width=2, dash="dot")),
-            ({"x": [now, now], "y": [0, top], "name": "now"}, stroke(color=INK, width=1.5, dash="dash") | {"showlegend": False}),
-        ]  # fmt: skip
-        sides = {"x": time_axis(), "y": axis(self.what, range=[0, top])}
-        return Drawing.of(traces, title=f"Forecast: {self.what}", legend=BELOW, **sides)
+    traces = [
+        drawn("90 %", now, high, edge | silent),
+        drawn("10 to 90 %", now, low, edge | {"fill": "tonexty", "fillcolor": SHADE}),
+    ]
+    for i, (instant, median) in enumerate(earlier):
+        look = stroke(color=FADED, width=1) | {"showlegend": i == 0}
+        traces.append(drawn("earlier forecasts", instant, median, look))
+    upright = {"x": [now / HOUR] * 2, "y": [0, top], "name": "now"}
+    traces += [
+        drawn("median", now, middle, stroke(hover, color=COLOURS[0], width=2.5)),
+        drawn("came", now - len(past) * step, past, stroke(hover, color=INK, width=2)),
+        drawn("then came", now, then, stroke(hover, color=COLOURS[1], width=2, dash="dot")),
+        (upright, stroke(color=INK, width=1.5, dash="dash") | silent),
+    ]
+    return Drawing.of(traces, title=f"Forecast: {what}", legend=BELOW, x=time_axis(), y=axis(what, range=[0, top]))
 
-    def _at(self, start: float, count: int) -> np.ndarray:
-        """Middles (h) of so many bins from an instant (s)."""
-        return (start + (np.arange(count) + 0.5) * self.step) / HOUR
+
+Observed, Alike, Fan = observed, alike, fan

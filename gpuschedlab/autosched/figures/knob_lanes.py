@@ -1,7 +1,5 @@
 """Knobs of a tuned scheduler over time: a small lane each, beside their values in their own units."""
 
-from typing import NamedTuple
-
 import numpy as np
 
 from gpuschedlab.knobs import knob_word
@@ -11,77 +9,7 @@ from gpuschedlab.plots.plotter import plotter
 NOTE = {"showarrow": False, "font": {"size": 10, "color": INK}}
 LANES = 0.58
 """Share of the width that lanes take; the rest is for values."""
-BORDER = {
-    "type": "line",
-    "layer": "below",
-    "xref": "paper",
-    "x0": 0,
-    "x1": 1,
-    "line": {"color": "#9AA5B1", "width": 0.5},
-}
-
-
-class KnobLanes(NamedTuple):
-    """Knobs over time: names of K axes; now, end s; lines: by name instants (n,) s, coordinates (n, K), and values (n, K) as text.
-
-    `known` are the names of all lines of the figures beside it: a line looks alike in all of them.
-    """
-
-    names: tuple[str, ...]
-    now: float
-    end: float
-    lines: dict
-    known: tuple[str, ...]
-
-    def draw(self) -> Drawing:
-        """A lane per knob, the first on top; a step line per tuner through all of them; and to the right the values now."""
-        floor, which = np.arange(len(self.names))[::-1], dict(zip(self.known, looks(self.known)))
-        traces = [
-            (self._through(floor, *parts) | {"name": name}, self._look(which[name], name))
-            for name, parts in self.lines.items()
-        ]
-        shown = list(self.lines)[1:]  # the first is what the others are compared with
-        notes = [
-            note for i, name in enumerate(shown) for note in self._values(floor, which[name], name, i / len(shown))
-        ]
-        shapes = [BORDER | {"y0": int(f), "y1": int(f)} for f in floor]
-        live = {
-            "title_text": f"Knobs in force<br>values at {self.now / HOUR:.0f} h",
-            "shapes": [*shapes, mark_at(self.now)],
-            "annotations": notes,
-        }
-        lanes = {"tickvals": floor + 0.5, "ticktext": list(self.names), "range": [0, len(self.names) + 0.9]}
-        lanes |= {"tickfont": {"size": 9}, "ticks": "", "showgrid": False}
-        side = time_axis(range=[0, self.end / HOUR], domain=[0, LANES])
-        return Drawing.of(traces, live, x=side, y=lanes, showlegend=True)
-
-    def _through(self, floor, time, place, texts) -> dict:
-        """One trace through all lanes, broken between them: one entry in the legend."""
-        x = np.append(time, [self.end, np.nan]) / HOUR
-        rows = [
-            np.append(f + 0.15 + 0.7 * place[:, k], [f + 0.15 + 0.7 * place[-1, k], np.nan])
-            for k, f in enumerate(floor)
-        ]
-        words = [text for k in range(len(floor)) for text in (*(row[k] for row in texts), texts[-1][k], "")]
-        return {"x": np.tile(x, len(floor)), "y": np.concatenate(rows), "text": words}
-
-    def _look(self, i: int, name: str) -> dict:
-        return line(i, f"<b>%{{text}}</b> from %{{x:.0f}} h ({name})", shape="hv", width=1.5) | {"mode": "lines"}
-
-    def _values(self, floor, i: int, name: str, left: float) -> list[dict]:
-        """Column of the values of a line now, with a mark in its colour and its name above: words in a light colour are hard to read."""
-        time, _, texts = self.lines[name]
-        row = texts[int(np.searchsorted(time, self.now, side="right")) - 1]
-        at = {"xref": "paper", "x": LANES + 0.01 + left * (1 - LANES), "xanchor": "left", "yref": "y"}
-        look, mark = (
-            NOTE | at | {"font": {"size": 9, "color": INK}},
-            f'<span style="color:{COLOURS[i % len(COLOURS)]}">■</span>',
-        )
-        values = [text.partition(" = ")[2].partition(" ")[0] for text in row]
-        return [
-            look | {"y": float(f + 0.5), "text": text}
-            for f, text in zip([*floor, len(floor)], [*values, f"{mark} <b>{name}</b>"])
-        ]
+BORDER = {"type": "line", "layer": "below", "xref": "paper", "x0": 0, "x1": 1}
 
 
 def mark_at(now: float) -> dict:
@@ -90,8 +18,8 @@ def mark_at(now: float) -> dict:
     return {"type": "line", "x0": now / HOUR, "x1": now / HOUR, "yref": "paper", "y0": 0, "y1": 1, "line": dotted}
 
 
-def knob_lanes(space, lines: dict, now: float, end: float, known: tuple[str, ...] = ()) -> KnobLanes:
-    """Policies in force, by line.
+def knob_lanes(space, lines: dict, now: float, end: float, known: tuple[str, ...] = ()) -> Drawing:
+    """Policies in force by line: a lane per knob, a step line per tuner through all of them, and to the right the values now.
 
     Parameters
     ----------
@@ -104,15 +32,48 @@ def knob_lanes(space, lines: dict, now: float, end: float, known: tuple[str, ...
     known : tuple of str
         Names of all lines of the figures beside it; default: those of `lines`.
     """
-    found = {}
-    for name, switches in lines.items():
-        texts = tuple(tuple(spoken_knob(axis, policy) for axis in space.axes) for _, policy in switches)
-        found[name] = (
-            np.array([time for time, _ in switches]),
-            np.stack([space.encode(p) for _, p in switches]),
-            texts,
+    known, names = tuple(known) or tuple(lines), [axis.name for axis in space.axes]
+    which, floor = dict(zip(known, looks(known))), np.arange(len(names))[::-1]
+    traces, notes = [], []
+    for i, (name, switches) in enumerate(lines.items()):
+        time = np.array([time for time, _ in switches])
+        texts = [[spoken_knob(axis, policy) for axis in space.axes] for _, policy in switches]
+        steps = _through(
+            floor, np.append(time, [end, np.nan]) / HOUR, np.stack([space.encode(p) for _, p in switches]), texts
         )
-    return KnobLanes(tuple(axis.name for axis in space.axes), now, end, found, tuple(known) or tuple(lines))
+        look = line(which[name], f"<b>%{{text}}</b> from %{{x:.0f}} h ({name})", shape="hv", width=1.5)
+        traces.append((steps | {"name": name}, look | {"mode": "lines"}))
+        if i:  # the first is what the others are compared with
+            row, left = texts[int(np.searchsorted(time, now, side="right")) - 1], (i - 1) / (len(lines) - 1)
+            notes += _values(
+                floor, row, f'<span style="color:{COLOURS[which[name] % len(COLOURS)]}">■</span> <b>{name}</b>', left
+            )
+    shapes = [BORDER | {"line": {"color": "#9AA5B1", "width": 0.5}, "y0": int(f), "y1": int(f)} for f in floor]
+    title = f"Knobs in force<br>values at {now / HOUR:.0f} h"
+    live = {"title_text": title, "shapes": [*shapes, mark_at(now)], "annotations": notes}
+    lanes = {"tickvals": floor + 0.5, "ticktext": names, "range": [0, len(names) + 0.9]}
+    lanes |= {"tickfont": {"size": 9}, "ticks": "", "showgrid": False}
+    side = time_axis(range=[0, end / HOUR], domain=[0, LANES])
+    return Drawing.of(traces, live, x=side, y=lanes, showlegend=True)
+
+
+def _through(floor: np.ndarray, x: np.ndarray, place: np.ndarray, texts: list) -> dict:
+    """One trace through all lanes, broken between them: one entry in the legend."""
+    heights = floor + 0.15 + 0.7 * np.vstack([place, place[-1:], np.full(place.shape[1], np.nan)])
+    words = [*texts, texts[-1], [""] * len(floor)]
+    return {
+        "x": np.tile(x, len(floor)),
+        "y": heights.T.ravel(),
+        "text": [row[k] for k in range(len(floor)) for row in words],
+    }
+
+
+def _values(floor: np.ndarray, row: list, head: str, left: float) -> list[dict]:
+    """Column of the values of a line now below its name, which has a mark in its colour: words in a light colour are hard to read."""
+    at = {"xref": "paper", "x": LANES + 0.01 + left * (1 - LANES), "xanchor": "left", "yref": "y"}
+    look = NOTE | at | {"font": {"size": 9, "color": INK}}
+    values = [text.partition(" = ")[2].partition(" ")[0] for text in row]
+    return [look | {"y": float(f + 0.5), "text": text} for f, text in zip([*floor, len(floor)], [*values, head])]
 
 
 def spoken_knob(axis, policy) -> str:
@@ -142,4 +103,5 @@ def titled(axis) -> str:
     return axis.name + f" ({axis.info.knob.unit})" * bool(axis.info.knob.unit)
 
 
+KnobLanes = Drawing
 plot_knob_lanes = plotter(knob_lanes)

@@ -43,51 +43,30 @@ LOOKS = {
 """Of the vertical lines."""
 
 
-class ResponseCurves(NamedTuple):
-    """What a model predicts as each knob moves and the others stay; `title` says of which hour and around what."""
-
-    title: str
-    panels: tuple[Panel, ...]
-
-    def draw(self) -> Drawing:
-        """A small panel per knob, all over the same range of rewards; entries of the legend stand for all panels."""
-        panels, rows = self.panels, -(-len(self.panels) // COLUMNS)
-        every = np.concatenate([[1.0], *(part for p in panels for part in (p.low, p.high, p.reward))])
-        low, high = float(every.min()), float(every.max())
-        pad = 0.05 * max(high - low, 0.1)
-        low, high = low - pad, high + pad
-        wide, tall = 1 / COLUMNS, (1 - (rows - 1) * GAP) / rows
-        traces, sides, notes, shapes = [], {}, [], []
-        for i, panel in enumerate(panels):
-            n, (row, column) = "" if i == 0 else i + 1, divmod(i, COLUMNS)
-            top = 1 - row * (tall + GAP)
-            x, y = [column * wide + 0.01, (column + 1) * wide - 0.025], [max(0.0, top - tall), top]
-            sides |= {f"xaxis{n}": panel_axis(panel) | {"domain": x, "anchor": f"y{n}"}}
-            shown = {"domain": y, "anchor": f"x{n}", "range": [low, high], "showticklabels": column == 0, "nticks": 4}
-            sides |= {f"yaxis{n}": shown}
-            on = {"xaxis": f"x{n}", "yaxis": f"y{n}"}
-            traces += [(data, look | on | {"showlegend": i == 0}) for data, look in panel_traces(panel, (low, high))]
-            at = {"xref": f"x{n} domain", "yref": f"y{n} domain"}
-            notes.append(
-                NOTE | at | {"x": 0, "y": 1, "xanchor": "left", "yanchor": "bottom", "text": f"<b>{panel.name}</b>"}
-            )
-            if panel.note:
-                notes.append(
-                    NOTE
-                    | at
-                    | {
-                        "x": 0.5,
-                        "y": 0.02,
-                        "yanchor": "bottom",
-                        "text": wrapped(panel.note),
-                        "bgcolor": "#FFFFFF",
-                        "font": {"size": 9, "color": INK},
-                    }
-                )
-            level = {"type": "line", "layer": "below", "y0": 1.0, "y1": 1.0, "x0": 0, "x1": 1, "xref": f"x{n} domain"}
-            shapes.append(level | {"yref": f"y{n}", "line": {"color": "#9AA5B1", "width": 1}})
-        live = {"title_text": self.title, "annotations": notes, "shapes": shapes} | sides
-        return Drawing.of(traces, live, showlegend=True)
+def drawn(title: str, panels: list[Panel]) -> Drawing:
+    """A small panel per knob, all over the same range of rewards; entries of the legend stand for all panels."""
+    every = np.concatenate([[1.0], *(part for p in panels for part in (p.low, p.high, p.reward))])
+    low, high = float(every.min()), float(every.max())
+    pad = 0.05 * max(high - low, 0.1)
+    ends, rows = (low - pad, high + pad), -(-len(panels) // COLUMNS)
+    wide, tall = 1 / COLUMNS, (1 - (rows - 1) * GAP) / rows
+    traces, sides, notes, shapes = [], {}, [], []
+    for i, panel in enumerate(panels):
+        n, (row, column) = "" if i == 0 else i + 1, divmod(i, COLUMNS)
+        top, on = 1 - row * (tall + GAP), {"xaxis": f"x{n}", "yaxis": f"y{n}", "showlegend": i == 0}
+        x, y = [column * wide + 0.01, (column + 1) * wide - 0.025], [max(0.0, top - tall), top]
+        sides[f"xaxis{n}"] = panel_axis(panel) | {"domain": x, "anchor": f"y{n}"}
+        shown = {"range": list(ends), "showticklabels": column == 0, "nticks": 4}
+        sides[f"yaxis{n}"] = shown | {"domain": y, "anchor": f"x{n}"}
+        traces += [(data, look | on) for data, look in panel_traces(panel, ends)]
+        at = NOTE | {"xref": f"x{n} domain", "yref": f"y{n} domain", "yanchor": "bottom"}
+        notes.append(at | {"x": 0, "y": 1, "xanchor": "left", "text": f"<b>{panel.name}</b>"})
+        if panel.note:
+            look = {"bgcolor": "#FFFFFF", "font": {"size": 9, "color": INK}}
+            notes.append(at | look | {"x": 0.5, "y": 0.02, "text": wrapped(panel.note)})
+        level = {"type": "line", "layer": "below", "y0": 1.0, "y1": 1.0, "x0": 0, "x1": 1, "xref": f"x{n} domain"}
+        shapes.append(level | {"yref": f"y{n}", "line": {"color": "#9AA5B1", "width": 1}})
+    return Drawing.of(traces, {"title_text": title, "annotations": notes, "shapes": shapes} | sides, showlegend=True)
 
 
 def panel_axis(panel: Panel) -> dict:
@@ -106,16 +85,10 @@ def panel_traces(panel: Panel, ends: tuple[float, float]) -> list[tuple[dict, di
     """Band, mean, measured points and vertical lines of one panel."""
     hover = "<b>%{y:.3f} times the default's reward</b> at %{x:.4g}"
     band = {"x": np.concatenate([panel.x, panel.x[::-1]]), "y": np.concatenate([panel.high, panel.low[::-1]])}
-    fill = {
-        "type": "scatter",
-        "mode": "lines",
-        "fill": "toself",
-        "fillcolor": "rgba(0,114,178,0.18)",
-        "line": {"width": 0, "color": COLOURS[0]},
-    }
+    fill = stroke(width=0, color=COLOURS[0]) | {"fill": "toself", "fillcolor": "rgba(0,114,178,0.18)"}
     dots = marks({"color": COLOURS[7], "symbol": "circle-open", "size": 6}, hover)
     found = [
-        (band | {"name": "predicted, 8 of 10"}, fill | {"hoverinfo": "skip"}),
+        (band | {"name": "predicted, 8 of 10"}, fill),
         ({"x": panel.x, "y": panel.mean, "name": "predicted mean"}, stroke(hover, color=COLOURS[0], width=2)),
         ({"x": panel.at, "y": panel.reward, "name": "measured in this hour"}, dots),
     ]
@@ -164,12 +137,13 @@ def flat_note(axis, graph, mean, u: float) -> str:
 
 def response_curves(
     title: str, space, curves: dict, trials=(), lines: dict | None = None, notes: dict | None = None
-) -> ResponseCurves:
-    """Response of a reward to each knob.
+) -> Drawing:
+    """Response of a reward to each knob: what a model predicts as it moves and the others stay.
 
     Parameters
     ----------
     title : str
+        Of which hour, and around what.
     space : gpuschedlab.autosched.Space
         Its axes are the panels.
     curves : dict of str to (mean, low, high)
@@ -180,25 +154,25 @@ def response_curves(
         Vertical lines, by a name of "default", "in force", "sliders": coordinates.
     notes : dict of str to str
         By axis, why nothing changes.
-
-    Returns
-    -------
-    ResponseCurves
     """
-    at = np.array([u for u, _ in trials], float).reshape(-1, len(space.axes))
+    return drawn(title, panels_of(space, curves, trials, lines or {}, notes or {}))
+
+
+def panels_of(space, curves: dict, trials, lines: dict, notes: dict) -> list[Panel]:
+    """Panels of `response_curves`, in the units of the knobs."""
+    measured = np.array([u for u, _ in trials], float).reshape(-1, len(space.axes))
     reward, panels = np.array([found for _, found in trials], float), []
     for k, axis in enumerate(space.axes):
         place = (lambda u, n=axis.levels: float(round(u * (n - 1)))) if axis.levels else axis.value
         predicted = [np.asarray(part, float) for part in curves[axis.name]]
-        x = np.linspace(0.0, 1.0, len(predicted[0]))
-        given = {name: place(u[k]) for name, u in (lines or {}).items()}
         levels = tuple(knob_word(choice, 3) for choice in axis.info.knob.choices) if axis.levels else ()
-        values, seen = (np.array([place(u) for u in each]) for each in (x, at[:, k]))
+        x, at = (np.array([place(u) for u in us]) for us in (np.linspace(0.0, 1.0, len(predicted[0])), measured[:, k]))
+        given = {name: place(u[k]) for name, u in lines.items()}
         log = bool(axis.info.knob.log) and not levels
-        panels.append(
-            Panel(titled(axis), log, values, *predicted, seen, reward, given, levels, (notes or {}).get(axis.name, ""))
-        )
-    return ResponseCurves(title, tuple(panels))
+        rest = (*predicted, at, reward, given, levels, notes.get(axis.name, ""))
+        panels.append(Panel(titled(axis), log, x, *rest))
+    return panels
 
 
+ResponseCurves = Drawing
 plot_response_curves = plotter(response_curves)

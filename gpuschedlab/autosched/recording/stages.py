@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuschedlab.autosched import CausalGraph, Layers
-from gpuschedlab.autosched.figures.configurations import Again, Change, Parallel, Weighed
-from gpuschedlab.autosched.figures.futures import Alike, Fan, Observed
-from gpuschedlab.autosched.figures.tuning import causes
+from gpuschedlab.autosched.figures.causal_graph import causes
+from gpuschedlab.autosched.figures.configurations import again, change, parallel, weighed
+from gpuschedlab.autosched.figures.futures import alike, fan, observed
 from gpuschedlab.autosched.recording.hour import STEP, Hour
 from gpuschedlab.autosched.recording.recording import Recording
 from gpuschedlab.knobs import knob_word
@@ -63,8 +63,8 @@ def _observed(recording: Recording, place: int) -> dict:
     first = max(0, last - round(DAY / STEP))
     rows = slice(first, last + 1)
     held = [np.array(system[name][rows], float) for name in ("used", "demanded", "waiting")]
-    load = Observed(hour.now, np.arange(first, last + 1) * STEP, *held, system["gpus"])
-    return {"load": load, "alike": Alike((hour.now, hour.nearest_at), np.array([hour.recent, hour.nearest]))}
+    load = observed(hour.now, np.arange(first, last + 1) * STEP, *held, system["gpus"])
+    return {"load": load, "alike": alike((hour.now, hour.nearest_at), np.array([hour.recent, hour.nearest]))}
 
 
 def _said_observed(recording: Recording, place: int) -> str:
@@ -90,7 +90,7 @@ def _forecast(recording: Recording, place: int) -> dict:
         faded = tuple((each.now, median_forecast(each, what)) for each in earlier)
         past = came(recording, max(hour.now - DAY / 2, recording.arrivals["start"]), hour.now, what)
         then = came(recording, hour.now, hour.now + DAY, what)
-        found[what] = Fan(hour.now, STEP, title, np.array(getattr(hour, what), float), past, then, faded)
+        found[what] = fan(hour.now, STEP, title, np.array(getattr(hour, what), float), past, then, faded)
     return found
 
 
@@ -163,7 +163,7 @@ def _trials(recording: Recording, place: int) -> dict:
     names, units = (tuple(a[part] or "" for a in recording.axes) for part in ("name", "unit"))
     places = np.array([t.u for t in tried], float).reshape(len(tried), len(names))
     return {
-        "trials": Parallel(names, units, ticks, places, rewards, tuple(t.fate for t in tried), tuple(texts), marked)
+        "trials": parallel(names, units, ticks, places, rewards, tuple(t.fate for t in tried), tuple(texts), marked)
     }
 
 
@@ -192,7 +192,7 @@ def _again(recording: Recording, place: int) -> dict:
     names = tuple(_named(hour, u) for u, _ in hour.again)
     means = [np.exp(np.mean(np.log(gains))) if gains else 0.0 for _, gains in hour.again]
     chosen = int(np.argmax(means)) if means else -1
-    return {"again": Again(names, tuple(g for _, g in hour.again), tuple(hour.ranks), hour.threshold, chosen)}
+    return {"again": again(names, tuple(g for _, g in hour.again), tuple(hour.ranks), hour.threshold, chosen)}
 
 
 def _said_again(recording: Recording, place: int) -> str:
@@ -235,9 +235,9 @@ def _decision(recording: Recording, place: int) -> dict:
     for i, (axis, old, new) in enumerate(zip(recording.axes, hour.before, hour.after, strict=True)):
         last = shown(recording, i, new)
         texts.append((shown(recording, i, old), last if last == "none" else f"{last} {axis['unit'] or ''}".strip()))
-    again = hour.gain if hour.again else None
-    change = Change(names, np.array(hour.before), np.array(hour.after), tuple(texts))
-    return {"gain": Weighed(_searched(hour), again, hour.threshold), "change": change}
+    gain = hour.gain if hour.again else None
+    moved = change(names, np.array(hour.before), np.array(hour.after), tuple(texts))
+    return {"gain": weighed(_searched(hour), gain, hour.threshold), "change": moved}
 
 
 def _searched(hour: Hour) -> float:

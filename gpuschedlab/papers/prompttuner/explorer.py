@@ -4,6 +4,7 @@ import numpy as np
 
 from gpuschedlab import plots, widgets
 from gpuschedlab.metrics import cost, slo_attainment
+from gpuschedlab.papers.prompttuner.figures import ready_times
 from gpuschedlab.widgets.parts.knob_explorer import RunExplorer
 from gpuschedlab.widgets.parts.step_player import StepPlayer
 
@@ -78,10 +79,10 @@ class PromptSteps(StepPlayer):
         super().__init__(LISTING, cases, at, f"deadline of {job}", _ready)
 
 
-def _ready(step, case) -> plots.ReadyTimes:
+def _ready(step, case) -> plots.Drawing:
     """E of the pool that a step looks at; the axis is that of all its case."""
     state = step.state
     times = [each.state.due for each in case.steps] + [t for each in case.steps for t, _ in each.state.entries]
     until, gpus = (np.array([entry[k] for entry in state.entries], float) for k in (0, 1))
     title = f"E: when GPUs of {state.llm} are ready"
-    return plots.ReadyTimes(title, until, gpus, state.latest, state.due, 1.05 * max(times))
+    return ready_times(title, until, gpus, state.latest, state.due, 1.05 * max(times))

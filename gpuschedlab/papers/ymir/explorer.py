@@ -46,7 +46,7 @@ class YmirExplorer(RunExplorer):
         mode = "transfer" if recipe.ymir.temporal else "merged"
         return {
             "pairs": plots.pair_map(gains, mode),
-            "believed": plots.believed(gains, recipe.ymir.threshold),
+            "believed": plots.believed(gains),
             "lanes": plots.gantt(self.runs["Ymir"], 0.0, by="model", name="Ymir"),
             "jct": plots.metric_bars(self.runs, "jct_mean"),
             "done": plots.jct_cdf(self.runs),

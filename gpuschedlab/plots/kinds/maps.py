@@ -1,4 +1,4 @@
-"""A function of two numbers as a map, with paths on it."""
+"""A function of two numbers, or a table of them, as a map."""
 
 from typing import NamedTuple
 
@@ -13,6 +13,8 @@ SHADES = ("#FFFFFF", "#D6E4F0", "#8FB3D3", "#456F99")
 class Landscape(NamedTuple):
     """title, x_title, y_title, z_title : words; x : (n,); y : (m,); z : (m, n) values; paths : (k, 2) points by name of the path.
 
+    A table has a text in each cell, and says with `hover`, `colours` and `look` how it looks.
+
     Examples
     --------
     >>> from gpuschedlab import plots
@@ -23,23 +25,28 @@ class Landscape(NamedTuple):
     """
 
     title: str
-    x_title: str
-    y_title: str
+    x_title: str | dict
+    y_title: str | dict
     z_title: str
     x: np.ndarray
     y: np.ndarray
     z: np.ndarray
-    paths: dict[str, np.ndarray]
+    paths: dict[str, np.ndarray] | None = None
+    text: list | None = None
+    hover: str = "%{x:.3f}, %{y:.3f}: %{z:.2f}<extra></extra>"
+    colours: tuple[str, ...] = SHADES
+    look: dict | None = None
 
-    def draw(self) -> Drawing:
-        """The map, and over it a line for each path, with a marker where it turns."""
-        look = heat(
-            "%{x:.3f}, %{y:.3f}: %{z:.2f}<extra></extra>",
-            SHADES,
-            colorbar={"title": {"text": self.z_title}, "thickness": 12},
-        )
-        traces = [({"x": self.x, "y": self.y, "z": self.z}, look | {"texttemplate": ""})]
-        for i, (name, path) in enumerate(self.paths.items()):
+    def draw(self, *over) -> Drawing:
+        """The map, and over it a line for each path, with a marker where it turns, or other traces."""
+        bar = {"colorbar": {"title": {"text": self.z_title}, "thickness": 12}} if self.z_title else {"showscale": False}
+        look = heat(self.hover, self.colours) | bar | (self.look or {})
+        cells = {"x": self.x, "y": self.y, "z": self.z}
+        cells, look = (cells | {"text": self.text}, look) if self.text else (cells, look | {"texttemplate": ""})
+        traces, live = [(cells, look), *over], {"title_text": self.title}
+        for i, (name, path) in enumerate((self.paths or {}).items()):
             traces.append(({"x": path[:, 0], "y": path[:, 1], "name": name}, line(2 * i + 1, place=i)))
-        ends = {f"{side}axis_range": [float(at[0]), float(at[-1])] for side, at in (("x", self.x), ("y", self.y))}
-        return Drawing.of(traces, {"title_text": self.title} | ends, showlegend=True, x=self.x_title, y=self.y_title)
+        if self.paths:
+            live |= {f"{side}axis_range": [float(at[0]), float(at[-1])] for side, at in (("x", self.x), ("y", self.y))}
+        legend = {"showlegend": True} if self.paths else {}
+        return Drawing.of(traces, live, x=self.x_title, y=self.y_title, **legend)

@@ -75,26 +75,17 @@ class Drawing(NamedTuple):
         return self
 
 
-def line(i: int, hover: str | None = None, place: int | None = None, **stroke) -> dict:
-    """Look of a line of a figure: colour, dash and sparse markers, no pair of them alike among the first 90.
+def line(i: int, hover: str | None = None, place: int | None = None, most: int = 9, **stroke) -> dict:
+    """Look of a line of a figure: no pair alike among the first 90; its number gives colour and marker, its place the dash, first solid.
 
-    Parameters
-    ----------
-    i : int
-        Number of the colour and the marker.
-    hover : str, optional
-        What is shown of a point under the mouse, as plotly's `hovertemplate`.
-    place : int, optional
-        Number of the dash, by default `i`: the first line of a figure is solid, whatever its colour.
-    **stroke
-        Of the line itself: `width`, `shape`.
+    `hover` is what is shown of a point under the mouse, as plotly's `hovertemplate`; `most` markers are drawn, all if 0.
     """
     colour = COLOURS[i % len(COLOURS)]
     look = {
         "type": "scatter",
         "mode": "lines+markers",
         "line": {"color": colour, "dash": DASHES[(i if place is None else place) % len(DASHES)], "width": 2} | stroke,
-        "marker": {"color": colour, "symbol": SYMBOLS[i % len(SYMBOLS)], "size": 8, "maxdisplayed": 9},
+        "marker": {"color": colour, "symbol": SYMBOLS[i % len(SYMBOLS)], "size": 8, "maxdisplayed": most},
     }
     return look | {"hovertemplate": hover} if hover else look
 
@@ -183,13 +174,7 @@ def luminance(colour: str) -> float:
 
 
 def as_runs(runs) -> dict:
-    """Runs by name: a dict as it is, a list or a single run under its policy's name.
-
-    Raises
-    ------
-    RunError
-        There is no run in it, or a run without a job.
-    """
+    """Runs by name: a dict as it is, a list or a single run under its policy's name; `RunError` where there is none, or no job in one."""
     if isinstance(runs, dict):
         named = dict(runs)
     else:
@@ -222,16 +207,8 @@ def readable(seconds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def spoken(seconds: float | None) -> str:
-    """Format a duration in s in a readable unit (`metrics.display.duration`), or as "none".
-
-    Examples
-    --------
-    >>> spoken(5400.0), spoken(float("nan"))
-    ('1.5 h', 'none')
-    """
-    if seconds is None or seconds != seconds:
-        return "none"
-    return duration(seconds)
+    """Format a duration in s in a readable unit (`metrics.display.duration`), or as "none"."""
+    return "none" if seconds is None or seconds != seconds else duration(seconds)
 
 
 def axis(title: str, **more) -> dict:
@@ -262,16 +239,9 @@ def node_axis(nodes: tuple[str, ...]) -> dict:
 
 def template() -> dict:
     """Return the template of all figures, as plain data."""
-    side = {
-        "automargin": True,
-        "gridcolor": GRID,
-        "zeroline": False,
-        "linecolor": SLATE,
-        "showline": True,
-        "ticks": "outside",
-        "tickcolor": SLATE,
-        "title": {"standoff": 8, "font": {"size": 13}},
-    }
+    side = {"automargin": True, "gridcolor": GRID, "zeroline": False, "linecolor": SLATE, "showline": True}
+    side |= {"ticks": "outside", "tickcolor": SLATE, "title": {"standoff": 8, "font": {"size": 13}}}
+    label = {"bgcolor": "#FFFFFF", "bordercolor": INK, "font": {"size": 12, "color": INK}, "align": "left"}
     return {
         "layout": {
             "font": {"family": FONT, "size": 13, "color": INK},
@@ -280,12 +250,7 @@ def template() -> dict:
             "plot_bgcolor": "#FFFFFF",
             "colorway": list(COLOURS),
             "margin": {"l": 70, "r": 24, "t": 56, "b": 56},
-            "hoverlabel": {
-                "bgcolor": "#FFFFFF",
-                "bordercolor": INK,
-                "font": {"size": 12, "color": INK},
-                "align": "left",
-            },
+            "hoverlabel": label,
             "hovermode": "closest",
             "legend": {"itemwidth": 44, "font": {"size": 12}, "tracegroupgap": 2},
             "xaxis": side,

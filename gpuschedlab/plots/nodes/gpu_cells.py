@@ -36,53 +36,6 @@ class Seats(NamedTuple):
     label: np.ndarray
 
 
-class Cells(NamedTuple):
-    """Cells of the nodes at an instant, each from GPU `low` to `high` of a node.
-
-    time : s; nodes : (N,) names; width : GPUs of the widest; node, low, high : (c,) the cell; job : (c,) row in
-    `Run.jobs`, -1 for a free cell; size : (c,) bucket of the job's demand; label : (c,) name of the job or GPUs of the
-    free cell; fresh : (c,) whether the job started at this instant; free, largest : GPUs free in all, and in the
-    largest free cell; waiting : demands of the jobs that wait, GPUs, in order of submission; event : what happened.
-    """
-
-    time: float
-    nodes: tuple[str, ...]
-    width: int
-    node: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    job: np.ndarray
-    size: np.ndarray
-    label: np.ndarray
-    fresh: np.ndarray
-    free: int
-    largest: int
-    waiting: np.ndarray
-    event: str
-
-    def draw(self) -> Drawing:
-        """A row per node, a column per GPU; free cells white, jobs by size, new ones marked."""
-        hover = "%{hovertext}<extra></extra>"
-        white = {"color": "#FFFFFF", "line": {"color": style.INK, "width": 1.5}}
-        free = _bars(self, np.flatnonzero(self.job < 0))
-        traces = [(free, bars(white, hover, name="free cell, in GPUs") | TEXT)]
-        for bucket, name in enumerate(SIZE_LABELS):
-            which = np.flatnonzero(self.size == bucket)
-            look = bars(bar(bucket, style.RAMP[bucket]), hover, name=f"{name} GPUs") | TEXT
-            traces.append((_bars(self, which) | {"showlegend": bool(len(which)) or bucket < 4}, look))
-        fresh = np.flatnonzero(self.fresh)
-        points = {"x": (self.low + self.high)[fresh] / 2, "y": self.node[fresh] + 0.12}
-        traces.append((points, marks(style.STOP | {"symbol": "triangle-down", "size": 11}, name="just started")))
-        waiting = " ".join(f"{g:g}" for g in self.waiting[:12]) + (" \u2026" if len(self.waiting) > 12 else "")
-        title = (
-            f"After {spoken(self.time)}: {self.free} GPUs free, the largest cell has {self.largest}; "
-            f"waiting: {waiting or 'none'}<br><sup>{self.event}</sup>"
-        )
-        live = {"title_text": title, "xaxis_range": [0, self.width]} | node_axis(self.nodes)
-        x, y = axis("GPU of the node", dtick=1, showgrid=False), axis("", showgrid=False, ticks="")
-        return Drawing.of(traces, live, barmode="overlay", legend_title_text="job size", x=x, y=y)
-
-
 def seats(run, buddy: bool | None = None) -> Seats:
     """Seat a run's stretches on GPUs, by replaying them in order of time.
 
@@ -128,14 +81,7 @@ def seats(run, buddy: bool | None = None) -> Seats:
 
 
 def free_cells(held: np.ndarray, width: int) -> list[tuple[int, int]]:
-    """Split the free GPUs of a node into the largest aligned power-of-two cells: (first GPU, GPUs) of each.
-
-    Parameters
-    ----------
-    held : (W,) bool array
-        Whether each GPU is held.
-    width : int
-        GPUs of the node, at most W.
+    """Largest aligned power-of-two cells of a node's free GPUs, (first GPU, GPUs) of each, from which GPUs are held (W,) and their number.
 
     Examples
     --------
@@ -175,8 +121,11 @@ def _held(seated: Seats, alive: np.ndarray) -> np.ndarray:
     return (mask[:, None] >> np.arange(wide, dtype=np.uint64) & np.uint64(1)).astype(bool)
 
 
-def cells(seated: Seats, moment: int) -> Cells:
-    """Cells just after the moment-th instant at which something started or ended (0 to len(moments) - 1)."""
+def cells(seated: Seats, moment: int) -> Drawing:
+    """Cells just after the moment-th instant at which something started or ended (0 to len(moments) - 1).
+
+    A row per node, a column per GPU; free cells white, jobs by size, new ones marked. The title says what happened.
+    """
     time = float(seated.moments[int(np.clip(moment, 0, len(seated.moments) - 1))])
     alive = np.flatnonzero((seated.start <= time) & (seated.end > time))
     held = _held(seated, alive)
@@ -186,15 +135,40 @@ def cells(seated: Seats, moment: int) -> Cells:
     node, low, high, job = np.array(rows, np.int64).reshape(-1, 4).T
     size = np.where(job >= 0, size_bucket(seated.demand[job]), -1)
     label = np.where(job >= 0, seated.label[job], (high - low).astype(str))
-    began = seated.job[alive[seated.start[alive] == time]]
+
+    white, hover = {"color": "#FFFFFF", "line": {"color": style.INK, "width": 1.5}}, "%{hovertext}<extra></extra>"
+    blank = _blocks(node, low, high, label, job < 0, "free cell of ", " GPUs", " free")
+    traces = [(blank, bars(white, hover, name="free cell, in GPUs") | TEXT)]
+    for bucket, name in enumerate(SIZE_LABELS):
+        blocks = _blocks(node, low, high, label, size == bucket)
+        look = bars(bar(bucket, style.RAMP[bucket]), hover, name=f"{name} GPUs") | TEXT
+        traces.append((blocks | {"showlegend": bool(len(blocks["x"])) or bucket < 4}, look))
+    fresh = np.isin(job, seated.job[alive[seated.start[alive] == time]])
+    points = {"x": (low + high)[fresh] / 2, "y": node[fresh] + 0.12}
+    traces.append((points, marks(style.STOP | {"symbol": "triangle-down", "size": 11}, name="just started")))
+    live = {"title_text": _title(seated, time, alive, held, [c[2] for c in free])}
+    live |= {"xaxis_range": [0, int(seated.width.max())]} | node_axis(seated.nodes)
+    x, y = axis("GPU of the node", dtick=1, showgrid=False), axis("", showgrid=False, ticks="")
+    return Drawing.of(traces, live, barmode="overlay", legend_title_text="job size", x=x, y=y)
+
+
+def _blocks(node, low, high, label, which, before="job ", after="", beside="") -> dict:
+    """Some cells as bars, with words around their labels: before and after under the mouse, beside in the bar."""
+    words = label[which].astype(object)
+    places = {"base": low[which], "x": (high - low)[which], "y": node[which] + 0.5, "width": np.full(which.sum(), 0.8)}
+    return places | {"text": words + beside, "hovertext": before + words + after}
+
+
+def _title(seated: Seats, time: float, alive: np.ndarray, held: np.ndarray, free: list[int]) -> str:
+    """Free cells and demands of the jobs that wait, GPUs, in order of submission; below them what happened."""
     # A job that runs later but not now waits; after its last stretch a job is done.
     known = np.arange(len(seated.submit))
     later = np.isin(known, seated.job[seated.start > time]) & ~np.isin(known, seated.job[alive])
-    waits = (seated.submit <= time) & later
-    sizes = [c[2] for c in free]
-    return Cells(
-        *(time, seated.nodes, int(seated.width.max()), node, low, high, job, size, label, np.isin(job, began)),
-        *(sum(sizes), max(sizes, default=0), seated.demand[waits], _event(seated, time, held)),
+    waits = seated.demand[(seated.submit <= time) & later]
+    waiting = " ".join(f"{g:g}" for g in waits[:12]) + (" \u2026" if len(waits) > 12 else "")
+    return (
+        f"After {spoken(time)}: {sum(free)} GPUs free, the largest cell has {max(free, default=0)}; "
+        f"waiting: {waiting or 'none'}<br><sup>{_event(seated, time, held)}</sup>"
     )
 
 
@@ -214,19 +188,6 @@ def _event(seated: Seats, time: float, held: np.ndarray) -> str:
         was, now = (" + ".join(each) or "none" for each in sizes)
         parts.append(f"free cells of {seated.nodes[n]}: {was} \u2192 {now}")
     return "; ".join(parts)
-
-
-def _bars(numbers: Cells, which: np.ndarray) -> dict:
-    jobs = numbers.job[which] >= 0
-    texts = np.where(jobs, "job ", "free cell of ").astype(object) + numbers.label[which]
-    return {
-        "base": numbers.low[which],
-        "x": (numbers.high - numbers.low)[which],
-        "y": numbers.node[which] + 0.5,
-        "width": np.full(len(which), 0.8),
-        "text": np.where(jobs, numbers.label[which], numbers.label[which].astype(object) + " free"),
-        "hovertext": texts + np.where(jobs, "", " GPUs").astype(object),
-    }
 
 
 plot_cells = plotter(cells)

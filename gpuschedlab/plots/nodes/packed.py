@@ -25,22 +25,8 @@ def _window(owner, busy, lanes, want):
 def pack_lanes(row, start, end, width, lanes):
     """Draw each stretch on free neighbouring lanes of its row, in parts where the free ones are not neighbours, or over others.
 
-    Parameters
-    ----------
-    row : (k,) int array
-        Row (node) of each stretch; stretches come sorted by (row, start).
-    start, end : (k,) float arrays
-        When it begins and ends, s.
-    width : (k,) int array
-        Lanes that it needs, at least 1.
-    lanes : (R,) int array
-        Lanes of each row.
-
-    Returns
-    -------
-    tuple of arrays
-        stretch (p,) int, low (p,) int, high (p,) int: pieces in order, each on lanes low .. high - 1; over (p,)
-        bool: whether it is drawn over another stretch, because the GPUs are shared.
+    Row, start and end (s) and width (lanes, 1 at least) of each stretch (k,), sorted by (row, start); lanes (R,) of each row. Returned are
+    pieces (p,) in order: their stretch, and on which lanes, low to high - 1; and whether they are over others, whose GPUs they share.
 
     Examples
     --------

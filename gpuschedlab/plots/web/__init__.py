@@ -70,22 +70,9 @@ def packed(thing) -> str:
 def fragment(
     figures: dict, places: tuple[Place, ...], columns: int = 1, note: str = "", board: str = "", pictures: str = ""
 ) -> str:
-    """HTML of figures in a grid, that is drawn once `library()` is on the page.
+    """HTML of figures in a grid, drawn once `library()` is on the page: a `note` above them, `pictures` in their place until then.
 
-    Parameters
-    ----------
-    figures : dict of str to Drawing or plotly.graph_objects.Figure
-        By name.
-    places : tuple of Place
-        Where each stands.
-    columns : int
-        Columns where there is room, 1 or 2.
-    note : str
-        HTML above the figures.
-    board : str
-        Identity of the widget that shows the same figures, which are not drawn beside it.
-    pictures : str
-        HTML that stands in the place of the figures until they are drawn, such as `pictures_of`.
+    Those of a `board`, the identity of a widget, are hidden beside it.
     """
     here = f"gpuschedlab-{uuid4().hex}"
     shown = {p.name: encoded(plain(figures[p.name])) for p in places}

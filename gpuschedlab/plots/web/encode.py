@@ -36,14 +36,7 @@ def plain(figure) -> dict:
 
 
 def encoded(value, pack=lambda raw: b64encode(raw).decode()):
-    """Copy of nested data in which each array of numbers is its bytes, with a type and a shape; nan and inf elsewhere are None.
-
-    Parameters
-    ----------
-    value : dict, list, array or scalar
-        What to encode.
-    pack : callable
-        How bytes are written; base64 without.
+    """Copy of nested data in which each array of numbers is its bytes (written by `pack`), a type and a shape; other nan and inf are None.
 
     Examples
     --------

@@ -24,7 +24,7 @@ class ClusterExplorer(RunExplorer):
     --------
     >>> explorer = ClusterExplorer(SmallCluster(nodes=2, jobs=20))
     >>> explorer.knobs["placement"].value = "buddy"
-    >>> explorer.cells.event.split(";")[0].endswith("started")  # the first moment: what started, and what it did to a node's cells
+    >>> "started; free cells of " in explorer.cells.live["title_text"]  # the first moment: what it did to a node's cells
     True
     """
 

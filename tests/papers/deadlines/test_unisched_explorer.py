@@ -28,12 +28,13 @@ def run():
 def test_the_board_by_hand(run):
     board = plots.lease_board(run)
     assert board.jobs == ("a", "b", "c")
-    rows = sorted(zip(board.row, board.kind, board.begin, board.end))
+    rows = sorted(zip(board.row, board.group, board.begin, board.end))
     assert rows == [(0, 0, 0, 600), (1, 1, 600, 1200), (2, 2, 1200, 1800)]
-    deadlines = list(zip(board.owner, board.due, board.value, board.met))
-    assert deadlines == [(0, 600, 100, True), (1, 600, 100, False), (1, 1200, 80, True)]
+    met, missed = (list(zip(points["y"], points["x"] * 3600, points["text"])) for points, _ in board.over)
+    assert met == [("a", 600, "100"), ("b", 1200, "80")]
+    assert missed == [("b", 600, "100")]
     assert plots.draw(board).live["title_text"].endswith("0 of 2 jobs missed every deadline")
-    assert plots.draw(board).live["xaxis_dtick"] == pytest.approx(1 / 6)
+    assert plots.draw(board).layout["xaxis"]["dtick"] == pytest.approx(1 / 6)
     assert len(plots.figure(board).data) == 7
 
 
@@ -41,7 +42,7 @@ def test_profiling_has_a_colour_of_its_own():
     frame = pl.DataFrame({"job_id": ["a"], "submit": 0.0, "gpus": 8.0, "duration": 600.0})
     frame = frame.with_columns(kind=pl.lit("strict"), deadline=pl.lit(3600.0))
     board = plots.lease_board(simulate(frame, NODE, UniSched()))
-    assert [(k, g, e) for k, g, e in zip(board.kind, board.gpus, board.end)] == [(3, 2, 300), (0, 8, 900)]
+    assert [(k, g, e) for k, g, e in zip(board.group, board.gpus, board.end)] == [(3, 2, 300), (0, 8, 900)]
 
 
 def test_a_run_without_kinds_is_an_error():
@@ -52,8 +53,8 @@ def test_a_run_without_kinds_is_an_error():
 
 def test_the_trade_off_by_hand(run):
     found = plots.trade_off({"now": run}, "now")
-    assert found.violation.tolist() == pytest.approx([10.0])  # 100 and 80 of 200
-    assert found.best_effort.tolist() == [1800]
+    assert found.values["now"]["y"].tolist() == pytest.approx([10.0])  # 100 and 80 of 200
+    assert found.values["now"]["x"].tolist() == [0.5]
     assert plots.draw(found).data[0]["marker_size"] == 18
 
 

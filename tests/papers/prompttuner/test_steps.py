@@ -104,9 +104,10 @@ def test_prompts_lie_on_the_plane_of_greatest_variance():
     shown = plots.prompt_map(bank, found.scored, found.prompt)
     unit = bank.features / np.linalg.norm(bank.features, axis=1, keepdims=True)
     variance = np.linalg.eigvalsh(np.cov(unit.T))[::-1]
-    assert shown.at.var(axis=0, ddof=1).tolist() == pytest.approx(variance[:2].tolist())
-    assert shown.share.tolist() == pytest.approx((variance[:2] / variance.sum()).tolist())
-    every, lit, middles, chosen = shown.draw().data
+    every, lit, middles, chosen = shown.data
+    for side, share in zip("xy", variance[:2] / variance.sum()):
+        assert every[side].var(ddof=1) == pytest.approx(share * variance.sum())
+        assert f"({share:.0%} of the variance)" in shown.layout[f"{side}axis"]["title"]["text"]
     assert (len(every["x"]), len(lit["x"]) + len(middles["x"]), len(middles["x"])) == (40, found.evaluations, 5)
     assert chosen["customdata"][0].tolist() == [found.prompt, bank.cluster[found.prompt]]
-    assert f"{found.evaluations} of 40 prompts scored" in shown.draw().live["title_text"]
+    assert f"{found.evaluations} of 40 prompts scored" in shown.live["title_text"]

@@ -8,6 +8,7 @@ import numpy as np
 from gpuschedlab import plots
 from gpuschedlab.knobs import Knob, Knobbed
 from gpuschedlab.optim import solve
+from gpuschedlab.papers.copter.figures import link_map, server_blocks
 from gpuschedlab.papers.copter.shards.methods import decision, random_fleet, zipf_loads
 from gpuschedlab.papers.copter.shards.program import unevenness
 from gpuschedlab.papers.copter.traffic.networks import bimodal_demands, generated_network
@@ -78,7 +79,7 @@ class ShardExplorer(KnobExplorer):
         figures = {}
         for k, (name, words) in enumerate((("before", "in the round before"), ("servers", "now"))):
             new = fleets[k + 1].placed & ~fleets[k].placed
-            figures[name] = plots.ServerBlocks(shares[k] * loads[k], new, band, words)
+            figures[name] = server_blocks(shares[k] * loads[k], new, band, words)
         return figures
 
     def _words(self, answer) -> str:
@@ -151,7 +152,7 @@ class LinkExplorer(KnobExplorer):
         figures = {}
         for name, (best, used, price) in answers.items():
             title = f"{words[name]}: {best.objective:,.0f} Mb/s"
-            figures[name] = plots.LinkMap(self.network.place, ends, used, np.abs(price), title)
+            figures[name] = link_map(self.network.place, ends, used, np.abs(price), title)
         return figures
 
     def _words(self, answer) -> str:

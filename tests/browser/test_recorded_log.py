@@ -1,6 +1,7 @@
 """A recorded log replayed in JupyterLab: the verdict, figures, and what another rule would have done."""
 
 import pytest
+
 from browser import serving
 from browser.pages import NUMBERS, await_drawn, await_text, choose, open_in
 
