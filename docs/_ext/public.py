@@ -83,7 +83,8 @@ def entries() -> tuple[Entry, ...]:
     found: dict[object, tuple] = {}
     for path in public_modules():
         module = importlib.import_module(path)
-        for name in names_of(module):
+        # a class that has several names has its page under its own
+        for name in sorted(names_of(module), key=lambda name: getattr(getattr(module, name), "__name__", name) != name):
             thing = getattr(module, name)
             key = _identity(thing, name)
             first = found.get(key, (f"{path}.{name}", None))
