@@ -4,7 +4,7 @@ import numpy as np
 
 from gpuschedlab._compiled import njit, records
 from gpuschedlab.cluster.cluster import Cluster
-from gpuschedlab.cluster.node_index import NODE, SLOTS, Packing, hold, index_nodes
+from gpuschedlab.cluster.node_index import NODE, SLOTS, NodeIndex, hold, index_nodes
 from gpuschedlab.cluster.placement import BUDDY, RULES, find_nodes, take_cell
 from gpuschedlab.errors import ClusterError
 
@@ -40,7 +40,7 @@ class FreeGpus:
             self.nodes["down"] = ~np.asarray(up, bool)
         if mask is not None:
             self.nodes["mask"] = mask
-        self.packing = Packing(self.nodes, *index_nodes(self.nodes, len(cluster.gpu_types)))
+        self.index = NodeIndex(self.nodes, *index_nodes(self.nodes, len(cluster.gpu_types)))
         self._node, self._slots = (np.zeros(cluster.total_nodes + 1, np.int32) for _ in range(2))
 
     @property
@@ -50,18 +50,18 @@ class FreeGpus:
 
     def fits(self, gpus: np.ndarray, usable: np.ndarray | None = None) -> np.ndarray:
         """Whether each of some demands (k,), in GPUs, could be placed now if it came alone."""
-        usable = np.ones((len(gpus), len(self.packing.sizes)), bool) if usable is None else usable
-        return _fits(self.packing, _slots_of(gpus), usable, self.rule, self._node, self._slots)
+        usable = np.ones((len(gpus), len(self.index.sizes)), bool) if usable is None else usable
+        return _fits(self.index, _slots_of(gpus), usable, self.rule, self._node, self._slots)
 
     def take(self, gpus: float, usable: np.ndarray | None = None) -> np.ndarray:
         """Place one demand and hold its GPUs, on the first GPU type that has room."""
-        usable = np.ones(len(self.packing.sizes), bool) if usable is None else usable
-        k = _take(self.packing, int(_slots_of(gpus)), usable, self.rule, self._node, self._slots)
+        usable = np.ones(len(self.index.sizes), bool) if usable is None else usable
+        k = _take(self.index, int(_slots_of(gpus)), usable, self.rule, self._node, self._slots)
         return np.column_stack([self._node[:k].astype(float), self._slots[:k] / SLOTS])
 
     def hold(self, rows: np.ndarray) -> bool:
         """Hold GPUs on nodes that are named, if they are up and free; whether they are."""
-        return _hold(self.packing, np.ascontiguousarray(rows, float))
+        return _hold(self.index, np.ascontiguousarray(rows, float))
 
 
 def _slots_of(gpus):

@@ -35,7 +35,7 @@ WORD = 64  # nodes in a word of `member`
 SHIFT = 6  # n >> SHIFT is the word of node n, n & (WORD - 1) its bit there
 
 
-class Packing(NamedTuple):
+class NodeIndex(NamedTuple):
     """Nodes and their index (`index_nodes`), as everything that looks for free GPUs takes them."""
 
     nodes: np.ndarray

@@ -14,7 +14,7 @@ from gpuschedlab.errors import ClusterError, TraceError
 from gpuschedlab.estimators import Estimator, Oracle
 from gpuschedlab.sim.policy import Policy, Round
 from gpuschedlab.sim.run import Run
-from gpuschedlab.sim.setup.eligibility import turns_of, with_lists
+from gpuschedlab.sim.setup.eligibility import eligibility_of, with_lists
 from gpuschedlab.sim.setup.names import check_types, warn_of_models, warn_of_types
 from gpuschedlab.sim.setup.prepared import limits_of
 from gpuschedlab.speeds import Delays
@@ -115,7 +115,7 @@ class Scenario:
             object.__setattr__(self, name, value)
         limits_of(self.trace, self.limits)
         object.__setattr__(self, "trace", with_lists(self.trace, self.cluster, self.types))
-        turns_of(self.trace, self.cluster, self.types)
+        eligibility_of(self.trace, self.cluster, self.types)
         if not (isinstance(self.over, int | float) and 0 <= self.over < float("inf")):
             raise TraceError(f"over: found {self.over!r}; expected seconds, 0 or more.")
         warn_of_models(self.trace, self.speeds)

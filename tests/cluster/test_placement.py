@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gpuschedlab.cluster import Cluster, Nodes
 from gpuschedlab.cluster.free_gpus import FreeGpus
-from gpuschedlab.cluster.node_index import NODE, SLOTS, Packing, index_nodes
+from gpuschedlab.cluster.node_index import NODE, SLOTS, NodeIndex, index_nodes
 from gpuschedlab.cluster.placement import (
     BUDDY,
     CONSOLIDATE,
@@ -36,10 +36,10 @@ def cluster(free, pool=0):
 def place(nodes, gpus, rule, patient=True):
     """GPUs by node, or None when it does not fit."""
     where, slots = np.zeros(len(nodes), np.int32), np.zeros(len(nodes), np.int32)
-    packing = Packing(nodes, *index_nodes(nodes, int(nodes["pool"].max()) + 1))
-    before = [part.copy() for part in packing]
-    k = find_nodes(packing, 0, int(gpus * SLOTS), rule, patient, where, slots)
-    assert all((a == b).all() for a, b in zip(packing, before, strict=True)), "looking must not take"
+    index = NodeIndex(nodes, *index_nodes(nodes, int(nodes["pool"].max()) + 1))
+    before = [part.copy() for part in index]
+    k = find_nodes(index, 0, int(gpus * SLOTS), rule, patient, where, slots)
+    assert all((a == b).all() for a, b in zip(index, before, strict=True)), "looking must not take"
     return {int(n): s / SLOTS for n, s in zip(where[:k], slots[:k])} if k else None
 
 

@@ -146,7 +146,7 @@ def promised(scenario, policy) -> tuple[dict, pl.DataFrame]:
     for time in sorted({*jobs["submit"], *jobs["end"]}):
         simulation.advance(time)
         state = simulation.state
-        for row in state.promise[: state.scalar["promises"][0]]:
+        for row in state.reservation[: state.scalar["reservations"][0]]:
             first.setdefault(int(row["job"]), float(row["start"]))
     return first, jobs
 

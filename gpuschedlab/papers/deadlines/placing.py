@@ -97,11 +97,11 @@ def placed(
     kinds = np.argsort(other, axis=1, kind="stable")  # the type that is held first, then the others in order
     kinds[~np.take_along_axis(view.usable(gpus), kinds, axis=1)] = -1
     free = FreeGpus(view.cluster, up=view.up)
-    count_sizes(free.nodes, free.packing.sizes, True)
+    count_sizes(free.nodes, free.index.sizes, True)
     slots, room, counts = (np.ceil(a * SLOTS - 1e-6).astype(np.int64) for a in (gpus, room, held[:, 2]))
     held = np.column_stack([owner, node, counts])[stays[owner]]
     job, node, taken = pack(
-        free.packing, np.asarray(order, np.int64), np.asarray(level, np.int64), slots, room, stays, split, held, kinds
+        free.index, np.asarray(order, np.int64), np.asarray(level, np.int64), slots, room, stays, split, held, kinds
     ).T
     given, kind = np.bincount(job, taken, len(gpus)) / SLOTS, np.zeros(len(gpus), np.int64)
     kind[job] = view.cluster.node_type[node]

@@ -10,7 +10,7 @@ import numpy as np
 from gpuschedlab._compiled import njit
 from gpuschedlab.cluster.node_index import count_sizes, fewest_nodes
 from gpuschedlab.cluster.placement import insists
-from gpuschedlab.sim.engine.jobs.accounting import factor_of, find_place, is_patient, may_use, nth_pool
+from gpuschedlab.sim.engine.jobs.accounting import factor_of, find_place, is_eligible, is_patient, nth_pool
 from gpuschedlab.sim.engine.jobs.lifecycle import can_host, hold, join, start
 from gpuschedlab.sim.engine.jobs.queues import ahead, drop_waiting, first_queued, queue_classes, requeue
 from gpuschedlab.sim.engine.jobs.records import GREEDY
@@ -55,7 +55,7 @@ def can_place(S, j):
     """Whether some pool can place waiting job j now."""
     nodes = 0
     for p in range(S.pools.shape[0]):
-        if may_use(S, j, p):
+        if is_eligible(S, j, p):
             nodes = max(nodes, find_place(S, j, S.body[j].slots, p))
     return nodes > 0
 
@@ -77,7 +77,7 @@ def try_start(S, j):
     """Start waiting job j (still in its class) if some pool can place it now."""
     for n in range(S.pools.shape[0]):
         p = nth_pool(S, j, n)
-        if may_use(S, j, p) and start_on(S, j, p):
+        if is_eligible(S, j, p) and start_on(S, j, p):
             return True
     return False
 
@@ -158,7 +158,7 @@ def up_suffices(S, j):
     slots, insisting = S.body[j].slots, insists(S.rule[0].placement, is_patient(S, j))
     for p in range(S.pools.shape[0]):
         k = S.pools[p]
-        if not may_use(S, j, p) or k.size < slots:
+        if not is_eligible(S, j, p) or k.size < slots:
             continue
         if k.size == k.total or not insisting:
             return True

@@ -12,7 +12,7 @@ from gpuschedlab.sim.engine.backfill import (
     try_start,
 )
 from gpuschedlab.sim.engine.gate import apply_gate
-from gpuschedlab.sim.engine.jobs.accounting import drift_key, may_use, nth_pool, refresh, take
+from gpuschedlab.sim.engine.jobs.accounting import drift_key, is_eligible, nth_pool, refresh, take
 from gpuschedlab.sim.engine.jobs.lifecycle import preempt
 from gpuschedlab.sim.engine.jobs.queues import (
     ahead,
@@ -90,7 +90,7 @@ def choose(S, at, room, chosen, keep):
         fits = False
         for turn in range(room.shape[0]):
             p = nth_pool(S, j, turn)
-            if may_use(S, j, p) and room[p] >= S.body[j].slots:
+            if is_eligible(S, j, p) and room[p] >= S.body[j].slots:
                 room[p] -= S.body[j].slots
                 left -= S.body[j].slots
                 fits = True

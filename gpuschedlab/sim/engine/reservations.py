@@ -1,6 +1,6 @@
 """Compiled plans: waiting jobs, in order, start now or are promised the first instant at which they fit; others start beside that.
 
-So many promises stand as the plan is deep: none is greedy backfill, one is EASY, one for each job is conservative backfill.
+So many reservations stand as the plan is deep: none is greedy backfill, one is EASY, one for each job is conservative backfill.
 """
 
 import numpy as np
@@ -8,7 +8,7 @@ import numpy as np
 from gpuschedlab._compiled import njit
 from gpuschedlab.sim.engine.backfill import ANY, close_behind, fill, open_classes, start_on, up_suffices
 from gpuschedlab.sim.engine.free_slots import any_window, book, earliest, free_by_time, free_until, set_apart, slot_end
-from gpuschedlab.sim.engine.jobs.accounting import find_place, may_use, nth_pool, on_grid
+from gpuschedlab.sim.engine.jobs.accounting import find_place, is_eligible, nth_pool, on_grid
 from gpuschedlab.sim.engine.jobs.queues import (
     ahead,
     drop_waiting,
@@ -35,7 +35,7 @@ def look(S):
         k = S.cls[c]
         k.pools = 0
         for p in range(S.pools.shape[0]):
-            has = k.open == 1 and S.pools[p].free >= k.slots and may_use(S, S.heap[k.first], p)
+            has = k.open == 1 and S.pools[p].free >= k.slots and is_eligible(S, S.heap[k.first], p)
             if has and (not asked or find_place(S, S.heap[k.first], k.slots, p) > 0):
                 k.pools |= 1 << p
         able += k.pools != 0
@@ -76,12 +76,12 @@ def start_beside(S, j):
 
 @njit
 def deep(S, j):
-    """Whether on nodes that job j may use stand as many promises as the plan is deep."""
-    stand = S.scalar[0].promises
+    """Whether on nodes that job j may use stand as many reservations as the plan is deep."""
+    stand = S.scalar[0].reservations
     if S.known.shape[0] > 1:
         stand = 0
-        for i in range(S.scalar[0].promises):
-            stand += may_use(S, j, S.promise[i].pool)
+        for i in range(S.scalar[0].reservations):
+            stand += is_eligible(S, j, S.reservation[i].pool)
     return stand >= S.rule[0].depth
 
 
@@ -89,7 +89,7 @@ def deep(S, j):
 def all_deep(S):
     """Whether that is so for the jobs of all open classes."""
     if S.known.shape[0] == 1 or S.rule[0].depth == np.inf:
-        return S.scalar[0].promises >= S.rule[0].depth
+        return S.scalar[0].reservations >= S.rule[0].depth
     shallow = 0
     for c in range(S.cls.shape[0]):
         shallow += S.cls[c].open == 1 and left_of(S.cls[c]) > 0 and not deep(S, S.heap[S.cls[c].head])
@@ -97,55 +97,55 @@ def all_deep(S):
 
 
 @njit(inline="never")
-def promise(S, j):
-    """Promise job j the first start at which it fits, if that is within the window."""
+def reserve(S, j):
+    """Reserve for job j the first start at which it fits, if that is within the window."""
     sc = S.scalar[0]
     slots, pool, begin = S.body[j].slots, -1, np.inf
     for n in range(S.pools.shape[0]):
         p = nth_pool(S, j, n)
-        if may_use(S, j, p):
+        if is_eligible(S, j, p):
             at = earliest(S, p, slots, S.job[j].estimate)
             if at < begin:
                 pool, begin = p, at
     if pool >= 0 and begin - sc.now <= S.rule[0].window:
         book(S, pool, begin, end_of(S, j, begin), slots)
-        w = S.promise[sc.promises]
+        w = S.reservation[sc.reservations]
         w.start, w.job, w.pool = begin, j, pool
-        sc.promises += 1
+        sc.reservations += 1
 
 
 @njit(inline="never")
-def sort_promises(S):
-    """Put promises in order of their starts; nearly sorted, so by insertion."""
-    for i in range(1, S.scalar[0].promises):
-        start, job, pool = S.promise[i].start, S.promise[i].job, S.promise[i].pool
+def sort_reservations(S):
+    """Put reservations in order of their starts; nearly sorted, so by insertion."""
+    for i in range(1, S.scalar[0].reservations):
+        start, job, pool = S.reservation[i].start, S.reservation[i].job, S.reservation[i].pool
         m = i
-        while m > 0 and S.promise[m - 1].start > start:
-            S.promise[m] = S.promise[m - 1]
+        while m > 0 and S.reservation[m - 1].start > start:
+            S.reservation[m] = S.reservation[m - 1]
             m -= 1
-        S.promise[m].start, S.promise[m].job, S.promise[m].pool = start, job, pool
+        S.reservation[m].start, S.reservation[m].job, S.reservation[m].pool = start, job, pool
 
 
 @njit(inline="never")
-def keep_promises(S):
-    """Start the jobs whose promises fall due, and promise the others no later start; how many these are, taken from the queue."""
+def keep_reservations(S):
+    """Start the jobs whose reservations fall due, and reserve no later start for the others; how many these are, taken from the queue."""
     sc = S.scalar[0]
-    had = sc.promises
+    had = sc.reservations
     for i in range(had):
-        w = S.promise[i]
+        w = S.reservation[i]
         w.start = max(w.start, sc.now)
         book(S, w.pool, w.start, end_of(S, w.job, w.start), S.body[w.job].slots)
-    sc.promises = 0
+    sc.reservations = 0
     for i in range(had):
-        w = S.promise[i]
-        j, stand = w.job, sc.promises
+        w = S.reservation[i]
+        j, stand = w.job, sc.reservations
         book(S, w.pool, w.start, end_of(S, j, w.start), -S.body[j].slots)
         if not start_beside(S, j):
-            promise(S, j)
-            if sc.promises > stand:
+            reserve(S, j)
+            if sc.reservations > stand:
                 drop_waiting(S, j)
                 S.marked[stand] = j
-    return sc.promises
+    return sc.reservations
 
 
 @njit(inline="never")
@@ -168,7 +168,7 @@ def walk(S, left, strict):
             if not (windows or up_suffices(S, j)):
                 k.open = 0
             elif not deep(S, j) and sc.now - S.job[j].submit >= r.min_age:
-                promise(S, j)
+                reserve(S, j)
         if started or k.pools != pools or k.open == 0:
             able = narrow(S)
         n = requeue(S, n)
@@ -230,18 +230,18 @@ def plan(S):
     between = r.every > 0 and on_grid(sc.now, r.every) > sc.now
     if windows:  # neither do all of a demand fit or none, nor is the order strict
         left = min(left, float(sc.waiting))
-        sc.promises = sc.promises if r.keep == 1 else 0
+        sc.reservations = sc.reservations if r.keep == 1 else 0
     elif r.keep == 0:
         waited = sc.waiting
         fill(S)
         left = max(0.0, left - (waited - sc.waiting))
-        sc.promises = 0
+        sc.reservations = 0
     if open_classes(S) == 0 or (between and not windows):
         return
     if look(S) == 0 and r.keep == 0:
         return
     free_by_time(S)
-    kept = keep_promises(S) if r.keep == 1 else 0
+    kept = keep_reservations(S) if r.keep == 1 else 0
     left = walk(S, left - kept, between)
     j = first_beside(S, False) if left == np.inf else -1
     while j >= 0:
@@ -249,6 +249,6 @@ def plan(S):
         narrow(S)
         j = first_beside(S, False)
     if r.keep == 1:
-        sort_promises(S)
+        sort_reservations(S)
     for i in range(kept):
         push_waiting(S, S.marked[i])

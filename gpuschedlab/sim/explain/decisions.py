@@ -218,7 +218,7 @@ def _planned(state, jobs, rows):
     held = held_by(state, jobs[fits])
     rows["reason"][fits], rows["until"][fits] = UNDECIDED, state.scalar["decide_at"][0]
     rows["reason"][fits[held == -2]] = AT_WINDOW
-    fits, promised = fits[held >= 0], state.promise[held[held >= 0]]
+    fits, promised = fits[held >= 0], state.reservation[held[held >= 0]]
     rows["reason"][fits], rows["blocker"][fits], rows["until"][fits] = RESERVED, promised["job"], promised["start"]
     at = np.searchsorted(jobs, promised["job"])
     for name in ("missing", "free"):

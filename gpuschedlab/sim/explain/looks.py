@@ -7,7 +7,7 @@ from gpuschedlab._compiled import njit
 from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.sim.engine.events import next_time
 from gpuschedlab.sim.engine.free_slots import book, free_by_time, free_until
-from gpuschedlab.sim.engine.jobs.accounting import find_place, may_use, refresh
+from gpuschedlab.sim.engine.jobs.accounting import find_place, is_eligible, refresh
 from gpuschedlab.sim.engine.jobs.logs import INDEX, put_waiting
 from gpuschedlab.sim.engine.jobs.state import STATE
 from gpuschedlab.sim.engine.reservations import end_of
@@ -35,7 +35,7 @@ def room_for(S, jobs):
     for i in range(jobs.shape[0]):
         j = jobs[i]
         for p in range(S.pools.shape[0]):
-            if not may_use(S, j, p):
+            if not is_eligible(S, j, p):
                 continue
             slots = S.body[j].slots
             while slots > out[1, i] and find_place(S, j, slots, p) == 0:
@@ -50,14 +50,14 @@ def held_by(S, jobs):
     """First of the promises of the last plan beside which each job does not fit now; -1: it fits beside all, -2: a window comes."""
     out = np.full(jobs.shape[0], -1, np.int64)
     free_by_time(S)
-    for i in range(-1, S.scalar[0].promises):
+    for i in range(-1, S.scalar[0].reservations):
         if i >= 0:
-            w = S.promise[i]
+            w = S.reservation[i]
             book(S, w.pool, w.start, end_of(S, w.job, w.start), S.body[w.job].slots)
         for m in range(jobs.shape[0]):
             j, fits = jobs[m], False
             for p in range(S.pools.shape[0]):
-                if may_use(S, j, p) and S.pools[p].free >= S.body[j].slots:
+                if is_eligible(S, j, p) and S.pools[p].free >= S.body[j].slots:
                     fits |= end_of(S, j, S.scalar[0].now) <= free_until(S, p, S.body[j].slots)
             if out[m] == -1 and not fits:
                 out[m] = i if i >= 0 else -2

@@ -6,9 +6,9 @@ from gpuschedlab.cluster import Cluster
 from gpuschedlab.cluster.node_index import LEVELS, NODE, SLOTS, index_nodes
 from gpuschedlab.cluster.placement import RELAX
 from gpuschedlab.errors import ClusterError
-from gpuschedlab.sim.engine.jobs.records import CLASS, ENTRY, PLAN, POOL, PROMISE, SCALARS, STRETCH, TICK, WAITING
+from gpuschedlab.sim.engine.jobs.records import CLASS, ENTRY, PLAN, POOL, RESERVATION, SCALARS, STRETCH, TICK, WAITING
 from gpuschedlab.sim.engine.jobs.state import WORK_SPACE, State, copied, new_log
-from gpuschedlab.sim.setup.eligibility import check_placeable
+from gpuschedlab.sim.setup.eligibility import check_eligible
 from gpuschedlab.sim.setup.ledgers import open_ledger
 from gpuschedlab.sim.setup.prepared import Prepared
 
@@ -105,7 +105,7 @@ def arrange(prepared: Prepared, job: np.ndarray, body: np.ndarray, policy, ready
             f"({cluster.total_nodes}), or jobs would have none left to run on. Use a larger cluster, or set the policy's "
             "profiler_nodes to 0."
         )
-    _check_placeable(prepared, policy.placement, profiler_nodes, every=bool(rule["rounds"][0]))
+    _check_eligible(prepared, policy.placement, profiler_nodes, every=bool(rule["rounds"][0]))
     nodes, pools, lacking = _nodes(prepared, profiler_nodes, ready)
     cls, heap_size = _classed(prepared, job, body, rule)
     heap = np.zeros(heap_size + 1, np.int32)
@@ -119,7 +119,7 @@ def arrange(prepared: Prepared, job: np.ndarray, body: np.ndarray, policy, ready
         "lacking": lacking,
         "cls": cls,
         "heap": heap,
-        "promise": np.zeros(planned, PROMISE),
+        "reservation": np.zeros(planned, RESERVATION),
         "ending": np.zeros(planned, np.int32),
         "when": np.zeros((len(pools), steps)),
         "room": np.zeros((len(pools), steps), np.int32),
@@ -131,11 +131,11 @@ def _steps(prepared: Prepared, rule, nodes: np.ndarray, pools: int) -> int:
     """Steps that a plan's profile of a pool may have: one a running job, two for each that starts, is promised a start, or a window."""
     n = len(prepared.body)
     busy = min(n, int(nodes["size"].sum()) // _smallest(prepared))
-    promises = int(min(n, rule["depth"] * pools))
-    return 1 + 3 * busy + (6 if rule["keep"] else 2) * promises + 2 * len(prepared.constant["window"])
+    reservations = int(min(n, rule["depth"] * pools))
+    return 1 + 3 * busy + (6 if rule["keep"] else 2) * reservations + 2 * len(prepared.constant["window"])
 
 
-def _check_placeable(prepared: Prepared, placement: str, spared: int, every: bool):
+def _check_eligible(prepared: Prepared, placement: str, spared: int, every: bool):
     """Check once that each job could ever be placed; `every`: on types without a speed, too, as rounds choose other GPUs."""
     key = ("placeable", placement, spared, every)
     if key not in prepared.made:
@@ -143,7 +143,7 @@ def _check_placeable(prepared: Prepared, placement: str, spared: int, every: boo
         usable = known[prepared.body["knows"]] > 0
         if every:
             usable = np.ones_like(usable) if prepared.turns is None else prepared.turns > 0
-        check_placeable(prepared.cluster, placement, spared, prepared.trace, prepared.body["slots"], usable)
+        check_eligible(prepared.cluster, placement, spared, prepared.trace, prepared.body["slots"], usable)
         prepared.made[key] = True
 
 

@@ -93,7 +93,7 @@ def rebuild(simulation):
     new["count"], new["member"], new["sizes"] = index_nodes(nodes, len(pools))
     body["ranked"] = 0
     state.scalar["exhausted"] = 0
-    for name in ("timers", "running", "ranked", "waiting", "promises"):
+    for name in ("timers", "running", "ranked", "waiting", "reservations"):
         state.scalar[name] = 0
     state.scalar["stand_at"] = state.scalar["now"] if new["rule"]["period"][0] > 0 else np.inf
     simulation.state = state.replace(**new)

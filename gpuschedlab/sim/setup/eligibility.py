@@ -37,14 +37,14 @@ def partitions_of(cluster: Cluster) -> set[str]:
     return {name for group in cluster.groups for name in group.partitions}
 
 
-def turns_of(trace: pl.DataFrame, cluster: Cluster, types: str | None) -> np.ndarray | None:
+def eligibility_of(trace: pl.DataFrame, cluster: Cluster, types: str | None) -> np.ndarray | None:
     """Place (n, T) of each type of nodes among those that a job asks for, from 1; 0: it may not have them. None: all are alike.
 
     Examples
     --------
     >>> trace = pl.DataFrame({"gpu_types": [["T4", "v100"], None], "partitions": [["main"], ["debug"]]})
     >>> cluster = Cluster.parse("2x8:v100@main,1x8:v100@debug,1x4:t4@debug+main")
-    >>> turns_of(trace, cluster, "requested").tolist()
+    >>> eligibility_of(trace, cluster, "requested").tolist()
     [[2, 0, 1], [0, 1, 1]]
     """
     names = [
@@ -109,7 +109,7 @@ def can_ever(groups: tuple[Nodes, ...], rule: str, spared: int, types: tuple[str
     return bool(others) and bool(FreeGpus(Cluster(others), rule).fits(np.array([gpus]))[0])
 
 
-def check_placeable(cluster: Cluster, rule: str, spared: int, trace: Mapping, slots: np.ndarray, usable: np.ndarray):
+def check_eligible(cluster: Cluster, rule: str, spared: int, trace: Mapping, slots: np.ndarray, usable: np.ndarray):
     """Check all jobs of a trace (its columns), which request `slots` (n,) hundredths of a GPU, of the types of `usable` (n, T)."""
     T = len(cluster.gpu_types)
     code = slots.astype(np.int64) << T | usable @ (1 << np.arange(T))

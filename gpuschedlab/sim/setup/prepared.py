@@ -11,7 +11,7 @@ from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.errors import SpeedError, TraceError
 from gpuschedlab.metrics.columns import Columns
 from gpuschedlab.sim.engine.jobs.records import BODY, JOB, OUTAGE, WINDOW
-from gpuschedlab.sim.setup.eligibility import turns_of
+from gpuschedlab.sim.setup.eligibility import eligibility_of
 from gpuschedlab.speeds import Delays
 from gpuschedlab.speeds.codes import ANY
 from gpuschedlab.traces.schema import RECORDED
@@ -44,7 +44,7 @@ class Prepared:
     body: np.ndarray
     constant: dict[str, np.ndarray]  # arrays of a state that never change
     elastic: int  # jobs whose work the speed table counts: they take other times than their `duration`
-    turns: np.ndarray | None = None  # (n, T) `gpuschedlab.sim.setup.eligibility.turns_of`
+    turns: np.ndarray | None = None  # (n, T) `gpuschedlab.sim.setup.eligibility.eligibility_of`
     # what is made when it is first asked for, such as columns as codes (`Columns.codes`)
     made: dict = field(default_factory=dict)
 
@@ -97,7 +97,7 @@ def prepare(scenario) -> Prepared:
     type_map = speeds.type_codes(cluster.gpu_types) if speeds else np.full(len(cluster.gpu_types), -1)
     limits = limits_of(trace, scenario.limits)
     job, body, known = _jobs(trace, speeds, np.minimum(estimates, limits), scenario.delays, cluster, type_map)
-    turns = turns_of(trace, cluster, scenario.types)
+    turns = eligibility_of(trace, cluster, scenario.types)
     if turns is not None:
         known, body["knows"] = _rows(known[body["knows"]] * turns)
     body["limit"] = limits + scenario.over

@@ -7,7 +7,7 @@ so an event costs what it touches and no more.
 import numpy as np
 
 from gpuschedlab._compiled import njit
-from gpuschedlab.cluster.node_index import SLOTS, Packing, hold
+from gpuschedlab.cluster.node_index import SLOTS, NodeIndex, hold
 from gpuschedlab.cluster.placement import RELAX, find_nodes
 from gpuschedlab.sim.engine.jobs.queues import set_timer
 from gpuschedlab.sim.engine.jobs.records import BAD_CHANGE, BAD_KEY, NO_PAIR, NO_SPEED, RUNNING, WAITING
@@ -247,7 +247,7 @@ def renew_key(S, j):
 
 
 @njit
-def may_use(S, j, pool):
+def is_eligible(S, j, pool):
     """Whether a pool serves the stage of job j, and is of a type that j may have, and on which it has a speed."""
     p = S.pools[pool]
     return p.stage == S.job[j].stage and S.known[S.body[j].knows, p.type] > 0
@@ -280,5 +280,5 @@ def find_place(S, j, slots, pool):
     if S.pools[pool].free < slots:
         return 0
     rule, patient = S.rule[0].placement, is_patient(S, j)
-    packing = Packing(S.nodes, S.count, S.member, S.sizes)
-    return find_nodes(packing, pool, slots, rule, patient, S.place_node, S.place_slots)
+    index = NodeIndex(S.nodes, S.count, S.member, S.sizes)
+    return find_nodes(index, pool, slots, rule, patient, S.place_node, S.place_slots)

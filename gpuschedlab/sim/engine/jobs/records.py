@@ -175,7 +175,7 @@ TREE = np.dtype(
     ],
     align=True,
 )
-PROMISE = np.dtype([("start", "f8"), ("job", "i4"), ("pool", "i4")], align=True)
+RESERVATION = np.dtype([("start", "f8"), ("job", "i4"), ("pool", "i4")], align=True)
 TICK = np.dtype(
     [
         ("time", "f8"),
@@ -230,7 +230,7 @@ SCALARS = np.dtype(
         ("asleep", "i8"),  # 1: a round put off the next one, which events bring forward again
         ("culprit", "i8"),  # job of an error
         ("fault", "i8"),  # what is wrong with it
-        ("promises", "i8"),  # that stand since the last plan
+        ("reservations", "i8"),  # that stand since the last plan
     ],
     align=True,
 )
@@ -260,7 +260,7 @@ RULE = np.dtype(
         ("period", "f8"),  # s between looks at the standing of accounts, 0: there are none
         ("on_event", "i8"),  # rounds: decide at arrivals and completions, too
         ("free_moves", "i8"),  # rounds: a job that keeps its configuration may change nodes without a restart
-        ("depth", "f8"),  # plan: promises that stand at a time; the fields from here on are those of `Plan`
+        ("depth", "f8"),  # plan: reservations that stand at a time; the fields from here on are those of `Plan`
         ("tested", "f8"),
         ("window", "f8"),  # s
         ("every", "f8"),  # s

@@ -31,7 +31,7 @@ from gpuschedlab.sim.engine.jobs.records import (
     LEDGER,
     OUTAGE,
     POOL,
-    PROMISE,
+    RESERVATION,
     RULE,
     SCALARS,
     STRETCH,
@@ -65,7 +65,10 @@ FIELDS = {
         "lacking": ("i4", 2),  # (P, LEVELS) nodes of each number of GPUs that a pool waits for, until they are empty
         "pools": (POOL, 1),  # (P,) nodes of one type that serve one stage
         "ending": ("i4", 1),  # (n + 1,) how many jobs ran at the last plan, and which, by end; one row without
-        "promise": (PROMISE, 1),  # (n + 1,) starts that a plan promises waiting jobs; one row without a plan
+        "reservation": (
+            RESERVATION,
+            1,
+        ),  # (n + 1,) starts that a plan reserves for waiting jobs; one row without a plan
         "ledger": (LEDGER, 1),  # (U,) accounts that are charged for GPUs
         "tree": (TREE, 1),  # (R,) their shares
         "when": ("f8", 2),  # (P, K) plan: s, from when on in each pool
