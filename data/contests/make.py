@@ -7,8 +7,8 @@ from pathlib import Path
 
 import gpuschedlab as lab
 from gpuschedlab.autosched import Contest, Tuner
+from gpuschedlab.autosched.recipe import TunedDays
 from gpuschedlab.autosched.recording.recorder import record
-from gpuschedlab.scenarios.tuned_days import TunedDays
 
 SEED = 0
 #: Rounds of a wide search: enough here, 200 by default.

@@ -8,7 +8,6 @@ from .noisy import Noisy as Noisy
 from .history import History as History
 from .runtime import Runtime as Runtime
 from .bootstrap import Bootstrap as Bootstrap
-from .learning_curve import LearningCurve as LearningCurve
 from .requested import Recent as Recent, Requested as Requested
 
 ALL: Mapping[str, type[Estimator]]

@@ -10,13 +10,13 @@ import pytest
 import gpuschedlab as lab
 from gpuschedlab import _data
 from gpuschedlab.autosched import CausalGraph, Contest, Layers, Tuner
+from gpuschedlab.autosched.recipe import TunedDays
 from gpuschedlab.autosched.recording.hour import FUTURES
 from gpuschedlab.autosched.recording.recorder import record
 from gpuschedlab.autosched.recording.recording import FORMAT, SHIPPED, VERSION, Recording
 from gpuschedlab.autosched.recording.resume import resumed
 from gpuschedlab.autosched.recording.strength import strengths
 from gpuschedlab.errors import RunError
-from gpuschedlab.scenarios.tuned_days import TunedDays
 
 HOUR = 3600.0
 RECIPE = TunedDays(days=0.2, jobs=160, nodes=3)

@@ -6,7 +6,7 @@ from gpuschedlab.optim.programs.edits import EditedProgram
 from gpuschedlab.optim.programs.knapsack import MultipleChoice
 from gpuschedlab.optim.programs.program import Solution
 from gpuschedlab.optim.programs.shims import Cells, bound_at
-from gpuschedlab.optim.relaxed import Relaxed
+from gpuschedlab.papers.copter.solver.relaxed import Relaxed
 
 
 class CopterRounds(Relaxed):

@@ -146,8 +146,8 @@ def arrival(metric: np.ndarray, seen: int, target: float, *, most: int | None = 
     >>> curve.title
     'After 20 epochs: 0.88 expected at 31; in truth at 30'
     """
-    from gpuschedlab.estimators.ensemble import FAMILIES, fit_curve
-    from gpuschedlab.estimators.learning_curve import measurements_to
+    from gpuschedlab.papers.deadlines.estimators.families import FAMILIES, fit_curve
+    from gpuschedlab.papers.deadlines.estimators.learning_curve import measurements_to
 
     metric, most = np.asarray(metric, float), most or len(metric)
     x = np.arange(1.0, len(metric) + 1)

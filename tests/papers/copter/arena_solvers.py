@@ -11,7 +11,7 @@ from gpuschedlab.optim import Program, Session
 from gpuschedlab.optim.programs.program import worst_status
 from gpuschedlab.papers.copter.shards.methods import decision, shard_parts
 from gpuschedlab.papers.copter.shards.program import SLACK, Fleet, fit_memory
-from gpuschedlab.papers.copter.solver import Copter
+from gpuschedlab.papers.copter.solver.proximal import Copter
 from gpuschedlab.papers.copter.traffic.methods import split_demands
 from gpuschedlab.papers.copter.traffic.program import fitted_flow, flow_program, some_routes
 from papers.copter.arena_problems import Instance

@@ -14,7 +14,7 @@ def measure(data_dir, scale: int, rounds: int) -> dict[str, list[float]]:
     """
     from gpuschedlab.optim import solve
     from gpuschedlab.optim.programs.shims import possible_cells, relaxed
-    from gpuschedlab.papers.copter.solver import Copter
+    from gpuschedlab.papers.copter.solver.proximal import Copter
 
     of, room, rng = mix.mix(data_dir, scale), mix.capacity(scale), np.random.default_rng(0)
     jobs, warm = mix.sample(of, 40 * scale, rng), Copter()

@@ -35,7 +35,7 @@ def measure(data_dir, scale: int, power: float) -> list[dict]:
     from gpuschedlab.optim import EditedProgram, Session
     from gpuschedlab.optim.programs.shims import possible_cells, relaxed
     from gpuschedlab.optim.solvers.highs import Highs
-    from gpuschedlab.papers.copter.solver import Copter
+    from gpuschedlab.papers.copter.solver.proximal import Copter
 
     of, room, rng = mix.mix(data_dir, scale), mix.capacity(scale), np.random.default_rng(scale)
     jobs, prices = mix.sample(of, 40 * scale, rng), Session("prices")

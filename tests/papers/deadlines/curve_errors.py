@@ -125,7 +125,7 @@ def step_time_errors(times: pl.DataFrame) -> pl.DataFrame:
 
 def _rising(curves: pl.DataFrame) -> Iterator[tuple[str, np.ndarray]]:
     """Metric by epoch of each model of `CURVES` at its middle batch size, in [0, 1], rising."""
-    from gpuschedlab.estimators.learning_curve import rising
+    from gpuschedlab.papers.deadlines.estimators.learning_curve import rising
 
     for model in CURVES:
         own = curves.filter(model=model)
@@ -135,7 +135,7 @@ def _rising(curves: pl.DataFrame) -> Iterator[tuple[str, np.ndarray]]:
 
 def iteration_errors(curves: pl.DataFrame, share: float) -> Iterator[tuple[str, float]]:
     """Relative error of when a model reaches its metric at 90 % of training, after a share of its epochs."""
-    from gpuschedlab.estimators.learning_curve import measurements_to
+    from gpuschedlab.papers.deadlines.estimators.learning_curve import measurements_to
 
     for model, y in _rising(curves):
         best = np.maximum.accumulate(y)

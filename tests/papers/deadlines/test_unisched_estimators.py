@@ -10,8 +10,8 @@ import pytest
 from gpuschedlab.check import check_estimator
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import EstimatorError
-from gpuschedlab.estimators.ensemble import FAMILIES, fit_curve
-from gpuschedlab.estimators.learning_curve import LearningCurve, measurements_to, rising
+from gpuschedlab.papers.deadlines.estimators.families import FAMILIES, fit_curve
+from gpuschedlab.papers.deadlines.estimators.learning_curve import LearningCurve, measurements_to, rising
 from gpuschedlab.papers.deadlines.unisched import suspensions_best_effort, suspensions_slo
 from gpuschedlab.sim import Round, simulate
 from gpuschedlab.speeds import Curves, Speeds

@@ -77,7 +77,7 @@ class CopterExplorer(KnobExplorer):
 
 def residuals(rounds: SimilarRounds, tol: float = 1e-5) -> dict:
     """Residuals (`optim.copter.Residuals`) of the second round, step by step, solved cold and warm."""
-    from gpuschedlab.papers.copter.solver import Copter
+    from gpuschedlab.papers.copter.solver.proximal import Copter
 
     first, second = rounds.programs()
     warm, cold = Copter(tol=tol), Copter(tol=tol)
@@ -110,7 +110,7 @@ def two_types(problem):
 def copter_prices(problem, tol: float = 1e-5) -> np.ndarray:
     """Prices of the types after each proximal step of copter (steps + 1, T), from nothing."""
     from gpuschedlab.optim.programs.shims import possible_cells, relaxed
-    from gpuschedlab.papers.copter.solver import Copter
+    from gpuschedlab.papers.copter.solver.proximal import Copter
 
     program, path = relaxed(problem, possible_cells(problem)), [np.zeros(len(problem.capacity))]
     for steps in range(1, 30):

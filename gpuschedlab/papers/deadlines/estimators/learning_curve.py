@@ -8,9 +8,9 @@ from typing import Annotated
 import numpy as np
 
 from gpuschedlab.estimators.base import Around, Estimator
-from gpuschedlab.estimators.ensemble import fit_curve
 from gpuschedlab.estimators.oracle import Oracle
 from gpuschedlab.knobs import Knob
+from gpuschedlab.papers.deadlines.estimators.families import fit_curve
 
 
 @dataclass(frozen=True)
