@@ -4,11 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from gpuschedlab.papers.copter.solver.proximal.bound import proved_bound
 
 from gpuschedlab._files import sums
 from gpuschedlab.errors import LabError
 from gpuschedlab.optim import Program, relative_gap, solve
+from gpuschedlab.papers.copter.solver.bound import proved_bound
 from papers.copter.arena import best_of
 from papers.copter.arena_problems import SEED, SERVERS, SIZES, stream
 from papers.copter.arena_runs import WORK

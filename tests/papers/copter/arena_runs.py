@@ -5,9 +5,8 @@ import multiprocessing
 import time
 from multiprocessing.connection import Connection
 
-from gpuschedlab.papers.copter.solver.proximal.bound import proved_bound
-
 from gpuschedlab.errors import LabError
+from gpuschedlab.papers.copter.solver.bound import proved_bound
 from papers.copter.arena_check import checked, faults
 from papers.copter.arena_problems import TINY, Instance, stream
 from papers.copter.arena_solvers import ALONE, Answer, Way, share_of, ways_of

@@ -5,12 +5,12 @@ import copy
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from gpuschedlab.papers.copter.solver.proximal.bound import proved_bound
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuschedlab.errors import Infeasible, OutOfTime, SolverError
 from gpuschedlab.optim import Change, EditedProgram, Program, Session, solve
+from gpuschedlab.papers.copter.solver.bound import proved_bound
 from gpuschedlab.papers.copter.solver.proximal import Copter
 
 
@@ -344,7 +344,7 @@ def test_infeasible_groups_are_proved():
 
 def test_the_program_finds_its_groups():
     program = with_groups(3)
-    from gpuschedlab.papers.copter.solver.proximal.groups import grouped
+    from gpuschedlab.papers.copter.solver.groups import grouped
 
     lp = grouped(program)
     groups = program.A.toarray()[lp.groups]

@@ -4,8 +4,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator, cg
 
-from gpuschedlab.papers.copter.solver.proximal import kernels
-from gpuschedlab.papers.copter.solver.proximal.groups import Grouped
+from gpuschedlab.papers.copter.solver import kernels
+from gpuschedlab.papers.copter.solver.groups import Grouped
 
 DENSE = 400
 """Priced rows up to which a step is factorised; beyond, it is found by conjugate gradients."""

@@ -11,9 +11,9 @@ from gpuschedlab.optim.programs.knapsack import MultipleChoice
 from gpuschedlab.optim.programs.program import Program, Solution, directions, unsolvable
 from gpuschedlab.optim.programs.work_limits import Limits
 from gpuschedlab.optim.programs.work_limits import steps as work_steps
-from gpuschedlab.papers.copter.solver.proximal.bound import proved_bound, signed
-from gpuschedlab.papers.copter.solver.proximal.groups import Grouped, grouped
-from gpuschedlab.papers.copter.solver.proximal.newton import Newton
+from gpuschedlab.papers.copter.solver.bound import proved_bound, signed
+from gpuschedlab.papers.copter.solver.groups import Grouped, grouped
+from gpuschedlab.papers.copter.solver.newton import Newton
 from gpuschedlab.papers.copter.solver.sift import Sift
 
 TOLERANCE = 1e-4
