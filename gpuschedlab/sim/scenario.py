@@ -15,8 +15,8 @@ from gpuschedlab.estimators import Estimator, Oracle
 from gpuschedlab.sim.policy import Policy, Round
 from gpuschedlab.sim.run import Run
 from gpuschedlab.sim.setup.eligibility import eligibility_of, with_lists
-from gpuschedlab.sim.setup.names import check_types, warn_of_models, warn_of_types
 from gpuschedlab.sim.setup.prepared import limits_of
+from gpuschedlab.sim.setup.unknown_names import check_types, warn_of_models, warn_of_types
 from gpuschedlab.speeds import Delays
 from gpuschedlab.traces import validate
 

@@ -114,11 +114,9 @@ def sweep(
 
 
 def _run(plan: Plan, left: list[str], store: Store, workers, keep_runs: bool, bar):
-    """Compute and keep the cells that are left.
-
-    When a worker is killed, those that were under way are tried again after all others; one that has seen several
-    deaths runs alone, so that a cell which takes its worker with it costs itself only.
-    """
+    """Compute and keep the cells that are left."""
+    # When a worker is killed, those that were under way are tried again after all others; one that has seen several
+    # deaths runs alone, so that a cell which takes its worker with it costs itself only.
     deaths: Counter[str] = Counter()
     with portable(plan) as pack:
         how = (workers, keep_runs, pack, bar)
@@ -178,22 +176,18 @@ def _keep(plan: Plan, store: Store, outcome: Outcome, bar):
 
 
 def _is_death(error: Exception) -> bool:
-    """Whether a worker was killed.
-
-    Loky reports it by a broken pool; Dask after it has tried a cell on several workers,
-    or when a scenario was lost with the only worker that held it.
-    """
+    """Whether a worker was killed."""
+    # Loky reports it by a broken pool; Dask after it has tried a cell on several workers,
+    # or when a scenario was lost with the only worker that held it.
     return isinstance(error, BrokenProcessPool) or type(error).__name__ in ("KilledWorker", "FutureCancelledError")
 
 
 def _mend_dask(backend):
-    """Mend joblib's Dask backend where workers die.
-
-    It does not report that Dask gave a cell up, and would wait without end; while there is one worker (the others may be on
-    their way back) it computes in this process, which a cell that takes its worker with it would end; it waits for
-    workers by a task that may be lost with one; and it would wait without end for a cell with its scenario in transfer to one:
-    here such a scenario travels with its cell.
-    """
+    """Mend joblib's Dask backend where workers die."""
+    # It does not report that Dask gave a cell up, and would wait without end; while there is one worker (the others may be on
+    # their way back) it computes in this process, which a cell that takes its worker with it would end; it waits for
+    # workers by a task that may be lost with one; and it would wait without end for a cell with its scenario in transfer to one:
+    # here such a scenario travels with its cell.
     if type(backend).__name__ != "DaskDistributedBackend" or hasattr(backend, "_mended"):
         return
     submit, scatter, backend._mended = backend.submit, backend._to_func_args, True

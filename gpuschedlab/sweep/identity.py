@@ -26,9 +26,6 @@ PARTS = (
 def digest(value) -> str:
     """Hash a value by its content, as 32 hexadecimal digits.
 
-    Policies, clusters, speeds and estimators go by their class, its code, their fields and what they have learnt;
-    frames and arrays by what they hold.
-
     Examples
     --------
     >>> digest({"b": 1, "a": (2.0, None)}) == digest({"a": [2.0, None], "b": 1})
@@ -36,17 +33,17 @@ def digest(value) -> str:
     >>> digest(1) == digest(1.0)
     False
     """
+    # Policies, clusters, speeds and estimators go by their class, its code, their fields and what they have learnt;
+    # frames and arrays by what they hold.
     text = json.dumps(_plain(value), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 @cache
 def code_of_package(parts: tuple[str, ...] = PARTS, root: Path | None = None, read=Path.read_bytes) -> str:
-    """Hash of the versions, sources and presets that a result may depend on.
-
-    Of the package (default: this one) the sources in its own folder count, and those in the parts, with all folders below; where
-    papers count, those from outside do; of each source what `read` makes of its path.
-    """
+    """Hash of the versions, sources and presets that a result may depend on."""
+    # Of the package (default: this one) the sources in its own folder count, and those in the parts, with all folders below; where
+    # papers count, those from outside do; of each source what `read` makes of its path.
     from gpuschedlab.sim.run import versions
 
     root = root or Path(__file__).resolve().parent.parent

@@ -43,13 +43,7 @@ class Plan:
 
 
 def make_plan(scenario, policies, *, seeds, measure) -> Plan:
-    """List the cells, scenario by scenario, in the order given: scenario, seed, policy.
-
-    Raises
-    ------
-    PolicyError, TraceError, ClusterError, RunError
-        Nothing of a kind, or something of another kind: before anything is computed.
-    """
+    """List the cells, scenario by scenario, in the order given: scenario, seed, policy."""
     contenders, plan, seeds = _policies(policies), Plan(dict(measure or {})), _seeds(seeds)
     surroundings = [code_of_package(), digest(plan.measure)]
     sources = by_name(scenario, "scenario", lambda one: word_of(one) if isinstance(one, Recipe) else "scenario")

@@ -76,13 +76,7 @@ class OnCluster:
     until: float | None
 
     def __call__(self, seed: int) -> Scenario:
-        """Make the scenario of a seed.
-
-        Raises
-        ------
-        TraceError
-            There is neither a frame nor a pair of them.
-        """
+        """Make the scenario of a seed."""
         made = self.trace(seed) if callable(self.trace) else self.trace
         trace, history = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
         if not isinstance(trace, pl.DataFrame):
@@ -95,13 +89,7 @@ class OnCluster:
 
 
 def by_name(given, what: str, name_of: Callable) -> dict:
-    """Things by name: a dict as it is, one thing or a list of them under names of their own.
-
-    Raises
-    ------
-    RunError
-        There is nothing.
-    """
+    """Things by name: a dict as it is, one thing or a list of them under names of their own."""
     if not isinstance(given, Mapping):
         many = given if isinstance(given, list) else [given]
         names = [name_of(one) for one in many]
@@ -126,13 +114,7 @@ def at_seed(source, seed: int, name: str) -> tuple[Scenario | partial, str]:
 
 
 def follow(source, seed: int, name: str) -> Scenario:
-    """Scenario of a seed, from itself or its recipe.
-
-    Raises
-    ------
-    RunError
-        There is none.
-    """
+    """Scenario of a seed, from itself or its recipe."""
     made = source(seed) if is_recipe(source) else source
     if not isinstance(made, Scenario):
         raise RunError(

@@ -32,21 +32,10 @@ RUN_FILES = (*(f"{name}.parquet" for name in FRAMES), "info.json", SUMS)
 
 
 class Store:
-    """A sweep's folder.
+    """A sweep's folder."""
 
-    `cells/KEY.parquet` (the metrics, one row), `runs/KEY/` (where runs are kept), `errors/KEY.txt`, `log.jsonl` (how
-    long each cell took: the only file that two sweeps do not have alike) and `sweep.json` (the rows, in order).
-
-    Parameters
-    ----------
-    folder : path
-        Made when there is none.
-
-    Raises
-    ------
-    RunError
-        It cannot be made or written.
-    """
+    # `cells/KEY.parquet` (the metrics, one row), `runs/KEY/` (where runs are kept), `errors/KEY.txt`, `log.jsonl` (how
+    # long each cell took: the only file that two sweeps do not have alike) and `sweep.json` (the rows, in order).
 
     def __init__(self, folder):
         self.folder = Path(folder)
@@ -55,13 +44,7 @@ class Store:
 
     @contextlib.contextmanager
     def held(self):
-        """Hold the folder: no other sweep writes there, and what a killed one left half written is removed.
-
-        Raises
-        ------
-        RunError
-            Another sweep holds it.
-        """
+        """Hold the folder: no other sweep writes there, and what a killed one left half written is removed."""
         with disk_errors(self):
             for path in (self.cells, self.runs, self.errors):
                 path.mkdir(parents=True, exist_ok=True)
@@ -103,13 +86,7 @@ class Store:
         return True
 
     def keep(self, outcome: Outcome, about: dict):
-        """Keep a finished cell: its run first, so that the cell's file vouches for both.
-
-        Raises
-        ------
-        RunError
-            The disk is full, or the like; the cells before are kept.
-        """
+        """Keep a finished cell: its run first, so that the cell's file vouches for both."""
         key = outcome.key
         row = pl.DataFrame([{"cell": key} | about | outcome.metrics], schema=SCHEMA, orient="row")
         line = {"cell": key, "seconds": outcome.seconds}
@@ -132,13 +109,7 @@ class Store:
             put(self.folder / "sweep.json", json.dumps({"knobs": knobs, "rows": rows}, indent=1).encode())
 
     def rows(self) -> tuple[list[dict], dict]:
-        """What the sweep consists of: its rows, and how its knobs are labelled.
-
-        Raises
-        ------
-        RunError
-            There is no sweep in the folder.
-        """
+        """What the sweep consists of: its rows, and how its knobs are labelled."""
         path = self.folder / "sweep.json"
         try:
             found = json.loads(path.read_text())
@@ -178,13 +149,7 @@ def put(path: Path, raw: bytes):
 
 @contextlib.contextmanager
 def disk_errors(store: Store):
-    """Raise the package's own error for a full disk, or a folder that cannot be written.
-
-    Raises
-    ------
-    RunError
-        In the place of OSError.
-    """
+    """Raise the package's own error for a full disk, or a folder that cannot be written."""
     try:
         yield
     except OSError as error:

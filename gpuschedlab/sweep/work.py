@@ -38,20 +38,7 @@ def packed(raw: bytes) -> np.ndarray:
 
 
 def work(key: str, raw: bytes | tuple, scenario, code: str, keep_runs: bool) -> Outcome:
-    """Compute a cell; its errors are reported, not raised.
-
-    Parameters
-    ----------
-    key : str
-        The cell's.
-    raw : bytes or tuple
-        (scenario's key, policy, estimator, estimator's key, options of `metrics.summary`), pickled if it comes from another
-        process.
-    scenario : numpy.ndarray, Scenario or callable
-        The scenario, or what makes it, or the bytes of the pickle of either.
-    code, keep_runs
-        `code_of_package` of the process that drives the sweep, and whether the run is wanted, too.
-    """
+    """Compute a cell; its errors are reported, not raised."""
     try:
         if code != code_of_package():
             raise RunError(
