@@ -18,7 +18,7 @@ from pathlib import Path
 
 import gpuschedlab as lab
 from gpuschedlab.cli import main
-from gpuschedlab.cli.words import CLUSTER, JOBS_A_WEEK, LOAD, WEEK
+from gpuschedlab.cli.recipe_words import CLUSTER, JOBS_A_WEEK, LOAD, WEEK
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.parse import policy_of
 from gpuschedlab.report import screenshot

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from gpuschedlab.cli.parser import add_json, policies_help, positive, whole
 from gpuschedlab.cli.progress import HOUR, Progress, Rows, header
+from gpuschedlab.cli.recipe_words import CLUSTER, DAY, add_scenario, one_in, recipe_in
 from gpuschedlab.cli.text import as_json, grid, intake_line, intake_of
-from gpuschedlab.cli.words import CLUSTER, DAY, add_scenario, one_in, recipe_in
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.parse import contenders_of
 

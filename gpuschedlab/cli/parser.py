@@ -19,8 +19,11 @@ COMMANDS = ("compare", "run", "explain", "sweep", "suite", "trace", "check", "wa
 
 @cache
 def commands() -> dict[str, tuple[str, str]]:
-    """Help and module of each command: a module here, or `command.py` of a paper, that begins with "`gpuschedlab NAME`: help."."""
-    ours = {f"{__package__}.{path.stem}": path for path in sorted(Path(__file__).parent.glob("*.py"))}
+    """Help and module of each: a module of `commands/`, or `command.py` of a paper, that begins with "`gpuschedlab NAME`: help."."""
+    ours = {
+        f"{__package__}.commands.{path.stem}": path
+        for path in sorted((Path(__file__).parent / "commands").glob("*.py"))
+    }
     theirs = {module: home_of(module.rpartition(".")[0]) / "command.py" for module in modules_of_papers("command")}
     found = {}
     for module, path in (ours | theirs).items():

@@ -362,9 +362,7 @@ def test_tune_says_what_it_is_about_to_do_before_it_reads_or_imports_anything(he
     assert "interrupted; no decision was taken" in found.err
     assert main(["tune", "--hours", "5"]) == 130  # options of one's own: nothing else changes
     assert capsys.readouterr().out.splitlines()[0] == first.replace("72 h, load 1.1", "5 h").replace("32x8", "70x8")
-    script = (
-        "import sys; from gpuschedlab.autosched import command; print(*{'numba', 'gpuschedlab.sim', 'xgboost'} & {*sys.modules})"
-    )
+    script = "import sys; from gpuschedlab.autosched import command; print(*{'numba', 'gpuschedlab.sim', 'xgboost'} & {*sys.modules})"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
 

@@ -60,7 +60,7 @@ def page(launch, artifacts, request):
 @pytest.fixture(scope="module")
 def warm():
     """The engine, compiled ahead, as the installation does: a minute once for each state of the sources."""
-    from gpuschedlab.cli.warm import compile_ahead
+    from gpuschedlab.cli.commands.warm import compile_ahead
 
     compile_ahead(("fifo", "srtf", "sjf", "tiresias", "themis", "lucid"))
 

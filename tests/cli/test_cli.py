@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from gpuschedlab import Cluster, Run, simulate
 from gpuschedlab.check import small_trace
 from gpuschedlab.cli import main
-from gpuschedlab.cli.compare import LINEUP
+from gpuschedlab.cli.commands.compare import LINEUP
 from gpuschedlab.cli.text import metrics_table
 from gpuschedlab.comparison import COLUMNS
 from gpuschedlab.knobs import knobs_of
@@ -415,7 +415,7 @@ class Slow(lab.Fifo):
 
 
 def test_the_first_table_comes_while_slower_policies_run(here, capsys, monkeypatch):
-    monkeypatch.setattr("gpuschedlab.cli.compare.SOON", 0.0)
+    monkeypatch.setattr("gpuschedlab.cli.commands.compare.SOON", 0.0)
     (here / "slow.py").write_text(SLOW)
     assert main(["compare", "fifo", "slow.py:Slow", *SCENE, "--out", ""]) == 0
     said = capsys.readouterr().out

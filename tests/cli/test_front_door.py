@@ -59,7 +59,10 @@ def test_each_command_has_help_of_its_own(name, capsys):
 
 def test_commands_are_found_by_being_there_in_their_order():
     assert list(commands())[: len(COMMANDS)] == list(COMMANDS)
-    assert commands()["trace"] == ("list, describe, generate, convert or fetch traces", "gpuschedlab.cli.trace")
+    assert commands()["trace"] == (
+        "list, describe, generate, convert or fetch traces",
+        "gpuschedlab.cli.commands.trace",
+    )
 
 
 # --- what an editor shows

@@ -10,7 +10,7 @@ import pytest
 
 import gpuschedlab
 from gpuschedlab.cli import main
-from gpuschedlab.cli.compare import LINEUP
+from gpuschedlab.cli.commands.compare import LINEUP
 from gpuschedlab.cli.parser import make_parser
 from gpuschedlab.policies import ALL
 from gpuschedlab.report import write_report

@@ -18,7 +18,7 @@ from packaging.version import Version
 
 from gpuschedlab import _data
 from gpuschedlab._extras import EXTRAS, UNBOUND, need
-from gpuschedlab.cli.compare import LINEUP
+from gpuschedlab.cli.commands.compare import LINEUP
 from gpuschedlab.errors import LabError, MissingExtra
 
 ROOT = Path(__file__).resolve().parents[2]

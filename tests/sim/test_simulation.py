@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 from small_jobs import EIGHT, ONE, jobs, random_trace
 
-from gpuschedlab.cli.compare import _table
-from gpuschedlab.cli.run import _metrics
+from gpuschedlab.cli.commands.compare import _table
+from gpuschedlab.cli.commands.run import _metrics
 from gpuschedlab.cluster import Cluster, Nodes, Outage
 from gpuschedlab.comparison import compare
 from gpuschedlab.errors import ClusterError, PolicyError, RunError, SpeedError, TraceError
@@ -20,6 +20,7 @@ from gpuschedlab.policies import Edf, Fifo, Lucid, Sjf, Srtf, Themis, ThemisRoun
 from gpuschedlab.report import write_report
 from gpuschedlab.sim import Allocation, Delays, Ordered, Round, Scenario, Simulation, simulate
 from gpuschedlab.sim.engine.events import PAUSED, TURNS, advance
+from gpuschedlab.sim.recipe import Recipe
 from gpuschedlab.speeds import Speeds, default_speeds
 from gpuschedlab.widgets import Explorer
 
@@ -109,7 +110,7 @@ def test_what_a_run_leaves_is_said_wherever_it_is_shown(tmp_path):
     done = compare(scenario, [Fifo(), Sjf()])
     said = "1 of 2 jobs never end, 1 of them never started: j1; 1 node is down and not repaired."
     assert all(said in _metrics(name, run) for name, run in done.runs.items())
-    pages = [_table(done, None), done._repr_html_(), write_report(done.runs, tmp_path / "a.html").read_text()]
+    pages = [_table(done, Recipe()), done._repr_html_(), write_report(done.runs, tmp_path / "a.html").read_text()]
     pages.append(Explorer(scenario, [Sjf(), Fifo()]).status.value)
     assert all(f"{name}: {said}" in page for page in pages[:3] for name in done.runs)
     assert said in pages[3]

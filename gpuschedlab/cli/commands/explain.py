@@ -4,8 +4,8 @@ import contextlib
 import json
 from pathlib import Path
 
+from gpuschedlab.cli.commands.run import INTAKE
 from gpuschedlab.cli.parser import add_json
-from gpuschedlab.cli.run import INTAKE
 from gpuschedlab.cli.text import as_json
 
 

@@ -74,7 +74,7 @@ def _beside(words: list[str]):
         yield
         return
     code = (
-        "from gpuschedlab.cli.warm import compile_ahead; from gpuschedlab.sim.setup.ahead import compile_rest;"
+        "from gpuschedlab.cli.commands.warm import compile_ahead; from gpuschedlab.sim.setup.ahead import compile_rest;"
         f"compile_rest(); compile_ahead({words[::-1]!r})"
     )
     second = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)

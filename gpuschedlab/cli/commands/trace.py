@@ -4,8 +4,8 @@ import sys
 from pathlib import Path
 
 from gpuschedlab.cli.parser import Parser, add_command, add_json, positive
+from gpuschedlab.cli.recipe_words import add_settings, add_size, recipe_in
 from gpuschedlab.cli.text import as_json, intake_line, intake_of
-from gpuschedlab.cli.words import add_settings, add_size, recipe_in
 
 GPUS = 560
 

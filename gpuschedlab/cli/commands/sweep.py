@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpuschedlab.cli.parser import add_json, policies_help, whole
+from gpuschedlab.cli.recipe_words import CLUSTER, add_scenario, named_in, recipe_in
 from gpuschedlab.cli.text import as_json, intake_line
-from gpuschedlab.cli.words import CLUSTER, add_scenario, named_in, recipe_in
 from gpuschedlab.errors import PolicyError, RunError
 from gpuschedlab.parse import contenders_of, word_of
 

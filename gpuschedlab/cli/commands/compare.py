@@ -9,8 +9,8 @@ from pathlib import Path
 from gpuschedlab._faces import loaded_of_papers
 from gpuschedlab.cli.parser import add_json, policies_help, whole
 from gpuschedlab.cli.progress import Progress
+from gpuschedlab.cli.recipe_words import add_scenario, informed, recipe_in
 from gpuschedlab.cli.text import as_json, intake_line
-from gpuschedlab.cli.words import add_scenario, informed, recipe_in
 from gpuschedlab.errors import RunError
 from gpuschedlab.parse import contenders_of
 

@@ -3,11 +3,11 @@
 import sys
 from pathlib import Path
 
-from gpuschedlab.cli.compare import caption
+from gpuschedlab.cli.commands.compare import caption
 from gpuschedlab.cli.parser import add_json, policies_help, seconds
 from gpuschedlab.cli.progress import Progress
+from gpuschedlab.cli.recipe_words import add_scenario, one_in, recipe_in
 from gpuschedlab.cli.text import as_json, intake_line, intake_of
-from gpuschedlab.cli.words import add_scenario, one_in, recipe_in
 from gpuschedlab.errors import LabError
 from gpuschedlab.parse import contenders_of
 
