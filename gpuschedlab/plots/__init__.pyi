@@ -20,20 +20,20 @@ from .nodes.job_lanes import job_lanes as job_lanes, plot_job_lanes as plot_job_
 from .pool_areas import plot_pools as plot_pools, pools as pools
 from .sizes import plot_slowdown_by_size as plot_slowdown_by_size
 from .sizes import slowdown_by_size as slowdown_by_size
-from .kinds.names import (
+from .kinds.figure_names import (
     Arrivals as Arrivals,
     Durations as Durations,
     FairnessCdf as FairnessCdf,
     FreeSpace as FreeSpace,
 )
-from .kinds.names import (
+from .kinds.figure_names import (
     JctCdf as JctCdf,
     SweepLines as SweepLines,
     Interruptions as Interruptions,
     MetricBars as MetricBars,
 )
-from .kinds.names import JobLanes as JobLanes, SweepMap as SweepMap, Demand as Demand, Pools as Pools
-from .kinds.names import (
+from .kinds.figure_names import JobLanes as JobLanes, SweepMap as SweepMap, Demand as Demand, Pools as Pools
+from .kinds.figure_names import (
     Cells as Cells,
     LoadOverTime as LoadOverTime,
     SlowdownBySize as SlowdownBySize,

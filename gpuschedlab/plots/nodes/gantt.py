@@ -118,13 +118,7 @@ def gantt(
     """
     ((default, run),) = as_runs(run).items()
     cluster = cluster_of(run)
-    start, end = _window(run, start, end)
-    chosen = np.arange(min(nodes, cluster.total_nodes)) if isinstance(nodes, int) else np.asarray(nodes, int)
-    if not start < end or not len(chosen) or not 0 <= chosen.min() <= chosen.max() < cluster.total_nodes:
-        raise RunError(
-            f"gantt: found window {start:g} to {end:g} s and nodes {nodes}; expected start < end and nodes from 0 to "
-            f"{cluster.total_nodes - 1}."
-        )
+    start, end, chosen = _window(run, start, end, nodes, cluster.total_nodes)
     row, held, rows = _rows(run, start, end, chosen, limit)
     shown = chosen[:rows]
     sizes, types = cluster.node_gpus[shown], cluster.node_type[shown]
@@ -135,17 +129,13 @@ def gantt(
     hover, job_end = _hover_texts(run, held)
     labels = tuple(f"{cluster.gpu_types[t]} node {n}" for n, t in zip(shown, types, strict=True))
     finished = held["end"].to_numpy()
-    # A job that holds GPUs after a stretch has not stopped: it started or stopped sharing, moved, or was resized.
-    begun = run.allocations.select("job", end="start", goes_on=True).unique()
-    later = held.select("job", "end").join(begun, on=["job", "end"], how="left", maintain_order="left")
-    goes_on = later["goes_on"].fill_null(False).to_numpy()
     return Gantt(
         *(name or default, float(start), float(end), labels, cluster.total_nodes, job, row, low, high),
         begin=np.clip(held["start"].to_numpy(), start, end),
         finish=np.clip(finished, start, end),
         group=codes[job],
         groups=groups,
-        cut=(finished < end) & ~(finished >= job_end - 1e-6) & ~goes_on,
+        cut=(finished < end) & ~(finished >= job_end - 1e-6) & ~_goes_on(run, held),
         over=over,
         label=hover["label"].to_numpy(),
         about=hover["about"].to_numpy(),
@@ -155,6 +145,13 @@ def gantt(
     )
 
 
+def _goes_on(run, held: pl.DataFrame) -> np.ndarray:
+    """Whether a job holds GPUs after a stretch (p,), too, and has not stopped: it started or stopped sharing, moved, or was resized."""
+    begun = run.allocations.select("job", end="start", goes_on=True).unique()
+    later = held.select("job", "end").join(begun, on=["job", "end"], how="left", maintain_order="left")
+    return later["goes_on"].fill_null(False).to_numpy()
+
+
 def _other(held: pl.DataFrame, column: str, where: pl.Expr) -> np.ndarray:
     """Row of the other job (p,) in a column of the allocations where something holds, -1 elsewhere, and where the run has none."""
     if column not in held.columns:
@@ -162,12 +159,19 @@ def _other(held: pl.DataFrame, column: str, where: pl.Expr) -> np.ndarray:
     return held.select(pl.when(where).then(pl.col(column)).fill_null(-1).cast(pl.Int64)).to_series().to_numpy()
 
 
-def _window(run, start: float | None, end: float | None) -> tuple[float, float]:
-    """Window to show: the busiest day where nothing is said, the rest of the run where one end is."""
+def _window(run, start: float | None, end: float | None, nodes, total: int) -> tuple[float, float, np.ndarray]:
+    """Window to show, the busiest day where nothing is said, the rest of the run where one end is; and numbers of nodes."""
     if start is None and end is None:
-        return busy_window(run)
+        start, end = busy_window(run)
     time = timeline_of(run)["time"]
-    return (float(time.min()) if start is None else start), (float(time.max()) if end is None else end)
+    start, end = (float(time.min()) if start is None else start), (float(time.max()) if end is None else end)
+    chosen = np.arange(min(nodes, total)) if isinstance(nodes, int) else np.asarray(nodes, int)
+    if not start < end or not len(chosen) or not 0 <= chosen.min() <= chosen.max() < total:
+        raise RunError(
+            f"gantt: found window {start:g} to {end:g} s and nodes {nodes}; expected start < end and nodes from 0 to "
+            f"{total - 1}."
+        )
+    return start, end, chosen
 
 
 def _rows(run, start: float, end: float, chosen: np.ndarray, limit: int) -> tuple[np.ndarray, pl.DataFrame, int]:
