@@ -55,13 +55,7 @@ def home_of(package: str) -> Path | None:
 
 @cache
 def names_of(package: str) -> dict[str, str]:
-    """Public names of a package's stub, in its order, and the module of each; those of modules that are there.
-
-    Examples
-    --------
-    >>> names_of("gpuschedlab.estimators")["Oracle"]
-    'gpuschedlab.estimators.oracle'
-    """
+    """Public names of a package's stub, in its order, and the module of each; those of modules that are there."""
     stub = home_of(package) / "__init__.pyi"
     found = {}
     for node in ast.parse(stub.read_text(encoding="utf-8")).body if stub.exists() else ():
@@ -86,13 +80,7 @@ def _said(package: str, listed: set[str]) -> dict[str, str]:
 
 @cache
 def papers() -> tuple[str, ...]:
-    """Packages of the papers: ours in the order of the stub of `papers/`, then those from outside.
-
-    Examples
-    --------
-    >>> all(name.startswith("gpuschedlab.") for name in papers()[:1])
-    True
-    """
+    """Packages of the papers: ours in the order of the stub of `papers/`, then those from outside."""
     wing = ROOT / "papers"
     order = [module.rpartition(".")[2] for module in names_of(f"{ROOT.name}.papers").values()]
     there = sorted(stub.parent.name for stub in wing.glob("*/__init__.pyi"))
@@ -122,13 +110,7 @@ def _outside() -> Iterator[str]:
 
 @cache
 def names_of_papers(part: str) -> dict[str, str]:
-    """Names that the papers add to a part of the package, and the module of each.
-
-    Examples
-    --------
-    >>> "Oracle" in names_of_papers("estimators")
-    False
-    """
+    """Names that the papers add to a part of the package, and the module of each."""
     found = {}
     for paper in papers():
         rooms = [

@@ -24,10 +24,7 @@ class Parameters:
         return found | {f"{name}__{inner}": value for name, own in inside.items() for inner, value in own.items()}
 
     def set_params(self, **params) -> Self:
-        """Change arguments of this very object, which `with_knobs` copies; one inside is replaced by a changed copy.
-
-        EstimatorError if there is no such argument, or a value is not allowed: nothing has changed then.
-        """
+        """Change arguments of this very object, which `with_knobs` copies; one inside is replaced by a changed copy."""
         found, inside = self.get_params(deep=False), {}
         for name, value in params.items():
             outer, nested, inner = name.partition("__")

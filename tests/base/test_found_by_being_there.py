@@ -32,3 +32,8 @@ def test_a_format_is_a_module_that_reads(tmp_path):
     (tmp_path / "swf.py").write_text("def read(files, options): ...\n")
     assert unlisted(tmp_path) == {"mine": "gpuschedlab.traces.formats.mine"}
     assert list(FORMATS)[0] == "slurm"
+
+
+def test_names_of_papers_are_not_the_laboratorys():
+    assert _faces.names_of("gpuschedlab.estimators")["Oracle"] == "gpuschedlab.estimators.oracle"
+    assert "Oracle" not in _faces.names_of_papers("estimators")

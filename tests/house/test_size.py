@@ -15,26 +15,26 @@ PACKAGE = ROOT / "gpuschedlab"
 PAGE = ROOT / "CONTRIBUTING.md"
 
 ROOMS: dict[str, int] = {
-    "autosched": 7_940,
+    "autosched": 7_680,
     "check": 1_570,
     "cli": 1_610,
     "cluster": 810,
-    "estimators": 1_310,
-    "files beside the rooms": 1_620,
+    "estimators": 1_300,
+    "files beside the rooms": 1_600,
     "gym": 440,
     "metrics": 1_460,
     "optim": 2_670,
     "papers": 10,
     "papers/clusters": 2_830,
-    "papers/copter": 2_300,
-    "papers/deadlines": 1_970,
+    "papers/copter": 2_280,
+    "papers/deadlines": 1_900,
     "papers/gavel": 470,
     "papers/pollux": 440,
-    "papers/prompttuner": 2_540,
+    "papers/prompttuner": 2_500,
     "papers/shockwave": 230,
-    "papers/sia": 1_020,
-    "papers/ymir": 2_140,
-    "plots": 3_060,
+    "papers/sia": 980,
+    "papers/ymir": 2_100,
+    "plots": 2_720,
     "policies": 1_040,
     "report": 620,
     "scenarios": 690,
@@ -42,18 +42,18 @@ ROOMS: dict[str, int] = {
     "speeds": 1_560,
     "suite": 480,
     "sweep": 1_250,
-    "traces": 7_480,
+    "traces": 7_470,
     "widgets": 2_230,
 }
 """Lines of Python at most, by folder; each paper is a room."""
 
-TOTAL = 59_880
+TOTAL = 59_030
 """Sum of these numbers at most."""
 
 GOALS = {"laboratory": 35_000, "autosched": 8_000, "papers": 15_000, "all": 57_000}
 """Lines to which limits are lowered, no further: of all but `papers/` and `autosched/`, of these two, and of what is installed."""
 
-LIMITS = {"laboratory": 37_900, "autosched": 8_000, "papers": 15_000, "all": 59_740}
+LIMITS = {"laboratory": 37_540, "autosched": 8_000, "papers": 15_000, "all": 58_940}
 """Lines of Python of these parts at most."""
 
 PAPER = 2_700
