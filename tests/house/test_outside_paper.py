@@ -123,7 +123,7 @@ def test_a_module_of_one_that_fails_breaks_nothing(tmp_path):
     broken = {"patience/recipe.py": "1 / 0\n", "patience/lineup.py": "1 / 0\n", "patience/task.py": "import no_such\n"}
     folder = installed(tmp_path, FILES | broken)
     code = """
-from gpuschedlab.cli.compare import LINEUP
+from gpuschedlab.cli.commands.compare import LINEUP
 from gpuschedlab.scenarios import recipes
 from gpuschedlab.suite import TASKS
 print(len(LINEUP) > 5, "week" in recipes(), len(TASKS) > 5)
