@@ -6,6 +6,7 @@ from .policy import Policy as Policy, Round as Round, Wrapped as Wrapped
 from .recipe import Recipe as Recipe
 from .rounds.allocation import Allocation as Allocation
 from .rounds.view import View as View
-from .run import Run as Run, Snapshot as Snapshot
+from .run import Run as Run
 from .scenario import Delays as Delays, Scenario as Scenario
 from .simulation import Simulation as Simulation
+from .snapshot import Snapshot as Snapshot

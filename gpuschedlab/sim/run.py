@@ -14,10 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.errors import RunError
-from gpuschedlab.sim.engine.jobs.logs import refresh_active
-from gpuschedlab.sim.engine.jobs.records import DONE, UNSEEN
 from gpuschedlab.sim.frames import Made, columns_of, parts_of
 
 if TYPE_CHECKING:
@@ -265,43 +262,3 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:
             found[name] = "not installed"
     return found
-
-
-SEEN = ("submit", "gpus", "attained", "executed", "progress", "queued", "contention", "preemptions")
-TRUE = ("work", "overhead", "shared", "end")
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """All jobs of a simulation at one instant, for tools that steer or measure it; policies see a `View`.
-
-    Parameters
-    ----------
-    now : float
-        The instant (s).
-    capacity : float
-        GPUs up.
-    logged : int
-        Rows in the logs so far: how much has happened.
-    jobs : mapping of str to (n,) array
-        In the order of the trace: `submit, executed, queued, overhead, shared` (s), `gpus` (requested), `attained`
-        (GPU-s), `progress` and `work` (done and in all, in the job's own unit), `contention`, `preemptions`, `end` (s;
-        inf while unfinished), `rows` (jobs that the row stands for: `gpus` and `attained` are those of one), `submitted`
-        and `done` (bool).
-    """
-
-    now: float
-    capacity: float
-    logged: int
-    jobs: Mapping[str, np.ndarray]
-
-
-def take_snapshot(simulation) -> Snapshot:
-    """Copy what a simulation holds now."""
-    state = simulation.state
-    refresh_active(state)
-    job, body, scalar = state.job, state.body, state.scalar[0]
-    jobs = {name: job[name].copy() for name in SEEN} | {name: body[name].copy() for name in TRUE}
-    jobs |= {"rows": body["jobs"].copy(), "submitted": job["state"] != UNSEEN, "done": job["state"] == DONE}
-    logged = int(scalar["ticks"] + scalar["stretches"])
-    return Snapshot(simulation.now, float(scalar["capacity"]) / SLOTS, logged, jobs)

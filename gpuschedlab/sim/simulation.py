@@ -15,7 +15,7 @@ from gpuschedlab.sim.engine.jobs.records import SHORTEST
 from gpuschedlab.sim.engine.jobs.state import LOGS, longer
 from gpuschedlab.sim.keys import calls_of, check_declared
 from gpuschedlab.sim.policy import Policy, Round
-from gpuschedlab.sim.run import Run, Snapshot, make_run, take_snapshot
+from gpuschedlab.sim.run import Run, make_run
 from gpuschedlab.sim.setup.arrays import build_state
 from gpuschedlab.sim.watch import Watch, counts_of
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from gpuschedlab.sim.rounds.allocation import Allocation
     from gpuschedlab.sim.rounds.view import View
     from gpuschedlab.sim.rounds.view_attributes import Columns
+    from gpuschedlab.sim.snapshot import Snapshot
 
 LOGGED = 20_000
 """Rows in the log of allocations from which on jobs that start without progress are an error."""
@@ -253,8 +254,10 @@ class Simulation:
         continuation.rebuild(self)
         self.raise_fault()
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> "Snapshot":
         """All jobs as they are now, the truth included."""
+        from gpuschedlab.sim.snapshot import take_snapshot
+
         return take_snapshot(self)
 
     @property
