@@ -17,7 +17,7 @@ EXTRAS = {
     "causal": ("causal graphs", ("causallearn", "networkx")),
     "causalnex": ("causal networks", ("pandas", "pathos", "pyparsing", "statsmodels", "threadpoolctl")),
     "gym": ("environments for learning agents", ("gymnasium",)),
-    "autosched": ("AutoSched's black-box tuners", ("lightgbm", "optuna")),
+    "autosched": ("black-box tuners", ("lightgbm", "optuna")),
     "arena": ("rivals in the solver arena", ("ortools",)),
 }
 

@@ -14,6 +14,7 @@ LIMITED           solvers, and options with which they stop early
 TASKS             digests of tasks in the suite
 COMPILED          functions of a simulation that run compiled code, and give what JSON holds
 EXPLORERS         functions that make small explorers of runs
+FEW_STEPS         solvers, and options with which they give up soon
 NOTEBOOKS         cells that show explorers in a browser; RECORDED: what a page plays by itself
 """
 
@@ -53,3 +54,13 @@ def in_parts() -> list:
     from gpuschedlab.policies import ALL
 
     return [ALL[name](**knobs) for name, every in said("PARTS").items() for knobs in every]
+
+
+@cache
+def whole() -> bool:
+    """Whether every policy that is public is here: a tree may lack papers."""
+    from gpuschedlab import policies
+
+    listed = (HERE / "public_names.txt").read_text(encoding="utf-8").split()
+    before = "gpuschedlab.policies."
+    return {name.removeprefix(before) for name in listed if name.startswith(before)} <= set(policies.__all__)

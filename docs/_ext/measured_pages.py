@@ -5,9 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from autosched.budget import BUDGETS, KNOBS, WAYS, verdict
 from gallery_pages import fragment_of, raw
-from papers.copter.arena import CLOSE, profile, ratios_of, times_of
 
 from gpuschedlab import plots
 
@@ -16,6 +14,8 @@ FOLDER = Path(__file__).resolve().parents[1] / "measured"
 
 def budget() -> str:
     """Loss against measurements made: the verdict on the causal model, a figure for each number of knobs, and the table."""
+    from autosched.budget import BUDGETS, KNOBS, WAYS, verdict
+
     found = _measured("budget")
     cells = {(row["knobs"], row["method"], row["budget"]): row["loss"] for row in found["cells"]}
     figures = []
@@ -51,6 +51,8 @@ WORDS = {"p=.5": "p = .5", "p=-.5": "p = -.5", "crowd": ""}
 
 def arena() -> str:
     """The solver arena: how it was measured, profiles, CPU time over size, ratios to the best, and all rows."""
+    from papers.copter.arena import CLOSE, profile, ratios_of, times_of
+
     text = (FOLDER / "arena.csv").read_text(encoding="utf-8")
     head, _, rest = text.removeprefix("# ").partition("\n")
     rows = pl.read_csv(rest.encode(), infer_schema_length=None).with_columns(pl.col("reason", "wrong").fill_null(""))
@@ -86,6 +88,8 @@ def _drawn(lines: plots.Lines, **axes) -> str:
 
 def _over_size(rows: list[dict], kind: str) -> str:
     """CPU time of the linear programs of a kind over their size, by solver: geometric mean over variants, where all are solved."""
+    from papers.copter.arena import CLOSE, times_of
+
     times = times_of(rows, "linear", "cold", CLOSE["linear"]["within 5e-3"], kind)
     sizes = sorted({size for own in times.values() for _, size, _ in own})
     lines = {}

@@ -5,6 +5,7 @@ import importlib
 import inspect
 import sys
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
@@ -31,6 +32,7 @@ SUBJECTS = {
     "cli": "Command line",
     "errors": "Errors",
 }
+SUBJECTS = {name: title for name, title in SUBJECTS.items() if find_spec(f"gpuschedlab.{name}")}
 """Public modules of the package in the order of the reference, and the title of each."""
 
 TOP = "gpuschedlab"

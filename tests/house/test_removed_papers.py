@@ -25,9 +25,12 @@ pytestmark = [
     pytest.mark.xdist_group("removed"),
 ]  # half a minute of the processor, all papers together
 
-PAPERS = sorted(path.parent.name for path in rules.PACKAGE.glob("policies/*/__init__.pyi"))
-NAMES = ("gavel", "shockwave", "pollux", "sia", "ymir", "prompttuner", "infless", "elasticflow")
-NAMES += ("chronus", "unisched", "genie", "hydra", "threesigma")
+PAPERS = [path.parent.name for path in sorted(rules.PACKAGE.glob("papers/*/__init__.pyi"))]
+APART = [*PAPERS, "autosched"] if (rules.PACKAGE / "autosched").exists() else PAPERS
+"""What is removed, one at a time."""
+
+NAMES = ("gavel", "shockwave", "pollux", "sia", "ymir", "prompttuner", "infless", "elasticflow", "chronus", "unisched")
+NAMES += ("genie", "hydra", "threesigma", "copter", "slurm", "kueue", "autosched")
 ONE_OF = {
     "Tiresias": [],
     "Gavel": ["gavel"],
@@ -38,10 +41,11 @@ ONE_OF = {
 }
 """Policies, and the papers that they load."""
 
-LABORATORY = ("traces", "cluster", "speeds", "optim", "estimators", "metrics", "sim")
-FORMATS = ("traces/formats", "traces/intake/published_logs", "traces/fetching", "traces/__init__.pyi")
+FORMATS = ("traces/formats", "traces/logs", "traces/intake", "traces/__init__.pyi", "traces/fetching.py")
 """Published logs and tables may have the names of the papers that published them."""
 
+GROUPS = {"autosched"}
+"""Extras of the package are named after what needs them."""
 
 OUTSIDE = ("test_nothing_in_the_package_imports_the_workshop", "test_the_page_for_contributors_shows_the_house")
 """Rules on what lies beside the package, and is not in the copy."""
@@ -52,50 +56,50 @@ def answers(tmp_path_factory) -> dict[str, str]:
     """What went wrong without each paper. Nothing is compiled: a small run takes a second without."""
     folder = tmp_path_factory.mktemp("removed")
     shutil.copytree(rules.PACKAGE, folder / "gpuschedlab", ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "tests" / "house").mkdir(parents=True)
+    for file in ("package_files.py", "house/test_architecture.py", "house/test_removed_papers.py"):
+        shutil.copy(rules.ROOT / "tests" / file, folder / "tests" / file)
     (folder / "data").symlink_to(rules.ROOT / "data")
-    environment = os.environ | {
-        "NUMBA_DISABLE_JIT": "1",
-        "PYTHONPATH": f"{folder}{os.pathsep}{Path(__file__).parents[1]}{os.pathsep}{Path(__file__).parent}",
-    }
-    done = subprocess.run(
-        [sys.executable, __file__, str(folder)], env=environment, cwd=folder, capture_output=True, text=True
-    )
+    path = [folder, folder / "tests", folder / "tests" / "house"]
+    environment = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": os.pathsep.join(map(str, path))}
+    words = [sys.executable, str(folder / "tests" / "house" / "test_removed_papers.py"), str(folder)]
+    done = subprocess.run(words, env=environment, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 
 
-@pytest.mark.parametrize("paper", PAPERS)
+@pytest.mark.parametrize("paper", APART)
 def test_nothing_else_breaks_without_a_paper(answers, paper):
     assert answers[paper] == ""
 
 
 def test_one_policy_loads_one_paper(answers):
-    assert answers["loaded"] == ONE_OF
-
-
-def test_there_are_papers():
-    assert set(PAPERS) >= {"deadlines", "gavel", "pollux", "prompttuner", "shockwave", "sia", "ymir"}
+    assert answers["loaded"] == {policy: names for policy, names in ONE_OF.items() if set(names) <= set(PAPERS)}
 
 
 def test_the_laboratory_names_no_paper():
-    """Nothing that it defines or imports; docstrings and comments may refer to papers."""
+    """Nothing that it defines, imports or says in code; docstrings and comments may refer to papers."""
     papers = re.compile(rf"(?<![a-z])({'|'.join(NAMES)})(?![a-z])", re.IGNORECASE)
     named = [
         f"{path.relative_to(rules.ROOT)}: {name}"
-        for folder in LABORATORY
-        for path in sorted((rules.PACKAGE / folder).rglob("*.py*"))
-        if path.suffix in (".py", ".pyi") and not path.relative_to(rules.PACKAGE).as_posix().startswith(FORMATS)
+        for path in rules.sources() + sorted(rules.PACKAGE.rglob("*.pyi"))
+        if not (inside := path.relative_to(rules.PACKAGE).as_posix()).startswith(("papers/", "autosched/", *FORMATS))
+        and inside != "_faces.py"  # it says where papers lie
         for name in [path.stem, *names_in(path)]
-        if papers.search(name)
+        if papers.search(name.replace("slurm:sacct.txt", "")) and name not in GROUPS
     ]
     assert not named, "\n".join(named)
 
 
 def names_in(path: Path) -> list[str]:
-    """Identifiers of a module, and what it imports."""
-    found = []
+    """Identifiers and texts of a module that are no docstrings, and what it imports."""
+    found, told = [], set()
     for node in ast.walk(ast.parse(path.read_text())):
         found += [getattr(node, field, None) for field in ("id", "name", "attr", "arg", "module")]
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            told.add(id(node.value))
+        elif isinstance(node, ast.Constant) and id(node) not in told:
+            found.append(node.value)
     return [name for name in found if isinstance(name, str)]
 
 
@@ -110,7 +114,7 @@ def fresh():
 def loaded_by(policy: str) -> list[str]:
     """Papers of which some module is loaded with a policy."""
     getattr(fresh(), policy)
-    return sorted({name.split(".")[2] for name in sys.modules if name.startswith("gpuschedlab.policies.")} & {*PAPERS})
+    return sorted({name.split(".")[2] for name in sys.modules if name.startswith("gpuschedlab.papers.")} & {*PAPERS})
 
 
 def without(paper: str, folder: Path) -> str:
@@ -120,7 +124,7 @@ def without(paper: str, folder: Path) -> str:
         for module in pkgutil.walk_packages(lab.__path__, "gpuschedlab."):
             if module.name != "gpuschedlab.__main__":
                 importlib.import_module(module.name)
-        for face in ("", ".policies", ".estimators", ".speeds", ".problems", ".widgets"):
+        for face in ("", ".policies", ".estimators", ".speeds", ".problems", ".widgets", ".plots"):
             face = importlib.import_module(f"gpuschedlab{face}")
             assert all(getattr(face, name) is not None for name in face.__all__)
         assert {"fifo", "tiresias"} <= set(lab.policies.ALL) - {paper}
@@ -137,11 +141,12 @@ def without(paper: str, folder: Path) -> str:
 
 def main(folder: Path):
     """Print what goes wrong, by paper, as JSON."""
-    rules.ROOT, rules.PACKAGE = folder, folder / "gpuschedlab"
-    found = {"loaded": {policy: loaded_by(policy) for policy in ONE_OF}}
-    for paper in PAPERS:
-        here, aside = rules.PACKAGE / "policies" / paper, folder / f"{paper} aside"
+    found = {"loaded": {policy: loaded_by(policy) for policy, names in ONE_OF.items() if set(names) <= set(PAPERS)}}
+    for paper in APART:
+        here, aside = rules.PACKAGE / ("" if paper == "autosched" else "papers") / paper, folder / f"{paper} aside"
         here.rename(aside)
+        for kept in (rules.parsed, rules.statements):
+            kept.cache_clear()
         found[paper] = without(paper, folder)
         aside.rename(here)
     print(json.dumps(found))

@@ -6,6 +6,7 @@ is one. What belongs to a paper are its folders of the package and of the tests,
 
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -70,6 +71,13 @@ def remove(folder: Path, paper: str):
         shutil.rmtree(folder / place, ignore_errors=True)
     for page in PAGES.get(paper, ()):
         (folder / page).unlink(missing_ok=True)
+    for script in (folder / "docs" / "gallery").glob("*.py"):
+        named = re.search(r"^# Notebook: (\S+)$", script.read_text(encoding="utf-8"), re.MULTILINE)
+        if not (folder / "notebooks" / f"{named[1]}.ipynb").exists():
+            script.unlink()
+    for measured in (folder / "docs" / "reproduced").glob("*.csv"):
+        if not [*folder.glob(f"tests/papers/*/{measured.name}"), *folder.glob(f"tests/*/{measured.name}")]:
+            measured.unlink()
 
 
 def main(words: list[str]) -> int:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from wing import whole
 
 from gpuschedlab.policies import ALL
 
@@ -27,7 +28,9 @@ def now():
 
 
 def test_every_policy_has_golden_runs(golden):
-    assert sorted(golden["policy"].unique()) == sorted(ALL), WAY_OUT
+    """Those of a paper that is not here may stay."""
+    assert set(ALL) <= set(golden["policy"]), WAY_OUT
+    assert not whole() or set(ALL) == set(golden["policy"]), WAY_OUT
     assert golden["trace"].unique(maintain_order=True).to_list() == list(remake.TINY), WAY_OUT
 
 

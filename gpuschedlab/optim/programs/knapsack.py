@@ -88,8 +88,8 @@ class MultipleChoice(Program):
             raise SolverError(f"{program.name}: found a warm start; {instead}.")
         if not isinstance(program, cls) and (program := _read(given := program)) is None:
             raise SolverError(
-                f"{given.name}: found no multiple-choice knapsack; 'prices' solves those only, as sia_round and "
-                "MultipleChoice lay them out. Use solver 'highs' or 'mip'."
+                f"{given.name}: found no multiple-choice knapsack; 'prices' solves those only, as "
+                "MultipleChoice lays them out. Use solver 'highs' or 'mip'."
             )
         return program
 

@@ -41,3 +41,4 @@ def _traffic(simulation) -> float:
 
 
 COMPILED = {"copter": _traffic}
+FEW_STEPS = {"copter": {"steps": 300}}

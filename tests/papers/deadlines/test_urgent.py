@@ -1,10 +1,13 @@
 """Jobs that are started, stopped and started in one instant."""
 
+import numpy as np
+import pytest
 from small_jobs import jobs
 
-from gpuschedlab.cluster import Cluster
+from gpuschedlab.cluster import Cluster, Nodes, Outage
 from gpuschedlab.policies import Urgent
-from gpuschedlab.sim import Delays, simulate
+from gpuschedlab.sim import Delays, Scenario, Simulation, simulate
+from gpuschedlab.sim.engine.events import PAUSED, TURNS, advance
 
 GHOST = [
     (60, 3, 60),
@@ -29,3 +32,11 @@ def test_a_start_counts_once_time_passes():
         trace, Cluster.parse("2x4:a,1x8:b"), Urgent(placement="widest", interval=0), delays=Delays(restart=30)
     )
     assert run.jobs.select("start", "end", "preemptions", "restarts", "overhead").row(7) == (243, 253, 0, 0, 0)
+
+
+def test_compiled_code_returns_to_python_without_an_event_that_needs_it():
+    """So that Ctrl-C is served: a policy that decides each five minutes, and a job whose node is down for good."""
+    cluster = Cluster((Nodes("a", 1, 1),), (Outage(0, 10),))
+    simulation = Simulation(Scenario(jobs((20, 1, 5)), cluster), Urgent())
+    assert advance(simulation.state, np.inf) == PAUSED
+    assert simulation.now == pytest.approx(300 * TURNS, rel=1e-3)

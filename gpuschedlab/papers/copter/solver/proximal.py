@@ -158,7 +158,7 @@ class _Steps:
     def __init__(self, limits: Copter, program: Program, lp: Grouped, x, y, size: float, until: float):
         self.limits, self.program, self.lp = limits, program, lp
         self.x, self.y, self.size, self.until = x, signed(y, lp.rl, lp.ru), size, until
-        self.newton = Newton(lp, work_steps(limits.work, "copter", len(lp.c)))
+        self.newton = Newton(lp, work_steps(limits.work, "evaluations", len(lp.c)))
         size_x, self.cost = lp.scales
         self.tau, self.unit = size_x / self.cost, min(1.0, max(size_x * self.cost, 1e-6))
         self.trace: list[Residuals] = []
