@@ -15,7 +15,6 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, cached_property
 from pathlib import Path
-from types import ModuleType
 
 ROOT = Path(__file__).resolve().parent
 
@@ -127,20 +126,6 @@ def names_of_papers(part: str) -> dict[str, str]:
 def modules_of_papers(stem: str) -> list[str]:
     """Modules of a name, such as ``recipe`` or ``command``, in the folders of the papers that have one."""
     return [f"{paper}.{stem}" for paper in papers() if (home_of(paper) / f"{stem}.py").exists()]
-
-
-@cache
-def loaded_of_papers(stem: str) -> tuple[ModuleType, ...]:
-    """Those modules, imported; one from outside that fails is left out, with a word."""
-    found = []
-    for module in modules_of_papers(stem):
-        try:
-            found.append(importlib.import_module(module))
-        except Exception as error:
-            if module.startswith(f"{ROOT.name}."):
-                raise
-            warnings.warn(f"paper module {module} is left out: {type(error).__name__}: {error}", stacklevel=2)
-    return tuple(found)
 
 
 def attach(package: str, *more: str) -> tuple[Callable, Callable]:

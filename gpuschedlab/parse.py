@@ -1,16 +1,19 @@
 """Parse and write policies, estimators and recipes as the command line names them: `tiresias:queues=3,thresholds=3250,57600@history`."""
 
 import difflib
+import importlib
 import importlib.util
 import re
 import sys
 import sysconfig
 import traceback
+import warnings
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from types import ModuleType
 
+from gpuschedlab._faces import modules_of_papers
 from gpuschedlab.errors import LabError, PolicyError
 from gpuschedlab.knobs import Knobbed, knobs_of, parse_knob, texts_of
 from gpuschedlab.knobs import word_of as word_of
@@ -185,3 +188,17 @@ def _where(raised: BaseException, file: str) -> str:
     frames = [f for f in traceback.extract_tb(raised.__traceback__) if not f.filename.startswith(others)]
     own = [f for f in frames if not file or Path(f.filename).name == file]
     return f", {Path(own[-1].filename).name} line {own[-1].lineno}" if own else ""
+
+
+@cache
+def loaded_of_papers(stem: str) -> tuple[ModuleType, ...]:
+    """Modules of a name in the folders of papers (`modules_of_papers`), imported; one from outside that fails is left out, with a word."""
+    found = []
+    for module in modules_of_papers(stem):
+        try:
+            found.append(importlib.import_module(module))
+        except Exception as error:
+            if module.startswith("gpuschedlab."):
+                raise
+            warnings.warn(f"paper module {module} is left out: {type(error).__name__}: {error}", stacklevel=2)
+    return tuple(found)

@@ -9,11 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 
-from gpuschedlab._faces import loaded_of_papers
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.estimators import Estimator
 from gpuschedlab.knobs import texts_of
-from gpuschedlab.parse import estimator_of, made
+from gpuschedlab.parse import estimator_of, loaded_of_papers, made
 from gpuschedlab.sim import Scenario
 from gpuschedlab.sim.recipe import Recipe
 

@@ -9,11 +9,11 @@ from typing import Annotated
 import polars as pl
 
 from gpuschedlab._extras import need
-from gpuschedlab._faces import loaded_of_papers
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import TraceError
 from gpuschedlab.estimators import Noisy
 from gpuschedlab.knobs import Knob
+from gpuschedlab.parse import loaded_of_papers
 from gpuschedlab.scenarios.task import Task
 from gpuschedlab.scenarios.week import Week
 from gpuschedlab.sim import Scenario

@@ -6,13 +6,12 @@ import textwrap
 import time
 from pathlib import Path
 
-from gpuschedlab._faces import loaded_of_papers
 from gpuschedlab.cli.parser import add_json, policies_help, whole
 from gpuschedlab.cli.progress import Progress
 from gpuschedlab.cli.recipe_words import add_scenario, informed, recipe_in
 from gpuschedlab.cli.text import as_json, intake_line
 from gpuschedlab.errors import RunError
-from gpuschedlab.parse import contenders_of
+from gpuschedlab.parse import contenders_of, loaded_of_papers
 
 LINEUP = (
     "fifo",
