@@ -11,6 +11,8 @@ PARTS             policies that serve parts of a cluster, too, and knobs of each
 TIME_LIMITS       policies that take a limit in seconds
 TOLERANCE         solvers, and the relative tolerance of their objectives
 LIMITED           solvers, and options with which they stop early
+LEARNERS          functions that say how estimators are made, and what they learn from
+DECLARED          functions that give classes with knobs, and wrong values of these
 TASKS             digests of tasks in the suite
 COMPILED          functions of a simulation that run compiled code, and give what JSON holds
 EXPLORERS         functions that make small explorers of runs
