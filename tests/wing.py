@@ -16,6 +16,7 @@ DECLARED          functions that give classes with knobs, and wrong values of th
 TASKS             digests of tasks in the suite
 COMPILED          functions of a simulation that run compiled code, and give what JSON holds
 EXPLORERS         functions that make small explorers of runs
+SHIMS             solvers that make the shares of a relaxation whole
 FEW_STEPS         solvers, and options with which they give up soon
 NOTEBOOKS         cells that show explorers in a browser; RECORDED: what a page plays by itself
 """

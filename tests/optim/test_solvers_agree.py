@@ -19,7 +19,7 @@ LINEAR = [
 ]
 GAP = 1e-4
 EXACT = [("mip", {}), ("prices", {}), ("pop", {"parts": 1}), ("pop", {"parts": 1, "inner": "prices"})]
-SHIMS = [*((name, {}) for name in said("TOLERANCE")), ("relaxed", {})]
+SHIMS = [*said("SHIMS").items()]
 PARTS = [("pop-2", {}), ("pop-4", {"inner": "prices"})]
 TOLERANCE = said("TOLERANCE")
 """Of objectives, relative, where it is not HiGHS' own of 1e-6."""
@@ -237,7 +237,7 @@ def test_a_power_of_two_as_unit_of_worth_changes_no_choice_of_prices(must):
             assert there.objective / worth == pytest.approx(here.objective, rel=1e-12)
 
 
-@pytest.mark.parametrize("solver", ["highs", "mip", "prices", *TOLERANCE, "relaxed", "pop", "pop-2"])
+@pytest.mark.parametrize("solver", ["highs", "mip", "prices", *said("SHIMS"), "pop", "pop-2"])
 def test_rounds_with_little_in_them(solver):
     for p in (
         MultipleChoice(np.zeros((0, 2)), [0, 0], [1, 2], [4]),
@@ -257,7 +257,7 @@ def test_rounds_with_little_in_them(solver):
             solve(p, solver)
 
 
-@pytest.mark.parametrize("solver", ["highs", "mip", "prices", *TOLERANCE, "relaxed", "pop"])
+@pytest.mark.parametrize("solver", ["highs", "mip", "prices", *said("SHIMS"), "pop"])
 def test_no_time_at_all(solver):
     """A point that can be and says that it was cut off, or an error that says that there is none."""
     rng = np.random.default_rng(0)
