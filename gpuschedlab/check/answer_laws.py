@@ -141,7 +141,6 @@ def sources_are_named(seen, run, cluster) -> str | None:
             return f"row {job} of .jobs started from the result of row {source}; no answer said so"
         if source is not None and starts[source] > run.allocations.filter(pl.col("job") == job)["end"].max():
             return f"row {job} of .jobs started from the result of row {source}, which had not started"
-    return None
 
 
 def profiling_makes_no_progress(seen, run, cluster) -> str | None:
@@ -176,7 +175,6 @@ def delays_are_those_named(seen, run, cluster) -> str | None:
     if len(wrong):
         j = wrong[0]
         return f"row {j} of .jobs spent {run.jobs['overhead'][int(j)]:g} s starting; the answers gave {allowed[j]:g} s"
-    return None
 
 
 @_each
@@ -202,13 +200,9 @@ def rounds_are_on_time(seen, run, cluster) -> str | None:
     """The next round is no later than the instant that an answer requested."""
     grid = run.info["interval"]
     for s, later in pairwise(seen):
-        wake = s.answer.wake
-        if (
-            wake is not None
-            and later.now > (np.ceil(wake / grid) * grid if grid and np.isfinite(wake) else wake) + SLACK
-        ):
+        wake = np.inf if s.answer.wake is None else s.answer.wake
+        if later.now > (np.ceil(wake / grid) * grid if grid and np.isfinite(wake) else wake) + SLACK:
             return f"the answer at t={s.now:g} s requested a round at {wake:g} s; the next was at {later.now:g} s"
-    return None
 
 
 @_each
@@ -248,7 +242,6 @@ def waits_are_worded(s, run, cluster) -> str | None:
         if not isinstance(words, str) or (gpus > 0 and words):
             expected = "''" if gpus > 0 else "a text"
             return f"why of row {row} of .jobs, which has {gpus:g} GPUs, is {words!r}; expected {expected}"
-    return None
 
 
 LAWS = {

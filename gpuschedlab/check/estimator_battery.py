@@ -113,8 +113,7 @@ class _EstimatorBattery:
         new = self.jobs.with_columns(pl.lit("never seen").alias(c) for c in labels)
         gone = self.jobs.with_columns(pl.lit(None, pl.String).alias(c) for c in labels)
         for frame in (new, gone, self.jobs.with_columns(gpus=pl.lit(97.0)), self.jobs[:0]):
-            problem = _not_seconds(self.fitted.predict(frame), frame.height)
-            if problem:
+            if problem := _not_seconds(self.fitted.predict(frame), frame.height):
                 return problem
 
     def missing_columns(self):

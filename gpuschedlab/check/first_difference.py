@@ -15,7 +15,6 @@ def different(a, b, when: str, drop: tuple[str, ...] = ()) -> str | None:
         column = next(c for c in one.columns if not one[row, [c]].equals(other[row, [c]]))
         was, became = one[row, column], other[row, column]
         return f".{name} row {row}: {column} is {was}, and {became} {when}; expected the same"
-    return None
 
 
 def different_until(t: float, a, b, when: str) -> str | None:
@@ -32,4 +31,3 @@ def different_until(t: float, a, b, when: str) -> str | None:
         left, right = (frame.row(row, named=True) if row < frame.height else None for frame in (one, other))
         if left != right:
             return f"before t={t:g} s, an allocation is {left}, and {right} {when}; expected the same past. It sees the future"
-    return None

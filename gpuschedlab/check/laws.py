@@ -61,7 +61,6 @@ def gpu_time_is_conserved(run, cluster) -> str | None:
             f"allocations add up to {allocated:.6f} GPU-s, the timeline to {used:.6f}, "
             f"what jobs attained to {attained:.6f}; expected the same"
         )
-    return None
 
 
 def littles_law_holds(run, cluster) -> str | None:
@@ -71,7 +70,6 @@ def littles_law_holds(run, cluster) -> str | None:
     inside, jct = float(np.sum(present * steps)), float(run.jobs["jct"].sum())
     if not np.isclose(inside, jct, rtol=CLOSE):
         return f"jobs in the system add up to {inside:.6f} s, completion times to {jct:.6f} s; expected the same"
-    return None
 
 
 def times_add_up(run, cluster) -> str | None:
@@ -108,14 +106,11 @@ def limits_hold(run, cluster) -> str | None:
         return None
     over = run.info.get("over", 0.0)
     jobs = jobs_with(run, run.allocations, longest=(pl.col("end") - pl.col("start")).max())
-    longest = pl.when(pl.col("restarts") == 0).then("executed").otherwise("longest")
-    early = (
-        pl.col("timed_out")
-        & (pl.col("restarts") == 0)
-        & (pl.col("executed") < pl.col("limit") - _near(pl.col("limit")))
-    )
+    held, limit, unbroken = pl.col("executed"), pl.col("limit"), pl.col("restarts") == 0
+    longest = pl.when(unbroken).then(held).otherwise("longest")
+    early = pl.col("timed_out") & unbroken & (held < limit - _near(limit))
     return first_wrong(
-        jobs.filter((longest > pl.col("limit") + over + _near(pl.col("executed"))) | early),
+        jobs.filter((longest > limit + over + _near(held)) | early),
         "job {job_id} held GPUs for {executed} s, timed out: {timed_out}; expected at most its limit of {limit} s "
         f"and {over:g} s, and no end by it before",
     )
@@ -127,27 +122,16 @@ def nodes_were_asked_for(run, cluster) -> str | None:
     nodes = pl.DataFrame(
         {"gpu_types": [[g.gpu_type.lower()] for g in kinds], "partitions": [list(g.partitions) for g in kinds]}
     )
-    binding = ["partitions"] if any(g.partitions for g in kinds) else []
-    binding += ["gpu_types"] if run.info.get("types") else []
-    for name in binding:
-        if name not in run.jobs.columns:
-            continue
-        asked = (
-            run.jobs[name]
-            .gather(run.allocations["job"])
-            .list.eval(pl.element().str.to_lowercase() if name == "gpu_types" else pl.element())
-        )
+    binding = {"partitions": any(g.partitions for g in kinds), "gpu_types": run.info.get("types")}
+    for name in (name for name, binds in binding.items() if binds and name in run.jobs.columns):
+        word = pl.element().str.to_lowercase() if name == "gpu_types" else pl.element()
+        asked = run.jobs[name].gather(run.allocations["job"]).list.eval(word)
         held = run.allocations.with_columns(asked=asked, has=nodes[name].gather(run.allocations["node"]))
-        wrong = held.filter(pl.col("asked").list.set_intersection("has").list.len() == 0).with_columns(
-            pl.col("asked", "has").list.join(", ")
-        )
-        message = (
-            "row {job} of .jobs held GPUs of node {node}, of {has}, at t={start:g} s; expected one of "
-            + f"its {name}: {{asked}}"
-        )
-        if problem := first_wrong(wrong, message):
+        wrong = held.filter(pl.col("asked").list.set_intersection("has").list.len() == 0)
+        wrong = wrong.with_columns(pl.col("asked", "has").list.join(", "))
+        message = "row {job} of .jobs held GPUs of node {node}, of {has}, at t={start:g} s; expected one of its "
+        if problem := first_wrong(wrong, message + f"{name}: {{asked}}"):
             return problem
-    return None
 
 
 def work_is_done(run, cluster) -> str | None:
@@ -187,7 +171,6 @@ def idle_time_is_left_out(run, cluster) -> str | None:
     used, found = float(run.jobs["attained"].sum()) / up, utilisation(run)
     if not np.isclose(found, used, rtol=CLOSE):
         return f"utilisation is {found:.9f}; expected {used:.9f}, from the first submission to the last end"
-    return None
 
 
 #: Laws of every run, and those of a run without speed tables besides.

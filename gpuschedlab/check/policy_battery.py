@@ -24,15 +24,8 @@ from gpuschedlab.speeds import Speeds
 SECONDS = ("interval", "lease", "lease_grid", "patience", "profile_time", "half_life", "period")
 #: Names of the checks, in the order in which they are run.
 CHECKS = ("docstring", "knobs", "laws", "laws_with_failures", "laws_with_types", "laws_with_sizes", "laws_of_a_site")
-CHECKS += (
-    "deterministic",
-    "pickles",
-    "answers",
-    "relabelled_jobs",
-    "unit_of_time",
-    "future_arrivals",
-    "future_durations",
-)
+CHECKS += ("deterministic", "pickles", "answers", "relabelled_jobs")
+CHECKS += ("unit_of_time", "future_arrivals", "future_durations")
 
 
 def check_policy(
@@ -130,8 +123,7 @@ class _PolicyBattery:
         if bare:
             return f"field {bare[0]} is a number without a range; expected Annotated[..., Knob(low, high)]"
         for info in infos.values():
-            ends = info.knob.choices or (info.knob.low, info.knob.high)
-            for end in ends:
+            for end in info.knob.choices or (info.knob.low, info.knob.high):
                 end = (end,) if info.kind == "floats" else end
                 made = replace(self.policy, **cls.project(self.policy.knobs | {info.name: end}))
                 if made.knobs != cls.project(made.knobs):
@@ -139,7 +131,7 @@ class _PolicyBattery:
 
     def laws(self):
         """Every job finishes; capacity, GPU-time, and the seconds and progress of each job add up."""
-        return self._broken(self.scenario(), self.speeds is None)
+        return self._broken()
 
     def laws_with_failures(self):
         """The same while nodes fail and return."""
@@ -147,13 +139,12 @@ class _PolicyBattery:
         n = self.nodes.total_nodes
         at = [(i % n, (i + 1) * span / 9, (i + 1.5) * span / 9) for i in range(8)]
         cluster = Cluster(self.nodes.groups, tuple(Outage(*row) for row in at))
-        return self._broken(self.scenario(cluster=cluster), self.speeds is None)
+        return self._broken(cluster=cluster)
 
     def laws_with_types(self):
         """The same with elastic and rigid jobs on two types of GPU."""
-        cluster = Cluster((Nodes("slow", 4, 4), Nodes("fast", 2, 4)))
         jobs, speeds = elastic_sample()
-        return self._broken(self.scenario(jobs, cluster, speeds=speeds), rigid=False)
+        return self._broken(jobs, Cluster((Nodes("slow", 4, 4), Nodes("fast", 2, 4))), speeds=speeds)
 
     def laws_with_sizes(self):
         """The same on nodes of 4, 5 and 6 GPUs of one type, with some jobs of 11; nodes fail and return."""
@@ -161,9 +152,7 @@ class _PolicyBattery:
         outages = tuple(Outage(i % 5, (i + 1) * span / 6, (i + 1.3) * span / 6) for i in range(5))
         cluster = Cluster((Nodes("v100", 2, 4), Nodes("v100", 2, 5), Nodes("v100", 1, 6)), outages)
         large = pl.when(pl.int_range(pl.len()) % 20 == 9).then(pl.lit(11.0)).otherwise(pl.col("gpus"))
-        return self._broken(
-            self.scenario(small_trace(40, rng=2).with_columns(gpus=large), cluster), self.speeds is None
-        )
+        return self._broken(small_trace(40, rng=2).with_columns(gpus=large), cluster)
 
     def laws_of_a_site(self):
         """The same with limits, known windows, partitions and preferred types of GPU (of policies that decide by an order)."""
@@ -180,7 +169,7 @@ class _PolicyBattery:
             limit=pl.col("duration") * pl.when(each % 5 == 0).then(0.5).otherwise(1.2),
         )
         cluster = Cluster(groups, (Window(1, span / 3, span / 2), Window(4, span / 2, span)))
-        return self._broken(self.scenario(jobs, cluster, types="requested", over=10.0), self.speeds is None)
+        return self._broken(jobs, cluster, types="requested", over=10.0)
 
     def answers(self):
         """What happens is what a round answered, field by field (of policies that decide by rounds)."""
@@ -252,9 +241,10 @@ class _PolicyBattery:
         other = self.run(self.jobs.with_columns(duration=longer.otherwise(pl.col("duration"))), estimator=guess)
         return different_until(t, whole, other, "when unfinished jobs last longer")
 
-    def _broken(self, scenario: Scenario, rigid: bool):
+    def _broken(self, *parts, **more):
+        scenario = self.scenario(*parts, **more)
         run = scenario.run(self.policy)
-        laws = ALWAYS + RIGID * rigid + getattr(self.policy, "laws", ())
+        laws = ALWAYS + RIGID * (scenario.speeds is None) + getattr(self.policy, "laws", ())
         problems = filter(None, (law(run, scenario.cluster) for law in laws))
         return next(problems, None) or progress_adds_up(run, scenario, self.policy)
 

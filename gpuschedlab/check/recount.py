@@ -28,16 +28,7 @@ class Wrong(Exception):
 
 
 def progress_adds_up(run: Run, scenario: Scenario, policy: Policy) -> str | None:
-    """Report the first job whose end, starts or seconds do not follow from its allocations; None: all do.
-
-    Examples
-    --------
-    >>> import gpuschedlab as lab
-    >>> scenario = lab.Scenario(lab.generate("venus", days=1, rng=1), lab.Cluster.homogeneous(20, 8))
-    >>> run = scenario.run(lab.Srtf())
-    >>> progress_adds_up(run, scenario, lab.Srtf()) is None
-    True
-    """
+    """Report the first job whose end, starts or seconds do not follow from its allocations; None: all do."""
     # The run is one from the beginning, under one policy. Work, speeds, delays and outages are taken from its scenario; of the
     # policy only what it sets aside for profiling, and whether it decides by rounds.
     held = stretches(run)
@@ -49,7 +40,6 @@ def progress_adds_up(run: Run, scenario: Scenario, policy: Policy) -> str | None
             _Account(j, run, scenario, policy).check(held.get(j, []))
     except Wrong as wrong:
         return str(wrong)
-    return None
 
 
 def _check_partner(s: Stretch, j: int, shared: dict[int, set[Stretch]]):
@@ -111,10 +101,8 @@ class _Account:
             self._compare(name, self.sums[name], UNITS.get(name, "s"))
         if ended and not held:
             raise Wrong(f"{self.name} ended at t={self.row['end']:g} s; found no allocation, expected some")
-        of_allocations = (
-            {"start": held[0].start, "gpu_type": held[-1].gpu_type, "source": held[-1].source} if ended else {}
-        )
-        for name, expected in of_allocations.items():
+        for name in ("start", "gpu_type", "source") if ended else ():
+            expected = getattr(held[0 if name == "start" else -1], name)
             if self.row[name] != expected:
                 raise Wrong(f"{self.name}: {name} is {self.row[name]}; expected {expected}, by its allocations")
 

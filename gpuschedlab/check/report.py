@@ -95,14 +95,12 @@ def no_docstring(cls: type) -> str | None:
     text = (cls.__dict__.get("__doc__") or "").strip()
     if not text or text.startswith(f"{cls.__name__}("):  # a dataclass without one gets its signature
         return f"{cls.__name__} has none; expected a sentence on its rule and where it comes from"
-    return None
 
 
 def not_frozen(cls: type) -> str | None:
     """Report a class that is no frozen dataclass; None if it is one."""
     if not is_dataclass(cls) or not cls.__dataclass_params__.frozen:
         return f"{cls.__name__} can be changed after it was made; expected @dataclass(frozen=True)"
-    return None
 
 
 def run_battery(subject: str, checks: dict[str, Callable[[], str | None]], error: type[LabError]) -> CheckReport:
