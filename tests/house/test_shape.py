@@ -14,15 +14,6 @@ ALIKE = {"__init__": "of each folder", "__main__": "what `python -m gpuschedlab`
 ALIKE |= {"recipe": "the base in sim/, and AutoSched's, which is found by this name as those of papers"}
 """Stems of modules that may stand more than once outside of papers, and why."""
 
-NOT_YET = {
-    "papers/clusters",
-    "papers/copter/solver",
-    "papers/deadlines",
-    "papers/prompttuner",
-    "papers/clusters/files",
-}
-"""Folders that are still too full or go round with another one; the list only gets shorter."""
-
 
 def place(path: Path) -> str:
     """Folder of a module; a file beside the folders stands for itself."""
@@ -65,13 +56,13 @@ def test_functions_are_short():
 
 def test_folders_are_not_full():
     counts = Counter(path.parent.relative_to(PACKAGE).as_posix() for path in sources())
-    assert {name: n for name, n in counts.items() if n > FOLDER and name not in NOT_YET} == {}
+    assert {name: n for name, n in counts.items() if n > FOLDER} == {}
 
 
 def test_folders_do_not_import_in_circles():
     graph = folders(modules_imported(PACKAGE))
     assert "optim/prices" in graph["optim"]
-    circle = find_circle({name: there - NOT_YET for name, there in graph.items() if name not in NOT_YET})
+    circle = find_circle(graph)
     assert not circle, f"folders go round: {' -> '.join(circle)}"
 
 
@@ -79,7 +70,7 @@ def test_a_name_of_a_module_stands_once():
     """So that a stem says which file is meant; that of a command is called as the command, that of a paper as in all papers."""
     named = [path for path in sources() if not {"papers", "commands"} & set(path.relative_to(PACKAGE).parts)]
     stems = Counter(path.stem for path in named)
-    assert {stem for stem, n in stems.items() if n > 1} - set(ALIKE) - {"recipe"} == set()
+    assert {stem for stem, n in stems.items() if n > 1} - set(ALIKE) == set()
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Public names of `papers.clusters`, by module; loaded at first use."""
 
-from .kueue import Kueue as Kueue
+from .schedulers.kueue import Kueue as Kueue
 from .recipe import Site as Site
-from .slurm import Slurm as Slurm
+from .schedulers.slurm import Slurm as Slurm
 from .explorer import SiteExplorer as SiteExplorer
 from .figures import plot_waits_by_day as plot_waits_by_day, waits_by_day as waits_by_day

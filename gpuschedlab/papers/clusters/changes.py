@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 from typing import Annotated
 
 from gpuschedlab.knobs import Holds, Knob, Knobbed
-from gpuschedlab.papers.clusters.kueue import Kueue
-from gpuschedlab.papers.clusters.queues import Queue
-from gpuschedlab.papers.clusters.slurm import Slurm
+from gpuschedlab.papers.clusters.schedulers.kueue import Kueue
+from gpuschedlab.papers.clusters.schedulers.queues import Queue
+from gpuschedlab.papers.clusters.schedulers.slurm import Slurm
 from gpuschedlab.policies.simple import Fifo
 from gpuschedlab.sim import Policy
 
@@ -50,7 +50,7 @@ class QuotaChange(SiteChange):
 
     Examples
     --------
-    >>> from gpuschedlab.papers.clusters.queues import Queue
+    >>> from gpuschedlab.papers.clusters.schedulers.queues import Queue
     >>> two = Kueue((Queue("a", "team", (("t4", 9),)), Queue("b", "team", (("t4", 12),))))
     >>> [queue.nominal for queue in QuotaChange(rule=two, moved=4).played.queues]
     [(('t4', 13),), (('t4', 8),)]

@@ -81,7 +81,7 @@ def laid_out(table: pl.DataFrame) -> str:
 
 def changes_in(words: list[str], site: Site) -> dict[str, object]:
     """Changes of `whatif` from KEY=VALUE; a policy or an estimator is one of the command line's words."""
-    from gpuschedlab.papers.clusters.description import seconds
+    from gpuschedlab.papers.clusters.files.description import seconds
     from gpuschedlab.parse import estimator_of, policy_of, with_words
 
     found: dict[str, object] = dict(word.partition("=")[::2] for word in words)

@@ -7,8 +7,8 @@ import polars as pl
 
 from gpuschedlab.metrics.starts import most_in_use
 from gpuschedlab.papers.clusters.recipe import Site
+from gpuschedlab.papers.clusters.schedulers.slurm import Slurm
 from gpuschedlab.papers.clusters.slices import A100, COMPUTE, gpus_for, profile_of
-from gpuschedlab.papers.clusters.slurm import Slurm
 from gpuschedlab.sim import Scenario
 
 

@@ -13,11 +13,11 @@ from gpuschedlab.cluster.cluster import Window, bare
 from gpuschedlab.errors import TraceError
 from gpuschedlab.estimators.requested import Requested
 from gpuschedlab.knobs import Knob
-from gpuschedlab.papers.clusters.description import INF, Description
+from gpuschedlab.papers.clusters.files.description import INF, Description
 from gpuschedlab.papers.clusters.files.toml_file import read_site
-from gpuschedlab.papers.clusters.kueue import Kueue
-from gpuschedlab.papers.clusters.queues import Queue
-from gpuschedlab.papers.clusters.slurm import Slurm
+from gpuschedlab.papers.clusters.schedulers.kueue import Kueue
+from gpuschedlab.papers.clusters.schedulers.queues import Queue
+from gpuschedlab.papers.clusters.schedulers.slurm import Slurm
 from gpuschedlab.policies.simple import Fifo
 from gpuschedlab.sim import Policy, Scenario
 from gpuschedlab.sim.ordered import Plan

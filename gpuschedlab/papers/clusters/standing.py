@@ -3,9 +3,9 @@
 import polars as pl
 
 from gpuschedlab.errors import TraceError
-from gpuschedlab.papers.clusters.priority import priority
 from gpuschedlab.papers.clusters.recipe import Site
-from gpuschedlab.papers.clusters.usage import Ledger
+from gpuschedlab.papers.clusters.schedulers.priority import priority
+from gpuschedlab.papers.clusters.schedulers.usage import Ledger
 
 
 def standing(site: Site) -> pl.DataFrame:

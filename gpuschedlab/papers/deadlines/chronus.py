@@ -6,9 +6,9 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from gpuschedlab.knobs import Knob
+from gpuschedlab.papers.deadlines.leases.plan import backward, prove_leases
+from gpuschedlab.papers.deadlines.leases.program import LeaseJobs
 from gpuschedlab.papers.deadlines.placing import CHOSEN, MUST, chosen_by_count, placed, proved, time_left
-from gpuschedlab.papers.deadlines.plan import backward, prove_leases
-from gpuschedlab.papers.deadlines.program import LeaseJobs
 from gpuschedlab.policies.remaining import long_enough
 from gpuschedlab.sim.policy import Round
 from gpuschedlab.sim.rounds.allocation import Allocation

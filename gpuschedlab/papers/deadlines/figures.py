@@ -80,7 +80,7 @@ def planned_leases(jobs, capacity: float, lease: float = 600.0, names: tuple[str
 
     Parameters
     ----------
-    jobs : gpuschedlab.papers.deadlines.program.LeaseJobs
+    jobs : gpuschedlab.papers.deadlines.leases.program.LeaseJobs
     capacity : float
         GPUs.
     lease : float
@@ -90,13 +90,13 @@ def planned_leases(jobs, capacity: float, lease: float = 600.0, names: tuple[str
 
     Examples
     --------
-    >>> from gpuschedlab.papers.deadlines.program import LeaseJobs
+    >>> from gpuschedlab.papers.deadlines.leases.program import LeaseJobs
     >>> jobs = LeaseJobs.of(gpus=[8, 8], need=[1, 1], due=[[1, 2], [2, 0]], value=[[100, 80], [100, 0]])
     >>> board = planned_leases(jobs, 8.0)
     >>> [(j, KINDS[k]) for j, k in zip(board.row.tolist(), board.group.tolist())], board.over[1][0]["y"]
     ([(0, 'soft'), (1, 'planned')], [])
     """
-    from gpuschedlab.papers.deadlines.plan import plan_leases, timetable
+    from gpuschedlab.papers.deadlines.leases.plan import plan_leases, timetable
 
     plan = plan_leases(jobs, capacity)
     row, at = np.nonzero(timetable(jobs, plan.step, capacity))

@@ -11,8 +11,8 @@ from gpuschedlab.estimators import History
 from gpuschedlab.knobs import Knob
 from gpuschedlab.optim import Solution, solve
 from gpuschedlab.papers.deadlines.chronus import Gap, Guard, Work
+from gpuschedlab.papers.deadlines.leases.program import growing_blocks
 from gpuschedlab.papers.deadlines.placing import CHOSEN, MUST, chosen_by_count, placed, proved
-from gpuschedlab.papers.deadlines.program import growing_blocks
 from gpuschedlab.papers.deadlines.starts import start_program
 from gpuschedlab.sim.policy import Round
 from gpuschedlab.sim.rounds.allocation import Allocation

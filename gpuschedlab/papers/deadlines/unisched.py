@@ -7,9 +7,9 @@ import numpy as np
 
 from gpuschedlab.knobs import Knob
 from gpuschedlab.papers.deadlines.chronus import Gap, Guard, Work
+from gpuschedlab.papers.deadlines.leases.plan import prove_leases
+from gpuschedlab.papers.deadlines.leases.program import LeaseJobs
 from gpuschedlab.papers.deadlines.placing import CHOSEN, MUST, chosen_by_count, placed, proved, time_left
-from gpuschedlab.papers.deadlines.plan import prove_leases
-from gpuschedlab.papers.deadlines.program import LeaseJobs
 from gpuschedlab.sim.policy import Round
 from gpuschedlab.sim.rounds.allocation import Allocation
 from gpuschedlab.sim.rounds.view import View

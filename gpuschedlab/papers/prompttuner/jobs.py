@@ -9,7 +9,7 @@ import polars as pl
 
 from gpuschedlab.errors import TraceError
 from gpuschedlab.knobs import Constraint, Knob, Knobbed
-from gpuschedlab.papers.prompttuner.speeds import BANK, COMMUNICATION, ITERATION, LLMS, WARM_UP
+from gpuschedlab.papers.prompttuner.speeds.llms import BANK, COMMUNICATION, ITERATION, LLMS, WARM_UP
 from gpuschedlab.traces.schema import validate
 
 LOADS = {"low": (41, 55, 42), "medium": (77, 71, 65), "high": (99, 85, 76)}

@@ -15,7 +15,7 @@ from gpuschedlab.papers.prompttuner.estimators import prompt_tuning as tuning
 from gpuschedlab.papers.prompttuner.estimators.prompt_bank import SAMPLES, PromptBank
 from gpuschedlab.papers.prompttuner.estimators.tiny_transformer import HELD_OUT, Task, judge, samples
 from gpuschedlab.papers.prompttuner.jobs import LENGTH, SHARES, SIZES, PromptJobs
-from gpuschedlab.papers.prompttuner.speeds import EVALUATION, ITERATION, LLMS, WARM_UP
+from gpuschedlab.papers.prompttuner.speeds.llms import EVALUATION, ITERATION, LLMS, WARM_UP
 
 PARTS = 5
 """Parts of each task, each with samples and a user's prompt of its own."""

@@ -13,7 +13,7 @@ from gpuschedlab.papers.prompttuner.infless import Infless
 from gpuschedlab.papers.prompttuner.jobs import LOADS, PromptJobs
 from gpuschedlab.papers.prompttuner.loop import Loop, Prompts
 from gpuschedlab.papers.prompttuner.policy import PromptTuner
-from gpuschedlab.papers.prompttuner.speeds import GPU_TYPE, PRICE, prompt_delays, prompt_speeds, search_as_work
+from gpuschedlab.papers.prompttuner.speeds.llms import GPU_TYPE, PRICE, prompt_delays, prompt_speeds, search_as_work
 from gpuschedlab.sim import Policy, Scenario
 from gpuschedlab.sim.recipe import Recipe, errors_of
 

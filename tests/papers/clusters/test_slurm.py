@@ -10,7 +10,7 @@ import pytest
 
 from gpuschedlab import Cluster, Slurm, simulate
 from gpuschedlab.errors import PolicyError
-from gpuschedlab.papers.clusters.fairshare import ShareTree
+from gpuschedlab.papers.clusters.schedulers.fairshare import ShareTree
 
 DAY = 86_400.0
 

@@ -11,7 +11,7 @@ from gpuschedlab.papers.copter.shards.methods import random_fleet, zipf_loads
 from gpuschedlab.papers.copter.shards.program import Fleet, fit_memory, shard_program, shard_relaxed
 from gpuschedlab.papers.copter.traffic.networks import changed_demands, generated_network
 from gpuschedlab.papers.copter.traffic.program import Routes, flow_program, network_routes
-from gpuschedlab.papers.deadlines.program import LeaseJobs, growing_blocks, lease_program
+from gpuschedlab.papers.deadlines.leases.program import LeaseJobs, growing_blocks, lease_program
 from papers.copter import methods, mix
 
 SIZES = {

@@ -8,10 +8,10 @@ from buddy_cells import SIZES, carve, cell_policies, cells_of, cells_suffice
 
 from gpuschedlab.errors import OutOfTime, SolverError
 from gpuschedlab.optim import solve
-from gpuschedlab.papers.deadlines import plan as lease_plan
-from gpuschedlab.papers.deadlines.plan import backward, plan_leases, prove_leases, timetable
-from gpuschedlab.papers.deadlines.prices import lease_prices
-from gpuschedlab.papers.deadlines.program import LeaseJobs, growing_blocks, lease_program
+from gpuschedlab.papers.deadlines.leases import plan as lease_plan
+from gpuschedlab.papers.deadlines.leases.plan import backward, plan_leases, prove_leases, timetable
+from gpuschedlab.papers.deadlines.leases.prices import lease_prices
+from gpuschedlab.papers.deadlines.leases.program import LeaseJobs, growing_blocks, lease_program
 
 
 def random_jobs(rng, most=4, horizon=4, placements=False):

@@ -13,7 +13,7 @@ from gpuschedlab.estimators import Estimator, Noisy
 from gpuschedlab.metrics import slo_violation
 from gpuschedlab.optim import relative_gap, solve
 from gpuschedlab.papers.deadlines.chronus import rounded_up
-from gpuschedlab.papers.deadlines.program import lease_choices, lease_program
+from gpuschedlab.papers.deadlines.leases.program import lease_choices, lease_program
 from gpuschedlab.policies import Chronus, Genie, Hydra, Shockwave, Sia, ThreeSigma, TriagedEdf, UniSched, Urgent
 from gpuschedlab.sim import Delays, Wrapped, simulate
 from gpuschedlab.speeds import Speeds

@@ -57,7 +57,7 @@ def measure(data_dir, policy: str, load: str, slo: float, seed: int, gpus: int =
     from gpuschedlab.papers.prompttuner.estimators.upper_bound import UpperBound
     from gpuschedlab.papers.prompttuner.jobs import PromptJobs
     from gpuschedlab.papers.prompttuner.recipe import PromptLab
-    from gpuschedlab.papers.prompttuner.speeds import PRICE
+    from gpuschedlab.papers.prompttuner.speeds.llms import PRICE
 
     jobs = PromptJobs(load, slo=slo, bank=kind != "no bank")
     known = UpperBound(BOUNDS[kind]) if kind in BOUNDS else Oracle()

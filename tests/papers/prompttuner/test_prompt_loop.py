@@ -12,7 +12,7 @@ from gpuschedlab.papers.prompttuner.estimators.upper_bound import UpperBound
 from gpuschedlab.papers.prompttuner.jobs import PromptJobs
 from gpuschedlab.papers.prompttuner.loop import Day
 from gpuschedlab.papers.prompttuner.recipe import PromptLab, PromptLoop
-from gpuschedlab.papers.prompttuner.speeds import EVALUATION, ITERATION
+from gpuschedlab.papers.prompttuner.speeds.llms import EVALUATION, ITERATION
 
 SMALL = PromptLoop(PromptJobs("low", minutes=5), cap=25)
 

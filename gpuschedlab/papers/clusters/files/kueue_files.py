@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from gpuschedlab._extras import need
 from gpuschedlab.errors import LabError, TraceError
-from gpuschedlab.papers.clusters.description import Description
-from gpuschedlab.papers.clusters.queues import Queue
+from gpuschedlab.papers.clusters.files.description import Description
+from gpuschedlab.papers.clusters.schedulers.queues import Queue
 
 SCALE = {"": 1.0, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9}
 QUOTAS = {"nominalQuota": "nominal", "borrowingLimit": "borrow", "lendingLimit": "lend"}

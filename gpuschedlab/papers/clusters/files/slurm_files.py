@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from gpuschedlab.errors import LabError, TraceError
-from gpuschedlab.papers.clusters.description import Description, Partition, Scheduler, hosts, seconds
-from gpuschedlab.papers.clusters.priority import Weights
+from gpuschedlab.papers.clusters.files.description import Description, Partition, Scheduler, hosts, seconds
+from gpuschedlab.papers.clusters.schedulers.priority import Weights
 
 
 def number(text: str, where: str) -> float:

@@ -135,7 +135,7 @@ class Copter(Limits):
 
     def _round(self, problem: MultipleChoice, x0) -> Solution:
         """Solve a round of choices by its relaxation and the shim."""
-        from gpuschedlab.papers.copter.rounds import CopterRounds
+        from gpuschedlab.papers.copter.solver.rounds import CopterRounds
 
         self.rounds = self.rounds or CopterRounds(replace(self))
         found = self.rounds.solve(problem, x0)

@@ -10,7 +10,7 @@ from gpuschedlab.errors import EstimatorError
 from gpuschedlab.estimators import Estimator
 from gpuschedlab.estimators.noisy import normal_of
 from gpuschedlab.knobs import Knob
-from gpuschedlab.papers.prompttuner.speeds import COMMUNICATION, ITERATION
+from gpuschedlab.papers.prompttuner.speeds.llms import COMMUNICATION, ITERATION
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ import polars as pl
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import PolicyError
 from gpuschedlab.knobs import Knob
-from gpuschedlab.papers.clusters.fairshare import RULES, ShareTree, classic, fair_tree
-from gpuschedlab.papers.clusters.priority import DAY, size_factor
-from gpuschedlab.papers.clusters.usage import WEEK
+from gpuschedlab.papers.clusters.schedulers.fairshare import RULES, ShareTree, classic, fair_tree
+from gpuschedlab.papers.clusters.schedulers.priority import DAY, size_factor
+from gpuschedlab.papers.clusters.schedulers.usage import WEEK
 from gpuschedlab.policies.simple import Backfill, Depth, Placement
 from gpuschedlab.sim.ordered import Ordered, Plan
 

@@ -11,8 +11,8 @@ import numpy as np
 from gpuschedlab._compiled import njit
 from gpuschedlab.errors import OutOfTime
 from gpuschedlab.optim import relative_gap, solve
-from gpuschedlab.papers.deadlines.prices import lease_prices
-from gpuschedlab.papers.deadlines.program import LeaseJobs, growing_blocks, lease_choices, lease_program
+from gpuschedlab.papers.deadlines.leases.prices import lease_prices
+from gpuschedlab.papers.deadlines.leases.program import LeaseJobs, growing_blocks, lease_choices, lease_program
 
 RESTORED = 64
 """Jobs given up that are tried once more, at most."""

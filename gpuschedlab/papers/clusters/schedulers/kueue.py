@@ -8,9 +8,9 @@ import numpy as np
 
 from gpuschedlab.errors import PolicyError
 from gpuschedlab.knobs import Knob
-from gpuschedlab.papers.clusters.admission import admit, may_take
-from gpuschedlab.papers.clusters.queues import Queue
-from gpuschedlab.papers.clusters.quota_laws import quotas_hold
+from gpuschedlab.papers.clusters.schedulers.admission import admit, may_take
+from gpuschedlab.papers.clusters.schedulers.queues import Queue
+from gpuschedlab.papers.clusters.schedulers.quota_laws import quotas_hold
 from gpuschedlab.policies.remaining import long_enough, requested_rates
 from gpuschedlab.policies.simple import Placement
 from gpuschedlab.sim.policy import Round

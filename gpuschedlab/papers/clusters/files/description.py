@@ -9,10 +9,10 @@ import polars as pl
 
 from gpuschedlab.cluster import Cluster, Nodes
 from gpuschedlab.errors import TraceError
-from gpuschedlab.papers.clusters.fairshare import ShareTree
-from gpuschedlab.papers.clusters.priority import Weights
-from gpuschedlab.papers.clusters.queues import Queue, most
-from gpuschedlab.papers.clusters.usage import WEEK
+from gpuschedlab.papers.clusters.schedulers.fairshare import ShareTree
+from gpuschedlab.papers.clusters.schedulers.priority import Weights
+from gpuschedlab.papers.clusters.schedulers.queues import Queue, most
+from gpuschedlab.papers.clusters.schedulers.usage import WEEK
 from gpuschedlab.traces.logs.spans import limits
 
 INF = float("inf")

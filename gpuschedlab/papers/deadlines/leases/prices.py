@@ -3,7 +3,7 @@
 import numpy as np
 
 from gpuschedlab._compiled import njit
-from gpuschedlab.papers.deadlines.program import LeaseJobs
+from gpuschedlab.papers.deadlines.leases.program import LeaseJobs
 
 SPANS, SWEEPS = 16, 40
 """Spans of first leases that have a price, and passes over them, at most."""

@@ -1,0 +1,1 @@
+"""How fast prompts are tuned, and how long starts and searches take."""
