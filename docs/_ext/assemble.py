@@ -1,6 +1,7 @@
 """Put the sources of the site together in build/docs-source: pages, notebooks with small parameters, reference, gallery.
 
-A file is written only where its text changed, so that Sphinx reads again what changed and no more.
+A file is written only where its text changed, so that Sphinx reads again what changed and no more. Where papers are not here,
+links to their pages become text (`absent`).
 """
 
 import json
@@ -16,9 +17,12 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1]), str(HERE.parents[1] / "tests")]
 
 import macros  # noqa: E402
+import public  # noqa: E402
+from absent import without_absent  # noqa: E402
 from api_pages import write_api  # noqa: E402
 from gallery_pages import write_gallery  # noqa: E402
 from settings import EXECUTE, ROOT  # noqa: E402
+from wing import whole  # noqa: E402
 
 DOCS = ROOT / "docs"
 OUT = ROOT / "build" / "docs-source"
@@ -35,26 +39,36 @@ kernelspec:
 ---
 """
 KEPT = {".md", ".png", ".svg"}
+LINKED = {".md", ".ipynb"}
 TITLE = re.compile(r"\A# .+\n\n")
 
 
 class Writer:
-    """Writes files below `out`, and knows which: what is left over from an earlier build is removed."""
+    """Keeps the files of the site, then writes them below `out`: what is left over from an earlier build is removed."""
 
     def __init__(self, out: Path):
-        self.out, self.written = out, set()
+        self.out, self.files = out, {}
 
     def __call__(self, path: Path, content: str | bytes):
-        """Write a file where its content changed."""
-        content = content.encode() if isinstance(content, str) else content
-        self.written.add(path)
-        if not path.is_file() or path.read_bytes() != content:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
+        """Keep the content of a file."""
+        self.files[path] = content
 
-    def clear(self):
-        """Remove what was not written."""
-        for path in [p for p in self.out.rglob("*") if p.is_file() and p not in self.written]:
+    def drop_absent(self):
+        """Change links to what is not there to text."""
+        pages = {path.relative_to(self.out).as_posix() for path in self.files}
+        names = {*public.targets().values()}
+        for path, content in self.files.items():
+            if path.suffix in LINKED:
+                self.files[path] = without_absent(content, path.relative_to(self.out).as_posix(), pages, names)
+
+    def finish(self):
+        """Write the files whose content changed, and remove all others."""
+        for path, content in self.files.items():
+            content = content.encode() if isinstance(content, str) else content
+            if not path.is_file() or path.read_bytes() != content:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content)
+        for path in [p for p in self.out.rglob("*") if p.is_file() and p not in self.files]:
             path.unlink()
 
 
@@ -83,7 +97,9 @@ def assemble(out: Path = OUT, execute: bool = EXECUTE) -> Path:
     write(out / "notebooks" / "index.md", notebook_list(notebooks))
     write_api(out / "api", write)
     write_gallery(DOCS / "gallery", out / "gallery", write, execute)
-    write.clear()
+    if not whole():
+        write.drop_absent()
+    write.finish()
     return out
 
 

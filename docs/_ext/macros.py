@@ -22,20 +22,14 @@ from docstrings import _HEAD, section_of
 from knob_tables import knob_rows
 from public import entries, targets
 from settings import ROOT, ask, binder
+from wing import said
 
 from gpuschedlab.knobs import knob_word
 
 _CALL = re.compile(r"\{\{(\w+)((?: [^}\s]+)*)\}\}")
 
 PAGES = {
-    "pollux-artifact": "systems/pollux.md",
-    "sia": "systems/sia.md",
-    "ymir": "systems/ymir.md",
-    "autosched": "systems/autosched.md",
-    "unisched": "systems/unisched.md",
-    "prompttuner": "systems/prompttuner.md",
-    "copter": "systems/copter.md",
-    "copter-problems": "systems/copter.md",
+    source: said("PAGES")[module.split(".")[-2]][0].removeprefix("docs/") for source, module in said("SOURCES").items()
 }
 """Page of the system of each source."""
 
@@ -165,8 +159,8 @@ def toc(name: str) -> str:
 
 
 def others(folder: str) -> str:
-    """Entries of a folder's toctree: the pages that its index does not name by itself."""
-    named = (ROOT / "docs" / folder / "index.md").read_text().split()
+    """Entries of a folder's toctree: the pages that it does not name by itself."""
+    named = (ROOT / "docs" / folder / "index.md").read_text().partition("{toctree}")[2].split()
     stems = [path.stem for path in sorted((ROOT / "docs" / folder).glob("*.md")) if path.stem not in (*named, "index")]
     return "\n".join(stems)
 

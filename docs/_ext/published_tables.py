@@ -159,6 +159,8 @@ def held(pages: dict[str, str], folder: Path = FOLDER) -> str:
     pages : dict of str to str
         Page of the system of each source.
     """
+    if not TITLES:
+        return ""
     text = _line(("paper", "claims that hold", "in size", "numbers measured")) + _line(["---", *["---:"] * 3])
     for name, title in TITLES.items():
         source = load(name, folder)
@@ -177,6 +179,8 @@ def overview(pages: dict[str, str], folder: Path = FOLDER) -> str:
     pages : dict of str to str
         Page of the system of each source.
     """
+    if not TITLES:
+        return ""
     columns = ("source", "claims", "hold", "of them in size", "cannot be had", "published numbers", "measured")
     head = (*columns, f"within {NEAR:.0%} or the published spread")
     text = _line(head) + _line(["---", *["---:"] * 7])
@@ -194,11 +198,15 @@ def overview(pages: dict[str, str], folder: Path = FOLDER) -> str:
 
 def score_of_all(folder: Path = FOLDER) -> str:
     """The front page's sentence: how many claims of all sources hold, of those that can be had."""
+    if not TITLES:
+        return "No paper with published numbers is here."
     return score([claim for name in TITLES for claim in load(name, folder).claims])
 
 
 def noticed_of_all(folder: Path = FOLDER) -> str:
     """How many numbers that are off by a factor of 1.25 are noticed when they are measured, of all sources, and by claims alone."""
+    if not TITLES:
+        return ""
     each = [noticed(name, read_measured(folder / f"{name}.csv").found) for name in TITLES]
     rows, found, claims, clock = (sum(column) for column in zip(*each, strict=True))
     return (

@@ -1,5 +1,15 @@
 """AutoSched (thesis, chapter 6): closed loops on real traces, and its parts."""
 
+PAGES = {
+    "autosched": (
+        "docs/systems/autosched.md",
+        "docs/measured/budget.json",
+        "docs/measured/regimes.json",
+        "notebooks/09_autosched.ipynb",
+        "notebooks/10_causal.ipynb",
+        "notebooks/11_autosched_results.ipynb",
+    ),
+}
 SOURCES = {"autosched": "autosched.ours"}
 TITLES = {"autosched": "AutoSched (thesis, chapter 6)"}
 TABLES = {

@@ -314,6 +314,29 @@ def test_the_workflow_publishes_what_make_docs_builds():
     assert f"build/docs-source {upload['with']['path']}\n" in recipe
 
 
+def test_a_link_to_a_page_that_is_not_there_becomes_its_text():
+    text = "[Here](b.md#x), [gone](../c.md#x), ![picture](d.png), [code](/a/n.ipynb), {py:obj}`~lab.Gone`\n"
+    text += "{py:obj}`Run.jobs <lab.Run.jobs>`, {py:obj}`the gone <lab.Gone>`\n"
+    cards = [f":::{{grid-item-card}} One\n:link: {name}\n:link-type: doc\nWords.\n:::\n" for name in ("b", "c")]
+    tree = "```{toctree}\n:hidden:\n\nb\nc\nTitle <n>\nGone <../c>\n```\n"
+    pages = {"a/b.md", "a/n.ipynb"}
+    found = tool("absent").without_absent(f"{text}{''.join(cards)}{tree}", "a/a.md", pages, {"lab.Run"})
+    expected = "[Here](b.md#x), gone, ![picture](d.png), [code](/a/n.ipynb), `Gone`\n"
+    expected += "{py:obj}`Run.jobs <lab.Run.jobs>`, `the gone`\n"
+    assert found == f"{expected}{cards[0]}```{{toctree}}\n:hidden:\n\nb\nTitle <n>\n```\n"
+
+
+def test_a_toctree_names_each_page_of_its_folder_once(monkeypatch, tmp_path):
+    macros = tool("macros")
+    monkeypatch.setattr(macros, "ROOT", tmp_path)
+    folder = tmp_path / "docs" / "howto"
+    folder.mkdir(parents=True)
+    for name in ("a", "b", "c"):
+        (folder / f"{name}.md").touch()
+    (folder / "index.md").write_text(":link: b\n\n```{toctree}\na\n{{others howto}}\n```\n")
+    assert macros.others("howto") == "b\nc"
+
+
 # --- the build
 
 

@@ -1,7 +1,7 @@
 """The laboratory alone: a copy of the tree without papers, and its tests there.
 
 `python tests/house/without.py papers [autosched] [sia ...] [--in FOLDER] [-- WORDS of pytest]`: `papers` is all of them, a name
-is one. What belongs to a paper are its folders of the package and of the tests, and its pages and notebooks (`PAGES`).
+is one. What belongs to a paper are its folders of the package and of the tests, and what its tests name as its `PAGES`.
 """
 
 import argparse
@@ -14,37 +14,12 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
 
-PAGES = {
-    "clusters": (
-        "docs/systems/kueue.md",
-        "docs/systems/slurm.md",
-        "docs/howto/my-cluster.md",
-        "notebooks/15_my_cluster.ipynb",
-    ),
-    "copter": (
-        *("docs/systems/arena.md", "docs/systems/copter.md", "docs/measured/arena.csv"),
-        *("notebooks/06_copter.ipynb", "notebooks/07_scale.ipynb", "notebooks/08_other_problems.ipynb"),
-    ),
-    "deadlines": (
-        *(f"docs/systems/{name}.md" for name in ("chronus", "deadlines", "threesigma", "unisched")),
-        *("docs/measured/unisched-program.json", "notebooks/14_unisched.ipynb"),
-    ),
-    "gavel": ("docs/systems/gavel.md",),
-    "pollux": ("docs/systems/pollux.md",),
-    "prompttuner": (
-        *("docs/systems/prompttuner.md", "docs/systems/prompt-baselines.md"),
-        *("docs/howto/own-llms.md", "docs/howto/own-tasks.md", "notebooks/13_prompttuner.ipynb"),
-    ),
-    "shockwave": ("docs/systems/shockwave.md",),
-    "sia": ("docs/systems/sia.md", "notebooks/05_sia.ipynb"),
-    "ymir": ("docs/systems/ymir.md", "notebooks/12_ymir.ipynb"),
-    "autosched": (
-        *("docs/systems/autosched.md", "docs/measured/budget.json", "docs/measured/regimes.json"),
-        *(f"notebooks/{name}.ipynb" for name in ("09_autosched", "10_causal", "11_autosched_results")),
-    ),
-}
-"""Pages and notebooks of each paper, and of AutoSched."""
+from wing import said  # noqa: E402
+
+PAGES = said("PAGES")
+"""Pages, notebooks and measured files of each paper, and of AutoSched."""
 
 
 def copied(folder: Path) -> Path:

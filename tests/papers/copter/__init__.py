@@ -1,5 +1,15 @@
 """COpter (thesis, chapters 4 and 5): rounds and whole traces, shards and traffic."""
 
+PAGES = {
+    "copter": (
+        "docs/systems/copter.md",
+        "docs/systems/arena.md",
+        "docs/measured/arena.csv",
+        "notebooks/06_copter.ipynb",
+        "notebooks/07_scale.ipynb",
+        "notebooks/08_other_problems.ipynb",
+    ),
+}
 SOURCES = {"copter": "papers.copter.ours", "copter-problems": "papers.copter.problems"}
 TITLES = {
     "copter": "COpter (thesis, chapter 4)",

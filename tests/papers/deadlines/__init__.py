@@ -1,5 +1,15 @@
 """UniSched and Chronus (papers, thesis, artifact)."""
 
+PAGES = {
+    "deadlines": (
+        "docs/systems/unisched.md",
+        "docs/systems/chronus.md",
+        "docs/systems/deadlines.md",
+        "docs/systems/threesigma.md",
+        "docs/measured/unisched-program.json",
+        "notebooks/14_unisched.ipynb",
+    ),
+}
 SOURCES = {"unisched": "papers.deadlines.ours"}
 TITLES = {"unisched": "UniSched and Chronus (papers, thesis, artifact)"}
 TABLES = {"unisched-program": "papers.deadlines.program"}

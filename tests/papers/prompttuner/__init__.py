@@ -1,5 +1,14 @@
 """PromptTuner (thesis, chapter 4): its parts, its baselines, and a real prompt bank."""
 
+PAGES = {
+    "prompttuner": (
+        "docs/systems/prompttuner.md",
+        "docs/systems/prompt-baselines.md",
+        "docs/howto/own-llms.md",
+        "docs/howto/own-tasks.md",
+        "notebooks/13_prompttuner.ipynb",
+    ),
+}
 SOURCES = {"prompttuner": "papers.prompttuner.ours"}
 TITLES = {"prompttuner": "PromptTuner (thesis, chapter 4)"}
 TABLES = {

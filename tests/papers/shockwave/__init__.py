@@ -1,1 +1,5 @@
 """Shockwave: its program and its policy."""
+
+PAGES = {
+    "shockwave": ("docs/systems/shockwave.md",),
+}

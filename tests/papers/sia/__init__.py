@@ -1,5 +1,11 @@
 """Sia (thesis, chapter 3) on the workloads of its artifact."""
 
+PAGES = {
+    "sia": (
+        "docs/systems/sia.md",
+        "notebooks/05_sia.ipynb",
+    ),
+}
 SOURCES = {"sia": "papers.sia.ours"}
 TITLES = {"sia": "Sia (thesis, chapter 3)"}
 BUDGETS = {"sia": "papers.sia.traces"}

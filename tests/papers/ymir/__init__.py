@@ -1,5 +1,11 @@
 """Ymir (paper, thesis) on the workloads of the Titan artifact."""
 
+PAGES = {
+    "ymir": (
+        "docs/systems/ymir.md",
+        "notebooks/12_ymir.ipynb",
+    ),
+}
 SOURCES = {"ymir": "papers.ymir.ours"}
 TITLES = {"ymir": "Ymir (paper, thesis, artifact)"}
 TABLES = {"titan": "papers.ymir.artifact_runs", "zoo": "papers.ymir.zoo"}
