@@ -54,6 +54,29 @@ def pytest_xdist_make_scheduler(config, log):
     return ByFile(config, log)
 
 
+ALL = bool(os.environ.get("GPUSCHEDLAB_ALL_TESTS"))
+"""Whether all tests run (`make test ALL=1`)."""
+FEW = 8
+"""Seeds of a test that run otherwise."""
+
+
+def pytest_collection_modifyitems(config, items):
+    """Where not all tests run, those marked `browser` or `slow` are left out, and seeds from the ninth on."""
+    if ALL or config.option.markexpr != "not long":
+        return
+    left = {"browser", "slow"}
+    out = [
+        item
+        for item in items
+        if left & {mark.name for mark in item.iter_markers()}
+        or getattr(getattr(item, "callspec", None), "indices", {}).get("seed", 0) >= FEW
+    ]
+    if out:
+        gone = set(map(id, out))
+        config.hook.pytest_deselected(items=out)
+        items[:] = [item for item in items if id(item) not in gone]
+
+
 QUIET = 8.0
 """Seconds without a word after which what runs is said."""
 
