@@ -8,7 +8,7 @@ import polars as pl
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.knobs import Knob
 from gpuschedlab.sim import Scenario
-from gpuschedlab.sim.recipe import Jobs, Load, Nodes, Recipe
+from gpuschedlab.sim.recipe_base import Jobs, Load, Nodes, Recipe
 from gpuschedlab.speeds import Delays, default_speeds
 from gpuschedlab.traces import generate
 

@@ -14,7 +14,7 @@ from gpuschedlab.estimators import Estimator
 from gpuschedlab.knobs import texts_of
 from gpuschedlab.parse import estimator_of, loaded_of_papers, made
 from gpuschedlab.sim import Scenario
-from gpuschedlab.sim.recipe import Recipe
+from gpuschedlab.sim.recipe_base import Recipe
 
 
 @cache

@@ -12,7 +12,7 @@ from gpuschedlab.knobs import Holds, Knob
 from gpuschedlab.parse import estimator_of
 from gpuschedlab.scenarios.conditions import DAY, Conditions, days_in, parted, past_in_words, with_past
 from gpuschedlab.sim import Scenario
-from gpuschedlab.sim.recipe import Recipe
+from gpuschedlab.sim.recipe_base import Recipe
 from gpuschedlab.traces import scale_load
 from gpuschedlab.traces.intake.read import intake_of
 from gpuschedlab.traces.logs.ledger import Intake

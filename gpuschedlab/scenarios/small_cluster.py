@@ -10,7 +10,7 @@ from gpuschedlab.cluster import RULES, Cluster
 from gpuschedlab.knobs import Holds, Knob
 from gpuschedlab.policies import Fifo
 from gpuschedlab.sim import Scenario
-from gpuschedlab.sim.recipe import Jobs, Load, Nodes, Recipe, arriving
+from gpuschedlab.sim.recipe_base import Jobs, Load, Nodes, Recipe, arriving
 from gpuschedlab.speeds import Speeds, placement_speeds
 
 

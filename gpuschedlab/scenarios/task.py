@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gpuschedlab.sim.recipe import Recipe
+from gpuschedlab.sim.recipe_base import Recipe
 
 
 @dataclass(frozen=True)

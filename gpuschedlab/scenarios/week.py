@@ -11,7 +11,7 @@ from gpuschedlab.knobs import Holds, Knob, Knobbed, word_of
 from gpuschedlab.parse import estimator_of
 from gpuschedlab.scenarios.conditions import DAY, Conditions, days_in, past_in_words, with_past
 from gpuschedlab.sim import Scenario
-from gpuschedlab.sim.recipe import Recipe
+from gpuschedlab.sim.recipe_base import Recipe
 from gpuschedlab.traces import Calibration, generate, load_preset, presets
 from gpuschedlab.traces.generator.generate import Amount
 

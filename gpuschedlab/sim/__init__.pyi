@@ -3,7 +3,7 @@
 from .entry import simulate as simulate
 from .ordered import Ordered as Ordered, Plan as Plan
 from .policy import Policy as Policy, Round as Round, Wrapped as Wrapped
-from .recipe import Recipe as Recipe
+from .recipe_base import Recipe as Recipe
 from .rounds.allocation import Allocation as Allocation
 from .rounds.view import View as View
 from .run import Run as Run

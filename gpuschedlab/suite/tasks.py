@@ -17,7 +17,7 @@ from gpuschedlab.parse import loaded_of_papers
 from gpuschedlab.scenarios.task import Task
 from gpuschedlab.scenarios.week import Week
 from gpuschedlab.sim import Scenario
-from gpuschedlab.sim.recipe import Recipe
+from gpuschedlab.sim.recipe_base import Recipe
 from gpuschedlab.speeds import Delays
 from gpuschedlab.traces.generator.generate import Amount
 from gpuschedlab.traces.intake.read import read

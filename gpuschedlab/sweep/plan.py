@@ -13,7 +13,7 @@ import numpy as np
 from gpuschedlab.errors import PolicyError, RunError
 from gpuschedlab.knobs import word_of
 from gpuschedlab.sim import Scenario
-from gpuschedlab.sim.recipe import Recipe
+from gpuschedlab.sim.recipe_base import Recipe
 from gpuschedlab.sweep.identity import code_of_package, digest, is_own
 from gpuschedlab.sweep.scenarios import at_seed, by_name
 

@@ -14,7 +14,7 @@ from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import PolicyError, RunError, TraceError
 from gpuschedlab.knobs import knobs_of, word_of
 from gpuschedlab.scenarios.week import Generated
-from gpuschedlab.sim.recipe import Recipe
+from gpuschedlab.sim.recipe_base import Recipe
 from gpuschedlab.traces.logs.ledger import Intake
 from gpuschedlab.traces.schema import validate, with_jobs
 

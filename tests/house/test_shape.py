@@ -11,7 +11,6 @@ FILE, FUNCTION, FOLDER = 320, 60, 14
 """Lines of a file, lines of a function without its docstring, and modules of a folder, at most."""
 
 ALIKE = {"__init__": "of each folder", "__main__": "what `python -m gpuschedlab` runs"}
-ALIKE |= {"recipe": "the base in sim/, and AutoSched's, which is found by this name as those of papers"}
 """Stems of modules that may stand more than once outside of papers, and why."""
 
 

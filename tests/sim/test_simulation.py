@@ -19,7 +19,7 @@ from gpuschedlab.estimators import Estimator
 from gpuschedlab.policies import Edf, Fifo, Lucid, Sjf, Srtf, Themis, ThemisRounds, Tiresias
 from gpuschedlab.report import write_report
 from gpuschedlab.sim import Allocation, Delays, Ordered, Round, Scenario, Simulation, simulate
-from gpuschedlab.sim.recipe import Recipe
+from gpuschedlab.sim.recipe_base import Recipe
 from gpuschedlab.speeds import Speeds, default_speeds
 from gpuschedlab.widgets import Explorer
 

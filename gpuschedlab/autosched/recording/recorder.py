@@ -14,7 +14,7 @@ from gpuschedlab.autosched.recording.recording import FORMAT, VERSION, Recording
 from gpuschedlab.autosched.recording.strength import strengths
 from gpuschedlab.errors import RunError
 from gpuschedlab.knobs import word_of
-from gpuschedlab.sim.recipe import Recipe
+from gpuschedlab.sim.recipe_base import Recipe
 
 
 def record(contest: Contest, recipe: Recipe, progress: Callable[[Contest], None] | None = None) -> Recording:

@@ -21,7 +21,7 @@ from gpuschedlab.papers.clusters.schedulers.slurm import Slurm
 from gpuschedlab.policies.simple import Fifo
 from gpuschedlab.sim import Policy, Scenario
 from gpuschedlab.sim.ordered import Plan
-from gpuschedlab.sim.recipe import Recipe
+from gpuschedlab.sim.recipe_base import Recipe
 from gpuschedlab.sim.setup.eligibility import with_lists
 from gpuschedlab.speeds import Delays
 from gpuschedlab.traces.intake.door import intake

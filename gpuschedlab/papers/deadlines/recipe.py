@@ -14,7 +14,7 @@ from gpuschedlab.papers.deadlines.orders import TriagedEdf, Urgent
 from gpuschedlab.papers.deadlines.unisched import UniSched
 from gpuschedlab.policies.simple import Edf, Srtf
 from gpuschedlab.sim import Policy, Scenario
-from gpuschedlab.sim.recipe import Jobs, Load, Nodes, Recipe, arriving, errors_of
+from gpuschedlab.sim.recipe_base import Jobs, Load, Nodes, Recipe, arriving, errors_of
 from gpuschedlab.traces import with_deadlines, with_start_delays
 
 POLICIES = ("UniSched", "Chronus", "TriagedEdf", "Urgent", "Edf", "Srtf")

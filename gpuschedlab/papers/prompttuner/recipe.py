@@ -15,7 +15,7 @@ from gpuschedlab.papers.prompttuner.loop import Loop, Prompts
 from gpuschedlab.papers.prompttuner.policy import PromptTuner
 from gpuschedlab.papers.prompttuner.speeds.llms import GPU_TYPE, PRICE, prompt_delays, prompt_speeds, search_as_work
 from gpuschedlab.sim import Policy, Scenario
-from gpuschedlab.sim.recipe import Recipe, errors_of
+from gpuschedlab.sim.recipe_base import Recipe, errors_of
 
 NODE = 8
 """GPUs of a server (4.6.1)."""

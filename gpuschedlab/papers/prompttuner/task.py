@@ -7,7 +7,7 @@ import polars as pl
 from gpuschedlab.scenarios import recipe_of
 from gpuschedlab.scenarios.task import Task
 from gpuschedlab.sim import Scenario
-from gpuschedlab.sim.recipe import Recipe
+from gpuschedlab.sim.recipe_base import Recipe
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import polars as pl
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.scenarios.task import Task
 from gpuschedlab.sim import Scenario
-from gpuschedlab.sim.recipe import Jobs, Recipe
+from gpuschedlab.sim.recipe_base import Jobs, Recipe
 from gpuschedlab.speeds import Speeds
 
 

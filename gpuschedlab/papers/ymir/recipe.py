@@ -24,7 +24,7 @@ from gpuschedlab.papers.ymir.speeds.tasks import (
 )
 from gpuschedlab.policies.optimus import Optimus
 from gpuschedlab.sim import Policy, Scenario
-from gpuschedlab.sim.recipe import Load, Nodes, Recipe
+from gpuschedlab.sim.recipe_base import Load, Nodes, Recipe
 from gpuschedlab.speeds import Delays, Speeds
 
 LOADING = 5.0

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from gpuschedlab import plots
 from gpuschedlab.knobs import word_of
 from gpuschedlab.sim.entry import scenario_of
-from gpuschedlab.sim.recipe import Recipe
+from gpuschedlab.sim.recipe_base import Recipe
 from gpuschedlab.sim.scenario import Scenario
 from gpuschedlab.widgets import sources
 from gpuschedlab.widgets.explorers.difference import difference, measure, table

@@ -4,7 +4,7 @@ from dataclasses import fields
 from functools import cache as once
 
 from gpuschedlab.sim.policy import Policy
-from gpuschedlab.sim.recipe import Recipe
+from gpuschedlab.sim.recipe_base import Recipe
 from gpuschedlab.widgets.parts.cache import Cache
 from gpuschedlab.widgets.parts.controls import button, row
 from gpuschedlab.widgets.parts.explorer_base import BaseExplorer
