@@ -6,8 +6,9 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
+from gpuschedlab.autosched.decision_rows import HOUR, Rows, header
 from gpuschedlab.cli.parser import add_json, policies_help, positive, whole
-from gpuschedlab.cli.progress import HOUR, Progress, Rows, header
+from gpuschedlab.cli.progress import Progress
 from gpuschedlab.cli.recipe_words import CLUSTER, DAY, add_scenario, one_in, recipe_in
 from gpuschedlab.cli.text import as_json, grid, intake_line, intake_of
 from gpuschedlab.errors import EstimatorError

@@ -30,11 +30,11 @@ from gpuschedlab.autosched.causal.graph import full_graph
 from gpuschedlab.autosched.command import PREDICTORS, SIMILARITIES
 from gpuschedlab.autosched.controller import FUTURES, THRESHOLD
 from gpuschedlab.autosched.decision import Decision
+from gpuschedlab.autosched.decision_rows import Rows
 from gpuschedlab.autosched.forecast.arrivals import DISTANCES
 from gpuschedlab.autosched.forecast.ranges import MODELS
 from gpuschedlab.autosched.tuner.offline import layers_of
 from gpuschedlab.cli import main, progress
-from gpuschedlab.cli.progress import Rows
 from gpuschedlab.errors import EstimatorError, PolicyError, RunError, TraceError
 from gpuschedlab.knobs import Knob
 
