@@ -19,8 +19,9 @@ import tomllib
 from pathlib import Path
 from typing import NamedTuple
 
+from published.answers import Answers
+
 from gpuschedlab._extras import EXTRAS, commands
-from gpuschedlab._files import Answers
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "build" / "wheels"

@@ -4,10 +4,11 @@ import tempfile
 import time
 from pathlib import Path
 
+from published.answers import Answers
+
 from browser.notebooks import NOTEBOOKS
 from browser.pages import await_drawn, open_in
 from browser.serving import PLACES, busy, chromium, serve, write_notebooks
-from gpuschedlab._files import Answers
 
 LOOPS = 2
 PATIENCE = 180_000  # ms, after which what is not drawn counts as empty

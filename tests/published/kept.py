@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from gpuschedlab._extras import need
-from gpuschedlab._files import Answers
 from gpuschedlab.errors import LabError
+from published.answers import Answers
 
 TESTS = Path(__file__).resolve().parents[1]
 TRACES = ("traces",)
