@@ -98,17 +98,13 @@ class _Announcer(event.Listener):
         if self.said and _of_engine(event) and time.monotonic() - self.said >= EVERY:
             self.said = time.monotonic()
             done = len(list(cache_folder("sim").glob("*.engine.*/*.nbi")))
-            _say(f"compiled {done} of about {_functions()} functions of the simulator.")
+            engine = Path(__file__).parent / "sim" / "engine"
+            total = sum(path.read_text(encoding="utf-8").count("\n@njit") for path in engine.rglob("*.py"))
+            _say(f"compiled {done} of about {total} functions of the simulator.")
 
 
 def _of_engine(event) -> bool:
     return event.data["dispatcher"].py_func.__module__.startswith("gpuschedlab.sim.engine")
-
-
-def _functions() -> int:
-    """Functions of the engine."""
-    engine = Path(__file__).parent / "sim" / "engine"
-    return sum(path.read_text(encoding="utf-8").count("\n@njit") for path in engine.rglob("*.py"))
 
 
 event.register("numba:compile", _Announcer())

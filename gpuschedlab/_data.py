@@ -8,13 +8,7 @@ _HERE = Path(__file__).resolve().parent
 
 
 def folder() -> Path:
-    """Folder of the shipped files.
-
-    Examples
-    --------
-    >>> folder().is_dir()
-    True
-    """
+    """Folder of the shipped files."""
     installed = _HERE / "_data_files"
     return installed if installed.is_dir() else _HERE.parent / "data"
 

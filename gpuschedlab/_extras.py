@@ -29,13 +29,7 @@ NAMES = {"yaml": "pyyaml"}
 
 
 def commands(extra: str) -> tuple[str, ...]:
-    """Lines that install an extra; CausalNex needs a second one.
-
-    Examples
-    --------
-    >>> commands("plots")
-    ('pip install "gpuschedlab[plots]"',)
-    """
+    """Lines that install an extra; CausalNex needs a second one."""
     pins = " ".join(f"{name}=={version}" for name, version in UNBOUND.items())
     second = (f"pip install --no-deps --ignore-requires-python {pins}",) if extra == "causalnex" else ()
     return f'pip install "gpuschedlab[{extra}]"', *second
@@ -67,13 +61,7 @@ def need(module: str, what: str = "") -> ModuleType:
 
 
 def has(module: str) -> bool:
-    """Whether an optional package can be imported (it is imported to find out).
-
-    Examples
-    --------
-    >>> has("json"), has("no_such_package")
-    (True, False)
-    """
+    """Whether an optional package can be imported (it is imported to find out)."""
     try:
         need(module)
     except MissingExtra:

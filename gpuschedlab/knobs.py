@@ -23,11 +23,6 @@ def data_of(cls: type) -> Mapping[str, int]:
     return MappingProxyType({name: m.many for name, found in annotations for m in found if isinstance(m, Data)})
 
 
-def _raises(cls: type) -> type[LabError]:
-    """Error of a class with wrong knobs."""
-    return cls.raises if issubclass(cls, Knobbed) else PolicyError
-
-
 def _kind(cls: type, name: str, hint, knob: Knob) -> tuple[str, Knob]:
     """Kind of a field from its type, with the knob completed by what the type implies."""
     if hint is bool:
@@ -42,7 +37,7 @@ def _kind(cls: type, name: str, hint, knob: Knob) -> tuple[str, Knob]:
     elif knob.log and knob.low <= 0:
         problem = f"a log scale from {knob.low} is undefined; expected low > 0."
     if problem:
-        raise _raises(cls)(f"{cls.__name__}.{name}: {problem}")
+        raise getattr(cls, "raises", PolicyError)(f"{cls.__name__}.{name}: {problem}")
     return kind, knob
 
 
@@ -79,7 +74,7 @@ def _declared(cls: type) -> dict[str, KnobInfo]:
         if optional := type(None) in typing.get_args(bare):
             bare = next(kind for kind in typing.get_args(bare) if kind is not type(None))
         kind, knob = _kind(cls, f.name, bare, knob)
-        info = KnobInfo(f.name, kind, f.default, knob, optional, _raises(cls))
+        info = KnobInfo(f.name, kind, f.default, knob, optional, getattr(cls, "raises", PolicyError))
         if problem := info.problem(f.default):
             raise info.raises(f"{cls.__name__}.{f.name}: the default {f.default!r} is outside its knob; {problem}.")
         found[f.name] = info
@@ -92,18 +87,18 @@ def _held(cls: type, f, held: Holds, others) -> dict[str, KnobInfo]:
     inside = knobs_of(thing)
     names = held.names or tuple(inside)
     if wrong := [name for name in names if name not in inside or name in others]:
-        raise _raises(cls)(
+        raise getattr(cls, "raises", PolicyError)(
             f"{cls.__name__}.{f.name}: found the knob {wrong[0]!r}; expected one of {', '.join(inside)}, each name once."
         )
-    return {name: _within(inside[name], inside[name].value_of(thing), f.name) for name in names}
-
-
-def _within(info: KnobInfo, default, holder: str) -> KnobInfo:
-    """Knob of a thing as one of its holder: over the range that is worth a search, if the default lies in it."""
-    low, high = info.knob.tuned or (None, None)
-    narrow = low is not None and default is not None and low <= default <= high
-    knob = replace(info.knob, low=low, high=high) if narrow else info.knob
-    return replace(info, knob=knob, default=default, holder=holder)
+    found = {}
+    for name in names:
+        info, default = inside[name], inside[name].value_of(thing)
+        # Over the range that is worth a search, if the default lies in it.
+        low, high = info.knob.tuned or (None, None)
+        narrow = low is not None and default is not None and low <= default <= high
+        knob = replace(info.knob, low=low, high=high) if narrow else info.knob
+        found[name] = replace(info, knob=knob, default=default, holder=f.name)
+    return found
 
 
 def knobs_of(thing: "Knobbed | type[Knobbed]") -> dict[str, KnobInfo]:
@@ -131,7 +126,9 @@ def knobs_of(thing: "Knobbed | type[Knobbed]") -> dict[str, KnobInfo]:
     """
     cls = thing if isinstance(thing, type) else type(thing)
     if not hasattr(cls, "__dataclass_fields__") or "__dataclass_params__" not in cls.__dict__:
-        raise _raises(cls)(f"{cls.__name__} is not a dataclass; expected @dataclass(frozen=True) above the class.")
+        raise getattr(cls, "raises", PolicyError)(
+            f"{cls.__name__} is not a dataclass; expected @dataclass(frozen=True) above the class."
+        )
     return dict(_declared(cls))
 
 
@@ -185,12 +182,7 @@ class Knobbed:
     @classmethod
     def project(cls, values: dict) -> dict:
         """Nearest allowed values: each into its range, then the constraints in order."""
-        infos = knobs_of(cls)
-        return cls.constrain({name: infos[name].clip(values.get(name, infos[name].default)) for name in infos})
-
-    @classmethod
-    def constrain(cls, values: dict) -> dict:
-        """Nearest values of all knobs that the constraints allow, in order; each is in its range already."""
+        values = {name: info.clip(values.get(name, info.default)) for name, info in knobs_of(cls).items()}
         for c in cls.constraints:
             if not c.holds(values):
                 values = values | c.project(values)

@@ -69,13 +69,7 @@ def policy_of(text: str):
 
 
 def estimator_of(text: str):
-    """Make an estimator, not yet fitted, from a word: a name of `gpuschedlab.estimators.ALL` or FILE.py:CLASS.
-
-    Examples
-    --------
-    >>> estimator_of("noisy:error=0.5").error
-    0.5
-    """
+    """Make an estimator, not yet fitted, from a word: a name of `gpuschedlab.estimators.ALL` or FILE.py:CLASS."""
     from gpuschedlab import estimators
 
     return made(text, estimators.ALL, estimators.Estimator, "estimator")
@@ -105,14 +99,7 @@ def made(text: str, known: dict[str, type[Knobbed]], base: type[Knobbed], what: 
 
 
 def with_words(thing: Knobbed, words: dict[str, str], name: str = "") -> Knobbed:
-    """Copy of a thing with knobs changed, and fields that are plain text, as words of a command line say.
-
-    Examples
-    --------
-    >>> from gpuschedlab.policies import Tiresias
-    >>> with_words(Tiresias(), {"thresholds": "3600"}).thresholds
-    (3600.0,)
-    """
+    """Copy of a thing with knobs changed, and fields that are plain text, as words of a command line say."""
     knobs, name = knobs_of(thing), name or type(thing).__name__
     texts = texts_of(thing)
     if unknown := [k for k in words if k not in (*knobs, *texts)]:
@@ -168,13 +155,7 @@ def _load(path: Path, error: type[LabError]) -> ModuleType:
 
 
 def blame(raised: BaseException, file: str = "") -> str:
-    """Describe an exception of user code in one line, with the innermost line of that code.
-
-    Examples
-    --------
-    >>> blame(KeyError("gpus"))
-    "KeyError: 'gpus'"
-    """
+    """Describe an exception of user code in one line, with the innermost line of that code."""
     if isinstance(raised, LabError):
         return f"{raised}{_where(raised.__cause__, file)}" if raised.__cause__ is not None else str(raised)
     if isinstance(raised, SyntaxError):

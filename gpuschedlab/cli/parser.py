@@ -8,7 +8,7 @@ import importlib
 import re
 import shutil
 import textwrap
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from gpuschedlab._faces import home_of, modules_of_papers
@@ -70,13 +70,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def make_parser() -> Parser:
-    """Parser of the whole command line.
-
-    Examples
-    --------
-    >>> make_parser().parse_args(["check", "fifo"]).subject
-    ['fifo']
-    """
+    """Parser of the whole command line."""
     parser = Parser(prog="gpuschedlab", description="A laboratory for GPU-cluster scheduling of deep-learning work.")
     parser.epilog = "gpuschedlab COMMAND --help has the options of each, and the policies with their knobs."
     words = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
@@ -106,14 +100,7 @@ def policies_help() -> str:
 
 
 def knobs_help(name: str, cls: type) -> str:
-    """One policy with its knobs.
-
-    Examples
-    --------
-    >>> from gpuschedlab.policies import Fifo
-    >>> "one of none, easy, greedy, plan (default none)" in knobs_help("fifo", Fifo)
-    True
-    """
+    """One policy with its knobs."""
     from gpuschedlab.knobs import knobs_of
 
     knobs = knobs_of(cls)
@@ -125,26 +112,17 @@ def knobs_help(name: str, cls: type) -> str:
     return "\n".join(lines)
 
 
-def seconds(text: str) -> float:
-    """Read a number of seconds, at least 0."""
-    return _number(text, 0.0, float, "a number of seconds, 0 or more")
-
-
-def positive(text: str) -> float:
-    """Read a number above 0."""
-    return _number(text, 1e-9, float, "a number above 0")
-
-
-def whole(text: str) -> int:
-    """Read a whole number, at least 1."""
-    return _number(text.replace(",", "").replace("_", ""), 1, int, "a whole number, at least 1")
-
-
-def _number(text, low, kind, expected):
+def _number(kind: type, low: float, expected: str, text: str):
+    """Read a number of a kind, from `low` on."""
     try:
-        value = kind(text)
+        value = kind(text.replace(",", "") if kind is int else text)
     except ValueError:
         value = None
     if value is None or not low <= value < float("inf"):
         raise argparse.ArgumentTypeError(f"found {text!r}; expected {expected}")
     return value
+
+
+seconds = partial(_number, float, 0.0, "a number of seconds, 0 or more")
+positive = partial(_number, float, 1e-9, "a number above 0")
+whole = partial(_number, int, 1, "a whole number, at least 1")

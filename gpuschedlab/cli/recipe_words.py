@@ -15,23 +15,10 @@ if TYPE_CHECKING:
     from gpuschedlab.scenarios import Recipe
     from gpuschedlab.sim import Policy, Scenario
 
-WEEK = 7.0
 DAY = 86_400.0
-JOBS_A_WEEK = 10_000
-LOAD = 0.9
 CLUSTER = "70x8"
 FIELDS = (
-    "days",
-    "jobs",
-    "load",
-    "gpus",
-    "cluster",
-    "mtbf",
-    "mttr",
-    "speeds",
-    "restart",
-    "switch",
-    "checkpoint",
+    *("days", "jobs", "load", "gpus", "cluster", "mtbf", "mttr", "speeds", "restart", "switch", "checkpoint"),
     "estimator",
 )
 """Options that are words for the fields of these names."""
@@ -111,15 +98,10 @@ def add_size(group):
 
 
 def recipe_in(args) -> Recipe:
-    """The recipe that options name, or put together: a generated week of a preset, or the file of a trace.
-
-    Raises
-    ------
-    TraceError
-        No such recipe, a knob that it has not, or a value out of range.
-    """
+    """The recipe that options name, or put together: a generated week of a preset, or the file of a trace."""
     from gpuschedlab.parse import with_words
     from gpuschedlab.scenarios import recipe_of, with_values
+    from gpuschedlab.scenarios.week import FIGURES
 
     given = {name: value for name in FIELDS if (value := getattr(args, name, None)) is not None}
     if getattr(args, "history", None) is not None:
@@ -130,8 +112,8 @@ def recipe_in(args) -> Recipe:
         if "minutes" in recipe.knobs and "days" in given:
             given["minutes"] = max(1, round(given.pop("days") * DAY / 60))
     elif args.trace in presets():
-        days = given.get("days", WEEK)
-        usual = {"days": days, "jobs": max(1, round(JOBS_A_WEEK * days / WEEK)), "load": LOAD, "before": str(days)}
+        days = given.get("days", float(FIGURES["days"]))
+        usual = {"days": days, "jobs": max(1, round(FIGURES["jobs"] * days / FIGURES["days"])), "before": str(days)}
         recipe = with_words(with_values(recipe_of(f"week:preset={args.trace},exact=true"), usual), pairs)
     else:
         recipe = replace(recipe_of("ownfile"), file=args.trace, settings=tuple(args.set))
@@ -155,13 +137,7 @@ def named_in(args) -> str | None:
 
 
 def informed(policies: dict[str, tuple], scenario: Scenario) -> dict[str, tuple]:
-    """The same `contenders_of`, once it is clear that their estimators, or the scenario's, have something to learn from.
-
-    Raises
-    ------
-    EstimatorError
-        An estimator has nothing to learn from.
-    """
+    """The same `contenders_of`, once it is clear that their estimators, or the scenario's, have something to learn from."""
     for _, own in policies.values():
         estimator = own or scenario.estimator
         if scenario.history is None and estimator is not None and estimator.needs_history:

@@ -32,14 +32,7 @@ def grid(columns: list[list[str]]) -> str:
 
 
 def pairs(values: dict) -> str:
-    """One `name  value` a line, aligned.
-
-    Examples
-    --------
-    >>> print(pairs({"jobs": 12_000, "cluster": "70x8"}))
-    jobs     12,000
-    cluster  70x8
-    """
+    """One `name  value` a line, aligned."""
     wide = max(map(len, values), default=0)
     return "\n".join(f"{k:{wide}}  {cell(v)}" for k, v in values.items())
 

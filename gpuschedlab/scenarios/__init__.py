@@ -73,14 +73,7 @@ def recipe_of(text: str | Mapping[str, object]):
 
 
 def with_values(recipe: Recipe, values: Mapping[str, object]) -> Recipe:
-    """Copy with texts and knobs changed; a cluster or an estimator that it has no text for stands instead of its own.
-
-    Examples
-    --------
-    >>> other = with_values(recipe_of("smallcluster:jobs=5"), {"nodes": 2, "cluster": "4x8"})
-    >>> str(other(seed=0).cluster), other.recipe.nodes
-    ('4x8:v100', 2)
-    """
+    """Copy with texts and knobs changed; a cluster or an estimator that it has no text for stands instead of its own."""
     texts = {name: value for name, value in values.items() if name in texts_of(recipe)}
     read = {"cluster": Cluster.parse, "estimator": estimator_of}
     other = {name: read[name](values[name]) for name in read if name in values and name not in texts}

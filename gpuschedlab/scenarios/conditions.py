@@ -19,13 +19,7 @@ DAY = 86_400.0
 
 @dataclass(frozen=True)
 class Conditions(Knobbed):
-    """What a trace meets, wherever it comes from: failing nodes, speeds and delays; and the GPUs that its load refers to.
-
-    Examples
-    --------
-    >>> Conditions(restart=60.0).restart
-    60.0
-    """
+    """What a trace meets, wherever it comes from: failing nodes, speeds and delays; and the GPUs that its load refers to."""
 
     raises: ClassVar = TraceError
     gpus: Annotated[
@@ -54,13 +48,7 @@ class Conditions(Knobbed):
 
 
 def days_in(before: str) -> float | None:
-    """Days that a word of a history says; None: it names a file.
-
-    Examples
-    --------
-    >>> days_in("7"), days_in(""), days_in("jobs.parquet")
-    (7.0, 0.0, None)
-    """
+    """Days that a word of a history says; None: it names a file."""
     try:
         days = float(before or 0)
     except ValueError:

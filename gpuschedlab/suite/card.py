@@ -9,7 +9,7 @@ from gpuschedlab.errors import RunError
 from gpuschedlab.metrics import METRICS
 from gpuschedlab.metrics.display import SHARES
 from gpuschedlab.report.html_tables import written
-from gpuschedlab.suite.standing import Standing
+from gpuschedlab.suite.standing import BESIDE, Standing
 from gpuschedlab.suite.tasks import TASKS
 
 WORDS = {
@@ -80,29 +80,14 @@ def write_card(standing: Standing, path: str | Path) -> Path:
 
 
 def _section(standing: Standing, policy: str, about: dict) -> str:
-    heads = (
-        "task",
-        "what is special",
-        "what counts",
-        "value",
-        "from fifo",
-        "from srtf",
-        "from the specialist",
-        "above the bound",
-    )
+    beside = (f"from {name}" for name in (*BESIDE, "the specialist"))
+    heads = ("task", "what is special", "what counts", "value", *beside, "above the bound")
     rows = []
     for row in standing.rows(policy):
         task, others, metric = about[row["task"]], row["others"], row["metric"]
-        cells = [
-            task.about,
-            METRICS[metric].label,
-            written(metric, row["value"]),
-            *(difference(metric, others.get(n)) for n in ("fifo", "srtf")),
-        ]
-        cells += [
-            f"{difference(metric, others.get(task.specialist))} ({task.specialist})",
-            difference(metric, others.get("bound")),
-        ]
+        behind = [difference(metric, others.get(name)) for name in (*BESIDE, task.specialist, "bound")]
+        behind[-2] += f" ({task.specialist})"
+        cells = [task.about, METRICS[metric].label, written(metric, row["value"]), *behind]
         labelled = "".join(
             f'<td data-label="{head}">{escape(cell)}</td>' for head, cell in zip(heads[1:], cells, strict=True)
         )

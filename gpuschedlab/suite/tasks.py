@@ -63,10 +63,8 @@ class Fetched(Recipe):
 
 def helios_folder() -> Path | None:
     """Folder of Helios' logs where it has been fetched; None elsewhere."""
-    found = Path(need("pooch").os_cache("gpuschedlab")) / "helios"
-    return (
-        next((path.parent.parent for path in sorted(found.rglob("cluster_log.csv"))), None) if found.is_dir() else None
-    )
+    logs = sorted(Path(need("pooch").os_cache("gpuschedlab")).joinpath("helios").rglob("cluster_log.csv"))
+    return logs[0].parent.parent if logs else None
 
 
 @cache
@@ -79,15 +77,13 @@ def _week(preset: str, load: float) -> Callable[[], Recipe]:
     return lambda: Week(preset, Amount(days=7, jobs=4000, load=load, cluster_gpus=256), cluster=CLUSTER)
 
 
-def _fetched() -> str:
-    return "" if helios_folder() else "not on this machine; gpuschedlab trace fetch helios brings it (36 MB)"
-
-
 def _of_papers() -> list[Task]:
     """Tasks of the papers, each of its module `task`."""
     found = [module.TASK for module in loaded_of_papers("task")]
     return sorted(found, key=lambda task: OF_PAPERS.index(task.name) if task.name in OF_PAPERS else len(OF_PAPERS))
 
+
+ELSEWHERE = "not on this machine; gpuschedlab trace fetch helios brings it (36 MB)"
 
 OF_PAPERS = ("goodput", "deadlines", "finetuning", "prompts")
 """The order of the papers' tasks; others come after them."""
@@ -113,6 +109,13 @@ TASKS = (
     ),
     Task("estimates", 1, lambda: HarderWeek(error=1.0), "tiresias", "estimates that err by a factor of e, commonly"),
     *_of_papers(),
-    Task("helios", 1, Fetched, "lucid", "weeks of the log of Helios Venus itself", there=_fetched),
+    Task(
+        "helios",
+        1,
+        Fetched,
+        "lucid",
+        "weeks of the log of Helios Venus itself",
+        there=lambda: "" if helios_folder() else ELSEWHERE,
+    ),
 )
 """All tasks, in the order in which they are shown."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from gpuschedlab.cli.parser import add_json, policies_help, whole
 from gpuschedlab.cli.progress import Progress
 from gpuschedlab.cli.recipe_words import add_scenario, informed, recipe_in
-from gpuschedlab.cli.text import as_json, intake_line
+from gpuschedlab.cli.text import as_json, grid, intake_line, metrics_table
 from gpuschedlab.errors import RunError
 from gpuschedlab.parse import contenders_of, loaded_of_papers
 
@@ -57,7 +57,8 @@ def add(parser):
 def compare(args) -> int:
     """Run the policies, print the table, write the report."""
     recipe, progress = recipe_in(args), Progress(sys.stderr)
-    policies = _policies(args.policies, recipe)
+    own = {} if args.policies else {name: (policy, None) for name, policy in recipe.policies.items()}
+    policies = own or contenders_of(args.policies or list(LINEUP))
     with progress.phase("jobs and estimates", announced=False):
         scenario = recipe(args.seed)
         about = recipe.about(scenario)
@@ -120,12 +121,6 @@ def _store(folder: str | None, unstored: dict[str, str]):
     return store
 
 
-def _policies(words: list[str], recipe) -> dict:
-    """Policies by name: those that the words say, otherwise the recipe's own, otherwise the usual ones."""
-    own = {} if words else {name: (policy, None) for name, policy in recipe.policies.items()}
-    return own or contenders_of(words or list(LINEUP))
-
-
 def caption(scenario, about: dict[str, str]) -> str:
     """What is run on what, and what the policies know, in three lines."""
     found = scenario.summary()
@@ -143,7 +138,6 @@ def caption(scenario, about: dict[str, str]) -> str:
 
 
 def _table(done, recipe) -> str:
-    from gpuschedlab.cli.text import metrics_table
     from gpuschedlab.sim.run import left_of
 
     if not done.runs:
@@ -183,7 +177,6 @@ def _over_seeds(recipe, policies: dict, seeds: range, first) -> list[dict]:
 
 def _seeds_table(rows: list[dict]) -> str:
     """Means with intervals and paired differences, as text."""
-    from gpuschedlab.cli.text import grid
     from gpuschedlab.metrics import METRICS
     from gpuschedlab.report.seeds import words
 

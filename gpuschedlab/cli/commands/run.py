@@ -7,7 +7,7 @@ from gpuschedlab.cli.commands.compare import caption
 from gpuschedlab.cli.parser import add_json, policies_help, seconds
 from gpuschedlab.cli.progress import Progress
 from gpuschedlab.cli.recipe_words import add_scenario, one_in, recipe_in
-from gpuschedlab.cli.text import as_json, intake_line, intake_of
+from gpuschedlab.cli.text import as_json, grid, intake_line, intake_of
 from gpuschedlab.errors import LabError
 from gpuschedlab.parse import contenders_of
 
@@ -75,7 +75,6 @@ def keep_intake(about: dict, folder: str) -> None:
 
 def _metrics(name: str, done) -> str:
     """Metrics that apply, one per line, times in their most readable unit."""
-    from gpuschedlab.cli.text import grid
     from gpuschedlab.metrics.display import column
 
     labels, units, cells = zip(*(column(k, [v]) for k, v in done.summary().items() if v is not None))

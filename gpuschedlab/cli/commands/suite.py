@@ -53,14 +53,8 @@ def suite(args) -> int:
     if args.card:
         write_card(found, args.card)
     if args.json:
-        print(
-            as_json(
-                {
-                    policy: found.verdicts(policy) | {"rows": found.rows(policy), "costs": found.costs(policy)}
-                    for policy in found.policies
-                }
-            )
-        )
+        answer = {p: found.verdicts(p) | {"rows": found.rows(p), "costs": found.costs(p)} for p in found.policies}
+        print(as_json(answer))
     else:
         for policy in found.policies:
             print(f"{policy}\n  " + "\n  ".join(sentences(found, policy)))
@@ -76,19 +70,13 @@ def _lines(task, part) -> str:
     from gpuschedlab.metrics import METRICS
     from gpuschedlab.report.html_tables import written
     from gpuschedlab.suite.card import difference
+    from gpuschedlab.suite.standing import BESIDE
 
-    rows = [
-        [
-            f"{task.name}: {METRICS[task.metric].label}",
-            "",
-            *(f"from {n}" for n in ("fifo", "srtf", task.specialist)),
-            "above the bound",
-        ]
-    ]
+    beside = (*BESIDE, task.specialist)
+    heads = [f"{task.name}: {METRICS[task.metric].label}", "", *(f"from {name}" for name in beside)]
+    rows = [[*heads, "above the bound"]]
     for policy in part.policies:
         for row in part.rows(policy):
-            others = (
-                difference(task.metric, row["others"].get(name)) for name in ("fifo", "srtf", task.specialist, "bound")
-            )
+            others = (difference(task.metric, row["others"].get(name)) for name in (*beside, "bound"))
             rows.append([f"  {policy}", written(task.metric, row["value"]), *others])
     return grid([list(column) for column in zip(*rows, strict=True)])

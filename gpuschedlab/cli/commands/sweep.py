@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gpuschedlab.cli.parser import add_json, policies_help, whole
 from gpuschedlab.cli.recipe_words import CLUSTER, add_scenario, named_in, recipe_in
-from gpuschedlab.cli.text import as_json, intake_line
+from gpuschedlab.cli.text import as_json, intake_line, metrics_table
 from gpuschedlab.errors import PolicyError, RunError
 from gpuschedlab.parse import contenders_of, word_of
 
@@ -187,8 +187,6 @@ def _backend(args):
 def _table(found) -> str:
     """Means over seeds, a line for each choice."""
     import polars as pl
-
-    from gpuschedlab.cli.text import metrics_table
 
     if found.frame.is_empty():
         return "no cell has finished"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from gpuschedlab.cli.parser import Parser, add_command, add_json, positive
 from gpuschedlab.cli.recipe_words import add_settings, add_size, recipe_in
-from gpuschedlab.cli.text import as_json, intake_line, intake_of
+from gpuschedlab.cli.text import as_json, intake_line, intake_of, pairs
 
 GPUS = 560
 
@@ -43,7 +43,6 @@ def add(parser):
 
 def list_traces(args) -> int:
     """Presets, formats that can be read, and published traces that can be fetched."""
-    from gpuschedlab.cli.text import pairs
     from gpuschedlab.traces import catalog, load_preset, presets
     from gpuschedlab.traces.intake.read import READERS
 
@@ -60,7 +59,6 @@ def list_traces(args) -> int:
 
 def describe(args) -> int:
     """Figures of a trace."""
-    from gpuschedlab.cli.text import pairs
     from gpuschedlab.traces import describe as figures
 
     args.history = "0"

@@ -5,7 +5,7 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 
 from gpuschedlab.cli.parser import add_json
-from gpuschedlab.cli.text import as_json
+from gpuschedlab.cli.text import as_json, pairs
 
 PARTS = ("plotly", "scikit-learn", "xgboost", "highspy", "mip", "pooch", "tqdm", "joblib", "dask", "jupyterlab")
 """Packages of optional parts that are listed."""
@@ -18,8 +18,6 @@ def add(parser):
 
 def versions(args) -> int:
     """Print them."""
-    from gpuschedlab.cli.text import pairs
-
     found = {name: _version(name) for name in ("gpuschedlab", "numpy", "polars", "numba", "scipy", *PARTS)}
     found |= {"python": sys.version.split()[0], "platform": platform.platform()}
     print(as_json(found) if args.json else pairs({k: v or "not installed" for k, v in found.items()}))
