@@ -8,8 +8,7 @@ from typing import Any
 import polars as pl
 
 from gpuschedlab.errors import TraceError
-from gpuschedlab.traces.logs import texts as src
-from gpuschedlab.traces.logs.log_files import tables
+from gpuschedlab.traces.logs.log_files import opened, readable, tables
 from gpuschedlab.traces.logs.options import Options, nearest
 from gpuschedlab.traces.logs.raw import Raw
 from gpuschedlab.traces.schema import SCHEMA, shown
@@ -58,7 +57,7 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     # without a duration it is end - start. A column `queue` of numbers holds waiting times, and is no virtual
     # cluster. Slurm's steps are left out.
     source = f"csv {files[0].name}"
-    with src.readable(source), src.opened(files[0]) as lines:
+    with readable(source), opened(files[0]) as lines:
         first = lines.readline().decode("utf-8-sig", errors="replace")
     table = tables(files, "csv", (), separator=options.separator or _mark(first))
     given = set(options.columns)

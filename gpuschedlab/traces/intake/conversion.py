@@ -6,11 +6,11 @@ import polars as pl
 
 from gpuschedlab.traces.intake.expressions import compiled
 from gpuschedlab.traces.logs import instants as at
+from gpuschedlab.traces.logs.log_files import RAW, SURPLUS
 from gpuschedlab.traces.logs.options import Options
 from gpuschedlab.traces.logs.raw import LINE, Raw
 from gpuschedlab.traces.logs.spans import SPAN, decimal_number, limits, spans
 from gpuschedlab.traces.logs.states import RUNNING, WAITING, WORDS, meaning, word
-from gpuschedlab.traces.logs.texts import RAW, SURPLUS
 from gpuschedlab.traces.schema import LONGEST, MOST_GPUS, SCHEMA, Rule
 
 INSTANTS = ("submit", "eligible", "start", "end")

@@ -16,11 +16,9 @@ from gpuschedlab.errors import ClusterError, TraceError
 from gpuschedlab.traces import formats
 from gpuschedlab.traces.formats.parquet import stored
 from gpuschedlab.traces.intake.settle import settle
-from gpuschedlab.traces.intake.words import source_of
-from gpuschedlab.traces.logs import texts as src
 from gpuschedlab.traces.logs.ledger import Intake
-from gpuschedlab.traces.logs.log_files import head_of
-from gpuschedlab.traces.logs.options import nearest, options_of
+from gpuschedlab.traces.logs.log_files import find_file, head_of, readable
+from gpuschedlab.traces.logs.options import nearest, options_of, source_of
 from gpuschedlab.traces.schema import OnBad, Read
 
 HOME = "gpuschedlab.traces.formats"
@@ -125,10 +123,10 @@ def taken(
     if format == "parquet":
         return stored(paths[0], on_bad or "raise")
     if format in PATTERNS and paths[0].is_dir():
-        paths = [src.find_file(paths[0], PATTERNS[format], source=format)]
+        paths = [find_file(paths[0], PATTERNS[format], source=format)]
         name = f"{format} {paths[0].name}"
     reader = importlib.import_module(FORMATS[format])
-    with src.readable(name, f"a log of the format {format}"):
+    with readable(name, f"a log of the format {format}"):
         raw = reader.read(paths, chosen)
         if isinstance(raw, Intake):
             return raw, pl.DataFrame()
@@ -144,7 +142,7 @@ def read_with(format: str, path: str | Path, on_bad: OnBad, notes: dict | None, 
     if on_bad not in ("raise", "drop"):
         raise TraceError(f"{format}: on_bad is {on_bad!r}; expected 'raise' or 'drop'.")
     if not Path(path).exists() and format in PATTERNS:
-        src.find_file(path, PATTERNS[format], source=format)
+        find_file(path, PATTERNS[format], source=format)
     if format == "philly" and options.get("zone", "") is None:
         options = options | {"zone": "UTC"}  # whose differences are those of the clock
     found, bad = taken((format, path), options, on_bad, notes)

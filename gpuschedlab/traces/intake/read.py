@@ -11,9 +11,8 @@ import polars as pl
 from gpuschedlab.errors import TraceError
 from gpuschedlab.traces.intake.door import FORMATS as READERS
 from gpuschedlab.traces.intake.door import read_with, taken
-from gpuschedlab.traces.intake.words import options_in, source_of
 from gpuschedlab.traces.logs.ledger import Intake
-from gpuschedlab.traces.logs.options import nearest
+from gpuschedlab.traces.logs.options import nearest, options_in, source_of
 from gpuschedlab.traces.schema import OnBad, Read, with_jobs
 
 

@@ -1,24 +1,145 @@
-"""Files of a log: how they begin, their tables of texts, their JSON."""
+"""Files of a log, plain or gzip: how they begin, their tables of texts, their JSON."""
 
+import contextlib
+import gzip
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import polars as pl
 
+from gpuschedlab._files import UNREADABLE, reason
 from gpuschedlab.errors import TraceError
-from gpuschedlab.traces.logs import texts as src
-from gpuschedlab.traces.schema import LINE
+from gpuschedlab.traces.schema import LINE, require_columns
 
+#: Texts that stand for "nothing here" in the published files.
+NOTHING = ["", "None", "none", "null", "NULL", "nan", "NaN", "NA", "\\N"]
+SURPLUS = "(beyond the last)"  # what a row has more than there are columns: such rows are bad
+RAW = "\0raw"  # what a column was before it was converted: error messages show this
+SECONDS = "seconds from 0 up, at most ten years"
 HEAD = 4096
+
+
+def find_file(path: str | Path, name: str, *, source: str) -> Path:
+    """Return the file itself, or the one called `name` in or below a folder."""
+    path = Path(path)
+    if path.is_dir():
+        found = sorted(path.rglob(name))
+        if len(found) != 1:
+            many = ", ".join(str(f) for f in found[:5]) or "none"
+            raise TraceError(f"{source}: found in {path} {many}; expected one file {name}. Name the file itself.")
+        return found[0]
+    if not path.is_file():
+        raise TraceError(f"{source}: found no file {path}; expected {name}. Check the path, or see trace.fetch.")
+    return path
+
+
+@contextlib.contextmanager
+def readable(source: str, expected: str = "comma-separated text") -> Iterator[None]:
+    """Name the source of whatever goes wrong while a file is read."""
+    try:
+        yield
+    except TraceError:
+        raise
+    except UNREADABLE as error:
+        raise TraceError(
+            f"{source}: found nothing readable ({reason(error)}); expected {expected}. "
+            "The file may be cut off: fetch it again."
+        ) from error
+
+
+def opened(path: Path) -> IO[bytes]:
+    """Stream of a file's bytes, unpacked where it is gzip."""
+    with path.open("rb") as stream:
+        packed = stream.read(2) == b"\x1f\x8b"
+    return (gzip.open if packed else open)(path, "rb")
+
+
+def text_of(path: Path) -> str:
+    """Text of a file, plain or gzip; bytes that are no text are replaced."""
+    with opened(path) as stream:
+        return stream.read().decode("utf-8-sig", errors="replace")
+
+
+def read_texts(
+    path: Path, *, source: str, header: list[str] | None = None, separator: str = ",", quote: str | None = '"'
+) -> pl.DataFrame:
+    """Read a csv file, plain or gzip, all columns as texts: null where there is nothing."""
+    with readable(source):
+        _check_text(path, source)
+        try:
+            how = {"infer_schema": False, "separator": separator, "quote_char": quote}
+            frame = _nulls(pl.read_csv(path, has_header=header is None, **how))
+        except pl.exceptions.ComputeError as error:
+            if quote is None and "utf-8" in str(error):  # names of jobs in another encoding harm nothing else
+                return read_texts_of(text_of(path), how)
+            frame = _ragged(path, header is None, separator, quote)
+        if header is None:
+            return frame.rename({name: name.strip().lstrip("\ufeff") for name in frame.columns})
+    names = [name for name in frame.columns if name != SURPLUS]
+    if len(names) != len(header):
+        raise TraceError(
+            f"{source}: found {len(names)} columns; expected {len(header)}: {', '.join(header)}. "
+            "Take the file as its owner publishes it."
+        )
+    frame = frame.rename(dict(zip(names, header, strict=True)))
+    return frame.slice(1) if frame.height and list(frame.row(0)[: len(header)]) == header else frame
+
+
+def read_texts_of(text: str, how: dict) -> pl.DataFrame:
+    """Table of a text, bytes of which were replaced."""
+    frame = _nulls(pl.read_csv(text.encode(), **how))
+    return frame.rename({name: name.strip() for name in frame.columns})
+
+
+def _nulls(frame: pl.DataFrame) -> pl.DataFrame:
+    """Null where a text stands for nothing: looked for after reading, which costs a fifth of polars' own `null_values`."""
+    there = frame.select(pl.all().is_in(NOTHING).any()).row(0, named=True) if frame.width else {}
+    return frame.with_columns(
+        pl.when(pl.col(c).is_in(NOTHING).not_()).then(c).alias(c) for c, any_ in there.items() if any_
+    )
+
+
+def _ragged(path: Path, has_header: bool, separator: str, quote: str | None) -> pl.DataFrame:
+    """Read a table some of whose rows have more fields than it has columns: the first of those is in SURPLUS."""
+    how = {"infer_schema": False, "truncate_ragged_lines": True, "separator": separator, "quote_char": quote}
+    names = pl.read_csv(path, n_rows=1, has_header=has_header, **how).columns
+    with opened(path) as stream:
+        if has_header:
+            stream.readline()
+        # polars takes the number of columns from the first line.
+        wider = separator.join(map(str, range(len(names) + 1))).encode() + b"\n" + stream.read()
+    frame = _nulls(pl.read_csv(wider, **how))
+    return frame.rename(dict(zip(frame.columns, [*names, SURPLUS], strict=True)))
+
+
+def _check_text(path: Path, source: str):
+    """Raise a TraceError if a file begins as no table does, but as one that can be made into one."""
+    with opened(path) as stream:
+        head = stream.read(200)
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in head:
+        raise TraceError(
+            f"{source}: found text in UTF-16; expected UTF-8. Convert it: iconv -f UTF-16 -t UTF-8 {path.name} > new.csv, "
+            'or in Excel save it as "CSV UTF-8".'
+        )
+    if head.lstrip(b"\xef\xbb\xbf").startswith(b"#"):
+        raise TraceError(
+            f"{source}: found a comment in the first line ({head.splitlines()[0].decode(errors='replace')}); expected the table "
+            f"itself. Remove the comments: grep -v '^#' {path.name} > new.csv."
+        )
+
+
+def require(frame: pl.DataFrame, names: list[str], *, source: str) -> None:
+    """Raise a TraceError if columns of the published format are missing."""
+    require_columns(frame, names, source=source, way_out="Take the file as its owner publishes it.")
 
 
 def head_of(path: Path) -> str:
     """First characters of a file, plain or gzip; a folder has none."""
     if not path.is_file():
         return ""
-    with src.readable(path.name, "a log"), src.opened(path) as stream:
+    with readable(path.name, "a log"), opened(path) as stream:
         return stream.read(HEAD).decode("utf-8-sig", errors="replace")
 
 
@@ -29,10 +150,10 @@ def tables(
     found = []
     for file in files:
         source = f"{format} {file.name}"
-        frame = src.read_texts(file, source=source, **how)
-        src.require(frame, list(needed), source=source)
-        if src.SURPLUS in frame.columns and not surplus:
-            row = frame[src.SURPLUS].is_not_null().arg_max() + 2
+        frame = read_texts(file, source=source, **how)
+        require(frame, list(needed), source=source)
+        if SURPLUS in frame.columns and not surplus:
+            row = frame[SURPLUS].is_not_null().arg_max() + 2
             raise TraceError(f"{source}, row {row}: found more fields than the header has columns; expected as many.")
         found.append(frame)
     return found[0] if len(found) == 1 else pl.concat(found, how="diagonal")
@@ -42,16 +163,16 @@ def lines_of(files: Sequence[Path], format: str, expected: str) -> pl.DataFrame:
     """Lines of files, one after the other: `line`, and its number."""
     lines: list[str] = []
     for file in files:
-        with src.readable(f"{format} {file.name}", expected):
-            lines += src.text_of(file).splitlines()
+        with readable(f"{format} {file.name}", expected):
+            lines += text_of(file).splitlines()
     frame = pl.DataFrame({"line": lines}, schema={"line": pl.String})
     return frame.with_columns(pl.int_range(1, 1 + pl.len(), dtype=pl.Int64).alias(LINE))
 
 
 def json_of(file: Path, format: str, expected: str) -> Any:
     """What a JSON file holds."""
-    with src.readable(f"{format} {file.name}", expected):
-        return json.loads(src.text_of(file))
+    with readable(f"{format} {file.name}", expected):
+        return json.loads(text_of(file))
 
 
 def objects(files: Sequence[Path], format: str, key: str, expected: str) -> list[dict]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from gpuschedlab.cluster import Cluster
-from gpuschedlab.traces.logs.texts import RAW, SECONDS
+from gpuschedlab.traces.logs.log_files import RAW, SECONDS
 from gpuschedlab.traces.schema import LINE as LINE
 from gpuschedlab.traces.schema import Rule
 

@@ -9,7 +9,7 @@ import polars as pl
 
 from gpuschedlab.errors import TraceError
 from gpuschedlab.traces.formats.managers import slurm_json
-from gpuschedlab.traces.formats.managers.slurm_gpus import GRES, TRES, gpus_of
+from gpuschedlab.traces.logs.devices import devices, of_gres, of_tres, whole_or_share
 from gpuschedlab.traces.logs.log_files import head_of, tables
 from gpuschedlab.traces.logs.options import Options
 from gpuschedlab.traces.logs.raw import LINE, Raw
@@ -19,6 +19,7 @@ COMMAND = (
     "sacct -a -P -D -S START -E END -o JobID,JobIDRaw,User,Account,Partition,QOS,Submit,Eligible,Start,End,Elapsed,Suspended,"
     "Timelimit,State,ReqTRES,AllocTRES,NNodes,NodeList,Restarts"
 )
+TRES, GRES = ("AllocTRES", "ReqTRES"), ("AllocGRES", "ReqGRES")
 #: Our columns <- sacct's fields, the first that is there.
 FIELDS = {
     "submit": ("Submit",),
@@ -129,3 +130,33 @@ def _table(file: Path, options: Options) -> pl.DataFrame:
             f"slurm {file.name}: found the columns {shown(table.columns)}; expected also {', '.join(lacking)}, as of: {COMMAND}"
         )
     return table.with_columns(pl.int_range(2, 2 + pl.len(), dtype=pl.Int64).alias(LINE))
+
+
+def gpus_of(jobs: pl.DataFrame, options: Options) -> tuple[pl.DataFrame, list[str]]:
+    """GPUs, their types and slices, of TRES or of GRES."""
+    fields = [f for f in TRES if f in jobs.columns] or [f for f in GRES if f in jobs.columns]
+    assumed: list[str] = []
+    per_node = pl.lit(1.0)
+    if not fields:
+        found = devices(pl.repeat("", jobs.height, eager=True), of_tres)
+    elif fields[0] in TRES:
+        # What else stands there (memory, billing) differs from job to job.
+        entries = [pl.col(f).str.extract_all(r"(?:gres/gpu|shard)[^,]*").list.join(",") for f in fields]
+        said = [pl.when(pl.col(f).is_not_null()).then(entry) for f, entry in zip(fields, entries, strict=True)]
+        found = devices(jobs.select(pl.coalesce(said)).to_series(), of_tres)
+    else:
+        found = devices(jobs.select(pl.coalesce(fields)).to_series(), of_gres)
+        if options.gres == "node" and "NNodes" in jobs.columns:
+            per_node = jobs.select(pl.col("NNodes").cast(pl.Float64, strict=False).fill_null(1.0)).to_series()
+            assumed = ["GRES counts GPUs of each node (gres = 'total': of the job)"]
+    shards = pl.col("shards") / (options.shards or float("inf"))
+    total = pl.col("gpus") * per_node + shards.fill_null(0.0)
+    return (
+        found.select(
+            whole_or_share(total).alias("\0gpus"),
+            pl.when(pl.col("gpu_types").list.len() > 0).then("gpu_types").alias("\0gpu_types"),
+            pl.col("shape").alias("\0shape"),
+            pl.col("shards").fill_null(0.0).alias("\0shards"),
+        ),
+        assumed,
+    )

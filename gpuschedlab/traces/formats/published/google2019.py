@@ -6,8 +6,7 @@ from pathlib import Path
 import polars as pl
 
 from gpuschedlab.errors import TraceError
-from gpuschedlab.traces.logs import texts as src
-from gpuschedlab.traces.logs.log_files import tables
+from gpuschedlab.traces.logs.log_files import readable, require, tables, text_of
 from gpuschedlab.traces.logs.options import Options
 from gpuschedlab.traces.logs.raw import Raw
 from gpuschedlab.traces.logs.states import RUNNING, WAITING
@@ -116,8 +115,8 @@ def _table(folder: Path, name: str) -> pl.DataFrame:
     lines = [f for f in found if ".json" in f.name]
     if not lines:
         return tables(found, "google2019", needed)
-    with src.readable(f"google2019 {lines[0].name}", "JSON lines"):
-        frames = [pl.read_ndjson(src.text_of(f).encode(), infer_schema_length=None) for f in lines]
+    with readable(f"google2019 {lines[0].name}", "JSON lines"):
+        frames = [pl.read_ndjson(text_of(f).encode(), infer_schema_length=None) for f in lines]
     frame = pl.concat(frames, how="diagonal_relaxed")
-    src.require(frame, needed, source=f"google2019 {lines[0].name}")
+    require(frame, needed, source=f"google2019 {lines[0].name}")
     return frame.with_columns(pl.col("collection_id").cast(pl.String))

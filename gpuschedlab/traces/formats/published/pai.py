@@ -8,9 +8,9 @@ import polars as pl
 from gpuschedlab.errors import TraceError
 from gpuschedlab.traces.logs.devices import whole_or_share
 from gpuschedlab.traces.logs.instants import wall_clock
+from gpuschedlab.traces.logs.log_files import NOTHING, RAW, SECONDS, SURPLUS, find_file, read_texts, readable
 from gpuschedlab.traces.logs.options import Options
 from gpuschedlab.traces.logs.raw import Raw
-from gpuschedlab.traces.logs.texts import NOTHING, RAW, SECONDS, SURPLUS, find_file, read_texts, readable
 from gpuschedlab.traces.schema import LINE, LONGEST, MOST_GPUS, Rule, sift
 
 COURSE = ["status", "start_time", "end_time"]

@@ -9,10 +9,9 @@ import polars as pl
 
 from gpuschedlab.errors import TraceError
 from gpuschedlab.traces.logs.instants import check_zone, instants
-from gpuschedlab.traces.logs.log_files import json_of
+from gpuschedlab.traces.logs.log_files import NOTHING, RAW, json_of
 from gpuschedlab.traces.logs.options import Options
 from gpuschedlab.traces.logs.raw import Raw, one_of
-from gpuschedlab.traces.logs.texts import NOTHING, RAW
 from gpuschedlab.traces.schema import Rule
 
 STATES = {"Pass": "completed", "Killed": "killed", "Failed": "failed"}

@@ -6,10 +6,9 @@ from pathlib import Path
 import polars as pl
 
 from gpuschedlab.errors import TraceError
-from gpuschedlab.traces.logs.log_files import tables
+from gpuschedlab.traces.logs.log_files import SURPLUS, tables
 from gpuschedlab.traces.logs.options import Options
 from gpuschedlab.traces.logs.raw import Raw, from_one, given, numeric, whole_gpus
-from gpuschedlab.traces.logs.texts import SURPLUS
 from gpuschedlab.traces.schema import Rule
 
 NEEDED = ["name", "time", "application", "num_replicas", "batch_size"]

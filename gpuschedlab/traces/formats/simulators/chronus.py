@@ -8,10 +8,9 @@ import polars as pl
 from gpuschedlab._files import read_frame
 from gpuschedlab.errors import TraceError
 from gpuschedlab.traces.deadlines import broken_tables
-from gpuschedlab.traces.logs.log_files import tables
+from gpuschedlab.traces.logs.log_files import readable, require, tables
 from gpuschedlab.traces.logs.options import Options
 from gpuschedlab.traces.logs.raw import Raw, given, one_of, whole_gpus
-from gpuschedlab.traces.logs.texts import readable, require
 from gpuschedlab.traces.schema import Rule
 
 NEEDED = ["job_id", "user", "num_gpu", "submit_time", "duration", "expect_time_list", "expect_value_list", "job_type"]

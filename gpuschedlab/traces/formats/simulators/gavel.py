@@ -6,8 +6,7 @@ from pathlib import Path
 import polars as pl
 
 from gpuschedlab.errors import TraceError
-from gpuschedlab.traces.logs import texts as src
-from gpuschedlab.traces.logs.log_files import lines_of
+from gpuschedlab.traces.logs.log_files import find_file, lines_of, readable, require
 from gpuschedlab.traces.logs.options import Options
 from gpuschedlab.traces.logs.raw import LINE, Raw
 
@@ -64,11 +63,11 @@ def _durations(table: pl.DataFrame, options: Options, source: str) -> pl.Series:
     if isinstance(options.speeds, Mapping):
         rate = table["model"].replace_strict(dict(options.speeds), default=None, return_dtype=pl.Float64)
     else:
-        path = src.find_file(options.speeds, "a speed table", source=source)
-        with src.readable(f"{source}, speeds {path.name}", "a table with model, gpu_type, gpus, steps"):
+        path = find_file(options.speeds, "a speed table", source=source)
+        with readable(f"{source}, speeds {path.name}", "a table with model, gpu_type, gpus, steps"):
             known = pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path)
             known = known.rename({"n_gpus": "gpus", "iters_per_s": "steps"}, strict=False)
-            src.require(known, ["model", "gpus", "steps"], source=f"{source}, speeds {path.name}")
+            require(known, ["model", "gpus", "steps"], source=f"{source}, speeds {path.name}")
             known = known.filter(pl.col("gpu_type") == options.gpu_type) if "gpu_type" in known.columns else known
             known = known.filter(pl.col("partner").is_null()) if "partner" in known.columns else known
             known = known.select("model", gpus=pl.col("gpus").cast(pl.Float64), rate=pl.col("steps").cast(pl.Float64))
