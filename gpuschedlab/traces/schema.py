@@ -157,7 +157,9 @@ def shown(columns: list[str]) -> str:
     return text if len(text) < 600 else f"{text[:600]}..."
 
 
-def require_columns(frame: pl.DataFrame, names: list[str], *, source: str, way_out: str) -> None:
+def require_columns(
+    frame: pl.DataFrame, names: list[str], *, source: str, way_out: str = "Take the file as its owner publishes it."
+) -> None:
     """Raise a TraceError if `frame` lacks one of `names`."""
     missing = [n for n in names if n not in frame.columns]
     if missing:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import polars as pl
+from polars import selectors
 
-from gpuschedlab._files import whole
-from gpuschedlab.errors import TraceError
+from gpuschedlab.traces.formats.parquet import written
 from gpuschedlab.traces.formats.swf import FIELDS
 from gpuschedlab.traces.schema import validate
 
@@ -61,19 +61,9 @@ def write_csv(trace: pl.DataFrame, path: str | Path, *, names: bool = False) -> 
     """
     trace = validate(trace, source="write_csv")
     trace = trace if names else without_names(trace)
-    changed = [
-        pl.col(n).cast(pl.List(pl.String)).list.join("|").alias(n)
-        for n, t in trace.schema.items()
-        if isinstance(t, pl.List)
-    ]
+    changed = [selectors.list().cast(pl.List(pl.String)).list.join("|")]
     if "requested_time" in trace.columns:
-        limit = pl.col("requested_time")
-        changed.append(
-            pl.when(limit.is_infinite())
-            .then(pl.lit("unlimited"))
-            .otherwise(limit.cast(pl.String))
-            .alias("requested_time")
-        )
+        changed.append(pl.col("requested_time").cast(pl.String).replace("inf", "unlimited"))
     if "clock" in trace.columns:
         zero = trace["clock"].min() - pl.duration(microseconds=(trace["submit"].min() * 1e6))
         for name in [n for n in ("submit", "eligible", "started") if n in trace.columns]:
@@ -83,7 +73,7 @@ def write_csv(trace: pl.DataFrame, path: str | Path, *, names: bool = False) -> 
         given = {"status": pl.lit(None, pl.String), "censored": pl.lit(False)}
         changed += [value.alias(name) for name, value in given.items() if name not in trace.columns]
     frame = trace.with_columns(changed).drop("clock", strict=False)
-    return _written(frame.write_csv(), path)
+    return written(frame.write_csv().encode(), path)
 
 
 def write_swf(trace: pl.DataFrame, path: str | Path, *, names: bool = False) -> Path:
@@ -119,28 +109,25 @@ def write_swf(trace: pl.DataFrame, path: str | Path, *, names: bool = False) -> 
     }
     columns |= dict.fromkeys(("allocated", "requested"), pl.col("gpus").ceil())
     has = set(trace.columns)
-    if "started" in has:
-        columns["wait"] = pl.col("started") - pl.col("submit")
-    if "requested_time" in has:
-        columns["requested_time"] = pl.when(pl.col("requested_time").is_finite()).then("requested_time")
-    if "status" in has:
-        columns["status"] = pl.col("status").replace_strict(STATUS, default=None, return_dtype=pl.Float64)
     columns |= {field: pl.lit(_numbers(trace[name])) for field, name in NUMBERED.items() if name in has}
-    if "after" in has:
-        number = dict(trace.select("job_id", "number").iter_rows())
-        columns["preceding"] = (
-            pl.col("after").list.first().replace_strict(number, default=None, return_dtype=pl.Float64)
-        )
-    if "think_time" in has:
-        columns["think_time"] = pl.col("think_time")
+    known, before = {"default": None, "return_dtype": pl.Float64}, pl.col("after").list.first()
+    optional = {
+        "wait": pl.col("started") - pl.col("submit"),
+        "requested_time": pl.when(pl.col("requested_time").is_finite()).then("requested_time"),
+        "status": pl.col("status").replace_strict(STATUS, **known),
+        "preceding": before.replace_strict(trace["job_id"], trace["number"], **known),
+        "think_time": pl.col("think_time"),
+    }
+    columns |= {field: value for field, value in optional.items() if set(value.meta.root_names()) <= has}
     table = trace.select(_number(columns[field]).alias(field) for field in FIELDS)
     head = ["; Version: 2.2", f"; MaxRecords: {trace.height}"]
     if "clock" in has and trace.height:
         start = trace.select(pl.col("clock").dt.epoch("us").min() / 1e6 - pl.col("submit").min()).item()
         head.append(f"; UnixStartTime: {round(start)}")
     kept = [n for n in ("job_id", *NUMBERED.values()) if n in has and (names or n not in NAMES)]
-    _written(trace.select("number", *kept).write_csv(), Path(f"{path}.map.csv"))
-    return _written("\n".join(head) + "\n" + table.write_csv(separator=" ", include_header=False), path)
+    written(trace.select("number", *kept).write_csv().encode(), f"{path}.map.csv")
+    lines = "\n".join(head) + "\n" + table.write_csv(separator=" ", include_header=False)
+    return written(lines.encode(), path)
 
 
 def lost_in_swf(trace: pl.DataFrame) -> list[str]:
@@ -151,11 +138,8 @@ def lost_in_swf(trace: pl.DataFrame) -> list[str]:
     >>> lost_in_swf(pl.DataFrame({"job_id": ["a"], "gpus": [0.5], "qos": ["high"]}))
     ['qos', 'shares of GPUs (rounded up)']
     """
-    kept = {
-        *("job_id", "submit", "gpus", "duration", "started", "requested_time"),
-        *("status", "clock", "after", "think_time"),
-    }
-    kept |= set(NUMBERED.values())
+    kept = {*NUMBERED.values(), "job_id", *["submit", "gpus", "duration", "started", "requested_time"]}
+    kept |= {"status", "clock", "after", "think_time"}
     shares = ["shares of GPUs (rounded up)"] if "gpus" in trace.columns and (trace["gpus"] % 1 != 0).any() else []
     return [name for name in trace.columns if name not in kept] + shares
 
@@ -163,21 +147,5 @@ def lost_in_swf(trace: pl.DataFrame) -> list[str]:
 def _number(value: pl.Expr) -> pl.Expr:
     """Text of a number, whole where it is, -1 where it is not known."""
     value = value.cast(pl.Float64).fill_null(-1.0).fill_nan(-1.0)
-    return (
-        pl.when(value == value.floor())
-        .then(value.cast(pl.Int64, strict=False).cast(pl.String))
-        .otherwise(value.cast(pl.String))
-    )
-
-
-def _written(text: str, path: str | Path) -> Path:
-    path = Path(path)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with whole(path) as part:
-            part.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise TraceError(
-            f"trace not stored in {path}: found {error.strerror or error}; expected room for it."
-        ) from error
-    return path
+    whole = value.cast(pl.Int64, strict=False).cast(pl.String)
+    return pl.when(value == value.floor()).then(whole).otherwise(value.cast(pl.String))

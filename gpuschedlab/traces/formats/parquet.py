@@ -100,14 +100,17 @@ def write_parquet(trace: pl.DataFrame, path: str | Path, *, report: Report | Non
     >>> read_parquet(write_parquet(trace, f"{tempfile.mkdtemp()}/trace.parquet")).equals(trace)
     True
     """
+    data = parquet(trace, {} if report is None else {REPORT: json.dumps(asdict(report))})
+    return written(data, path, f"room for {trace.height:,} rows. Free some space, or choose another folder.")
+
+
+def written(data: bytes, path: str | Path, expected: str = "room for it.") -> Path:
+    """Write a trace's file, whole or not at all."""
     path = Path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with whole(path) as part:
-            part.write_bytes(parquet(trace, {} if report is None else {REPORT: json.dumps(asdict(report))}))
+            part.write_bytes(data)
     except OSError as error:
-        raise TraceError(
-            f"trace not stored in {path}: found {error.strerror or error}; expected room for "
-            f"{trace.height:,} rows. Free some space, or choose another folder."
-        ) from error
+        raise TraceError(f"trace not stored in {path}: found {error.strerror or error}; expected {expected}") from error
     return path

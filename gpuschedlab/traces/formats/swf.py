@@ -24,14 +24,8 @@ FIELDS = (
 STATUSES = {"0": "failed", "1": "completed", "5": "killed", "-1": None}
 #: Lines on parts of a job between checkpoints; a line of its own records the whole.
 PARTS = ("2", "3", "4")
-TEXTS = {
-    "duration": "run_time",
-    "requested_time": "requested_time",
-    "think_time": "think_time",
-    "user": "user",
-    "account": "group",
-}
-TEXTS |= {"vc": "queue", "name": "executable", "after": "preceding"}
+TEXTS = {"duration": "run_time"} | {n: n for n in ("requested_time", "think_time", "user")}
+TEXTS |= {"account": "group", "vc": "queue", "name": "executable", "after": "preceding"}
 
 
 def recognises(head: str) -> bool:
@@ -57,12 +51,12 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     text = pl.col("line").str.strip_chars()
     comment = text.str.starts_with(";")
     header = "\n".join(frame.filter(comment)["line"])
-    frame = frame.filter(~comment, text != "").with_columns(text.str.extract_all(r"\S+").alias("fields"))
+    frame = frame.filter(~comment, text != "").with_columns(fields=text.str.extract_all(r"\S+"))
     frame = frame.with_columns(pl.col("fields").list.get(i, null_on_oob=True).alias(n) for i, n in enumerate(FIELDS))
     width = frame.select(pl.col("fields").list.len()).to_series()
     asked, held, wait = (pl.col(n).cast(pl.Float64, strict=False) for n in ("requested", "allocated", "wait"))
     gpus = pl.coalesce(pl.when(asked > 0).then(asked), pl.when(held > 0).then(held))
-    nothing = (asked <= 0) & (held <= 0)
+    without = pl.when(asked <= 0, held <= 0).then(pl.lit("no_processors"))
     where: dict[str, Any] = {ours: pl.when(pl.col(name) != "-1").then(pl.col(name)) for ours, name in TEXTS.items()}
     where |= {
         "job_id": "job",
@@ -71,10 +65,7 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         "gpus": (gpus / options.processors).ceil(),
         "state": "status",
         "line": "line",
-        "left": pl.when(pl.col("status").is_in(PARTS))
-        .then(pl.lit("parts"))
-        .when(nothing)
-        .then(pl.lit("no_processors")),
+        "left": pl.when(pl.col("status").is_in(PARTS)).then(pl.lit("parts")).otherwise(without),
     }
     fields = pl.Series("width", width != len(FIELDS))
     start = re.search(r"^;\s*UnixStartTime:\s*(\d+)", header, flags=re.M)

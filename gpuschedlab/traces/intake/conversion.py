@@ -20,13 +20,13 @@ NUMBERS = ("gpus", "priority", "weight", "target")
 LATEST = 1e11  # s since 1970: Unix time in ms, taken for s, lies beyond it
 #: Words of requested times that say nothing.
 NO_LIMITS = ("partition_limit", "invalid", "-1", "not set")
-TURNS = (3600.0, -3600.0)  # by which clocks are set
 
 
 def named(raw: Raw, options: Options, source: str) -> tuple[pl.DataFrame, dict[str, str], set[str]]:
     """Columns under our names, with the line of each row; what each is called in the file; and which of the file are used."""
     table = raw.table
-    where = {ours: v for ours, v in raw.where.items() if not isinstance(v, str) or v in table.columns}
+    has = set(table.columns)
+    where = {ours: v for ours, v in raw.where.items() if (v in has if isinstance(v, str) else _roots(v) <= has)}
     if LINE not in table.columns:
         lines = pl.int_range(raw.first_line, raw.first_line + pl.len(), dtype=pl.Int64)
         table = table.with_columns(lines.alias(LINE))
@@ -36,8 +36,12 @@ def named(raw: Raw, options: Options, source: str) -> tuple[pl.DataFrame, dict[s
     theirs = {ours: value if isinstance(value, str) else texts.get(ours, ours) for ours, value in where.items()}
     theirs |= {ours: text for ours, text in options.columns.items() if text in table.columns}
     exprs = {ours: pl.col(value) if isinstance(value, str) else value for ours, value in where.items()}
-    used = {name for expr in exprs.values() for name in expr.meta.root_names()}
+    used = set().union(*map(_roots, exprs.values()))
     return table.select(LINE, **exprs), theirs, used
+
+
+def _roots(value: pl.Expr) -> set[str]:
+    return set(value.meta.root_names())
 
 
 def converted(frame: pl.DataFrame, raw: Raw, options: Options, theirs: Mapping[str, str]) -> pl.DataFrame:
@@ -47,11 +51,8 @@ def converted(frame: pl.DataFrame, raw: Raw, options: Options, theirs: Mapping[s
         unit = options.unit(name, raw.units.get(name, 1.0))
         found = at.instants(frame[name], unit=unit, dates=options.dates, zone=zone)
         found = found.with_columns(pl.col("early", "late") + raw.epoch)
-        changes += [
-            found["early"].alias(name),
-            found["late"].alias(f"{name}\0late"),
-            found["naive"].alias(f"{name}\0naive"),
-        ]
+        named_so = {"early": name, "late": f"{name}\0late", "naive": f"{name}\0naive"}
+        changes += found.rename(named_so).get_columns()
     for name in [n for n in (*SPANS, "requested_time") if n in frame.columns]:
         how = {"unit": options.unit(name, raw.units.get(name, 1.0)), "short": options.spans or raw.short}
         read = limits if name == "requested_time" else spans
@@ -63,18 +64,13 @@ def converted(frame: pl.DataFrame, raw: Raw, options: Options, theirs: Mapping[s
     for name in [n for n in LISTS if n in frame.columns and frame.schema[n] == pl.String]:
         listed = pl.col(name).str.replace_all(r"\s*[,|]\s*", "|").str.strip_chars("| ").str.split("|")
         changes.append(frame.select(pl.when(pl.col(name).str.len_chars() > 0).then(listed).alias(name)).to_series())
-    if "meaning" in frame.columns:
-        pass
-    elif "state" in frame.columns:
-        words = frame["state"].unique().drop_nulls().to_frame()  # few, however long the log
-        more = dict(raw.states) | dict(options.states)
-        words = words.with_columns(word=word(pl.col("state")), meaning=meaning(pl.col("state"), more))
-        changes += [
-            _replaced(frame["state"], words, "word"),
-            _replaced(frame["state"], words, "meaning").alias("meaning"),
-        ]
-    else:
-        changes.append(pl.repeat(None, frame.height, dtype=pl.String, eager=True).alias("meaning"))
+    if "meaning" not in frame.columns and "state" in frame.columns:
+        given = frame["state"].unique().drop_nulls()  # few, however long the log
+        words = pl.select(state=word(pl.lit(given)), meaning=meaning(pl.lit(given), {**raw.states, **options.states}))
+        how = {"default": None, "return_dtype": pl.String}
+        changes += [frame["state"].replace_strict(given, words[n], **how).alias(n) for n in words.columns]
+    elif "meaning" not in frame.columns:
+        changes.append(pl.lit(None, pl.String).alias("meaning"))
     checked = [n for n in (*INSTANTS, *SPANS, "requested_time", "gpus", "state", "job_id") if n in frame.columns]
     # Rows of the table are those of the frame.
     kept = {n: raw.table[n] for n in raw.table.columns if not n.startswith("\0")} | {
@@ -83,25 +79,19 @@ def converted(frame: pl.DataFrame, raw: Raw, options: Options, theirs: Mapping[s
     return _in_order(frame.with_columns(*changes).with_columns(values.alias(n + RAW) for n, values in kept.items()))
 
 
-def _replaced(states: pl.Series, words: pl.DataFrame, name: str) -> pl.Series:
-    return states.replace_strict(words["state"], words[name], default=None, return_dtype=pl.String)
-
-
 def _in_order(frame: pl.DataFrame) -> pl.DataFrame:
     """Of clock times that come twice, the one that the elapsed time, or else the order of instants, allows."""
     if "start" not in frame.columns:
         return frame
-    start, late, fixed = pl.col("start"), pl.col("start\0late"), []
+    start, late = pl.col("start"), pl.col("start\0late")
     second = late.is_not_null() & (late != start) & (start < pl.col("submit"))
     if {"end", "duration"} <= set(frame.columns):
         lasted = (pl.col("end") - start - pl.col("duration")).abs() > 2
         second = second | ((late != start) & lasted & ((pl.col("end") - late - pl.col("duration")).abs() <= 2))
-    fixed.append(pl.when(second).then(late).otherwise(start).alias("start"))
-    frame = frame.with_columns(fixed)
-    if "end" in frame.columns:
-        after = pl.when(pl.col("end") < pl.col("start")).then(pl.col("end\0late")).otherwise("end")
-        frame = frame.with_columns(after.alias("end"))
-    return frame
+    frame = frame.with_columns(start=pl.when(second).then(late).otherwise(start))
+    if "end" not in frame.columns:
+        return frame
+    return frame.with_columns(end=pl.when(pl.col("end") < pl.col("start")).then("end\0late").otherwise("end"))
 
 
 def ran_for(frame: pl.DataFrame, snapshot: float | None) -> pl.DataFrame:
@@ -111,16 +101,15 @@ def ran_for(frame: pl.DataFrame, snapshot: float | None) -> pl.DataFrame:
     start, end = (pl.col(n) if n in has else none for n in ("start", "end"))
     paused = pl.col("suspended").fill_null(0.0) if "suspended" in has else pl.lit(0.0)
     running = pl.col("meaning") == RUNNING
+    said = pl.col("duration") if "duration" in has else none
     if "end" in has and "start" in has:  # no end, and no word for one: it still ran
         open_end = start.is_not_null() & end.is_null() & pl.col("meaning").is_null()
-        running = running.fill_null(False) | (
-            open_end & pl.col("duration").is_null() if "duration" in has else open_end
-        )
+        running = running.fill_null(False) | (open_end & said.is_null())
     # A snapshot's word says nothing of a job that has both times.
     running = running.fill_null(False) & (start.is_not_null() & end.is_not_null()).not_()
     lasted = end - start - paused
     until_now = (pl.lit(snapshot, pl.Float64) - start - paused).clip(lower_bound=0.0)
-    said = pl.when(running & (pl.col("duration") <= 0)).then(None).otherwise("duration") if "duration" in has else none
+    said = pl.when((running & (said <= 0)).fill_null(False).not_()).then(said)
     duration = pl.when(running).then(pl.coalesce(said, until_now)).otherwise(pl.coalesce(said, lasted))
     cut = running | pl.col("censored").fill_null(False) if "censored" in has else running
     return frame.with_columns(lasted.alias("lasted"), duration.alias("duration"), cut.alias("censored"))
@@ -151,9 +140,8 @@ def rules_of(frame: pl.DataFrame, raw: Raw, theirs: Mapping[str, str], *, strict
     rules.append(Rule(theirs["submit"], "a time within ten years of the other rows'", job & away))
     if "state" in has and "meaning" not in raw.where:
         expected = f"one of {', '.join(sorted(WORDS))}, or more by states={{'...': 'completed'}}"
-        new = (
-            pl.col("state").is_not_null() & pl.col("meaning").is_null() & pl.col("state").is_in(list(_mute(raw))).not_()
-        )
+        mute = [name.upper() for name, what in raw.states.items() if what is None]  # on purpose of the format
+        new = pl.col("state").is_not_null() & pl.col("meaning").is_null() & pl.col("state").is_in(mute).not_()
         rules.append(Rule(theirs["state"], expected, job & new))
     ran = held & (gpus > 0)
     for name in [n for n in ("requested_time", "suspended", "think_time") if n in has]:
@@ -170,11 +158,6 @@ def rules_of(frame: pl.DataFrame, raw: Raw, theirs: Mapping[str, str], *, strict
             back = back & pl.col(f"{theirs['duration']}\0raw").is_null()
         rules.append(Rule(theirs["end"], order, ran & (back | (pl.col("lasted") > LONGEST))))
     return rules
-
-
-def _mute(raw: Raw) -> list[str]:
-    """States that say nothing of an outcome, on purpose of the format."""
-    return [name.upper() for name, what in raw.states.items() if what is None]
 
 
 def _span_rule(frame: pl.DataFrame, name: str, theirs: Mapping[str, str], where: pl.Expr) -> Rule:

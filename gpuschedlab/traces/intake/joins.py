@@ -24,11 +24,8 @@ def join_parts(frame: pl.DataFrame, how: str, snapshot: float | None) -> tuple[p
         return frame, 0.0
     open_end = pl.col("end").null_count() > 0
     end = pl.when(open_end).then(None).otherwise(pl.col("end").max())
-    begun = (
-        pl.col("start").min()
-        if how == "common"
-        else pl.when(pl.col("start").null_count() == 0).then(pl.col("start").max())
-    )
+    latest = pl.when(pl.col("start").null_count() == 0).then(pl.col("start").max())
+    begun = pl.col("start").min() if how == "common" else latest
     order = (RUNNING, "failed", "killed", WAITING, "completed")
     seen = [pl.when((pl.col("meaning") == w).any()).then(pl.lit(w)) for w in order]
     runs_on = pl.when(pl.col("censored").any()).then(pl.lit(snapshot, pl.Float64))
@@ -46,9 +43,8 @@ def join_parts(frame: pl.DataFrame, how: str, snapshot: float | None) -> tuple[p
         "recorded": (pl.col("gpus") * pl.col("duration")).sum(),
     }
     if "state" in frame.columns:
-        own["state"] = pl.coalesce(
-            pl.col("state").filter(pl.col("meaning") != "completed").first(), pl.col("state").first()
-        )
+        odd = pl.col("state").filter(pl.col("meaning") != "completed")
+        own["state"] = pl.coalesce(odd.first(), pl.col("state").first())
     if "gpu_types" in frame.columns:
         own["gpu_types"] = pl.col("gpu_types").explode().drop_nulls().unique(maintain_order=True)
     others = [c for c in frame.columns if c not in own and c not in keys]
@@ -79,9 +75,8 @@ def join_attempts(frame: pl.DataFrame, repeats: str, *, each: bool = False) -> t
     rows = frame.filter(twice).sort("job_id", "submit", LINE, maintain_order=True)
     # A record that was written again when the job had ended takes the place of the earlier one.
     own = rows.sort("censored", "duration", descending=[True, False], nulls_last=True, maintain_order=True)
-    own = own.unique(["job_id", "submit", "start"], keep="last", maintain_order=True).sort(
-        "job_id", "submit", "start", LINE
-    )
+    keys = ["job_id", "submit", "start"]
+    own = own.unique(keys, keep="last", maintain_order=True).sort(*keys, LINE)
     counts = {"repeated": rows.height - own.height}
     state = pl.col("state").shift(1).over("job_id") if "state" in own.columns else pl.lit(None, pl.String)
     ended = pl.coalesce("end", pl.col("start") + pl.col("duration")).shift(1).over("job_id")

@@ -1,6 +1,7 @@
 """From the records that a reader hands over to a trace and its report: the rules that hold for all formats."""
 
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.errors import IntakeError, IntakeWarning, TraceError
-from gpuschedlab.traces.intake.conversion import TURNS, converted, named, ran_for, rules_of
+from gpuschedlab.traces.intake.conversion import converted, named, ran_for, rules_of
 from gpuschedlab.traces.intake.joins import join_attempts, join_parts
 from gpuschedlab.traces.logs.instants import UNIX, check_zone, instants, wall_clock
 from gpuschedlab.traces.logs.ledger import FEW, HOUR, LOSSES, MANY, Ledger, Report
@@ -148,9 +149,7 @@ def _kept(
         frame = frame.filter(~out)
     frame = _consistent(frame, raw, options, report)
     frame, counts = join_attempts(frame, raw.repeats, each=options.attempts == "each")
-    for reason, n in counts.items():
-        if n:
-            ledger.rows[reason] = ledger.rows.get(reason, 0) + n
+    ledger.rows += Counter(counts)
     if raw.repeats != "error":
         one = pl.lit(1, pl.Int64)
         frame = frame.with_columns(attempts=pl.col("attempts").fill_null(one) if "attempts" in frame.columns else one)
@@ -163,9 +162,7 @@ def _consistent(frame: pl.DataFrame, raw: Raw, options: Options, report: Report)
         return frame
     apart = pl.col("duration") - pl.col("lasted")
     differ = (apart.abs() > APART) & pl.col("censored").not_()
-    turned = apart.is_between(*sorted((TURNS[0] - APART, TURNS[0] + APART))) | apart.is_between(
-        TURNS[1] - APART, TURNS[1] + APART
-    )
+    turned = (apart.abs() - HOUR).abs() <= APART  # clocks are set by an hour
     odd = frame.filter(differ.fill_null(False))
     if odd.height and "start\0naive" in odd.columns:
         clocks = odd["start\0naive"].fill_null(False) & odd.select(turned).to_series()
@@ -297,7 +294,7 @@ def _tidy(frame: pl.DataFrame, raw: Raw, options: Options) -> pl.DataFrame:
 def _known(trace: pl.DataFrame) -> dict[str, float]:
     """Share (%) of jobs of which the log says something."""
     words = {"requested_time": "requested times", "started": "recorded starts", "gpu_types": "types", "user": "users"}
-    has = {
-        word: trace[name].is_not_null().mean() or 0.0 if name in trace.columns else 0.0 for name, word in words.items()
+    return {
+        word: 100 * (trace[name].is_not_null().mean() or 0.0) if name in trace.columns else 0.0
+        for name, word in words.items()
     }
-    return {word: 100 * share for word, share in has.items()}

@@ -45,8 +45,7 @@ def instants(
     >>> (twice["late"] - twice["early"]).to_list(), twice["naive"].to_list()
     ([3600.0, 0.0, 0.0], [True, False, False])
     """
-    if values.dtype.is_temporal():
-        values = values.cast(pl.String)
+    values = values.cast(pl.String) if values.dtype.is_temporal() else values
     if values.dtype != pl.String:
         seconds = values.cast(pl.Float64, strict=False) * unit
         return pl.DataFrame({"early": seconds, "late": seconds, "naive": pl.repeat(False, len(values), eager=True)})
@@ -60,11 +59,7 @@ def instants(
     return both.select(pl.coalesce(name, f"{name}\0rest").alias(name) for name in ("early", "late", "naive"))
 
 
-_NONE = [
-    pl.lit(None, pl.Float64).alias("early"),
-    pl.lit(None, pl.Float64).alias("late"),
-    pl.lit(None, pl.Boolean).alias("naive"),
-]
+_NONE = [pl.lit(None, pl.Float64).alias(n) for n in ("early", "late")] + [pl.lit(None, pl.Boolean).alias("naive")]
 
 
 def _uniform(values: pl.Series, zone: str | None) -> pl.DataFrame:
@@ -100,9 +95,8 @@ def _read(text: pl.Expr, unit: float, dates: str | None, zone: str | None) -> li
     if dates is not None:
         local = _parsed(text, dates)
     else:
-        text = text.str.replace(r"^(\d{4})[-/](\d{1,2})[-/](\d{1,2})[T ]*", "$1-$2-$3 ").str.replace(
-            r"\s*(Z|UTC|GMT)$", "+00:00"
-        )
+        text = text.str.replace(r"^(\d{4})[-/](\d{1,2})[-/](\d{1,2})[T ]*", "$1-$2-$3 ")
+        text = text.str.replace(r"\s*(Z|UTC|GMT)$", "+00:00")
         groups = text.str.extract_groups(OFFSET).struct
         hours, minutes = (groups.field(n).cast(pl.Float64, strict=False) for n in ("2", "3"))
         east = pl.when(groups.field("1") == "-").then(-1.0).otherwise(1.0)
@@ -112,13 +106,9 @@ def _read(text: pl.Expr, unit: float, dates: str | None, zone: str | None) -> li
         local = pl.coalesce(_parsed(bare, form) for form in DATES)
     clock = local.dt.epoch("us") / 1e6
     given = pl.when(offset.is_not_null()).then(clock - offset)
-    zoned = _turned(local, zone)
-    early, late = (pl.coalesce(number, given, each) for each in zoned)
-    return [
-        early.alias("early"),
-        late.alias("late"),
-        (number.is_null() & given.is_null() & clock.is_not_null()).alias("naive"),
-    ]
+    early, late = (pl.coalesce(number, given, each) for each in _turned(local, zone))
+    naive = number.is_null() & given.is_null() & clock.is_not_null()
+    return [early.alias("early"), late.alias("late"), naive.alias("naive")]
 
 
 def _parsed(text: pl.Expr, form: str) -> pl.Expr:
@@ -128,8 +118,6 @@ def _parsed(text: pl.Expr, form: str) -> pl.Expr:
 def wall_clock(seconds: pl.Expr, zone: str | None) -> pl.Expr:
     """Local wall-clock time of instants: in a zone, otherwise as their seconds count (UTC, or the log's own clock)."""
     clock = pl.from_epoch((seconds * 1e6).round().cast(pl.Int64), time_unit="us")
-    return (
-        clock
-        if zone is None
-        else clock.dt.replace_time_zone("UTC").dt.convert_time_zone(zone).dt.replace_time_zone(None)
-    )
+    if zone is None:
+        return clock
+    return clock.dt.replace_time_zone("UTC").dt.convert_time_zone(zone).dt.replace_time_zone(None)

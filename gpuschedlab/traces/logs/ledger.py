@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict, dataclass, field
 from html import escape
 
@@ -12,16 +13,8 @@ from gpuschedlab.traces.schema import LINE
 
 #: Reasons for which GPU-hours are lost; the others are no jobs, or used no GPU.
 LOSSES = ("bad", "shards", "no_duration")
-#: Reasons in the words of the line.
-WORDS = {
-    "steps": "steps",
-    "cpu_only": "CPU-only",
-    "never_started": "never started",
-    "never_ran": "never ran",
-    "array_parents": "array parents",
-    "alloc_sets": "alloc sets",
-    "no_duration": "without a duration",
-}
+#: Reasons in the words of the line, where they are not their names.
+WORDS = {"cpu_only": "CPU-only", "no_duration": "without a duration"}
 HOUR, DAY = 3600.0, 86_400.0
 FEW, MANY = 0.01, 0.1
 """Shares of GPU-hours lost from which on a warning is given, and from which on the log is refused."""
@@ -132,10 +125,10 @@ class Ledger:
     """What is left out: rows, GPU-hours, and a line as an example, by reason."""
 
     def __init__(self, left: dict[str, int]):
-        self.rows = {reason: n for reason, n in left.items() if n}
-        self.work: dict[str, float] = {}
+        self.rows = +Counter(left)  # without zeros
+        self.work: Counter[str] = Counter()
         self.line: dict[str, int] = {}
-        self.unknown: dict[str, int] = {}
+        self.unknown: Counter[str] = Counter()
 
     def take(self, reason: str, rows: pl.DataFrame) -> None:
         """Count rows that are left out."""
@@ -143,22 +136,21 @@ class Ledger:
             return
         work = rows.select((pl.col("gpus") * pl.col("duration")).fill_nan(None)).to_series()
         known = work.is_between(0, 1e15).fill_null(False)
-        self.rows[reason] = self.rows.get(reason, 0) + rows.height
-        self.work[reason] = self.work.get(reason, 0.0) + float(work.filter(known).sum()) / HOUR
-        self.unknown[reason] = self.unknown.get(reason, 0) + int((~known).sum())
+        self.rows[reason] += rows.height
+        self.work[reason] += float(work.filter(known).sum()) / HOUR
+        self.unknown[reason] += int((~known).sum())
         self.line.setdefault(reason, rows[LINE][0])
 
     def take_unread(self, reason: str, rows: int) -> None:
         """Count rows that do not say what they used."""
-        if rows:
-            self.rows[reason] = self.rows.get(reason, 0) + rows
-            self.unknown[reason] = self.unknown.get(reason, 0) + rows
+        self.rows += Counter({reason: rows})
+        self.unknown[reason] += rows
 
     def figures(self, kept: pl.DataFrame) -> dict:
         """Fields of the report; GPU-hours of a lost row that does not say them are those of a job kept, on average."""
         hours = float((kept["gpus"] * kept["duration"]).sum()) / HOUR
         mean = hours / kept.height if kept.height else 1.0
-        lost = {r: self.work.get(r, 0.0) + (mean * self.unknown.get(r, 0) if r in LOSSES else 0.0) for r in self.rows}
+        lost = {r: float(self.work[r]) + (mean * self.unknown[r] if r in LOSSES else 0.0) for r in self.rows}
         total = hours + sum(lost.values())
         entries = {
             reason: {

@@ -73,8 +73,9 @@ def read_texts(
             frame = _nulls(pl.read_csv(path, has_header=header is None, **how))
         except pl.exceptions.ComputeError as error:
             if quote is None and "utf-8" in str(error):  # names of jobs in another encoding harm nothing else
-                return read_texts_of(text_of(path), how)
-            frame = _ragged(path, header is None, separator, quote)
+                frame = _nulls(pl.read_csv(text_of(path).encode(), **how))
+            else:
+                frame = _ragged(path, header is None, how)
         if header is None:
             return frame.rename({name: name.strip().lstrip("\ufeff") for name in frame.columns})
     names = [name for name in frame.columns if name != SURPLUS]
@@ -87,12 +88,6 @@ def read_texts(
     return frame.slice(1) if frame.height and list(frame.row(0)[: len(header)]) == header else frame
 
 
-def read_texts_of(text: str, how: dict) -> pl.DataFrame:
-    """Table of a text, bytes of which were replaced."""
-    frame = _nulls(pl.read_csv(text.encode(), **how))
-    return frame.rename({name: name.strip() for name in frame.columns})
-
-
 def _nulls(frame: pl.DataFrame) -> pl.DataFrame:
     """Null where a text stands for nothing: looked for after reading, which costs a fifth of polars' own `null_values`."""
     there = frame.select(pl.all().is_in(NOTHING).any()).row(0, named=True) if frame.width else {}
@@ -101,15 +96,15 @@ def _nulls(frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _ragged(path: Path, has_header: bool, separator: str, quote: str | None) -> pl.DataFrame:
+def _ragged(path: Path, has_header: bool, how: dict) -> pl.DataFrame:
     """Read a table some of whose rows have more fields than it has columns: the first of those is in SURPLUS."""
-    how = {"infer_schema": False, "truncate_ragged_lines": True, "separator": separator, "quote_char": quote}
+    how = how | {"truncate_ragged_lines": True}
     names = pl.read_csv(path, n_rows=1, has_header=has_header, **how).columns
     with opened(path) as stream:
         if has_header:
             stream.readline()
         # polars takes the number of columns from the first line.
-        wider = separator.join(map(str, range(len(names) + 1))).encode() + b"\n" + stream.read()
+        wider = how["separator"].join(map(str, range(len(names) + 1))).encode() + b"\n" + stream.read()
     frame = _nulls(pl.read_csv(wider, **how))
     return frame.rename(dict(zip(frame.columns, [*names, SURPLUS], strict=True)))
 
@@ -130,11 +125,6 @@ def _check_text(path: Path, source: str):
         )
 
 
-def require(frame: pl.DataFrame, names: list[str], *, source: str) -> None:
-    """Raise a TraceError if columns of the published format are missing."""
-    require_columns(frame, names, source=source, way_out="Take the file as its owner publishes it.")
-
-
 def head_of(path: Path) -> str:
     """First characters of a file, plain or gzip; a folder has none."""
     if not path.is_file():
@@ -151,7 +141,7 @@ def tables(
     for file in files:
         source = f"{format} {file.name}"
         frame = read_texts(file, source=source, **how)
-        require(frame, list(needed), source=source)
+        require_columns(frame, list(needed), source=source)
         if SURPLUS in frame.columns and not surplus:
             row = frame[SURPLUS].is_not_null().arg_max() + 2
             raise TraceError(f"{source}, row {row}: found more fields than the header has columns; expected as many.")
@@ -190,13 +180,7 @@ def objects(files: Sequence[Path], format: str, key: str, expected: str) -> list
 
 
 def inside(entry: Any, *path: str) -> Any:
-    """Value at a path of keys of nested objects; None where it is not there.
-
-    Examples
-    --------
-    >>> inside({"a": {"b": 1}}, "a", "b"), inside({"a": None}, "a", "b")
-    (1, None)
-    """
+    """Value at a path of keys of nested objects; None where it is not there."""
     for key in path:
         entry = entry.get(key) if isinstance(entry, Mapping) else None
     return entry

@@ -119,7 +119,7 @@ CHOICES = {
     "count": (None, "instances"),
 }
 #: Columns of times, which may have units.
-TIMES = (
+TIMES = [
     "submit",
     "eligible",
     "start",
@@ -130,7 +130,7 @@ TIMES = (
     "think_time",
     "started",
     "elapsed",
-)
+]
 
 
 def options_of(given: Mapping[str, Any], source: str) -> Options:
@@ -156,7 +156,9 @@ def options_of(given: Mapping[str, Any], source: str) -> Options:
     if str(given.get("instances", False)).lower() not in ("true", "false"):
         raise TraceError(f"{source}: found instances={given['instances']!r}; expected true or false.")
     given = dict(given) | {"instances": str(given.get("instances", False)).lower() == "true"}
-    given = given | ({"accept": _words(given["accept"])} if "accept" in given else {})
+    if "accept" in given:
+        words = given["accept"]
+        given["accept"] = tuple(words.replace(",", " ").split() if isinstance(words, str) else words)
     for name in [n for n in NUMBERS if given.get(n) is not None]:
         try:
             given[name] = float(given[name])
@@ -177,10 +179,6 @@ def options_of(given: Mapping[str, Any], source: str) -> Options:
             )
     given["columns"] = {ALIASES.get(ours, ours): text for ours, text in (given.get("columns") or {}).items()}
     return Options(**{name: value for name, value in given.items() if value is not None})
-
-
-def _words(given) -> tuple[str, ...]:
-    return tuple(given.replace(",", " ").split()) if isinstance(given, str) else tuple(given)
 
 
 def nearest(name: str, names) -> str:

@@ -62,12 +62,8 @@ def spans(values: pl.Series, *, unit: float = 1.0, short: str | None = None, dec
         a, b = (pair.field(n).cast(pl.Float64, strict=False) for n in ("a", "b"))
         forms.append((a * 60 + b) * SHORT[short])
     read = texts.select("text", seconds=pl.coalesce(forms))
-    return (
-        values.rename("text")
-        .to_frame()
-        .join(read, on="text", how="left", maintain_order="left")["seconds"]
-        .alias(values.name)
-    )
+    each = values.rename("text").to_frame().join(read, on="text", how="left", maintain_order="left")
+    return each["seconds"].alias(values.name)
 
 
 def limits(values: pl.Series, **how) -> pl.Series:
@@ -78,15 +74,10 @@ def limits(values: pl.Series, **how) -> pl.Series:
     >>> limits(pl.Series(["UNLIMITED", "Partition_Limit", "30", "4294967295"]), unit=60).to_list()
     [inf, None, 1800.0, None]
     """
-    unit = how.get("unit", 1.0)
-    found = spans(values, **how)
-    frame = pl.DataFrame({"raw": values, "s": found})
-    none = (pl.col("s") <= 0) | (pl.col("s") / unit).is_in(NO_VALUES)
+    frame = pl.DataFrame({"raw": values, "s": spans(values, **how)})
+    none = (pl.col("s") <= 0) | (pl.col("s") / how.get("unit", 1.0)).is_in(NO_VALUES)
     answer = pl.when(none).then(None).otherwise(pl.col("s"))
     if values.dtype == pl.String:
-        answer = (
-            pl.when(pl.col("raw").str.strip_chars().str.to_lowercase().is_in(UNLIMITED))
-            .then(float("inf"))
-            .otherwise(answer)
-        )
+        unlimited = pl.col("raw").str.strip_chars().str.to_lowercase().is_in(UNLIMITED)
+        answer = pl.when(unlimited).then(float("inf")).otherwise(answer)
     return frame.select(answer.alias(values.name)).to_series()

@@ -48,11 +48,5 @@ def meaning(text: pl.Expr, more: Mapping[str, str | None] = {}) -> pl.Expr:
 def of_exit(code: pl.Expr) -> pl.Expr:
     """Meaning of PBS's Exit_status: 0 completed, up to 256 the program's own, above a signal, below 0 killed by the server."""
     code = code.cast(pl.Float64, strict=False)
-    return (
-        pl.when(code == 0)
-        .then(pl.lit("completed"))
-        .when(code.is_between(1, 256))
-        .then(pl.lit("failed"))
-        .when(code.is_not_null())
-        .then(pl.lit("killed"))
-    )
+    ends = {"completed": code == 0, "failed": code.is_between(1, 256), "killed": code.is_not_null()}
+    return pl.coalesce(pl.when(so).then(pl.lit(end)) for end, so in ends.items())

@@ -39,16 +39,13 @@ FIELDS = {
     "priority": ("Priority",),
 }
 CANONICAL = {f.lower(): f for fields in (*FIELDS.values(), TRES, GRES, ("JobID", "JobIDRaw", "NNodes")) for f in fields}
-MISSING = ["dependencies are not in sacct", "without -D, attempts before a requeue are not in the log"]
 
 
 def recognises(head: str) -> bool:
     """Whether a file begins as one of sacct's."""
     names = set(re.findall(r"\w+", head.partition("\n")[0].lower()))
-    table = bool(names & {"jobid", "jobidraw"}) and bool(
-        names & {"alloctres", "reqtres", "allocgres", "reqgres", "alloccpus", "elapsed"}
-    )
-    return table or slurm_json.recognises(head)
+    held = names & {"alloctres", "reqtres", "allocgres", "reqgres", "alloccpus", "elapsed"}
+    return bool(held and names & {"jobid", "jobidraw"}) or slurm_json.recognises(head)
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
@@ -68,8 +65,8 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     step = name.str.contains(".", literal=True).fill_null(False)
     jobs = table.filter(~table.select(step).to_series())
     left["steps"] = table.height - jobs.height
-    where = {ours: next((f for f in fields if f in jobs.columns), None) for ours, fields in FIELDS.items()}
-    where = {ours: field for ours, field in where.items() if field}
+    there = {ours: [f for f in fields if f in jobs.columns] for ours, fields in FIELDS.items()}
+    where = {ours: found[0] for ours, found in there.items() if found}
     gpus, assumed = gpus_of(jobs, options)
     jobs = jobs.with_columns(gpus).drop(*TRES, *GRES, "NNodes", strict=False)
     short = pl.when(pl.col("\0gpus").fill_null(0.0) <= 0, pl.col("\0shards") > 0).then(pl.lit("shards"))
@@ -80,11 +77,9 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         "gpu_types": "\0gpu_types",
         "shape": "\0shape",
         "left": short,
+        "vc": pl.col("Partition").str.extract(r"^([^,]+)"),
+        "nodes": pl.col("NodeList").replace("None assigned", None),
     }
-    if "partitions" in where:
-        where["vc"] = pl.col(where["partitions"]).str.extract(r"^([^,]+)")
-    if "nodes" in where:
-        where["nodes"] = pl.col("NodeList").replace("None assigned", None)
     raw_minutes = 60.0 if where.get("requested_time") == "TimelimitRaw" else 1.0
     return Raw(
         jobs,
@@ -97,7 +92,7 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         rows=rows - left["headers"],
         left=left,
         assumed=assumed,
-        missing=MISSING,
+        missing=slurm_json.MISSING,
     )
 
 
@@ -121,10 +116,9 @@ def _table(file: Path, options: Options) -> pl.DataFrame:
     if "JobID" not in table.columns and "JobIDRaw" in table.columns:
         table = table.rename({"JobIDRaw": "JobID"})
     lacking = [f for f in ("JobID", "Submit") if f not in table.columns]
-    lacking += (
-        [] if {"Elapsed", "ElapsedRaw"} & set(table.columns) or {"Start", "End"} <= set(table.columns) else ["Elapsed"]
-    )
-    lacking += [] if set(TRES + GRES) & set(table.columns) or "gpus" in options.columns else ["AllocTRES"]
+    has = set(table.columns)
+    lacking += [] if {"Elapsed", "ElapsedRaw"} & has or {"Start", "End"} <= has else ["Elapsed"]
+    lacking += [] if {*TRES, *GRES} & has or "gpus" in options.columns else ["AllocTRES"]
     if lacking:
         raise TraceError(
             f"slurm {file.name}: found the columns {shown(table.columns)}; expected also {', '.join(lacking)}, as of: {COMMAND}"
@@ -151,12 +145,10 @@ def gpus_of(jobs: pl.DataFrame, options: Options) -> tuple[pl.DataFrame, list[st
             assumed = ["GRES counts GPUs of each node (gres = 'total': of the job)"]
     shards = pl.col("shards") / (options.shards or float("inf"))
     total = pl.col("gpus") * per_node + shards.fill_null(0.0)
-    return (
-        found.select(
-            whole_or_share(total).alias("\0gpus"),
-            pl.when(pl.col("gpu_types").list.len() > 0).then("gpu_types").alias("\0gpu_types"),
-            pl.col("shape").alias("\0shape"),
-            pl.col("shards").fill_null(0.0).alias("\0shards"),
-        ),
-        assumed,
+    found = found.select(
+        pl.col("shape").alias("\0shape"),
+        whole_or_share(total).alias("\0gpus"),
+        pl.when(pl.col("gpu_types").list.len() > 0).then("gpu_types").alias("\0gpu_types"),
+        pl.col("shards").fill_null(0.0).alias("\0shards"),
     )
+    return found, assumed

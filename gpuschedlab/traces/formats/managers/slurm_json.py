@@ -17,6 +17,7 @@ SCHEMA |= dict.fromkeys(
     ("submit", "eligible", "start", "end", "duration", "suspended", "requested_time", "gpus"), pl.Float64
 )
 SCHEMA |= {"gpu_types": pl.List(pl.String), LINE: pl.Int64}
+MISSING = ["dependencies are not in sacct", "without -D, attempts before a requeue are not in the log"]
 
 
 def recognises(head: str) -> bool:
@@ -35,15 +36,13 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     table = table.with_columns(gpus=whole_or_share(pl.col("gpus")))
     where = {name: name for name in SCHEMA if name != LINE} | {"vc": pl.col("partitions").str.extract(r"^([^,]+)")}
     gangs = "common" if table["part"].is_not_null().any() else ""
-    missing = ["dependencies are not in sacct", "without -D, attempts before a requeue are not in the log"]
-    return Raw(table, where, units={"requested_time": 60.0}, gangs=gangs, repeats="requeue", missing=missing)
+    return Raw(table, where, units={"requested_time": 60.0}, gangs=gangs, repeats="requeue", missing=MISSING)
 
 
 def _job(place: int, job: dict) -> dict:
     """One job; `place` is its place in the list."""
     own = text(job.get("job_id"))
-    array, task = number(inside(job, "array", "job_id")), inside(job, "array", "task_id")
-    index = number(task)
+    array, index = number(inside(job, "array", "job_id")), number(inside(job, "array", "task_id"))
     het, offset = number(inside(job, "het", "job_id")), number(inside(job, "het", "job_offset"))
     if array and index is not None:
         own = f"{array:.0f}_{index:.0f}"
@@ -53,7 +52,6 @@ def _job(place: int, job: dict) -> dict:
     found = of_tres(asked)
     state = inside(job, "state", "current") or job.get("state")
     when = {ours: number(inside(job, "time", theirs)) for ours, theirs in _TIMES.items()}
-    limit = number(inside(job, "time", "limit"))
     return {
         "job_id": f"{het:.0f}" if het else own,
         "part": f"{offset or 0:.0f}" if het else None,
@@ -65,7 +63,7 @@ def _job(place: int, job: dict) -> dict:
         "partitions": text(job.get("partition")),
         "nodes": None if job.get("nodes") == "None assigned" else text(job.get("nodes")),
         **{name: seconds if seconds or name in ("duration", "suspended") else None for name, seconds in when.items()},
-        "requested_time": limit,
+        "requested_time": number(inside(job, "time", "limit")),
         "gpus": found.gpus,
         "gpu_types": found.gpu_types or None,
         "shape": found.shape,
@@ -73,21 +71,13 @@ def _job(place: int, job: dict) -> dict:
     }
 
 
-_TIMES = {
-    "submit": "submission",
-    "eligible": "eligible",
-    "start": "start",
-    "end": "end",
-    "duration": "elapsed",
-    "suspended": "suspended",
-}
+_TIMES = {"submit": "submission", "duration": "elapsed"} | {n: n for n in ("eligible", "start", "end", "suspended")}
 
 
 def _tres(job: dict, which: str) -> str:
     """Entries of one list of TRES, as sacct writes them in text."""
-    entries = several(job, "tres", which)
     named = [
         (f"{e.get('type')}/{e.get('name')}" if e.get("name") else e.get("type"), number(e.get("count")))
-        for e in entries
+        for e in several(job, "tres", which)
     ]
     return ",".join(f"{name}={count:.0f}" for name, count in named if count is not None)

@@ -39,6 +39,5 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         assumed = ["duration is end less submit (a turnaround): end less start is taken"]
     else:
         where["duration"] = "duration"
-    if "node_num" in table.columns:
-        where["machines"] = pl.col("node_num").cast(pl.Float64, strict=False).cast(pl.Int64, strict=False)
+    where["machines"] = pl.col("node_num").cast(pl.Float64, strict=False).cast(pl.Int64, strict=False)
     return Raw(table, where, zone="Asia/Shanghai", assumed=assumed)

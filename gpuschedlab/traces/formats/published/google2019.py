@@ -6,12 +6,13 @@ from pathlib import Path
 import polars as pl
 
 from gpuschedlab.errors import TraceError
-from gpuschedlab.traces.logs.log_files import readable, require, tables, text_of
+from gpuschedlab.traces.logs.log_files import readable, tables, text_of
 from gpuschedlab.traces.logs.options import Options
 from gpuschedlab.traces.logs.raw import Raw
 from gpuschedlab.traces.logs.states import RUNNING, WAITING
+from gpuschedlab.traces.schema import require_columns
 
-TYPES = (
+TYPES = [
     "SUBMIT",
     "QUEUE",
     "ENABLE",
@@ -23,7 +24,7 @@ TYPES = (
     "LOST",
     "UPDATE_PENDING",
     "UPDATE_RUNNING",
-)
+]
 NUMBER = {str(i): i for i in range(len(TYPES))} | {word: i for i, word in enumerate(TYPES)}
 SUBMIT, SCHEDULE, LOST = 0, 3, 8
 MEANINGS = {4: "killed", 5: "failed", 6: "completed", 7: "killed"}
@@ -49,13 +50,8 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         )
     events, instances = (_table(files[0], name) for name in ("collection_events", "instance_events"))
     time = pl.col("time").cast(pl.Int64, strict=False)
-    kind = (
-        pl.col("type")
-        .cast(pl.String)
-        .str.strip_chars()
-        .str.to_uppercase()
-        .replace_strict(NUMBER, default=None, return_dtype=pl.Int64)
-    )
+    word = pl.col("type").cast(pl.String).str.strip_chars().str.to_uppercase()
+    kind = word.replace_strict(NUMBER, default=None, return_dtype=pl.Int64)
     events = events.with_columns(time=pl.when(time < NEVER).then(time), kind=kind).sort(
         "collection_id", "time", maintain_order=True
     )
@@ -64,28 +60,25 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         *(pl.col(c).drop_nulls().first() for c in known),
         submit=pl.coalesce(pl.col("time").filter(pl.col("kind") == SUBMIT).min(), pl.col("time").min()),
     )
-    runs = _runs(events)
     size = instances.group_by("collection_id", maintain_order=True).agg(
         gpus=pl.col("instance_index").n_unique().cast(pl.Float64)
     )
-    table = jobs.join(runs, on="collection_id", how="left", maintain_order="left").join(
-        size, on="collection_id", how="left", maintain_order="left"
-    )
+    table = jobs
+    for more in (_runs(events), size):
+        table = table.join(more, on="collection_id", how="left", maintain_order="left")
     meaning = pl.col("last").replace_strict(MEANINGS, default=None, return_dtype=pl.String)
-    open_end = (
-        pl.when(pl.col("start").is_null()).then(pl.lit(WAITING)).when(pl.col("end").is_null()).then(pl.lit(RUNNING))
-    )
-    table = table.with_columns(meaning=pl.coalesce(open_end, meaning))
+    meaning = pl.when(pl.col("end").is_null()).then(pl.lit(RUNNING)).otherwise(meaning)
+    table = table.with_columns(meaning=pl.when(pl.col("start").is_null()).then(pl.lit(WAITING)).otherwise(meaning))
     alike = ("submit", "start", "end", "gpus", "meaning", "user", "priority")
     where: dict[str, str | pl.Expr] = {"job_id": pl.col("collection_id").cast(pl.String)} | {n: n for n in alike}
-    if "collection_type" in table.columns:
-        alloc = pl.col("collection_type").cast(pl.String).is_in(["1", "ALLOC_SET"])
-        where["left"] = pl.when(alloc).then(pl.lit("alloc_sets"))
-    if "start_after_collection_ids" in table.columns:
-        ids = pl.col("start_after_collection_ids")
-        listed = isinstance(table.schema["start_after_collection_ids"], pl.List)
-        plain = ids.cast(pl.List(pl.String)).list.join("|") if listed else ids.cast(pl.String)
-        where["after"] = plain.str.replace_all(r"[\[\]{}\"'\s]", "")
+    alloc = pl.col("collection_type").cast(pl.String).is_in(["1", "ALLOC_SET"])
+    ids = pl.col("start_after_collection_ids")
+    listed = isinstance(table.schema.get("start_after_collection_ids"), pl.List)
+    plain = ids.cast(pl.List(pl.String)).list.join("|") if listed else ids.cast(pl.String)
+    where |= {
+        "left": pl.when(alloc).then(pl.lit("alloc_sets")),
+        "after": plain.str.replace_all(r"[\[\]{}\"'\s]", ""),
+    }
     units = dict.fromkeys(("submit", "start", "end"), MICRO)
     return Raw(table, where, units=units, repeats="attempts", assumed=["an instance is one GPU"], rows=jobs.height)
 
@@ -93,9 +86,8 @@ def read(files: Sequence[Path], options: Options) -> Raw:
 def _runs(events: pl.DataFrame) -> pl.DataFrame:
     """Attempts of each collection: from a schedule to the next final event."""
     course = events.filter((pl.col("kind") == SCHEDULE) | pl.col("kind").is_between(4, LOST))
-    course = course.with_columns(run=(pl.col("kind") == SCHEDULE).cum_sum().over("collection_id")).filter(
-        pl.col("run") > 0
-    )
+    run = (pl.col("kind") == SCHEDULE).cum_sum().over("collection_id")
+    course = course.with_columns(run=run).filter(pl.col("run") > 0)
     final = pl.col("kind") > SCHEDULE
     return course.group_by("collection_id", "run", maintain_order=True).agg(
         start=pl.col("time").first(),
@@ -118,5 +110,5 @@ def _table(folder: Path, name: str) -> pl.DataFrame:
     with readable(f"google2019 {lines[0].name}", "JSON lines"):
         frames = [pl.read_ndjson(text_of(f).encode(), infer_schema_length=None) for f in lines]
     frame = pl.concat(frames, how="diagonal_relaxed")
-    require(frame, needed, source=f"google2019 {lines[0].name}")
+    require_columns(frame, needed, source=f"google2019 {lines[0].name}")
     return frame.with_columns(pl.col("collection_id").cast(pl.String))

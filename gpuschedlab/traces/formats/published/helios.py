@@ -13,6 +13,7 @@ from gpuschedlab.traces.schema import Rule
 NEEDED = ["job_id", "user", "vc", "gpu_num", "node_num", "state", "submit_time", "start_time", "end_time", "duration"]
 #: TIMEOUT and NODE_FAIL are "very rare in our traces, and regarded as failed in our analysis" (README of the data, note 2).
 STATES = ("COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "SUSPENDED")
+TIMES = ("start", "end")
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
@@ -41,14 +42,8 @@ def read(files: Sequence[Path], options: Options) -> Raw:
             whole_gpus("gpu_num"),
             one_of("state", STATES),
             given("duration"),
-            *(
-                Rule(theirs, "a time such as 2017-10-07 01:12:09", ran & pl.col(ours).is_null())
-                for ours, theirs in _TIMES
-            ),
+            *(Rule(f"{n}_time", "a time such as 2017-10-07 01:12:09", ran & pl.col(n).is_null()) for n in TIMES),
             Rule("duration", "end_time - start_time", ran & ((pl.col("lasted") - pl.col("duration")).abs() > 1)),
         ],
         reasons={"cpu_only": pl.col("gpus") == 0, "suspended": pl.col("state") == "SUSPENDED"},
     )
-
-
-_TIMES = (("start", "start_time"), ("end", "end_time"))

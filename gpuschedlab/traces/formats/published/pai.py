@@ -22,6 +22,7 @@ TAG = ["inst_id", "user", "gpu_type_spec", "group", "workload"]
 STATES = {"Terminated": "completed", "Failed": "failed", "Running": None, "Waiting": None}
 EAST = "Etc/GMT-8"  # the trace's clock is right in UTC+8
 TAGS = {"name": "group", "model": "workload", "gpu_type": "gpu_type_spec"}
+STATUS = Rule("status", f"one of {', '.join(STATES)}", pl.col("status").is_in(list(STATES)).fill_null(False).not_())
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
@@ -42,44 +43,33 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     if options.instances:
         jobs = jobs.join(_tries(folder), on="job_name", how="left", maintain_order="left")
     has = set(jobs.columns)
+    reasons = {  # why a job is none of those that held GPUs for a known time
+        "waiting": pl.col("status") == "Waiting",
+        "cpu_only": pl.col("gpus_planned").fill_null(0.0) == 0,
+        "untimed": pl.col("start_time").is_null() | pl.col("untimed"),
+    }
     where: dict[str, str | pl.Expr] = {
         "job_id": "job_name",
         "submit": "start_time",
         "duration": "duration",
         "gpus": whole_or_share(pl.col("gpus_planned")),  # 10 x 30 % is 3 GPUs, whatever the floats say
-        "left": _left_out(),
+        "left": pl.coalesce(pl.when(so).then(pl.lit(reason)) for reason, so in reasons.items()),
         "user": pl.coalesce(n for n in ("user", "tag_user") if n in has),
         "status": pl.col("status").replace_strict(STATES, return_dtype=pl.String),
         "clock": wall_clock(pl.col("start_time"), EAST),
     }
-    where |= {n: n for n in ("censored", "gpus_planned", "gpu_model", "attempts", "machines") if n in has}
-    where |= {ours: theirs for ours, theirs in TAGS.items() if theirs in has}
+    where |= {n: n for n in ("censored", "gpus_planned", "gpu_model", "attempts", "machines")} | TAGS
     bad = pl.concat([bad_jobs, bad_tasks, bad_tags], how="diagonal").drop(LINE, strict=False)
     columns = tuple(name for name in where if name != "left")
     return Raw(jobs, where, first_line=1, columns=columns, left=left, bad=bad)
 
 
-def _left_out() -> pl.Expr:
-    """Why a job is none of those that held GPUs for a known time."""
-    untimed = pl.col("start_time").is_null() | pl.col("untimed")
-    return (
-        pl.when(pl.col("status") == "Waiting")
-        .then(pl.lit("waiting"))
-        .when(pl.col("gpus_planned").fill_null(0.0) == 0)
-        .then(pl.lit("cpu_only"))
-        .when(untimed)
-        .then(pl.lit("untimed"))
-    )
-
-
 def _table(folder: Path, name: str, header: list[str], rules: list[Rule], counts: Sequence[str]):
     """Read a table; return its good rows, and its bad ones with their table's name, as they stand in the file."""
     file = find_file(folder, f"{name}.csv", source="pai")
-    texts = read_texts(file, source=f"pai {file.name}", header=header).with_columns(
-        pl.int_range(1, 1 + pl.len(), dtype=pl.Int64).alias(LINE)
-    )
-    read = pl.col(counts)
-    table = texts.with_columns(read.name.suffix(RAW), read.str.strip_chars().cast(pl.Float64, strict=False))
+    texts = read_texts(file, source=f"pai {file.name}", header=header)
+    line, read = pl.int_range(1, 1 + pl.len(), dtype=pl.Int64).alias(LINE), pl.col(counts)
+    table = texts.with_columns(line, read.name.suffix(RAW), read.str.strip_chars().cast(pl.Float64, strict=False))
     if SURPLUS in texts.columns:
         rules = [Rule(SURPLUS, "as many fields as the other rows have", pl.col(SURPLUS).is_not_null()), *rules]
     good, bad = sift(table, rules, source=f"pai {file.name}", on_bad="drop")
@@ -104,14 +94,9 @@ def _text(name: str) -> Rule:
     return Rule(name, "a text", pl.col(name).is_null())
 
 
-def _status() -> Rule:
-    known = pl.col("status").is_in(list(STATES))
-    return Rule("status", f"one of {', '.join(STATES)}", pl.col("status").is_null() | known.not_())
-
-
 def _jobs(folder: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
     twice = Rule("job_name", "a text that no other row has", pl.col("job_name").is_first_distinct().not_())
-    rules = [_text("job_name"), twice, _status(), *_times(pl.lit(False))]
+    rules = [_text("job_name"), twice, STATUS, *_times(pl.lit(False))]
     return _table(folder, "pai_job_table", JOB, rules, ["start_time", "end_time"])
 
 
@@ -120,7 +105,7 @@ def _tasks(folder: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
     percent = "percent of a GPU, from 0 up"
     rules = [
         _text("job_name"),
-        _status(),
+        STATUS,
         _number("plan_gpu", percent, high=100 * MOST_GPUS, where=asked),
         _number("inst_num", "instances, from 1 up", low=1, high=MOST_GPUS, where=pl.col("plan_gpu") > 0),
         *_times((pl.col("status") == "Terminated") & (pl.col("plan_gpu") > 0)),
@@ -166,12 +151,11 @@ def _tries(folder: Path) -> pl.DataFrame:
     file = find_file(folder, "pai_instance_table.csv", source="pai")
     with readable(f"pai {file.name}"):
         lazy = pl.scan_csv(file, has_header=False, infer_schema=False, null_values=NOTHING)
-        width = len(lazy.collect_schema())
-        if width != len(INSTANCE):
-            raise TraceError(
-                f"pai {file.name}: found {width} columns; expected {len(INSTANCE)}: {', '.join(INSTANCE)}."
-            )
-        lazy = lazy.rename(dict(zip(lazy.collect_schema().names(), INSTANCE, strict=True)))
+        names = lazy.collect_schema().names()
+        if len(names) != len(INSTANCE):
+            expected = f"{len(INSTANCE)}: {', '.join(INSTANCE)}."
+            raise TraceError(f"pai {file.name}: found {len(names)} columns; expected {expected}")
+        lazy = lazy.rename(dict(zip(names, INSTANCE, strict=True)))
         each = lazy.group_by("job_name", "task_name", "inst_name").agg(pl.len(), pl.col("machine").unique())
         jobs = each.group_by("job_name").agg(
             attempts=pl.col("len").max().cast(pl.Int64),

@@ -17,8 +17,8 @@ from gpuschedlab.traces.schema import Rule
 STATES = {"Pass": "completed", "Killed": "killed", "Failed": "failed"}
 FIELDS = ("status", "vc", "jobid", "attempts", "submitted_time", "user")
 ZONE = "America/Los_Angeles"
-_JOBS = {"jobid": pl.String, "status": pl.String, "vc": pl.String, "user": pl.String, "submitted_time": pl.String}
-_JOBS |= {"entry": pl.String, "gpus": pl.Float64, "machines": pl.Int64, "attempts": pl.Int64}
+_JOBS = dict.fromkeys(("jobid", "status", "vc", "user", "submitted_time", "entry"), pl.String)
+_JOBS |= {"gpus": pl.Float64, "machines": pl.Int64, "attempts": pl.Int64}
 _ATTEMPTS = {"job": pl.Int64, "start": pl.String, "end": pl.String}
 
 
@@ -43,9 +43,13 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         left={"attempts_without_times": int(table.filter(ran)["\0untimed"].sum())},
         columns=("user", "vc", "status", "censored", "clock", "attempts", "machines"),
         rules=[
-            Rule("entry", f"an object with {', '.join(FIELDS)}, its attempts as documented", _there("entry")),
+            Rule(
+                "entry",
+                f"an object with {', '.join(FIELDS)}, its attempts as documented",
+                pl.col("entry" + RAW).is_not_null(),
+            ),
             one_of("status", STATES),
-            Rule("attempt", clocks, _there("attempt")),
+            Rule("attempt", clocks, pl.col("attempt" + RAW).is_not_null()),
         ],
         reasons={
             "never_scheduled": pl.col("attempts") == 0,
@@ -53,10 +57,6 @@ def read(files: Sequence[Path], options: Options) -> Raw:
             "never_ran": pl.col("duration") == 0,
         },
     )
-
-
-def _there(name: str) -> pl.Expr:
-    return pl.col(name + RAW).is_not_null()
 
 
 def _jobs(log: list, zone: str) -> pl.DataFrame:
@@ -74,8 +74,9 @@ def _jobs(log: list, zone: str) -> pl.DataFrame:
         first = next((g for g in gpus if sum(g)), [])
         jobs.append([*row, None, float(sum(first)), len(first), len(tries)])
         attempts += times
-    table = pl.DataFrame(jobs, schema=_JOBS, orient="row")
-    return _ran(table, pl.DataFrame(attempts, schema=_ATTEMPTS, orient="row"), zone)
+    return _ran(
+        pl.DataFrame(jobs, schema=_JOBS, orient="row"), pl.DataFrame(attempts, schema=_ATTEMPTS, orient="row"), zone
+    )
 
 
 def _text(value: Any) -> str | None:

@@ -14,18 +14,8 @@ from gpuschedlab.traces.logs.raw import Raw
 NEEDED = ["id_job", "state", "timelimit", "time_submit", "time_start", "time_end", "tres_alloc"]
 #: Slurm's states in the order of their numbers (slurm.h, job_states).
 STATES = (
-    "PENDING",
-    "RUNNING",
-    "SUSPENDED",
-    "COMPLETED",
-    "CANCELLED",
-    "FAILED",
-    "TIMEOUT",
-    "NODE_FAIL",
-    "PREEMPTED",
-    "BOOT_FAIL",
-    "DEADLINE",
-    "OUT_OF_MEMORY",
+    *("PENDING", "RUNNING", "SUSPENDED", "COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "PREEMPTED"),
+    *("BOOT_FAIL", "DEADLINE", "OUT_OF_MEMORY"),
 )
 #: Numbers of this cluster's TRES that are GPUs.
 GPUS = {"1001": "tesla", "1002": "volta"}
@@ -61,16 +51,10 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         "account": "account",
         "nodes": "nodelist",
     }
-    where |= {ours: _set(theirs) for ours, theirs in _ZERO.items() if theirs in table.columns}
+    for name in ("eligible", "start", "end"):  # 0 stands for no instant
+        time = pl.col(f"time_{name}")
+        where[name] = pl.when(time.str.strip_chars() != "0").then(time)
     if {"id_array_job", "id_array_task"} <= set(table.columns):
         array, task = (pl.col(n).cast(pl.Int64, strict=False) for n in ("id_array_job", "id_array_task"))
         where["job_id"] = pl.when(array > 0, task != NO_TASK).then(pl.format("{}_{}", array, task)).otherwise("id_job")
     return Raw(table, where, units={"requested_time": 60.0}, repeats="requeue")
-
-
-_ZERO = {"eligible": "time_eligible", "start": "time_start", "end": "time_end"}
-
-
-def _set(name: str) -> pl.Expr:
-    """An instant; 0 stands for none."""
-    return pl.when(pl.col(name).str.strip_chars() != "0").then(pl.col(name))

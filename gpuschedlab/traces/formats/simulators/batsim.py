@@ -1,5 +1,6 @@
 """Workloads of the simulator Batsim: jobs and profiles in JSON."""
 
+import contextlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,13 +12,7 @@ from gpuschedlab.traces.logs.log_files import inside, json_of, number, objects, 
 from gpuschedlab.traces.logs.options import Options
 from gpuschedlab.traces.logs.raw import LINE, Raw
 
-SCHEMA = {
-    "job_id": pl.String,
-    "submit": pl.Float64,
-    "gpus": pl.Float64,
-    "duration": pl.Float64,
-    "requested_time": pl.Float64,
-}
+SCHEMA = {"job_id": pl.String} | dict.fromkeys(("submit", "gpus", "duration", "requested_time"), pl.Float64)
 SCHEMA |= {"name": pl.String, "after": pl.List(pl.String), "left": pl.String, LINE: pl.Int64}
 WHAT = "a workload of Batsim with jobs and profiles"
 DEEPEST = 20
@@ -37,9 +32,8 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     jobs = objects(files, "batsim", "jobs", WHAT)
     data = [json_of(file, "batsim", WHAT) for file in files]
     profiles = {name: p for one in data for name, p in (inside(one, "profiles") or {}).items()}
-    table = pl.DataFrame(
-        [_job(i, j, profiles, options.speed) for i, j in enumerate(jobs, 1)], schema=SCHEMA, orient="row"
-    )
+    rows = [_job(i, j, profiles, options.speed) for i, j in enumerate(jobs, 1)]
+    table = pl.DataFrame(rows, schema=SCHEMA, orient="row")
     size = number(inside(data[0], "nb_res"))
     cluster = Cluster.homogeneous(1, int(size)) if size and size >= 1 else None
     assumed = ["what profiles communicate takes no time"] if options.speed else []
@@ -50,15 +44,9 @@ def _job(place: int, job: dict, profiles: Mapping, speed: float | None) -> dict:
     limit, gpus = number(job.get("walltime")), number(job.get("res"))
     lasts = _lasts(profiles.get(str(job.get("profile"))), profiles, gpus or 1.0, speed)
     extra = job.get("extra_data")
-    try:
+    with contextlib.suppress(ValueError):
         extra = json.loads(extra) if isinstance(extra, str) else extra
-    except ValueError:
-        extra = None
-    after = (
-        [text(a) for a in inside(extra, "dependencies") or []]
-        if isinstance(inside(extra, "dependencies"), list)
-        else None
-    )
+    after = inside(extra, "dependencies")
     return {
         "job_id": text(job.get("id")),
         "submit": number(job.get("subtime")),
@@ -66,7 +54,7 @@ def _job(place: int, job: dict, profiles: Mapping, speed: float | None) -> dict:
         "duration": lasts,
         "requested_time": float("inf") if limit is None or limit < 0 else limit,
         "name": text(job.get("profile")),
-        "after": after or None,
+        "after": ([text(a) for a in after] or None) if isinstance(after, list) else None,
         "left": "no_duration" if lasts is None else None,
         LINE: place,
     }
@@ -79,13 +67,11 @@ def _lasts(profile, profiles: Mapping, gpus: float, speed: float | None, depth: 
         return number(inside(profile, "delay"))
     if kind in ("composed", "sequential", "sequence") and depth < DEEPEST:
         names = inside(profile, "seq") or inside(profile, "sequence") or inside(profile, "profiles")
-        parts = (
-            [_lasts(profiles.get(str(n)), profiles, gpus, speed, depth + 1) for n in names]
-            if isinstance(names, list)
-            else [None]
-        )
         repeat = number(inside(profile, "repeat") or inside(profile, "repetition_count") or 1)
-        return None if repeat is None or any(p is None for p in parts) else repeat * sum(parts)
+        if repeat is None or not isinstance(names, list):
+            return None
+        parts = [_lasts(profiles.get(str(n)), profiles, gpus, speed, depth + 1) for n in names]
+        return None if None in parts else repeat * sum(parts)
     flops = inside(profile, "cpu")
     if speed and flops is not None:
         each = max((number(f) or 0.0 for f in flops), default=0.0) if isinstance(flops, list) else number(flops) or 0.0

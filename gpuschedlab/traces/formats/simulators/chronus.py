@@ -8,10 +8,10 @@ import polars as pl
 from gpuschedlab._files import read_frame
 from gpuschedlab.errors import TraceError
 from gpuschedlab.traces.deadlines import broken_tables
-from gpuschedlab.traces.logs.log_files import readable, require, tables
+from gpuschedlab.traces.logs.log_files import readable, tables
 from gpuschedlab.traces.logs.options import Options
 from gpuschedlab.traces.logs.raw import Raw, given, one_of, whole_gpus
-from gpuschedlab.traces.schema import Rule
+from gpuschedlab.traces.schema import Rule, require_columns
 
 NEEDED = ["job_id", "user", "num_gpu", "submit_time", "duration", "expect_time_list", "expect_value_list", "job_type"]
 KINDS = {"strict": "strict", "soft": "soft", "best": "best_effort"}
@@ -26,7 +26,7 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     """Jobs of a workload, as `read_chronus` says."""
     source = f"chronus {files[0].name}"
     table = _chosen(_texts(files, source), options.workload, source)
-    require(table, NEEDED, source=source)
+    require_columns(table, NEEDED, source=source)
     # Numbers that are joined by dashes; what is no number becomes null, for the rules to find.
     number = pl.element().str.strip_chars().cast(pl.Float64, strict=False)
     lists = {ours: pl.col(name).str.split("-").list.eval(number * unit) for ours, (name, unit) in LISTS.items()}

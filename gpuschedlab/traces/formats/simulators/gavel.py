@@ -6,9 +6,10 @@ from pathlib import Path
 import polars as pl
 
 from gpuschedlab.errors import TraceError
-from gpuschedlab.traces.logs.log_files import find_file, lines_of, readable, require
+from gpuschedlab.traces.logs.log_files import find_file, lines_of, readable
 from gpuschedlab.traces.logs.options import Options
 from gpuschedlab.traces.logs.raw import LINE, Raw
+from gpuschedlab.traces.schema import require_columns
 
 #: Places of the fields, by their number in a line.
 FORMS = {
@@ -40,15 +41,10 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     table = table.with_columns(pl.int_range(pl.len()).cast(pl.String).alias("job_id"))
     if "duration" not in options.columns:
         table = table.with_columns(duration=_durations(table, options, source))
-    slo = {
-        "slo": pl.when(pl.col("slo").cast(pl.Float64, strict=False) >= 0).then(
-            pl.col("slo").cast(pl.Float64, strict=False)
-        )
-    }
-    where = {n: n for n in table.columns if n != LINE} | (slo if "slo" in form else {})
-    return Raw(
-        table, where, assumed=[] if isinstance(options.speeds, Mapping) else [f"speeds are those of {options.gpu_type}"]
-    )
+    slo = pl.col("slo").cast(pl.Float64, strict=False)
+    where = {n: n for n in table.columns if n != LINE} | {"slo": pl.when(slo >= 0).then(slo)}
+    assumed = [] if isinstance(options.speeds, Mapping) else [f"speeds are those of {options.gpu_type}"]
+    return Raw(table, where, assumed=assumed)
 
 
 def _durations(table: pl.DataFrame, options: Options, source: str) -> pl.Series:
@@ -67,7 +63,7 @@ def _durations(table: pl.DataFrame, options: Options, source: str) -> pl.Series:
         with readable(f"{source}, speeds {path.name}", "a table with model, gpu_type, gpus, steps"):
             known = pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path)
             known = known.rename({"n_gpus": "gpus", "iters_per_s": "steps"}, strict=False)
-            require(known, ["model", "gpus", "steps"], source=f"{source}, speeds {path.name}")
+            require_columns(known, ["model", "gpus", "steps"], source=f"{source}, speeds {path.name}")
             known = known.filter(pl.col("gpu_type") == options.gpu_type) if "gpu_type" in known.columns else known
             known = known.filter(pl.col("partner").is_null()) if "partner" in known.columns else known
             known = known.select("model", gpus=pl.col("gpus").cast(pl.Float64), rate=pl.col("steps").cast(pl.Float64))
