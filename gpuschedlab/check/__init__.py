@@ -1,8 +1,4 @@
-"""The batteries that every policy and estimator passes, here and those of your own.
-
-`laws` holds what is true of every run; `policy_battery` and `estimator_battery` the batteries; `report` what they answer;
-`samples` what they run on.
-"""
+"""The batteries that every policy and estimator passes, here and those of your own."""
 
 from gpuschedlab.check.estimator_battery import check_estimator
 from gpuschedlab.check.policy_battery import check_policy

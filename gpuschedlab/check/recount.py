@@ -98,7 +98,10 @@ class _Account:
         for name, more in (("restarts", self.unseen), ("preemptions", self.unsure)):
             self.sums[name] += np.clip(self.row[name] - self.sums[name], 0, more)
         for name in COUNTED + SUMMED if ended else ("executed", "attained", "overhead", "shared", "profiled"):
-            self._compare(name, self.sums[name], UNITS.get(name, "s"))
+            found, expected = self.row[name], self.sums[name]
+            if abs(found - expected) > TINY + 1e-8 * abs(expected):
+                found = f"{self.name}: {name} is {found:.9g} {UNITS.get(name, 's')}"
+                raise Wrong(f"{found}; its allocations add up to {expected:.9g}")
         if ended and not held:
             raise Wrong(f"{self.name} ended at t={self.row['end']:g} s; found no allocation, expected some")
         for name in ("start", "gpu_type", "source") if ended else ():
@@ -220,13 +223,15 @@ class _Account:
         running = end is None and after is None and s.end == self.run.info["now"]
         if done or goes_on or running:
             return
+        # Where jobs were given GPUs twice at an instant, what the first gave has no row.
+        two_rounds = (self.run.columns("rounds")["time"] == s.end).sum() > 1
         profiler = all(node < getattr(self.policy, "profiler_nodes", 0) for node, _ in s.cells)
         if profiler and s.end - self.since >= self.policy.profile_time - TINY:
             self._undo(0.0, 0.0)
         elif any(e.node in dict(s.cells) and e.start == s.end for e in self.scenario.cluster.events):
             self.sums["failures"] += 1
             self._undo(*self.saved)
-        elif self._two_rounds(s.end) or (beyond and end == s.end):  # one may stop it, and the other start or move it
+        elif two_rounds or (beyond and end == s.end):  # one may stop it, and the other start or move it
             self.unsure += 1
         elif not isinstance(self.policy, Round) or after is None or after.start > s.end:
             self.sums["preemptions"] += 1
@@ -243,10 +248,6 @@ class _Account:
             f"{s.end:.9g} s{ended}"
         )
 
-    def _two_rounds(self, at: float) -> bool:
-        """Whether jobs were given GPUs twice at an instant: what the first gave then has no row."""
-        return (self.run.columns("rounds")["time"] == at).sum() > 1
-
     def _undo(self, progress: float, useful: float):
         """Throw the job back to some progress, which took so many seconds."""
         self.sums["lost"] += self.useful - useful
@@ -256,8 +257,3 @@ class _Account:
         """Seconds by which an instant may be off."""
         length = self.work / self.rate if self.rate > 0 else 0.0
         return TINY + CLOSE * (self.sums["executed"] + self.row["submit"] + length)
-
-    def _compare(self, name: str, expected: float, unit: str):
-        found = self.row[name]
-        if abs(found - expected) > TINY + 1e-8 * abs(expected):
-            raise Wrong(f"{self.name}: {name} is {found:.9g} {unit}; its allocations add up to {expected:.9g}")

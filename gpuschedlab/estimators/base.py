@@ -11,29 +11,9 @@ from gpuschedlab.estimators.sklearn_api import Parameters, Regressor
 from gpuschedlab.knobs import Knobbed
 
 #: Columns of a trace that are known when a job is submitted; all others stay outside the door.
-KNOWN = (
-    "job_id",
-    "submit",
-    "clock",
-    "gpus",
-    "user",
-    "vc",
-    "model",
-    "name",
-    "kind",
-    "deadline",
-    "reward",
-    "deadlines",
-    "rewards",
-    "target",
-    "batch_size",
-    "fm",
-    "task",
-    "llm",
-    "restart",
-    "min_gpus",
-    "max_gpus",
-    "preemptible",
+KNOWN = ("job_id", "submit", "clock", "gpus", "user", "vc", "model", "name", "kind", "deadline", "reward", "deadlines")
+KNOWN += ("rewards", "target", "batch_size", "fm", "task", "llm", "restart", "min_gpus", "max_gpus", "preemptible")
+KNOWN += (
     "requested_time",
     "account",
     "qos",

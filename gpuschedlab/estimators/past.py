@@ -36,14 +36,11 @@ def pasts(history: pl.DataFrame, half_life: float) -> dict[tuple[str, ...], pl.D
     known = history.with_columns(known=pl.col("submit") + pl.col("duration"), log=pl.col("duration").log())
     known = known.sort("known", "job_id")
     count = pl.int_range(1, pl.len() + 1)
-    found = {}
+    found, of = {}, {"mean": pl.col("duration"), "log_mean": pl.col("log")}
     for keys in LEVELS:
         fading = "name" in keys or "kin" in keys
-        mean, log_mean = (
-            pl.col(c).ewm_mean(half_life=half_life) if fading else pl.col(c).cum_sum() / count
-            for c in ("duration", "log")
-        )
-        columns = {"count": count, "mean": mean, "log_mean": log_mean, "last": pl.col("log")}
+        columns = {"count": count, "last": pl.col("log")}
+        columns |= {c: x.ewm_mean(half_life=half_life) if fading else x.cum_sum() / count for c, x in of.items()}
         rows = known.drop_nulls(keys) if keys else known
         columns = {name: value.over(keys) for name, value in columns.items()} if keys else columns
         found[keys] = rows.select(*keys, "known", **columns)

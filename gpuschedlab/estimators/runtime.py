@@ -83,12 +83,9 @@ class Runtime(Estimator):
     def _fit(self, history: pl.DataFrame) -> None:
         jobs = with_kin(history).sort("submit", "job_id")
         durations = jobs["duration"].to_numpy()
+        names = {c: jobs[c].cast(pl.String).drop_nulls().unique().sort() for c in CATEGORIES if c in jobs.columns}
         self._learn(
-            codes_={
-                c: pl.Enum(jobs[c].cast(pl.String).drop_nulls().unique().sort())
-                for c in CATEGORIES
-                if c in jobs.columns
-            },
+            codes_={c: pl.Enum(seen) for c, seen in names.items()},
             tables_=pasts(jobs, self.half_life),
             range_=(float(durations.min()), float(durations.max())),
         )
@@ -132,18 +129,14 @@ class Runtime(Estimator):
         """
         gain = self.booster_.get_score(importance_type="total_gain")
         frame = pl.DataFrame({"feature": list(gain), "gain": list(gain.values())})
-        return frame.with_columns(pl.col("gain") / pl.col("gain").sum()).sort(
-            "gain", "feature", descending=[True, False]
-        )
+        return frame.select("feature", pl.col("gain") / pl.col("gain").sum()).sort(-pl.col("gain"), "feature")
 
 
 def _clock(jobs: pl.DataFrame) -> dict[str, pl.Series]:
     """GPUs, hour of the day and weekday (0 = Monday) of each job."""
     if "clock" in jobs.columns:
-        hour, weekday = (
-            pl.col("clock").dt.hour() + pl.col("clock").dt.minute() / 60,
-            pl.col("clock").dt.weekday() - 1,
-        )
+        clock = pl.col("clock").dt
+        hour, weekday = clock.hour() + clock.minute() / 60, clock.weekday() - 1
     else:
         hour, weekday = pl.col("submit") / 3600 % 24, (pl.col("submit") / 86_400).floor() % 7
     return jobs.select("gpus", hour=hour, weekday=weekday).to_dict()

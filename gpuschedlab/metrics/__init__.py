@@ -1,7 +1,6 @@
 """Metrics of a run: numbers from its frames, each with its equation and source.
 
-Times of jobs (`times`), fairness (`fairness`), use of the cluster (`usage`), deadlines (`slo`), and all of them
-in one row (`table`). Per-job functions return arrays, one entry a measured job; the rest return one number.
+Per-job functions return arrays, one entry a measured job; the rest return one number.
 
 The public names stand in `__init__.pyi`. Each is loaded when it is first used.
 """

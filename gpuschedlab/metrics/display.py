@@ -1,5 +1,6 @@
 """Metrics as a person reads them: a label for each, and each time in its own unit, by one rule for tables, reports and explorers."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
 from typing import NamedTuple
@@ -56,12 +57,6 @@ def column(name: str, values: list) -> Column:
     return Column(metric.label, "", ["-" if v is None else duration(v) for v in values])
 
 
-def _with_units(name: str, values: list) -> list[str]:
-    """Cells with their units."""
-    _, unit, cells = column(name, values)
-    return [cell if cell == "-" else f"{cell} {unit}".rstrip() for cell in cells]
-
-
 def _formatted(value, factor: float, digits: int) -> str:
     return "-" if value is None else f"{value * factor:,.{digits}f}"
 
@@ -90,9 +85,10 @@ class MetricTable:
 
     frame: pl.DataFrame
 
-    def _columns(self) -> list[tuple[str, list[str]]]:
-        names = self.frame.columns[1:]
-        return [(METRICS[name].label, _with_units(name, self.frame[name].to_list())) for name in names]
+    def _columns(self) -> Iterator[tuple[str, list[str]]]:
+        for name in self.frame.columns[1:]:
+            label, unit, cells = column(name, self.frame[name].to_list())
+            yield label, [cell if cell == "-" else f"{cell} {unit}".rstrip() for cell in cells]
 
     def __str__(self) -> str:
         first, *others = [[self.frame.columns[0], *self.frame.to_series(0)], *([k, *v] for k, v in self._columns())]

@@ -28,10 +28,8 @@ def mean_interval(values: np.ndarray) -> tuple[float, float]:
     >>> mean_interval(np.array([1.0, 2.0, 3.0]))
     (2.0, 2.484...)
     """
-    n = len(values)
-    if n < 2:
-        return float(np.mean(values)) if n else float("nan"), float("nan")
-    return float(np.mean(values)), float(half_width(values))
+    mean = float(np.mean(values)) if len(values) else np.nan
+    return mean, float(half_width(values)) if len(values) > 1 else np.nan
 
 
 def half_width(values: np.ndarray) -> np.ndarray:

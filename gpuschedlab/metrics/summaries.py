@@ -180,8 +180,7 @@ def compare(runs: dict, metrics: list[str] | None = None, **options) -> pl.DataF
         A metric that does not exist.
     """
     names = list(METRICS) if metrics is None else metrics
-    unknown = sorted(set(names) - set(METRICS))
-    if unknown:
+    if unknown := sorted(set(names) - set(METRICS)):
         raise RunError(f"compare: found unknown metrics {unknown}; expected names from METRICS: {', '.join(METRICS)}.")
     rows = [{"policy": name} | summary(run, **options) for name, run in runs.items()]
     counts = [name for name in METRICS if isinstance(rows[0][name], int)] if rows else []

@@ -124,15 +124,7 @@ def bounded_slowdown(run, threshold: float = 10.0, censored: bool = False) -> np
 
 
 def restricted_mean(spent: np.ndarray, ended: np.ndarray, limit: float) -> float:
-    """Kaplan-Meier mean of min(JCT, limit) (s), from times `spent` (n,) after which jobs had `ended` (n,) or were still there.
-
-    Examples
-    --------
-    >>> restricted_mean(np.array([1.0, 2.0]), np.array([True, True]), 4.0)
-    1.5
-    >>> restricted_mean(np.array([1.0, 2.0]), np.array([True, False]), 4.0)
-    2.5
-    """
+    """Kaplan-Meier mean of min(JCT, limit) (s), from times `spent` (n,) after which jobs had `ended` (n,) or were still there."""
     order = np.lexsort((~ended, spent))
     spent, ended = np.minimum(spent[order], limit), ended[order] & (spent[order] <= limit)
     alive = np.cumprod(1 - ended / np.arange(len(spent), 0, -1))

@@ -267,8 +267,7 @@ def cost(run, prices: float | dict[str, float]) -> float:
     parts = [_own(run, "gpu_type", "gpus", "start", "end"), _reserved(run)]
     kind, gpus, start, end = (np.concatenate(pair) for pair in zip(*parts, strict=True))
     kinds, kind = np.unique(kind.astype(str), return_inverse=True)
-    missing = sorted(set(kinds.tolist()) - set(prices))
-    if missing:
+    if missing := sorted(set(kinds.tolist()) - set(prices)):
         raise RunError(
             f"cost: found no price for {missing}; expected one for each GPU type used. Add them to `prices`."
         )

@@ -111,14 +111,7 @@ def _first_type(seconds, counts, room, held):
 
 @njit
 def grow(seconds, counts, room, held):
-    """Types and GPUs (n,): the fewest of each job, in order, then one step more at a time where each GPU saves most.
-
-    Examples
-    --------
-    >>> seconds = np.array([[[90.0, 50.0, 40.0]], [[60.0, 30.0, 20.0]]])  # one type, 1 to 3 GPUs
-    >>> grow(seconds, np.array([1.0, 2.0, 3.0]), np.array([4.0]), np.array([-1, -1]))
-    (array([0, 0]), array([2., 2.]))
-    """
+    """Types and GPUs (n,): the fewest of each job, in order, then one step more at a time where each GPU saves most."""
     n = seconds.shape[0]
     gpu_type, at, gpus, left = np.zeros(n, np.int64), np.full(n, -1), np.zeros(n), room.copy()
     queue = [(0.0, 0) for _ in range(0)]

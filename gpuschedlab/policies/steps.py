@@ -25,11 +25,5 @@ class Case(NamedTuple):
 
 
 def spell(seconds: float) -> str:
-    """Seconds in words.
-
-    Examples
-    --------
-    >>> spell(12.34), spell(5400.0)
-    ('12.3 s', '1.5 h')
-    """
+    """Seconds in words."""
     return f"{seconds:.3g} s" if seconds < 1000 else f"{seconds / 3600:.3g} h"

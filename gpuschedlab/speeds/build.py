@@ -1,12 +1,13 @@
 """From long frames to the arrays of a speed table, and back."""
 
 from collections.abc import Iterable
+from itertools import pairwise
 
 import numpy as np
 import polars as pl
 
 from gpuschedlab.errors import SpeedError
-from gpuschedlab.speeds.checks import check_rows, need_columns, typed
+from gpuschedlab.speeds.checks import check_rows, index_of, need_columns, typed
 from gpuschedlab.speeds.codes import ANY, code_shapes, config_codes
 from gpuschedlab.speeds.pairs import PAIRS, join_pairs, pair_matrix
 
@@ -27,7 +28,7 @@ def arrays_from_frame(
     if missing := [t for t in found if t not in types]:
         raise SpeedError(f"Speeds: found GPU type {missing[0]!r}; expected one of gpu_types={types}. Add it there.")
     models = tuple(frame["model"].unique().sort())
-    kind, model = _index(frame["gpu_type"], types), _index(frame["model"], models)
+    kind, model = index_of(frame["gpu_type"], types).to_numpy(), index_of(frame["model"], models).to_numpy()
     code, shapes = _codes(frame, kind)
     progress = frame["progress"].to_numpy()
     order = np.lexsort((progress, code, model))
@@ -55,11 +56,6 @@ def arrays_from_frame(
     }
 
 
-def _index(names, known):
-    """Indices (rows,) of names in a tuple that has them all."""
-    return names.replace_strict(list(known), range(len(known)), return_dtype=pl.Int64).to_numpy()
-
-
 def join_speeds(a, b) -> dict:
     """Fields of the `Speeds` that holds the models of both; see `Speeds.join`."""
     if both := set(a.models) & set(b.models):
@@ -71,11 +67,8 @@ def join_speeds(a, b) -> dict:
         )
     types = a.gpu_types + tuple(t for t in b.gpu_types if t not in a.gpu_types)
     code_b, shapes_b = _retyped(b, np.array([types.index(t) for t in b.gpu_types], np.int64))
-    row_b = b.row + len(a.rate)
-    for m in range(len(b.models)):
-        span = slice(b.first[m], b.first[m + 1])
-        order = np.argsort(code_b[span])
-        code_b[span], row_b[span] = code_b[span][order], row_b[span][order]
+    order = np.lexsort((code_b, np.repeat(np.arange(len(b.models)), np.diff(b.first))))
+    code_b, row_b = code_b[order], b.row[order] + len(a.rate)
     second = {"code": code_b, "row": row_b} | {name: getattr(b, name) for name in ("rate", "seg_end", "relative")}
     second |= {name: getattr(a, name)[-1] + getattr(b, name)[1:] for name in ("first", "seg_first")}
     return {
@@ -127,19 +120,11 @@ def listed(speeds, kinds, nodes, gpus, places) -> pl.DataFrame:
     return pl.DataFrame(columns).with_columns(pl.col("n_nodes", "n_gpus").replace(ANY, None))
 
 
-def summarise(speeds) -> pl.DataFrame:
-    """One row a model, as `Speeds.summary`."""
-    by_model = (
-        speeds.configurations()
-        .group_by("model", maintain_order=True)
-        .agg(pl.col("gpu_type").unique(maintain_order=True).str.join(", "))
-    )
-    segments = np.diff(speeds.seg_first)
-    rates = [
-        np.concatenate([speeds.rate[r : r + s] for r in speeds.row[a:b]])
-        for a, b, s in zip(speeds.first[:-1], speeds.first[1:], segments, strict=True)
-    ]
-    frame = pl.DataFrame(
+def summarise(speeds, kinds) -> pl.DataFrame:
+    """One row a model, as `Speeds.summary`, from the types of its entries (`decode`)."""
+    segments, own = np.diff(speeds.seg_first), [slice(*span) for span in pairwise(speeds.first)]
+    rates = [speeds.rate[speeds.row[span][:, None] + np.arange(s)] for span, s in zip(own, segments, strict=True)]
+    return pl.DataFrame(
         {
             "model": speeds.models,
             "configurations": np.diff(speeds.first),
@@ -148,9 +133,9 @@ def summarise(speeds) -> pl.DataFrame:
             "relative": speeds.relative,
             "slowest": [float(r.min()) for r in rates],
             "fastest": [float(r.max()) for r in rates],
+            "gpu_type": [", ".join(speeds.gpu_types[k] for k in dict.fromkeys(kinds[span].tolist())) for span in own],
         }
     )
-    return frame.join(by_model, on="model", how="left", maintain_order="left")
 
 
 def _checked(frame):

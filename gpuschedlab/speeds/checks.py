@@ -38,6 +38,11 @@ def check_rows(frame: pl.DataFrame, rules: Mapping[str, tuple[pl.Expr, str]], wo
             )
 
 
+def index_of(names, known):
+    """Indices of names, a series or an expression, among those that are known; -1 where there is none."""
+    return names.replace_strict(list(known), range(len(known)), default=-1, return_dtype=pl.Int64)
+
+
 def check_arrays(speeds) -> None:
     """Raise SpeedError unless the arrays of a `Speeds` fit together."""
     if not 0 <= speeds.rounding < np.inf:

@@ -55,14 +55,7 @@ def smallest_rotation(counts, k):
 
 @njit
 def shape_code(gpu_type, counts, k):
-    """Code of a shape: 63 mixed bits of the type and of the smallest rotation of its counts, made negative.
-
-    Examples
-    --------
-    >>> a, b, c = np.array([1, 3, 4]), np.array([3, 4, 1]), np.array([4, 3, 1])
-    >>> shape_code(0, a, 3) == shape_code(0, b, 3), shape_code(0, a, 3) == shape_code(0, c, 3)
-    (True, False)
-    """
+    """Code of a shape: 63 mixed bits of the type and of the smallest rotation of its counts, made negative."""
     at = smallest_rotation(counts, k)
     h = _mix(np.uint64(gpu_type) + _GOLDEN)
     for i in range(k):
@@ -145,13 +138,10 @@ def rates_of(first, code, row, rate, seg_first, seg_end, model, progress, types,
 
 
 @njit
-def ends_of(seg_first, seg_end, model, progress):
-    """Progress (n,) at which the segments of n jobs end; inf for the last segment, and without a model."""
-    out = np.full(model.shape[0], np.inf)
+def segments_at(seg_first, seg_end, model, progress):
+    """Entry of `seg_end` (n,) that applies to each of n jobs at its progress; -1 without a model."""
+    out = np.full(model.shape[0], -1)
     for i in range(model.shape[0]):
-        m = model[i]
-        if m >= 0:
-            at = seg_first[m] + find_segment(seg_first, seg_end, m, progress[i])
-            if at < seg_first[m + 1] - 1:
-                out[i] = seg_end[at]
+        if model[i] >= 0:
+            out[i] = seg_first[model[i]] + find_segment(seg_first, seg_end, model[i], progress[i])
     return out

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.errors import SpeedError
-from gpuschedlab.speeds.checks import check_rows, need_columns, typed
+from gpuschedlab.speeds.checks import check_rows, index_of, need_columns, typed
 
 MODES = ("own", "merged", "transfer")
 """Alone; jointly with the other model; after the other model, from its result."""
@@ -76,12 +76,8 @@ class Curves:
         names = tuple(found if models is None else models)
         if strange := [name for name in found if name not in names]:
             raise SpeedError(f"Curves: found model {strange[0]!r}; expected one of {', '.join(names)}. Add it there.")
-        known = {"mode": MODES, "model": names, "other": names}
-        index = (
-            pl.col(column).replace_strict(list(words), range(len(words)), default=-1, return_dtype=pl.Int64)
-            for column, words in known.items()
-        )
-        frame = frame.with_columns(index).sort(COLUMNS[:4])
+        words = {"mode": MODES, "model": names, "other": names}
+        frame = frame.with_columns(index_of(pl.col(c), known) for c, known in words.items()).sort(COLUMNS[:4])
         curve = frame.select(COLUMNS[:3]).to_numpy()
         new = np.ones(len(curve), bool)
         new[1:] = (curve[1:] != curve[:-1]).any(axis=1)

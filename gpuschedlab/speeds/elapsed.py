@@ -3,20 +3,12 @@
 import numpy as np
 
 from gpuschedlab._compiled import njit
-from gpuschedlab.speeds.codes import find_row, find_segment
+from gpuschedlab.speeds.codes import find_row, segments_at
 from gpuschedlab.speeds.table import Speeds
 
 
 def seconds_to(speeds: Speeds, model, progress, types, nodes, gpus) -> np.ndarray:
-    """Seconds (n,) from the start to some progress (inf: the end of the table), each job in a configuration of its own throughout.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> rows = {"model": "m", "gpu_type": "t4", "n_gpus": 1, "progress": [10.0, 30.0], "rate": [1.0, 2.0]}
-    >>> seconds_to(Speeds.from_frame(pl.DataFrame(rows)), [0, 0], [10.0, 20.0], [0, 0], [1, 1], [1, 1]).tolist()
-    [10.0, 15.0]
-    """
+    """Seconds (n,) from the start to some progress (inf: the end of the table), each job in a configuration of its own throughout."""
     # Arguments as of `Speeds.rates`, but for a configuration (n,) of each job; nan where the model, if any, has no such one.
     model, types, nodes, gpus = (np.asarray(a, np.int64) for a in (model, types, nodes, gpus))
     table = (speeds.first, speeds.code, speeds.row, speeds.rate, speeds.seg_first, speeds.seg_end)
@@ -45,24 +37,8 @@ def _seconds_to(first, code, row, rate, seg_first, seg_end, model, progress, typ
 
 
 def segment_end(speeds: Speeds, model, progress) -> np.ndarray:
-    """Progress (n,) at which the present segment (epoch) of each job ends, nan without a model; at an end itself, that of the next.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> rows = {"model": "m", "gpu_type": "t4", "n_gpus": 1, "progress": [10.0, 30.0], "rate": [1.0, 2.0]}
-    >>> segment_end(Speeds.from_frame(pl.DataFrame(rows)), [0, 0, 0], [3.0, 10.0, 30.0]).tolist()
-    [10.0, 30.0, 30.0]
-    """
-    return _segment_end(speeds.seg_first, speeds.seg_end, np.asarray(model, np.int64), np.asarray(progress, np.float64))
-
-
-@njit
-def _segment_end(seg_first, seg_end, model, progress):
-    out = np.full(model.shape[0], np.nan)
-    for i in range(model.shape[0]):
-        if model[i] >= 0:
-            # A rounding error must not leave a job in an epoch that it has finished.
-            at = seg_first[model[i]] + find_segment(seg_first, seg_end, model[i], progress[i] * (1 + 1e-9))
-            out[i] = seg_end[at]
-    return out
+    """Progress (n,) at which the present segment (epoch) of each job ends, nan without a model; at an end itself, that of the next."""
+    # A rounding error must not leave a job in an epoch that it has finished.
+    progress = np.asarray(progress, np.float64) * (1 + 1e-9)
+    at = segments_at(speeds.seg_first, speeds.seg_end, np.asarray(model, np.int64), progress)
+    return np.where(at >= 0, speeds.seg_end[at], np.nan)

@@ -47,13 +47,3 @@ def find_places(speeds, types, nodes, gpus) -> np.ndarray:
             at = np.minimum(np.searchsorted(code, key), len(code) - 1)
             out[m] = np.where((out[m] < 0) & (code[at] == key) & (types >= 0), row[at], out[m])
     return out
-
-
-def segments_of(speeds, model, progress) -> np.ndarray:
-    """(n,) segment of each job, 0 upwards: the first that ends at or above its progress, or the last."""
-    found = np.zeros(len(model), np.int64)
-    for m in np.unique(model):
-        own = model == m
-        ends = speeds.seg_end[speeds.seg_first[m] : speeds.seg_first[m + 1]]
-        found[own] = np.minimum(np.searchsorted(ends, progress[own]), len(ends) - 1)
-    return found

@@ -12,9 +12,9 @@ import polars as pl
 from gpuschedlab.cluster.cluster import bare
 from gpuschedlab.errors import SpeedError
 from gpuschedlab.speeds.build import ARRAYS, arrays_from_frame, decode, join_speeds, listed, summarise
-from gpuschedlab.speeds.checks import check_arrays, check_asked
-from gpuschedlab.speeds.codes import ANY, ends_of, rates_of
-from gpuschedlab.speeds.places import Places, segments_of
+from gpuschedlab.speeds.checks import check_arrays, check_asked, index_of
+from gpuschedlab.speeds.codes import ANY, rates_of, segments_at
+from gpuschedlab.speeds.places import Places
 
 if TYPE_CHECKING:
     from gpuschedlab.speeds.curves import Curves
@@ -166,15 +166,12 @@ class Speeds:
 
     def model_codes(self, names: Iterable[str | None]) -> np.ndarray:
         """Indices (n,) of models by name; -1 where there is none."""
-        names = pl.Series("name", names, dtype=pl.Utf8)
-        codes = names.replace_strict(list(self.models), range(len(self.models)), default=-1, return_dtype=pl.Int64)
-        return codes.fill_null(-1).to_numpy()
+        return index_of(pl.Series("name", names, dtype=pl.Utf8), self.models).fill_null(-1).to_numpy()
 
     def type_codes(self, gpu_types: Iterable[str]) -> np.ndarray:
         """Indices (T,) into `gpu_types` of a cluster's types, whatever their partitions; -1 where there is none."""
-        return np.array(
-            [self.gpu_types.index(t) if t in self.gpu_types else -1 for t in map(bare, gpu_types)], np.int64
-        )
+        index = {name: t for t, name in enumerate(self.gpu_types)}
+        return np.array([index.get(bare(name), -1) for name in gpu_types], np.int64)
 
     @property
     def total(self) -> np.ndarray:
@@ -212,8 +209,9 @@ class Speeds:
             return rates_of(*table, model, progress, types, nodes, gpus)
         known = model >= 0
         out = np.full((len(model), len(types)), np.nan)
-        at = self.places(types, nodes, gpus)[model[known]]
-        segment = segments_of(self, model[known], progress[known])
+        own = model[known]
+        at = self.places(types, nodes, gpus)[own]
+        segment = segments_at(self.seg_first, self.seg_end, own, progress[known]) - self.seg_first[own]
         out[known] = np.where(at >= 0, self.rate[np.maximum(at, 0) + segment[:, None]], np.nan)
         return out
 
@@ -271,7 +269,8 @@ class Speeds:
         [9.0, inf, inf]
         """
         model, progress = np.asarray(model, np.int64), np.asarray(progress, np.float64)
-        return ends_of(self.seg_first, self.seg_end, model, progress)
+        at = segments_at(self.seg_first, self.seg_end, model, progress)
+        return np.where((at < 0) | (at == self.seg_first[model + 1] - 1), np.inf, self.seg_end[at])
 
     def configurations(self, model: str | None = None) -> pl.DataFrame:
         """List what is known, one row a configuration.
@@ -291,7 +290,7 @@ class Speeds:
 
     def summary(self) -> pl.DataFrame:
         """One row a model: GPU types, configurations, segments, total progress, slowest and fastest rate."""
-        return summarise(self)
+        return summarise(self, self._decoded[0])
 
     def __repr__(self):
         return f"Speeds({len(self.models)} models on {', '.join(self.gpu_types)}; {len(self.code)} configurations)"

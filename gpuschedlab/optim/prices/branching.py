@@ -1,6 +1,5 @@
 """Chosen cells of a multiple-choice knapsack as a program of their own, which HiGHS's branch and cut closes."""
 
-import importlib.util
 from functools import cache
 from typing import NamedTuple
 
@@ -28,12 +27,6 @@ class Closed(NamedTuple):
     choice: np.ndarray  # (n,) configuration of each job, -1 for none
     bound: float  # what no choice among the cells exceeds
     status: str  # as in `Solution`
-
-
-@cache
-def has_highs() -> bool:
-    """Whether HiGHS is installed (the extra `optim`)."""
-    return importlib.util.find_spec("highspy") is not None
 
 
 def close_cells(problem: MultipleChoice, job, config, *, slack, gap, time_limit=None, work=None) -> Closed:

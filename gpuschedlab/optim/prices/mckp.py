@@ -8,18 +8,19 @@ labels where that is quick, otherwise by HiGHS where it is installed and the cho
 
 import time
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import NamedTuple
 
 import numpy as np
 
 from gpuschedlab.errors import OutOfTime, SolverError
-from gpuschedlab.optim.prices.branching import close_cells, has_highs
+from gpuschedlab.optim.prices.branching import close_cells
 from gpuschedlab.optim.prices.dual import build_hulls, evaluate, search_prices
 from gpuschedlab.optim.prices.labels import close_gap, core_choices
 from gpuschedlab.optim.prices.repair import advance, repair, round_mix
 from gpuschedlab.optim.programs.knapsack import MultipleChoice
 from gpuschedlab.optim.programs.program import Program, Solution, relative_gap
-from gpuschedlab.optim.programs.shims import variables_of, worth_of
+from gpuschedlab.optim.programs.shims import possible_cells, variables_of, worth_of
 from gpuschedlab.optim.programs.work_limits import Limits, steps
 
 QUICK = 50_000
@@ -92,13 +93,7 @@ def solve_mckp(
 
 @dataclass(eq=False)
 class Prices(Limits):
-    """The solver of `solve_mckp` for a stream of programs: each starts from the prices of the one before.
-
-    Examples
-    --------
-    >>> Prices().solve(MultipleChoice([[3.0, 5.0], [2.0, 4.5]], [0, 0], [1, 2], [3])).table.tolist()
-    [[1.0, 0.0], [0.0, 1.0]]
-    """
+    """The solver of `solve_mckp` for a stream of programs: each starts from the prices of the one before."""
 
     word = "prices"
     # labels made at most while the gap is closed, some 30 ns each; 0 leaves it to the greedy repair
@@ -134,14 +129,7 @@ class Prices(Limits):
 
 
 def finished(problem: MultipleChoice, choice: np.ndarray, prices: np.ndarray, limits: Limits) -> np.ndarray:
-    """Improve a choice (n,) that fits, at prices (T,): jobs climb to what still fits, and in a small round (`SMALL`) the gap is closed.
-
-    Examples
-    --------
-    >>> problem = MultipleChoice([[3.0, 5.0], [2.0, 4.5]], [0, 0], [1, 2], [4])
-    >>> finished(problem, np.array([0, -1]), np.array([2.0]), Limits()).tolist()
-    [1, 1]
-    """
+    """Improve a choice (n,) that fits, at prices (T,): jobs climb to what still fits, and in a small round (`SMALL`) the gap is closed."""
     small = np.count_nonzero(problem.utility > 0) <= SMALL and not problem.mandatory.any()
     inner = Prices(limits.time_limit, limits.gap, limits.work, labels=Prices.labels if small else 0)
     search = _Search(problem, prices, inner)
@@ -184,10 +172,7 @@ class _Search:
 
     def whole(self):
         """Let HiGHS solve all that is possible."""
-        problem = self.problem
-        possible = ~np.isnan(problem.utility) & (problem.gpus <= problem.capacity[problem.kinds])
-        possible &= (problem.utility > 0) | problem.mandatory[:, None]
-        closed = self.closed(*np.nonzero(possible), slack=0.0, gap=self.limits.gap)
+        closed = self.closed(*possible_cells(self.problem)[:2], slack=0.0, gap=self.limits.gap)
         self.choice, self.bound = self._in_order(closed.choice), closed.bound
 
     def _in_order(self, choice) -> np.ndarray:
@@ -221,7 +206,7 @@ class _Search:
             return
         parts = (self.order, self.starts, self.gpus, self.kinds, self.room, self.prices)
         core = core_choices(self.problem.utility, *parts, limit)
-        exact, top = self.limits.cells > 0 and has_highs(), self.bound
+        exact, top = self.limits.cells > 0 and find_spec("highspy") is not None, self.bound
         labels = int(min(self.limits.labels, steps(self.limits.work, "labels", 1)))
         quick = min(QUICK, labels) if exact else labels
         if not self._labels(*core, limit, quick) and exact and self.in_time():

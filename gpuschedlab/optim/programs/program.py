@@ -235,24 +235,12 @@ def relative_gap(objective: float, bound: float) -> float:
 
 
 def worst_status(words) -> str:
-    """Status of a whole by those of its parts: ``time limit`` before any other, ``optimal`` where all are.
-
-    Examples
-    --------
-    >>> worst_status(["optimal", "time limit", "stopped"])
-    'time limit'
-    """
+    """Status of a whole by those of its parts: ``time limit`` before any other, ``optimal`` where all are."""
     return max(words, key=lambda status: (status != "optimal") + (status == "time limit"), default="optimal")
 
 
 def no_variables(program: Program, solver: str) -> Solution:
-    """What there is to say of a program without variables, whose rows are all 0; a row that does not allow 0 is Infeasible.
-
-    Examples
-    --------
-    >>> no_variables(Program([], np.empty((1, 0)), row_upper=2.0), "none").status
-    'optimal'
-    """
+    """What there is to say of a program without variables, whose rows are all 0; a row that does not allow 0 is Infeasible."""
     if ((program.row_lower > 0) | (program.row_upper < 0)).any():
         raise Infeasible(f"{program.name}: infeasible; it has no variables, and a row that does not allow 0.")
     duals = np.zeros(len(program.row_upper))

@@ -23,13 +23,7 @@ class Cells(NamedTuple):
 
 
 def possible_cells(problem: MultipleChoice) -> Cells:
-    """Cells that any good choice could have.
-
-    Examples
-    --------
-    >>> possible_cells(MultipleChoice([[3.0, np.nan], [2.0, 4.5]], [0, 0], [1, 2], [3])).config.tolist()
-    [0, 0, 1]
-    """
+    """Cells that any good choice could have."""
     worth = problem.utility > 0
     if problem.mandatory.any():
         worth |= problem.mandatory[:, None] & ~np.isnan(problem.utility)
@@ -39,14 +33,7 @@ def possible_cells(problem: MultipleChoice) -> Cells:
 
 
 def relaxed(problem: MultipleChoice, cells: Cells) -> Program:
-    """The linear relaxation over some cells: n rows of jobs, then T of types; a variable a cell.
-
-    Examples
-    --------
-    >>> problem = MultipleChoice([[3.0, 5.0], [2.0, 4.5]], [0, 0], [1, 2], [3])
-    >>> relaxed(problem, possible_cells(problem))
-    Multiple choice: maximize 4 variables (0 whole), 3 rows, 8 nonzeros
-    """
+    """The linear relaxation over some cells: n rows of jobs, then T of types; a variable a cell."""
     n = len(problem.utility)
     A = cell_rows(cells.job, n + problem.kinds[cells.config], problem.gpus[cells.config], n + len(problem.capacity))
     rows, worth = (problem.row_lower, problem.row_upper), problem.utility[cells.job, cells.config]
@@ -59,12 +46,6 @@ def largest_share(problem: MultipleChoice, cells: Cells, share: np.ndarray) -> n
     References
     ----------
     Jayaram Subramanya, PhD thesis, CMU 2025, 4.4.1.
-
-    Examples
-    --------
-    >>> problem = MultipleChoice([[3.0, 5.0], [2.0, 4.5]], [0, 0], [1, 2], [3])
-    >>> largest_share(problem, possible_cells(problem), np.array([0.9, 0.1, 0.0, 1.0])).tolist()
-    [0, 1]
     """
     # Jobs take turns by their largest share, mandatory ones first; the thesis gives no order.
     n = len(problem.utility)
@@ -102,14 +83,7 @@ def _fit(order, mandatory, share, ranked, first, config, kinds, gpus, capacity):
 
 
 def bound_at(problem: MultipleChoice, cells: Cells, prices: np.ndarray) -> float:
-    """What no choice exceeds, by the prices (T,) of GPUs: sum of each job's best at them, and what the GPUs cost.
-
-    Examples
-    --------
-    >>> problem = MultipleChoice([[3.0, 5.0], [2.0, 4.5]], [0, 0], [1, 2], [3])
-    >>> bound_at(problem, possible_cells(problem), np.array([2.0]))
-    7.5
-    """
+    """What no choice exceeds, by the prices (T,) of GPUs: sum of each job's best at them, and what the GPUs cost."""
     prices = np.maximum(prices, 0.0)
     worth = problem.utility[cells.job, cells.config] - (prices[problem.kinds] * problem.gpus)[cells.config]
     best = np.where(problem.mandatory, -np.inf, 0.0)

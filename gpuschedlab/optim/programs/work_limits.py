@@ -4,16 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-RATES = {
-    "simplex": 2e8,
-    "ipm": 6e6,
-    "pdlp": 1e8,
-    "highs": 1.5e5,
-    "cbc": 3e5,
-    "evaluations": 1e8,
-    "prices": 4e7,
-    "labels": 3e7,
-}
+RATES = {"simplex": 2e8, "ipm": 6e6, "pdlp": 1e8, "highs": 1.5e5, "cbc": 3e5}
+RATES |= {"evaluations": 1e8, "prices": 4e7, "labels": 3e7}
 """What a unit of work is: so many steps times the entries that each goes through. Steps are iterations of HiGHS' methods, its and CBC's
 nodes, evaluations of a dual, prices tried, and labels (of one entry each). Chosen so that a unit takes about a CPU second (0.3 to 3)
 on one core of 2026: rounds of 100 to 2,000 jobs, shards (128/16, 512/64), leases, market-split and knapsack programs."""

@@ -21,13 +21,7 @@ MOST = 2**31 - 1
 
 
 class Highs(Limits):
-    """HiGHS with its options; the handle is kept from solve to solve, and the `basis` of linear programs by simplex.
-
-    Examples
-    --------
-    >>> Highs(method="simplex").solve(Program([1.0], [[1.0]], row_upper=2.0, maximize=True)).objective
-    2.0
-    """
+    """HiGHS with its options; the handle is kept from solve to solve, and the `basis` of linear programs by simplex."""
 
     # By other methods, and for integer programs, an answer does not depend on what was solved before.
 
@@ -79,11 +73,8 @@ class Highs(Limits):
         if x0 is not None:
             h.setSolution(len(x0), np.arange(len(x0), dtype=np.int32), np.asarray(x0, float))
         h.run()
-        others = ("ipm", "simplex") if method == "simplex" else ("simplex", "ipm")
-        for other, presolve in (
-            *((each, "on") for each in others),
-            ("simplex", "off"),
-        ):  # its postsolve may lose a point
+        others = [("ipm", "on"), ("simplex", "on")][:: 1 if method == "simplex" else -1]
+        for other, presolve in (*others, ("simplex", "off")):  # its postsolve may lose a point
             if _failed(highspy, h):
                 method = other
                 _set(highspy, h, solver=method, presolve=presolve)

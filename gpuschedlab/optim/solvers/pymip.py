@@ -27,13 +27,7 @@ FAR = 1e9
 
 @dataclass(eq=False)
 class Pymip(Limits):
-    """python-mip with its options.
-
-    Examples
-    --------
-    >>> Pymip().solve(Program([1.0], [[1.0]], row_upper=2.0, maximize=True)).objective
-    2.0
-    """
+    """python-mip with its options."""
 
     word = "mip"
     engine: str = "cbc"  # ``cbc`` or ``highs``
