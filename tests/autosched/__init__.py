@@ -23,6 +23,7 @@ TABLES = {
     "overhead": "autosched.overhead",
     "autosched": "autosched.loop",
 }
+BUDGETS = {"why": "autosched.why"}
 NOTEBOOKS = {
     "logbook": [
         "import gpuschedlab as lab\nfrom gpuschedlab.autosched import Rule\nfrom gpuschedlab.widgets import LogbookExplorer",
@@ -58,3 +59,45 @@ def _features(simulation) -> list:
 
 
 COMPILED = {"features": _features}
+
+
+def _tuner():
+    """Its class."""
+    from gpuschedlab.autosched import Tuner
+
+    return Tuner
+
+
+def _aggregator():
+    """Its class."""
+    from gpuschedlab.autosched import Aggregator
+
+    return Aggregator
+
+
+DECLARED = {
+    _tuner: {"iterations": -1, "sampler": "magic", "epsilon": 1.5, "gamma": 0, "pool": 0, "spread": 2},
+    _aggregator: {"window": 0, "ratio": 1, "most": 0, "room": 0},
+}
+
+
+def _learners(made, normalised, not_by_rows, rows_of):
+    """How its estimators are made, and what they learn from."""
+    import polars as pl
+
+    from gpuschedlab.autosched.causal.graph import Layers, full_graph
+    from gpuschedlab.autosched.causal.model import CausalModel
+    from gpuschedlab.autosched.forecast.ranges import RangePredictor
+
+    graph = full_graph(Layers(("knob",), ("metric",), ("goal",)))
+
+    def rows(count, rng):
+        a, b = rng.random((2, count))
+        metric = 2 * a + 0.1 * b
+        return pl.DataFrame({"knob": a, "metric": metric, "goal": 3 * metric + 0.1 * rng.random(count)}), "goal"
+
+    made[CausalModel], rows_of[CausalModel] = lambda: CausalModel(graph, rng=3, trees=5), rows
+    not_by_rows.add(RangePredictor)  # it learns from a repository at an instant
+
+
+LEARNERS = {"autosched": _learners}

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import numpy as np
 import pytest
+from wing import said
 
-from gpuschedlab.autosched import Aggregator, Tuner
 from gpuschedlab.errors import EstimatorError, PolicyError, TraceError
 from gpuschedlab.estimators import ALL, Estimator, History, Noisy, Runtime
 from gpuschedlab.knobs import Knob, knob_word, knobs_of, parse_knob
@@ -20,13 +20,9 @@ DECLARED = {
     History: (EstimatorError, {"half_life": 0, "statistic": "mode", "prior": -1}),
     Noisy: (EstimatorError, {"error": -0.1, "rng": "x"}),
     Runtime: (EstimatorError, {"trees": 0, "depth": 1.5, "rate": 2.0, "recurrent": 3, "half_life": np.nan}),
-    Tuner: (
-        EstimatorError,
-        {"iterations": -1, "sampler": "magic", "epsilon": 1.5, "gamma": 0, "pool": 0, "spread": 2},
-    ),
-    Aggregator: (EstimatorError, {"window": 0, "ratio": 1, "most": 0, "room": 0}),
     Amount: (TraceError, {"days": 0, "jobs": 0, "rate": 0, "load": -1, "cluster_gpus": 0}),
     Tiresias: (PolicyError, {"queues": 0}),
+    **{load(): (EstimatorError, values) for load, values in said("DECLARED").items()},
 }
 WRONG = [(cls, name, value) for cls, (_, values) in DECLARED.items() for name, value in values.items()]
 
@@ -61,17 +57,19 @@ def test_a_knob_may_be_none():
 def test_words_read_the_knobs_of_estimators():
     assert estimator_of("history:prior=none,statistic=mean") == History(statistic="mean")
     assert estimator_of("runtime:trees=20,recurrent=no,rate=0.5") == Runtime(trees=20, recurrent=False, rate=0.5)
-    for word, said in (
+    for word, told in (
         ("history:prior=many", "knob prior: found 'many'; expected 0 to 1e\\+12 jobs, or none"),
         ("runtime:trees=0", "Runtime.trees: found 0; expected 1 to 100000"),
         ("noisy:eror=1", "noisy has no knob 'eror'; its knobs are error, rng"),
         ("oracle:x=1", "oracle has no knob 'x'; its knobs are none"),
     ):
-        with pytest.raises(EstimatorError, match=said):
+        with pytest.raises(EstimatorError, match=told):
             estimator_of(word)
 
 
-@pytest.mark.parametrize("cls", [*ALL.values(), Tuner, Aggregator, Amount], ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize(
+    "cls", [*ALL.values(), Amount, *(load() for load in said("DECLARED"))], ids=lambda cls: cls.__name__
+)
 def test_sliders_give_back_what_they_were_given(cls):
     controls = KnobControls(cls())
     assert set(controls.controls) == set(knobs_of(cls))

@@ -41,7 +41,7 @@ def test_machine_code_of_the_engine_is_renewed(copy, part, module):
     assert renewed(copy, module, lambda: cache_folder(part, copy))
 
 
-@pytest.mark.parametrize("module", ["traces/generator/demand.py", "autosched/forecast/features.py"])
+@pytest.mark.parametrize("module", ["traces/generator/demand.py", "estimators/history.py"])
 def test_machine_code_below_a_folder_is_renewed(copy, module):
     assert renewed(copy, module, lambda: cache_folder(module.split("/")[0], copy))
     assert not renewed(copy, "sim/run.py", lambda: cache_folder(module.split("/")[0], copy))

@@ -16,6 +16,7 @@ SIZES = {
     "14_unisched": "JOBS, NODES, SEED = 15, 2, 0",
     "app": "DAYS, JOBS, NODES, SEED = 1, 600, 6, 0",
 }
+SIZES = {name: sizes for name, sizes in SIZES.items() if (ROOT / "notebooks" / f"{name}.ipynb").exists()}
 """Parameters with which the notebooks are shown: small, and a cluster that can be made too small."""
 
 

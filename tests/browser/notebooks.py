@@ -1,5 +1,6 @@
 """The notebooks that are opened: one explorer each, small, so that what is seen is the page and not the simulator."""
 
+import pytest
 from wing import said
 
 TRACE = 'lab.generate("venus", days=1, jobs=600, load=0.9, cluster_gpus=48, rng=0)'
@@ -19,6 +20,12 @@ NOTEBOOKS = {
     ],
 } | said("NOTEBOOKS")
 """Cells of each notebook, by the explorer that it shows."""
+
+
+def needs(name: str):
+    """Mark of a test that opens a notebook which shows an explorer of a paper."""
+    return pytest.mark.skipif(name not in NOTEBOOKS, reason=f"there is no explorer {name}")
+
 
 LESSONS = {name: sum(cell.endswith("\nexplorer") for cell in cells) for name, cells in NOTEBOOKS.items()}
 """How many explorers each notebook shows."""

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from browser.notebooks import LESSONS
+from browser.notebooks import LESSONS, needs
 from browser.pages import NUMBERS, await_drawn, await_text, choose, control, open_in, press
 from browser.serving import busy
 
@@ -180,6 +180,7 @@ def test_keys_in_the_explorer_are_not_the_notebooks(page, jupyterlab):
 STATUS = f"""hours => parseFloat(document.querySelector('{EXPLORER} .gpuschedlab-status').textContent) >= hours"""
 
 
+@needs("autosched")
 def test_autosched_plays_pauses_answers_and_stops(page, jupyterlab, artifacts):
     """Two hours are played with figures that follow, it pauses, a what-if is answered and measured, it stops."""
     open_notebook(page, jupyterlab, "autosched")
@@ -240,6 +241,7 @@ def test_explorer_as_a_page(page, voila, artifacts):
 
 
 @pytest.mark.long
+@needs("unisched")
 def test_leases_follow_the_policy_and_the_curve_its_slider(page, jupyterlab, artifacts):
     open_notebook(page, jupyterlab, "14_unisched")
     assert page.evaluate(SETTLED) == []
@@ -255,6 +257,7 @@ def test_leases_follow_the_policy_and_the_curve_its_slider(page, jupyterlab, art
 
 
 @pytest.mark.long
+@needs("site")
 def test_a_replayed_site_follows_its_sliders(page, jupyterlab, artifacts):
     open_notebook(page, jupyterlab, "site")
     assert page.evaluate(SETTLED) == []

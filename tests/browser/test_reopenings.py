@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from browser.notebooks import needs
 from browser.pages import await_drawn, choose, open_in, run_all
 from browser.serving import busy
 from browser.test_figures_are_current import await_agreement
@@ -42,6 +43,7 @@ def test_policies_chosen_after_reopening_are_shown(page, jupyterlab):
             await_agreement(page, policy)
 
 
+@needs("autosched")
 def test_hours_played_after_reopening_are_shown(page, jupyterlab):
     agreed = f"(hour) => {{ const [, drawn, bar] = ({PLAYED})(); return bar || drawn === hour; }}"
     for _ in reopenings(page, jupyterlab, "autosched"):

@@ -14,9 +14,7 @@ from budgets.tables import TABLES, make_parser
 from gpuschedlab.cli import obey
 
 TESTS = Path(__file__).resolve().parents[1]
-BUDGETS = {name: f"budgets.{name}" for name in ("engine", "imports", "explorer", "optim", "episode", "why")} | said(
-    "BUDGETS"
-)
+BUDGETS = {name: f"budgets.{name}" for name in ("engine", "imports", "explorer", "optim", "episode")} | said("BUDGETS")
 """Budgets of single calls, and the module of each."""
 
 

@@ -1,5 +1,6 @@
 """What a newcomer meets first: a quick command line, and names that an editor completes."""
 
+import importlib
 import inspect
 import json
 import subprocess
@@ -10,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import gpuschedlab as lab
-from gpuschedlab import autosched, gym, problems, sim, traces, widgets
-from gpuschedlab._faces import names_of_papers
+from gpuschedlab import gym, problems, sim, traces, widgets
+from gpuschedlab._faces import names_of_papers, papers
 from gpuschedlab.cli.parser import COMMANDS, commands, make_parser
 
 
@@ -25,7 +26,7 @@ def loaded(code: str) -> set[str]:
 def helped(*words: str) -> str:
     """Code that asks for help."""
     return f"""
-from gpuschedlab._faces import names_of_papers
+from gpuschedlab._faces import names_of_papers, papers
 from gpuschedlab.cli import main
 with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()) as out:
     main({[*words, "--help"]!r})
@@ -148,7 +149,9 @@ def test_public_parameters_are_annotated(home):
     assert not {name: missing for name, missing in found.items() if missing}
 
 
-@pytest.mark.parametrize("home", [lab, sim, traces, autosched, gym, widgets], ids=lambda home: home.__name__)
+@pytest.mark.parametrize(
+    "home", [lab, sim, traces, gym, widgets, *map(importlib.import_module, papers())], ids=lambda home: home.__name__
+)
 def test_every_name_of_a_stub_is_there(home):
     assert set(home.__all__) == set(dir(home))
     for name in home.__all__:

@@ -1,6 +1,6 @@
 """scikit-learn's interface on all estimators: parameters, clones, scores, folds, searches, pipelines.
 
-Estimators are found by their `fit` and `predict`, so that a new one is tested, too. Policies with a `fit` (Tiresias, ThreeSigma)
+Estimators are found by their `fit` and `predict`, so that a new one is tested, too. Policies with a `fit` (Tiresias)
 predict nothing and are none. No X is a matrix of numbers, which is what `check_estimator` feeds: of its checks those run that
 look at parameters and tags.
 """
@@ -16,19 +16,13 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from wing import said
 
 import gpuschedlab
-from gpuschedlab.autosched.causal.graph import Layers, full_graph
-from gpuschedlab.autosched.causal.model import CausalModel
-from gpuschedlab.autosched.forecast.ranges import RangePredictor
 from gpuschedlab.check.samples import recurring_sample
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.estimators import Estimator, History, LearningCurve, Noisy, Oracle, Requested, Runtime
 from gpuschedlab.estimators.sklearn_api import Parameters, Regressor
-from gpuschedlab.papers.prompttuner.estimators.prompt_bank import PromptBank
-from gpuschedlab.papers.prompttuner.estimators.upper_bound import UpperBound
-from gpuschedlab.papers.prompttuner.jobs import PromptJobs
-from gpuschedlab.papers.ymir.estimators.transferability import GainRegression
 
 base = pytest.importorskip("sklearn.base")
 checks = pytest.importorskip("sklearn.utils.estimator_checks")
@@ -38,17 +32,16 @@ from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.preprocessing import FunctionTransformer  # noqa: E402
 
 ROOT = Path(gpuschedlab.__file__).parent
-GRAPH = full_graph(Layers(("knob",), ("metric",), ("goal",)))
-MADE = {
-    CausalModel: lambda: CausalModel(GRAPH, rng=3, trees=5),
-    PromptBank: lambda: PromptBank(np.random.default_rng(0).random((12, 3)), clusters=3),
-    LearningCurve: lambda: LearningCurve(targets={"b": 0.5, "a": 0.9}),
-}
+MADE = {LearningCurve: lambda: LearningCurve(targets={"b": 0.5, "a": 0.9})}
 """How to make those that need arguments, or show more with some."""
-NORMALISED = {LearningCurve, PromptBank}
+NORMALISED = {LearningCurve}
 """They keep a table as sorted pairs, features as an array of floats: equal to what was given, and not the same object."""
-NOT_BY_ROWS = {RangePredictor}
-"""It learns from a repository at an instant: what it sees of a job depends on the others, so folds over rows mean nothing."""
+NOT_BY_ROWS = set()
+"""What they see of a job depends on the others, so folds over rows mean nothing."""
+ROWS = {}
+"""Rows to learn from, and the name of the column that is y, of those that learn from other rows than jobs."""
+for add in said("LEARNERS").values():
+    add(MADE, NORMALISED, NOT_BY_ROWS, ROWS)
 
 
 @cache
@@ -70,16 +63,10 @@ def made(cls: type):
 def rows_of(estimator, rows: int = 90) -> tuple[pl.DataFrame, str]:
     """Rows to learn from, and the name of the column that is y."""
     rng = np.random.default_rng(1)
-    if isinstance(estimator, UpperBound):
-        return PromptJobs("low")(1).head(rows), "duration"
-    if isinstance(estimator, Estimator):
-        return recurring_sample(rows, rng), "duration"
-    a, b = rng.random((2, rows))
-    if isinstance(estimator, CausalModel):
-        metric = 2 * a + 0.1 * b
-        return pl.DataFrame({"knob": a, "metric": metric, "goal": 3 * metric + 0.1 * rng.random(rows)}), "goal"
-    tasks = pl.DataFrame({"source": "a", "target": [f"t{i}" for i in range(rows)], "score": a})
-    return tasks.with_columns(gain=0.3 - 0.4 * a + 0.05 * b), "gain"
+    if make := ROWS.get(type(estimator)):
+        return make(rows, rng)
+    assert isinstance(estimator, Estimator)
+    return recurring_sample(rows, rng), "duration"
 
 
 def number(found) -> np.ndarray:
@@ -156,16 +143,15 @@ def names_what_is_wrong(estimator):
 
 
 EVERY, BY_ROWS = (clones, takes_parameters, passes_sklearns_checks), (scores, names_what_is_wrong)
-RUNS = [(cls, check) for cls in [*estimators(), PromptBank] for check in EVERY]
+RUNS = [(cls, check) for cls in dict.fromkeys([*estimators(), *MADE]) for check in EVERY]
 RUNS += [(cls, check) for cls in estimators() if cls not in NOT_BY_ROWS for check in BY_ROWS]
 
 
 def test_estimators_are_found():
-    """Those of all four places, and no policy."""
+    """Those of all places, and no policy."""
     found = set(estimators())
-    assert found >= {History, Runtime, Oracle, Noisy, GainRegression, RangePredictor, CausalModel}
-    assert {"Transfers", "Recent", "Guess"} <= {cls.__name__ for cls in found}
-    assert not {"Tiresias", "ThreeSigma", "GanttPlayer"} & {cls.__name__ for cls in found}
+    assert found >= {History, Runtime, Oracle, Noisy} | NOT_BY_ROWS | set(ROWS)
+    assert not {"Tiresias", "GanttPlayer"} & {cls.__name__ for cls in found}
 
 
 @pytest.mark.filterwarnings("ignore:.*set_params:UserWarning")
@@ -278,19 +264,15 @@ def test_scores_at_the_edges(y, score):
         assert found == pytest.approx(r2_score(y, [5.0] * rows))
 
 
-def test_a_causal_model_takes_options_of_another_backend():
-    model = made(CausalModel).fit(rows_of(made(CausalModel))[0])
-    assert model.get_params() == {"graph": GRAPH, "backend": "boosted", "rng": 3, "relearn": False, "trees": 5}
-    assert model.set_params(recent=4.0).core.recent == 4.0
-    assert not model.__sklearn_is_fitted__()
-
-
 def test_without_scikit_learn_all_but_clones_works():
     """Parameters, fit, predict and score need none of it, and it is not loaded before it is asked for."""
     program = """
 import sys
 sys.modules["sklearn"] = None
-import gpuschedlab.autosched
+import importlib
+from gpuschedlab._faces import papers
+for paper in papers():
+    importlib.import_module(paper)
 from gpuschedlab.check.samples import recurring_sample
 from gpuschedlab.estimators import History, Noisy
 jobs = recurring_sample(60, 0)

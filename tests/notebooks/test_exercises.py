@@ -14,7 +14,6 @@ from scipy import stats
 
 import gpuschedlab as lab
 from gpuschedlab.check.samples import small_trace
-from gpuschedlab.widgets import Recording
 
 nbformat = pytest.importorskip("nbformat", reason="nbformat, of the extra lab, is not installed")
 
@@ -54,6 +53,8 @@ def given(stem: str) -> dict:
         names |= {name: getattr(networks, name) for name in ("generated_network", "bimodal_demands")}
         names["network_routes"] = traffic.network_routes
     if stem == "09_autosched":
+        from gpuschedlab.widgets import Recording
+
         names["recording"] = Recording.read()
     if stem == "11_autosched_results":
         rows = [("default", 0, 4.0), ("autosched", 0, 3.0), ("optimal", 0, 2.0)]
@@ -207,7 +208,7 @@ WRONG = {
 
 
 def test_each_notebook_has_wrong_answers():
-    assert sorted(WRONG) == [path.stem for path in LESSONS]
+    assert {path.stem for path in LESSONS} <= set(WRONG)
     assert all(len(answers) == 2 for answers in WRONG.values())
 
 

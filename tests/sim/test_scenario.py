@@ -23,12 +23,8 @@ from gpuschedlab import (
     Srtf,
     Tiresias,
     compare,
-    generate,
     simulate,
 )
-from gpuschedlab.autosched import Probe, Space, Tuner, attach, best_fixed, gather, train
-from gpuschedlab.autosched.forecast.generation import true_forecast
-from gpuschedlab.autosched.forecast.repository import observe
 from gpuschedlab.check import small_trace
 from gpuschedlab.errors import ClusterError, EstimatorError, PolicyError, RunError, TraceError
 from gpuschedlab.estimators import Estimator
@@ -93,10 +89,6 @@ def test_a_delay_counts_wherever_the_scenario_goes():
         scenario.simulation(Srtf()).run(),
     ]
     assert [run.jobs["end"].to_list() for run in runs] == [[127.0, 30.0]] * 6
-    measured = Probe(scenario, Srtf())(Srtf())
-    assert measured.value == pytest.approx((127.0 + 20.0) / 2)
-    assert measured.metrics["preemptions"] == 0.5
-    assert best_fixed(scenario, Space(Srtf(), ["placement"]), rounds=2).best.measurement.value == measured.value
 
 
 def test_the_long_form_makes_the_same_scenario(scenario):
@@ -127,24 +119,11 @@ def test_a_simulation_is_what_it_is_made_of(scenario):
         lambda s: simulate(s, Fifo(), delays=Delays()),
         lambda s: simulate(s, CLUSTER, Fifo()),
         lambda s: compare(s, [Fifo()], until=5.0),
-        lambda s: Probe(s, Fifo(), speeds=None),
-        lambda s: gather(s, Space(Tiresias()), delays=Delays()),
-        lambda s: best_fixed(s, Space(Tiresias()), seed=1),
     ],
 )
 def test_parts_beside_a_scenario_are_refused(scenario, call):
     with pytest.raises(RunError, match="found a Scenario and beside it .*scenario.replace"):
         call(scenario)
-
-
-def test_a_probe_starts_where_the_simulation_stands(scenario):
-    simulation = scenario.replace(until=None).simulation(Fifo())
-    simulation.advance(3000.0)
-    probe = Probe(Scenario.of(simulation), Fifo(), forecast=true_forecast(simulation, 1e9))
-    left = simulation.unfinished()["job_id"].to_list()
-    jobs = simulation.run().jobs.filter(pl.col("job_id").is_in(left) | (pl.col("submit") > 3000.0))
-    assert probe(Fifo()).value == pytest.approx((jobs["end"] - jobs["submit"].clip(3000.0)).mean(), rel=0.03)
-    assert (probe.now, probe.base.delays) == (3000.0, PARTS["delays"])
 
 
 # What is learnt ------------------------------------------------------------------------------------------------
@@ -256,9 +235,8 @@ def test_of_a_history_in_which_nothing_has_ended_nothing_is_learnt():
     st.lists(st.tuples(st.integers(0, 500), st.integers(1, 300), st.booleans()), min_size=1, max_size=30),
     st.integers(1, 10).map(float),
     st.sampled_from([-501.0, -700.0, 0.0, 9000.0]),  # on the clock of the trace, or on one of their own
-    st.integers(0, 400),
 )
-def test_law_durations_that_are_not_known_change_nothing(rows, times, zero, later):
+def test_law_durations_that_are_not_known_change_nothing(rows, times, zero):
     history = history_of([s + zero for s, _, _ in rows], [d for _, d, _ in rows], user=["ab"[u] for _, _, u in rows])
     begins = max(0.0, history["submit"].max())
     late = pl.col("submit") + pl.col("duration") > begins
@@ -276,32 +254,6 @@ def test_law_durations_that_are_not_known_change_nothing(rows, times, zero, late
     if one.lessons is not None:
         assert one.knowledge.predict(trace).tolist() == other.knowledge.predict(trace).tolist()
         assert one.lessons.equals(history.sort("submit", "job_id").filter(~late).with_columns(censored=False))
-    simulation = Simulation(Scenario(trace, ONE), Fifo())
-    simulation.advance(float(later))
-    assert observe(simulation, history).equals(observe(simulation, told))
-
-
-def test_durations_that_are_not_known_change_no_decision():
-    """History's best, the offline samples, and decisions of a tuner, the first ones and those hours after."""
-    whole = generate("venus", days=4, load=1.1, cluster_gpus=96, rng=1).with_columns(pl.col("submit") - 3 * DAY)
-    whole = whole.filter(pl.col("gpus") <= 48)
-    history, trace = whole.filter(pl.col("submit") < 0), whole.filter(pl.col("submit") >= 0)
-    late = pl.col("submit") + pl.col("duration") > 0
-    assert history.filter(late).height > 3
-    found = []
-    for longer in (1.0, 4.0):
-        told = history.with_columns(duration=pl.when(late).then(pl.col("duration") * longer).otherwise("duration"))
-        scenario = Scenario(trace, Cluster.homogeneous(12, 8), history=told, delays=Delays(restart=60.0))
-        space = Space(scenario.fitted(Tiresias()))
-        best = best_fixed(scenario.past, space, rounds=8, searches=1)
-        samples = gather(scenario.past, space, instants=3, configurations=8)
-        tuned = {"model": train(samples, space), "space": space, "hints": best.leaders(), "tuner": Tuner(3)}
-        loop = attach("autosched", scenario.simulation(space.policy), history=told, **tuned, futures=1)
-        decisions = [(d.policy.knobs, d.gain, d.jobs) for d in loop.run(4 * 3600.0)]
-        found.append((space.policy.ranks, best.best.policy.knobs, samples.to_dict(as_series=False), decisions))
-    assert len(found[0][3]) >= 2
-    for first, second in zip(*found, strict=True):
-        assert first == second
 
 
 def test_the_past_is_a_scenario_on_its_own_clock(scenario):

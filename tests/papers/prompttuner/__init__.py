@@ -34,3 +34,19 @@ def _scenario(seed: int):
 
 SCENARIOS = dict.fromkeys(("prompttuner", "infless", "elasticflow"), _scenario)
 TASKS = {"prompts": (1, 213, "2x8:a100-80gb", 139059.92, 445.0, 7869.039)}
+
+
+def _learners(made, normalised, not_by_rows, rows_of):
+    """How its estimators are made, and what they learn from."""
+    import numpy as np
+
+    from gpuschedlab.papers.prompttuner.estimators.prompt_bank import PromptBank
+    from gpuschedlab.papers.prompttuner.estimators.upper_bound import UpperBound
+    from gpuschedlab.papers.prompttuner.jobs import PromptJobs
+
+    made[PromptBank] = lambda: PromptBank(np.random.default_rng(0).random((12, 3)), clusters=3)
+    normalised.add(PromptBank)
+    rows_of[UpperBound] = lambda rows, rng: (PromptJobs("low")(1).head(rows), "duration")
+
+
+LEARNERS = {"prompttuner": _learners}

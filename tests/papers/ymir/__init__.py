@@ -38,3 +38,20 @@ def _explorer():
 
 EXPLORERS = {"ymir": _explorer}
 TASKS = {"finetuning": (1, 42, "2x4:v100", 285169.306, 76.0, 132035.868)}
+
+
+def _learners(made, normalised, not_by_rows, rows_of):
+    """What its estimators learn from."""
+    import polars as pl
+
+    from gpuschedlab.papers.ymir.estimators.transferability import GainRegression
+
+    def rows(count, rng):
+        a, b = rng.random((2, count))
+        tasks = pl.DataFrame({"source": "a", "target": [f"t{i}" for i in range(count)], "score": a})
+        return tasks.with_columns(gain=0.3 - 0.4 * a + 0.05 * b), "gain"
+
+    rows_of[GainRegression] = rows
+
+
+LEARNERS = {"ymir": _learners}

@@ -1,7 +1,6 @@
 """The knobs of a recorded scheduler moved by keyboard in JupyterLab: used, seen in the table, and taken back."""
 
 import pytest
-
 from browser import serving
 from browser.pages import CUT, FIRST, NUMBERS, OUTSIDE, await_drawn, choose, control, open_in, press, settled
 

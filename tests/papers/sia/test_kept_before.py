@@ -9,8 +9,6 @@ import polars as pl
 import pytest
 
 import gpuschedlab as lab
-from gpuschedlab.autosched import Journal
-from gpuschedlab.errors import RunError
 from gpuschedlab.sim import Run
 from gpuschedlab.sweep import sweep
 
@@ -54,11 +52,3 @@ def test_kept_cells_are_measured_again_with_a_word(scenario, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         sweep(scenario, [lab.Sia()], folder, progress=False)
-
-
-def test_a_journal_of_what_has_changed_is_refused_with_a_word(tmp_path):
-    path = tmp_path / "causal.jsonl"
-    path.write_text('{"identity": {"method": "causal", "what files and classes hold": "0a1b2c3d"}}\n')
-    now = {"method": "causal", "what files and classes hold": "3d2c1b0a"}
-    with pytest.raises(RunError, match="found a journal of another loop: what files and classes hold '0a1b2c3d'"):
-        Journal(path, now, resume=True)

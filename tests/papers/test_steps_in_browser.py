@@ -1,8 +1,8 @@
 """Players of single rounds on a page: steps, cases and playing by clicks and keys, without a kernel; nothing is cut."""
 
 import pytest
+from browser.pages import FAULTS
 
-from browser.test_recorded import FAULTS
 from gpuschedlab.papers.ymir.recipe import MergingCluster
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser"), pytest.mark.timeout(300)]

@@ -1,7 +1,6 @@
 """A recorded log replayed in JupyterLab: the verdict, figures, and what another rule would have done."""
 
 import pytest
-
 from browser import serving
 from browser.pages import NUMBERS, await_drawn, await_text, choose, open_in
 

@@ -1,35 +1,11 @@
 """A recorded contest on a page: any hour and all six stages by keyboard without a kernel, nothing cut or overlapping, and going live."""
 
 import pytest
-
-from browser.pages import open_in
+from browser.pages import FAULTS, NAMELESS, open_in
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser"), pytest.mark.timeout(300)]
 
 SHOWN = "(text) => document.querySelector('.gpuschedlab-player')?.dataset.drawn === text"
-FAULTS = """() => {
-  const found = [], seen = (e) => e.checkVisibility() && e.getBoundingClientRect().width > 0 && e.textContent.trim();
-  for (const plot of document.querySelectorAll('.gpuschedlab-player .js-plotly-plot')) {
-    if (!plot.checkVisibility() || !plot.offsetWidth) continue;
-    const room = plot.getBoundingClientRect();
-    const texts = [...plot.querySelectorAll('.annotation-text, .xtick text, .ytick text, .legendtext, .g-xtitle text, .g-ytitle text')];
-    const boxes = texts.filter(seen).map((e) => [e.textContent, e.getBoundingClientRect()]);
-    boxes.forEach(([text, a], i) => {
-      const wide = a.left < room.left - 1 || a.right > room.right + 1;
-      if (wide || a.top < room.top - 1 || a.bottom > room.bottom + 1) found.push(`cut: ${text}`);
-      for (const [other, b] of boxes.slice(i + 1)) {
-        const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left), high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
-        if (wide > 2 && high > 3) found.push(`${text} on ${other}`);
-      }
-    });
-  }
-  if (!document.querySelector('.gpuschedlab-player .xtick text, .gpuschedlab-player .annotation-text')) found.push('no words');
-  if (document.documentElement.scrollWidth > window.innerWidth + 1) found.push('wider than the page');
-  return found;
-}"""
-"""Words of the figures that are cut off, or lie on others."""
-NAMELESS = """() => [...document.querySelectorAll('.gpuschedlab-player :is(input, select, button)')].filter((each) =>
-  !each.getAttribute('aria-label') && !each.textContent.trim()).length"""
 
 
 @pytest.fixture(scope="module")
