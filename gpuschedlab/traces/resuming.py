@@ -8,16 +8,16 @@ from pathlib import Path
 
 from gpuschedlab._extras import need
 
-CHUNK = 1 << 18  # bytes
+CHUNK, TIMEOUT = 1 << 18, 60.0  # bytes, s
 
 
 class Resuming:
     """A downloader for pooch that keeps a partial download in a .part file, and requests the rest of it next time."""
 
-    def __init__(self, part: Path, *, resume: bool = True, progress: bool = False, timeout: float = 60.0):
-        self.part, self.resume, self.progress, self.timeout = Path(part), resume, progress, timeout
+    def __init__(self, part: Path, *, resume: bool, progress: bool):
+        self.part, self.resume, self.progress = part, resume, progress
 
-    def __call__(self, url: str, output_file, pooch, check_only: bool = False) -> None:
+    def __call__(self, url: str, output_file, pooch) -> None:
         """Download `url` to `output_file`."""
         self.part.parent.mkdir(parents=True, exist_ok=True)
         if not self.resume:
@@ -35,16 +35,11 @@ class Resuming:
         have = self.part.stat().st_size if self.part.exists() else 0
         # Without this, a server may compress on the way, and byte ranges mean something else.
         headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
-        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=self.timeout) as answer:
+        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=TIMEOUT) as answer:
             have, total = _extent(answer, have)
             # disable=None: only where standard error is a terminal.
-            shown = {
-                "unit": "B",
-                "unit_scale": True,
-                "desc": self.part.stem,
-                "disable": None if self.progress else True,
-            }
-            bar = need("tqdm.auto", "progress bars").tqdm(total=total, initial=have, **shown)
+            shown = {"unit": "B", "unit_scale": True, "disable": None if self.progress else True}
+            bar = need("tqdm.auto", "progress bars").tqdm(desc=self.part.stem, total=total, initial=have, **shown)
             with self.part.open("ab" if have else "wb") as file, bar:
                 while chunk := answer.read(CHUNK):
                     file.write(chunk)

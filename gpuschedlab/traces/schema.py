@@ -163,9 +163,8 @@ def require_columns(
     """Raise a TraceError if `frame` lacks one of `names`."""
     missing = [n for n in names if n not in frame.columns]
     if missing:
-        raise TraceError(
-            f"{source}: found the columns {shown(frame.columns)}; expected also {', '.join(missing)}. {way_out}"
-        )
+        found = shown(frame.columns)
+        raise TraceError(f"{source}: found the columns {found}; expected also {', '.join(missing)}. {way_out}")
 
 
 def validate(frame: pl.DataFrame, *, source: str = "trace", on_bad: OnBad = "raise", first_row: int = 1) -> Read:
@@ -292,8 +291,8 @@ def _rules(frame: pl.DataFrame) -> list[Rule]:
 
 def _is_sorted(frame: pl.DataFrame) -> bool:
     """Check whether rows are in the canonical order already (checked first, since sorting a million texts is slow)."""
-    submit = frame["submit"]
-    if not submit.is_sorted():
+    if not frame["submit"].is_sorted():
         return False
     ties = frame.filter(pl.col("submit").diff().eq(0) | pl.col("submit").diff().shift(-1).eq(0))
-    return ties.select("submit", "job_id").equals(ties.select("submit", "job_id").sort("submit", "job_id"))
+    ties = ties.select("submit", "job_id")
+    return ties.equals(ties.sort("submit", "job_id"))

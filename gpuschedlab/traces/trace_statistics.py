@@ -18,13 +18,7 @@ def fano(counts: np.ndarray) -> float:
 
 
 def autocorrelation(values: np.ndarray, lag: int) -> float:
-    """Return the correlation of a series with itself `lag` steps later (0 where it does not vary).
-
-    Examples
-    --------
-    >>> round(autocorrelation(np.array([1.0, 2.0, 3.0, 4.0, 5.0]), 1), 9)
-    0.4
-    """
+    """Return the correlation of a series with itself `lag` steps later (0 where it does not vary)."""
     if lag >= len(values):
         return 0.0
     away = values - values.mean()
@@ -65,9 +59,7 @@ def batches(submit: np.ndarray, gpus: np.ndarray, vc: np.ndarray | None = None) 
     batch = np.empty(len(submit), dtype=np.int64)
     batch[order] = np.cumsum(new) - 1
     first = np.unique(batch, return_index=True)[1]
-    number = np.empty(len(first), dtype=np.int64)
-    number[np.argsort(first, kind="stable")] = np.arange(len(first))
-    batch = number[batch]
+    batch = ranks(first)[batch]
     return batch, np.bincount(batch)
 
 
@@ -88,13 +80,7 @@ def rounded(values: np.ndarray, digits: int = 4) -> tuple[float, ...]:
 
 
 def normal_scores(values: np.ndarray) -> np.ndarray:
-    """Return the standard normal quantiles of the values' ranks (ties by position).
-
-    Examples
-    --------
-    >>> normal_scores(np.array([30.0, 10.0, 20.0])).round(2)
-    array([ 0.97, -0.97,  0.  ])
-    """
+    """Return the standard normal quantiles of the values' ranks (ties by position)."""
     from scipy.special import ndtri
 
     return ndtri((ranks(values) + 0.5) / len(values))

@@ -106,13 +106,7 @@ def quantile(table: tuple[float, ...], level: np.ndarray) -> np.ndarray:
 
 
 def mean_duration(table: tuple[float, ...]) -> float:
-    """Return the mean (s) of the distribution that a table describes.
-
-    Examples
-    --------
-    >>> round(mean_duration((10.0, 10.0, 10.0)), 6)
-    10.0
-    """
+    """Return the mean (s) of the distribution that a table describes."""
     return float(np.mean(quantile(table, (np.arange(20_000) + 0.5) / 20_000)))
 
 

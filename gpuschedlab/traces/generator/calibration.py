@@ -207,7 +207,7 @@ def _batching(counts: np.ndarray, hour: np.ndarray, size: np.ndarray) -> tuple[f
     busy = np.unique(hour[own])
     uneven = np.bincount(hour[own], share**2, minlength=len(counts))[busy] * number[busy]
     spread = _spread(number[busy][:400], float(uneven.mean())) if len(busy) else 1.0
-    return tuple(float(f"{v:.4g}") for v in (np.exp(scale), power, spread))
+    return rounded([np.exp(scale), power, spread])
 
 
 def _spread(number: np.ndarray, uneven: float) -> float:
@@ -251,13 +251,9 @@ def _outcomes(frame: pl.DataFrame) -> dict[str, dict[str, float]]:
     if "status" not in frame.columns or frame["status"].null_count() == frame.height:
         return {kind: {"completed": 1.0} for kind in ("jobs", "gpu_time")}
     known = frame.filter(pl.col("status").is_not_null())
-    work = known.group_by("status", maintain_order=True).agg(
-        jobs=pl.len(), gpu_time=(pl.col("gpus") * pl.col("duration")).sum()
-    )
-    return {
-        kind: {s: round(v / work[kind].sum(), 4) for s, v in zip(work["status"], work[kind])}
-        for kind in ("jobs", "gpu_time")
-    }
+    measures = {"jobs": pl.len(), "gpu_time": (pl.col("gpus") * pl.col("duration")).sum()}
+    work = known.group_by("status", maintain_order=True).agg(**measures)
+    return {kind: {s: round(v / work[kind].sum(), 4) for s, v in zip(work["status"], work[kind])} for kind in measures}
 
 
 def _shares(frame: pl.DataFrame, column: str) -> dict[str, float]:

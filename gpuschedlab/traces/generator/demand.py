@@ -22,13 +22,7 @@ _REACH, _STEP = 6.0, 0.02
 
 
 def follow(
-    figures: Marks,
-    pull: float,
-    level: np.ndarray,
-    slots: Slots,
-    spell: np.ndarray,
-    drawn: Latents,
-    rng: np.random.Generator,
+    figures: Marks, pull: float, level: np.ndarray, slots: Slots, spell: np.ndarray, drawn: Latents, rng
 ) -> tuple[np.ndarray, np.ndarray]:
     """Turn latents into GPU counts and durations, with demand near its level."""
     # Batch by batch, in the order of time: with d the GPUs in demand once the batch has come and l their level, the
@@ -36,7 +30,6 @@ def follow(
     # batch: users choose GPUs once. Then counts and durations go by rank, so that their distributions stay as
     # calibrated.
     first = np.concatenate([[0], np.cumsum(slots.size)])
-    moved = drawn
     held, wide, bucket = _tables(figures, None, None)
     before = _before(figures, len(level)) * level[0]
     for _ in range(PASSES):

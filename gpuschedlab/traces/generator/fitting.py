@@ -15,7 +15,7 @@ from gpuschedlab.traces.generator.attributes import bucket_of
 from gpuschedlab.traces.generator.correlation import NEW_SPELLS, batch_correlations
 from gpuschedlab.traces.generator.generate import generate
 from gpuschedlab.traces.generator.presets import Calibration, Marks
-from gpuschedlab.traces.trace_statistics import batches, demand, scores_within
+from gpuschedlab.traces.trace_statistics import batches, demand, rounded, scores_within
 
 #: What is tried: recency of spells, steps of NEW_SPELLS below the measured one, the share of a batch's correlation that is
 #: the spell's, answers to demand, and quantiles of the real demand at which the cluster counts as full.
@@ -46,12 +46,16 @@ def tune(figures: Calibration, trace: pl.DataFrame, waits: Waits) -> Calibration
     new = {recency: _new_spells(figures, trace, recency) for recency in RECENCIES}
     spells = sorted({(r, max(new[r] - step, 0), share) for r in RECENCIES for step in STEPS for share in SHARES})
     marks = [_marks(figures.marks, *choice) for choice in spells]
-    tried = [_with(figures, *choice) for choice in itertools.product(marks, PULLS, ceilings.tolist())]
+    tried = [
+        dataclasses.replace(figures, marks=own, demand=dataclasses.replace(figures.demand, pull=pull, ceiling=ceiling))
+        for own, pull, ceiling in itertools.product(marks, PULLS, rounded(ceilings))
+    ]
     best, found, seed = range(len(tried)), [[] for _ in tried], FIRST_SEED
     for kept, more in ROUNDS:
         best = sorted(best, key=lambda k: _miss(found[k], real) if found[k] else 0.0)[:kept]
         for k in best:
-            found[k] += [_log_waits(tried[k], waits, one) for one in range(seed, seed + more)]
+            made = (_made(tried[k], one) for one in range(seed, seed + more))
+            found[k] += [np.log(waits(trace, figures.days) + NO_WAIT) for trace in made]
         seed += more
     return tried[min(best, key=lambda k: _miss(found[k], real))]
 
@@ -84,21 +88,12 @@ def _batch_correlation(figures: Calibration, trace: pl.DataFrame) -> float:
     return float(batch_correlations(gpus, z, batch, size)[0].sum())
 
 
-def _with(figures: Calibration, marks: Marks, pull: float, ceiling: float) -> Calibration:
-    level = dataclasses.replace(figures.demand, pull=pull, ceiling=float(f"{ceiling:.4g}"))
-    return dataclasses.replace(figures, marks=marks, demand=level)
-
-
 def _made(figures: Calibration, seed: int) -> pl.DataFrame:
     return generate(figures, days=figures.days, jobs=figures.jobs, start=figures.start, rng=seed)
 
 
 def _columns(trace: pl.DataFrame) -> list[np.ndarray]:
     return [trace[name].to_numpy() for name in ("submit", "gpus", "duration")]
-
-
-def _log_waits(figures: Calibration, waits: Waits, seed: int) -> np.ndarray:
-    return np.log(waits(_made(figures, seed), figures.days) + NO_WAIT)
 
 
 def _miss(found: list[np.ndarray], real: np.ndarray) -> float:

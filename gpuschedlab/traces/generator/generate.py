@@ -21,6 +21,7 @@ from gpuschedlab.traces.schema import validate
 DAY = 86_400.0
 #: Weekday and hour at which a generated trace starts by default: a Monday, 00:00.
 START = "2020-07-06"
+OUTCOMES = ("completed", "failed", "killed")
 #: Models of the tasks and their shares: those of `jobs.default_speeds`. Assumed: the presets' traces name no models.
 MODELS = {
     "resnet50": 0.2,
@@ -39,14 +40,7 @@ MODELS = {
 
 @dataclasses.dataclass(frozen=True)
 class Amount(Knobbed):
-    """How much is generated; the knobs are parameters of `generate`, which checks them here.
-
-    Examples
-    --------
-    >>> Amount(days=0)
-    Traceback (most recent call last):
-    gpuschedlab.errors.TraceError: Amount.days: found 0; expected 1e-06 to 36500 d.
-    """
+    """How much is generated; the knobs are parameters of `generate`, which checks them here."""
 
     raises: ClassVar = TraceError
     days: Annotated[float, Knob(1e-6, 36_500, log=True, unit="d", tuned=(1, 365), help="length")] = 7.0
@@ -146,8 +140,10 @@ def generate(
     figures = _fitting(figures, cluster_gpus)
     number = jobs or _number(figures, days, rate, load, cluster_gpus)
     target = load * cluster_gpus * days * DAY if jobs and load else None
-    if target:
-        figures = _stretched(figures, target / (number * mean_work(figures.marks)))
+    if target:  # all durations are stretched by the same factor
+        factor = target / (number * mean_work(figures.marks))
+        table = tuple(tuple(factor * value for value in row) for row in figures.marks.duration)
+        figures = dataclasses.replace(figures, marks=dataclasses.replace(figures.marks, duration=table))
     return _frame(figures, days, number, target, zero, np.random.default_rng(rng))
 
 
@@ -167,12 +163,6 @@ def _fitting(figures: Calibration, cluster_gpus: float | None) -> Calibration:
     number = len(marks.gpus) if cluster_gpus is None else sum(gpus <= cluster_gpus for gpus in marks.gpus)
     fitting = dataclasses.replace(marks, gpus=marks.gpus[:number], gpu_share=marks.gpu_share[:number])
     return dataclasses.replace(figures, marks=fitting)
-
-
-def _stretched(figures: Calibration, factor: float) -> Calibration:
-    """Multiply all durations."""
-    table = tuple(tuple(factor * value for value in row) for row in figures.marks.duration)
-    return dataclasses.replace(figures, marks=dataclasses.replace(figures.marks, duration=table))
 
 
 def _frame(figures: Calibration, days, number, target, zero, rng) -> pl.DataFrame:
@@ -209,12 +199,11 @@ def _named(figures: Calibration, columns, task, user, zero, rng) -> pl.DataFrame
         "vc": (np.array(list(vcs)), home[user]),
         "model": (np.array(list(MODELS)), model[task]),
         "name": (np.array([f"task{k}" for k in range(len(model))]), task),
-        "status": (np.array(["completed", "failed", "killed"]), _outcomes(figures, columns["duration"], rng)),
+        "status": (np.array(OUTCOMES), _outcomes(figures, columns["duration"], rng)),
     }
-    frame = pl.DataFrame(columns)
     micro = pl.duration(microseconds=(pl.col("submit") * 1e6).cast(pl.Int64))
     texts = [pl.Series(name, words).gather(codes) for name, (words, codes) in texts.items()]
-    return frame.select(
+    return pl.DataFrame(columns).select(
         pl.int_range(n).cast(pl.String).str.zfill(len(str(n))).alias("job_id"),
         pl.all(),
         *texts,
@@ -229,9 +218,9 @@ def _draw(shares: dict[str, float], number: int, rng: np.random.Generator) -> np
 
 def _outcomes(figures: Calibration, duration: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Draw outcomes: the longest tenth by the shares of GPU time, the others so that the shares of jobs hold."""
-    names = ("completed", "failed", "killed")
-    of_jobs = np.array([figures.outcomes["jobs"].get(k, 0.0) for k in names])
-    of_time = np.array([figures.outcomes["gpu_time"].get(k, 0.0) for k in names])
+    of_jobs, of_time = (
+        np.array([figures.outcomes[kind].get(outcome, 0.0) for outcome in OUTCOMES]) for kind in ("jobs", "gpu_time")
+    )
     rest = np.maximum((of_jobs - 0.1 * of_time) / 0.9, 0.0)
     long = duration > np.quantile(duration, 0.9)
     share = np.where(long[:, None], np.cumsum(of_time) / of_time.sum(), np.cumsum(rest) / rest.sum())

@@ -56,13 +56,7 @@ def expected(figures: Arrivals, hours: int, first_hour: int) -> np.ndarray:
 
 
 def levels(points: int) -> np.ndarray:
-    """Return the probabilities at which a table of `points` quantiles stands: closer in both tails.
-
-    Examples
-    --------
-    >>> levels(5).round(3)
-    array([0.   , 0.146, 0.5  , 0.854, 1.   ])
-    """
+    """Return the probabilities at which a table of `points` quantiles stands: closer in both tails."""
     return 0.5 - 0.5 * np.cos(np.linspace(0, np.pi, points))
 
 

@@ -28,23 +28,8 @@ WEEKLY = 30.0
 LIFE, LIFE_SPREAD = 8 * WEEK, 0.7
 
 
-def users(
-    gpus: np.ndarray,
-    duration: np.ndarray,
-    spell: np.ndarray,
-    batch: np.ndarray,
-    number: int,
-    rng: np.random.Generator,
-) -> np.ndarray:
-    """Give each job one of `number` users: some have more jobs than others, and each mostly those of a few kinds.
-
-    Examples
-    --------
-    >>> gpus, batch = np.repeat([1.0, 8.0], 500), np.arange(1_000) // 5
-    >>> user = users(gpus, gpus, batch, batch, 20, np.random.default_rng(0))
-    >>> bool(user.max() < 20), len(np.unique(user[batch == 7]))
-    (True, 1)
-    """
+def users(gpus, duration, spell, batch, number: int, rng: np.random.Generator) -> np.ndarray:
+    """Give each job one of `number` users: some have more jobs than others, and each mostly those of a few kinds."""
     log, size = np.log(duration), np.maximum(np.bincount(batch), 1)
     level = np.bincount(batch, log) / size
     band = np.searchsorted(np.quantile(level[batch], np.arange(1, BANDS) / BANDS), level)
@@ -60,26 +45,8 @@ def users(
     return np.minimum(found, number - 1)[batch]
 
 
-def recur(
-    submit: np.ndarray,
-    gpus: np.ndarray,
-    duration: np.ndarray,
-    user: np.ndarray,
-    spell: np.ndarray,
-    batch: np.ndarray,
-    rng: np.random.Generator,
-) -> np.ndarray:
-    """Divide the jobs of each user among tasks.
-
-    Examples
-    --------
-    >>> n = 400
-    >>> zero, number, lasts = np.zeros(n, int), np.arange(n), np.where(np.arange(n) % 2, 60.0, 7_200.0)
-    >>> task = recur(900.0 * number, zero + 1.0, lasts, zero, number, number, np.random.default_rng(0))
-    >>> often = np.bincount(task)[task] > 10
-    >>> bool(0.7 < often.mean() < 0.95)
-    True
-    """
+def recur(submit, gpus, duration, user, spell, batch, rng: np.random.Generator) -> np.ndarray:
+    """Divide the jobs of each user among tasks."""
     # A user's jobs of one GPU count are of one line of work if they last alike: if the logarithms of their durations
     # fall into one interval of WIDTH. A share ODD of them is counted where another of them belongs, so that tasks hold
     # jobs of any length too. A line with more than WEEKLY jobs per week is several tasks side by side, of which a spell

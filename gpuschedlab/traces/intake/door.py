@@ -52,25 +52,17 @@ FORMATS = RECOGNISED | {
 
 def unlisted(folder: Path) -> dict[str, str]:
     """Formats by the names of the modules of a folder that are not listed above and read logs, and the module of each."""
-    modules = {path.stem: path for path in sorted(folder.glob("*.py")) if f"{HOME}.{path.stem}" not in FORMATS.values()}
-    return {
-        name: f"{HOME}.{name}" for name, path in modules.items() if "\ndef read(" in path.read_text(encoding="utf-8")
-    }
+    modules = {path: f"{HOME}.{path.stem}" for path in sorted(folder.glob("*.py"))}
+    new = {path: name for path, name in modules.items() if name not in FORMATS.values()}
+    return {path.stem: name for path, name in new.items() if "\ndef read(" in path.read_text(encoding="utf-8")}
 
 
 #: A module that is there and not listed is a format of its name, and is asked before all others.
 RECOGNISED = unlisted(Path(formats.__file__).parent) | RECOGNISED
 FORMATS = RECOGNISED | FORMATS
 #: The one file that a folder is searched for.
-PATTERNS = {
-    "csv": "*.csv",
-    "swf": "*.swf",
-    "philly": "cluster_job_log*",
-    "helios": "cluster_log.csv",
-    "itp": "*.csv",
-    "workload": "*.csv",
-    "chronus": "*.csv",
-}
+PATTERNS = dict.fromkeys(("csv", "itp", "workload", "chronus"), "*.csv")
+PATTERNS |= {"swf": "*.swf", "philly": "cluster_job_log*", "helios": "cluster_log.csv"}
 
 
 def intake(source: str | Path | tuple[str, str | Path], **options: Any) -> Intake:
@@ -165,10 +157,7 @@ def _cluster(given: Mapping[str, str], name: str) -> Cluster:
 
 def _named(source: Any, options: dict[str, Any]) -> tuple[str, list[Path], dict[str, Any]]:
     """Format, paths and options of a source."""
-    if isinstance(source, tuple) and len(source) == 2:
-        format, path = source
-    else:
-        path, format = source, None
+    format, path = source if isinstance(source, tuple) and len(source) == 2 else (None, source)
     if not isinstance(path, str | Path):
         raise TraceError(f"intake: found {source!r}; expected a path, or a format and a path.")
     if format not in (None, "spec", *FORMATS):
@@ -182,7 +171,7 @@ def _named(source: Any, options: dict[str, Any]) -> tuple[str, list[Path], dict[
     path = Path(path)
     if format in (None, "spec") and path.suffix == ".toml":
         return _spec(path, options)
-    found = sorted(Path(p) for p in glob.glob(str(path))) if not path.exists() and glob.has_magic(str(path)) else [path]
+    found = _meant(path)
     if not found or not found[0].exists():
         raise TraceError(f"intake: found no file {path}; expected a log, or a spec in TOML. Check the path.")
     if format is None and found[0].suffix == ".parquet":
@@ -199,15 +188,13 @@ def _spec(path: Path, options: dict[str, Any]) -> tuple[str, list[Path], dict[st
             f"spec {path.name}: found no TOML ({error}); expected keys such as format, path, [columns]."
         ) from error
     given = spec.pop("path", None)
-    if not given or not all(isinstance(p, str) for p in ([given] if isinstance(given, str) else given)):
+    words = [given] if isinstance(given, str) else given
+    if not given or not all(isinstance(word, str) for word in words):
         raise TraceError(
             f'spec {path.name}: found path = {given!r}; expected the path of the log, such as path = "jobs.csv".'
         )
     format = spec.pop("format", None)
-    files: list[Path] = []
-    for word in [given] if isinstance(given, str) else given:
-        one = path.parent / word
-        files += sorted(Path(p) for p in glob.glob(str(one))) if glob.has_magic(word) and not one.exists() else [one]
+    files = [file for word in words for file in _meant(path.parent / word)]
     if missing := [f for f in files if not f.exists()] or ([] if files else [given]):
         raise TraceError(
             f"spec {path.name}: found no file {missing[0]}; expected the log that path names, beside the spec."
@@ -215,12 +202,15 @@ def _spec(path: Path, options: dict[str, Any]) -> tuple[str, list[Path], dict[st
     return format or recognised(files[0]), files, _over(spec, options)
 
 
+def _meant(path: Path) -> list[Path]:
+    """Files of a path, which may be a pattern."""
+    return sorted(map(Path, glob.glob(str(path)))) if glob.has_magic(str(path)) and not path.exists() else [path]
+
+
 def _over(given: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
     """Options over others that were given: tables such as columns entry by entry."""
-    tables = {
-        k: {**given[k], **v} for k, v in options.items() if isinstance(v, Mapping) and isinstance(given.get(k), Mapping)
-    }
-    return {**given, **options, **tables}
+    both = [k for k, v in options.items() if isinstance(v, Mapping) and isinstance(given.get(k), Mapping)]
+    return {**given, **options, **{k: {**given[k], **options[k]} for k in both}}
 
 
 def recognised(path: Path) -> str:
