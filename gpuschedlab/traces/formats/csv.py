@@ -87,12 +87,12 @@ def _places(table: pl.DataFrame, given: set[str], options: Options, source: str)
     taken = set(options.columns.values())
     plain = {_plain(name): name for name in reversed(table.columns) if name not in taken and not name.endswith("\0raw")}
     where: dict[str, Any] = {}
+    if "queue" in plain and table[plain["queue"]].drop_nulls().cast(pl.Float64, strict=False).is_not_null().all():
+        del plain["queue"]  # numbers are seconds waited
     for ours, names in NAMES.items():
-        found = next(
-            (plain[n] for n in names if n in plain and not (ours == "vc" and _numbers(table, plain[n], n))), None
-        )
-        if found is not None and ours not in given:
-            where[ours] = found
+        found = [plain[n] for n in names if n in plain]
+        if found and ours not in given:
+            where[ours] = found[0]
     has = {*where, *given}
     lacking = [ours for ours in ("job_id", "submit", "gpus") if ours not in has]
     if "duration" not in has and not {"start", "end"} <= has:
@@ -104,8 +104,3 @@ def _places(table: pl.DataFrame, given: set[str], options: Options, source: str)
             f"columns={{{example!r}: '...'}}, or on the command line csv:FILE:{example}=...{nearest(example, table.columns)}"
         )
     return where
-
-
-def _numbers(table: pl.DataFrame, column: str, name: str) -> bool:
-    """Whether a column `queue` holds numbers: then they are seconds waited."""
-    return name == "queue" and table[column].drop_nulls().cast(pl.Float64, strict=False).is_not_null().all()

@@ -54,8 +54,7 @@ def tune(figures: Calibration, trace: pl.DataFrame, waits: Waits) -> Calibration
     for kept, more in ROUNDS:
         best = sorted(best, key=lambda k: _miss(found[k], real) if found[k] else 0.0)[:kept]
         for k in best:
-            made = (_made(tried[k], one) for one in range(seed, seed + more))
-            found[k] += [np.log(waits(trace, figures.days) + NO_WAIT) for trace in made]
+            found[k] += [_log_waits(tried[k], waits, one) for one in range(seed, seed + more)]
         seed += more
     return tried[min(best, key=lambda k: _miss(found[k], real))]
 
@@ -94,6 +93,10 @@ def _made(figures: Calibration, seed: int) -> pl.DataFrame:
 
 def _columns(trace: pl.DataFrame) -> list[np.ndarray]:
     return [trace[name].to_numpy() for name in ("submit", "gpus", "duration")]
+
+
+def _log_waits(figures: Calibration, waits: Waits, seed: int) -> np.ndarray:
+    return np.log(waits(_made(figures, seed), figures.days) + NO_WAIT)
 
 
 def _miss(found: list[np.ndarray], real: np.ndarray) -> float:

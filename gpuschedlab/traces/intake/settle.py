@@ -83,13 +83,12 @@ def _opened(
     raw: Raw, format: str, files: Sequence[Path], theirs: dict[str, str], names: set[str], zone: str | None
 ) -> Report:
     """Report with what is known before any row is judged."""
-    used = {ours: name for ours, name in theirs.items() if ours != "left"}
     return Report(
         format=format,
         file=", ".join(f.name for f in files),
         bytes=sum(f.stat().st_size for f in files if f.is_file()),
         rows=raw.rows or raw.table.height + sum(raw.left.values()),
-        used=used,
+        used={ours: name for ours, name in theirs.items() if ours != "left"},
         guessed=raw.guessed,
         unused=[c for c in raw.table.columns if not c.startswith("\0") and c not in names],
         assumed=list(raw.assumed),
@@ -132,7 +131,7 @@ def _kept(
     if {"start", "end"} <= set(frame.columns):  # a record that ends in a requeue ran
         waits = waits & (pl.col("start").is_not_null() & pl.col("end").is_not_null()).not_()
     unheld = nothing & (pl.col("meaning") == "killed").fill_null(False)
-    if "start" not in frame.columns and "end" not in frame.columns:
+    if not {"start", "end"} & set(frame.columns):
         unheld = unheld | (nothing & pl.col("meaning").is_null() & pl.lit("duration" in raw.where))
     reasons = dict(raw.reasons) | {
         NO_JOB: pl.col("meaning") == NO_JOB,
@@ -181,9 +180,7 @@ def _consistent(frame: pl.DataFrame, raw: Raw, options: Options, report: Report)
     whole = (odd["duration"] - (odd["end"] - odd["submit"])).abs() <= APART
     if whole.mean() >= 0.9:
         report.assumed.append(f"{report.used['duration']} is end less submit (a turnaround): end less start is taken")
-        return frame.with_columns(
-            pl.coalesce(pl.when(pl.col("censored").not_()).then("lasted"), "duration").alias("duration")
-        )
+        return frame.with_columns(duration=pl.coalesce(pl.when(pl.col("censored").not_()).then("lasted"), "duration"))
     if odd.height > DIFFERING * frame.height and "durations" not in options.accept:
         rows = "; ".join(
             f"line {line}: {said:g} s against {lasted:g} s"
@@ -220,8 +217,8 @@ def _from_zero(
         frame = frame.with_columns(clock=wall_clock(pl.col("submit"), zone))
         if "submit\0naive" in frame.columns and frame["submit\0naive"].any() and zone is None:
             report.assumed.append("local times are UTC")
-    moved = [(pl.col(n) - zero).alias(n) for n in ("submit", "eligible", "start") if n in frame.columns]
-    frame = frame.with_columns(moved)
+    moved = [n for n in ("submit", "eligible", "start") if n in frame.columns]
+    frame = frame.with_columns(pl.col(moved) - zero)
     times = frame["submit"].sort()
     apart = times.diff()
     before = np.arange(len(times)) / len(times)

@@ -51,10 +51,8 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     # does.
     # See TORQUE manual, accounting records; PBS Professional administrator's guide, accounting log.
     frame = lines_of(files, "pbs", "accounting records")
-    frame = frame.filter(pl.col("line").str.strip_chars() != "")
-    frame = frame.with_columns(pl.col("line").str.strip_chars().str.extract_groups(RECORD).alias("record")).unnest(
-        "record"
-    )
+    line = pl.col("line").str.strip_chars()
+    frame = frame.filter(line != "").with_columns(record=line.str.extract_groups(RECORD)).unnest("record")
     odd = frame.filter(pl.col("stamp").is_null())
     if odd.height:
         raise TraceError(
@@ -62,8 +60,7 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         )
     frame = frame.with_columns(_value(key).alias(ours) for ours, key in KEYS.items())
     east = _east(frame, options)
-    stamps = instants(frame["stamp"], dates=STAMP, zone=options.zone)["early"]
-    latest = stamps.max()
+    latest = instants(frame["stamp"], dates=STAMP, zone=options.zone)["early"].max()
     zone = None if options.zone or east is None or east % 3600 else f"Etc/GMT{-east / 3600:+.0f}"
     jobs = _jobs(frame).with_columns(account=pl.coalesce("account", "project", "group")).drop("type", *SPENT)
     return Raw(
@@ -102,14 +99,9 @@ def _jobs(frame: pl.DataFrame) -> pl.DataFrame:
     running = course.filter(pl.col("job_id").is_last_distinct(), kinds == "S").with_columns(meaning=pl.lit(RUNNING))
     ended = course.filter(kinds == "E").with_columns(meaning=of_exit(pl.col("state")))
     waiting = frame.join(course.select("job_id"), on="job_id", how="anti", maintain_order="left")
-    asked = waiting.unique("job_id", keep="first", maintain_order=True)
-    queued = asked.join(
-        waiting.group_by("job_id", maintain_order=True).agg(pl.col("stamp").first().alias("queued")),
-        on="job_id",
-        maintain_order="left",
-    )
-    first = instants(queued["queued"], dates=STAMP)["early"].cast(pl.Int64).cast(pl.String)
-    queued = queued.with_columns(submit=pl.coalesce("submit", first), meaning=pl.lit(WAITING)).drop("queued")
+    queued = waiting.unique("job_id", keep="first", maintain_order=True)
+    first = instants(queued["stamp"], dates=STAMP)["early"].cast(pl.Int64).cast(pl.String)
+    queued = queued.with_columns(submit=pl.coalesce("submit", first), meaning=pl.lit(WAITING))
     jobs = pl.concat([ended, running, queued], how="diagonal").sort(LINE)
     chunks = devices(jobs.select(pl.coalesce("select", "chunks").fill_null("")).to_series(), of_chunks)
     number = pl.col("ngpus").cast(pl.Float64, strict=False)

@@ -35,9 +35,8 @@ def read(files: Sequence[Path], options: Options) -> Intake:
         raise TraceError(
             f"nodes {files[0].name}, row {row + 2}, column {form[0]}: found {table[form[0]][row]!r}; expected GPUs of a node."
         )
-    nodes = table.select(gpu_type=pl.col(form[1]).fill_null("gpu"), gpus=count.cast(pl.Int64)).filter(
-        pl.col("gpus") > 0
-    )
+    nodes = table.select(gpu_type=pl.col(form[1]).fill_null("gpu"), gpus=count.cast(pl.Int64))
+    nodes = nodes.filter(pl.col("gpus") > 0)
     cpu = table.height - nodes.height
     entry = {"rows": cpu, "gpu_hours": 0.0, "share": 0.0, "example": int((count == 0).arg_max()) + 2 if cpu else None}
     report = Report("nodes", files[0].name, rows=table.height, left_out={"cpu_only": entry} if cpu else {})

@@ -25,7 +25,12 @@ LISTS = {"deadlines": ("expect_time_list", MINUTE), "rewards": ("expect_value_li
 def read(files: Sequence[Path], options: Options) -> Raw:
     """Jobs of a workload, as `read_chronus` says."""
     source = f"chronus {files[0].name}"
-    table = _chosen(_texts(files, source), options.workload, source)
+    if files[0].suffix == ".parquet":
+        with readable(source, "a parquet file with a column `set`"):
+            table = read_frame(files[0]).cast(pl.String)
+    else:
+        table = tables(files, "chronus", (), surplus=True)
+    table = _chosen(table, options.workload, source)
     require_columns(table, NEEDED, source=source)
     # Numbers that are joined by dashes; what is no number becomes null, for the rules to find.
     number = pl.element().str.strip_chars().cast(pl.Float64, strict=False)
@@ -53,13 +58,6 @@ def read(files: Sequence[Path], options: Options) -> Raw:
             *(Rule(LISTS[ours][0], expected, bad) for ours, expected, bad in broken_tables() if ours in LISTS),
         ],
     )
-
-
-def _texts(files: Sequence[Path], source: str) -> pl.DataFrame:
-    if files[0].suffix != ".parquet":
-        return tables(files, "chronus", (), surplus=True)
-    with readable(source, "a parquet file with a column `set`"):
-        return read_frame(files[0]).cast(pl.String)
 
 
 def _chosen(table: pl.DataFrame, workload: str | None, source: str) -> pl.DataFrame:
