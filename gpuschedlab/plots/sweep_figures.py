@@ -11,7 +11,37 @@ from gpuschedlab.plots.kinds.charts import Lines
 from gpuschedlab.plots.kinds.maps import Landscape
 from gpuschedlab.plots.kinds.style import COLOURS, INK, RAMP, Drawing, axis, line, looks, marks, texts
 from gpuschedlab.plots.plotter import figure, plotter
-from gpuschedlab.plots.sweep_frame import differing, opened, word
+
+NAMES = ("policy", "scenario", "cluster", "estimator")
+"""Columns whose values say by themselves what they are."""
+
+
+def opened(sweep, columns: tuple[str, ...], metrics: tuple[str, ...]) -> tuple[pl.DataFrame, dict[str, dict]]:
+    """Frame and knobs of a sweep (or of a frame like a sweep's); the columns and metrics must exist."""
+    frame = sweep if isinstance(sweep, pl.DataFrame) else getattr(sweep, "frame", None)
+    if frame is None or frame.is_empty():
+        raise RunError(f"plots: found {sweep!r} without rows; expected a Sweep with finished cells, or its frame.")
+    for name in columns:
+        if name not in frame.columns or name in METRICS:
+            free = [c for c in frame.columns if c not in METRICS]
+            raise RunError(f"plots: found no column {name!r} in the sweep; expected one of {', '.join(free)}.")
+    for name in metrics:
+        if name not in METRICS or name not in frame.columns:
+            known = [c for c in frame.columns if c in METRICS]
+            raise RunError(f"plots: found no metric {name!r} in the sweep; expected one of {', '.join(known)}.")
+    return frame, getattr(sweep, "knobs", {})
+
+
+def differing(frame: pl.DataFrame, without: tuple[str, ...]) -> list[str]:
+    """Columns in which rows differ, without metrics and seed."""
+    free = [c for c in frame.columns if c not in METRICS and c not in (*without, "seed")]
+    return [c for c in free if frame[c].n_unique() > 1]
+
+
+def word(row: dict, by: list[str]) -> str:
+    """Name of a row by some columns: "fair, b=x"."""
+    parts = [str(row[c]) if c in NAMES else f"{c}={knob_word(row[c], 6)}" for c in by if row[c] is not None]
+    return ", ".join(parts)
 
 
 def _whiskers(above: np.ndarray, below: np.ndarray) -> dict:

@@ -72,3 +72,8 @@ class Points(Chart):
     def _styled(self, which: int, i: int, hover: str | None) -> dict:
         marker = {name: line(i)["marker"][name] for name in ("color", "symbol")}
         return marks(marker | (self.look or {}), hover)
+
+
+Arrivals = Durations = FairnessCdf = FreeSpace = JctCdf = SweepLines = Lines
+Interruptions = MetricBars = Bars
+"""Kinds by the names of their figures."""

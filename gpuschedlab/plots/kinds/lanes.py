@@ -3,7 +3,6 @@
 from typing import NamedTuple
 
 import numpy as np
-import polars as pl
 
 from gpuschedlab.plots.kinds.style import HOUR, Drawing, axis, bar, bars, time_axis
 
@@ -46,7 +45,4 @@ class Lanes(NamedTuple):
         return {"y": [self.jobs[r] for r in self.row[mine]]} | parts | {"customdata": self.gpus[mine]}
 
 
-def held_by(run, jobs: int, kind: str, *columns) -> pl.DataFrame:
-    """Stretches of the first jobs of a run on GPUs of a kind (a column), with their GPUs on all nodes, by job and start."""
-    held = run.allocations.filter(pl.col("job") < jobs).group_by("job", "start", "end", kind, maintain_order=True)
-    return held.agg(pl.col("gpus").sum(), *columns).sort("job", "start")
+JobLanes = Lanes

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpuschedlab.plots.kinds.style import Drawing, heat, line
+from gpuschedlab.plots.kinds.style import Drawing, line
 
 SHADES = ("#FFFFFF", "#D6E4F0", "#8FB3D3", "#456F99")
 """From the least value to the greatest."""
@@ -40,7 +40,10 @@ class Landscape(NamedTuple):
     def draw(self, *over) -> Drawing:
         """The map, and over it a line for each path, with a marker where it turns, or other traces."""
         bar = {"colorbar": {"title": {"text": self.z_title}, "thickness": 12}} if self.z_title else {"showscale": False}
-        look = heat(self.hover, self.colours) | bar | (self.look or {})
+        # Colours and places, not the name of a scale: plotly.js has RdBu and others the other way round than plotly's Python.
+        scale = [[i / (len(self.colours) - 1), colour] for i, colour in enumerate(self.colours)]
+        look = {"type": "heatmap", "texttemplate": "%{text}", "hovertemplate": self.hover, "colorscale": scale}
+        look |= bar | (self.look or {})
         cells = {"x": self.x, "y": self.y, "z": self.z}
         cells, look = (cells | {"text": self.text}, look) if self.text else (cells, look | {"texttemplate": ""})
         traces, live = [(cells, look), *over], {"title_text": self.title}
@@ -50,3 +53,6 @@ class Landscape(NamedTuple):
             live |= {f"{side}axis_range": [float(at[0]), float(at[-1])] for side, at in (("x", self.x), ("y", self.y))}
         legend = {"showlegend": True} if self.paths else {}
         return Drawing.of(traces, live, x=self.x_title, y=self.y_title, **legend)
+
+
+SweepMap = Landscape

@@ -75,6 +75,10 @@ class Drawing(NamedTuple):
         return self
 
 
+Cells = Demand = LoadOverTime = Pools = SlowdownBySize = SweepFront = Drawing
+"""Drawings by the names of their figures."""
+
+
 def line(i: int, hover: str | None = None, place: int | None = None, most: int = 9, **stroke) -> dict:
     """Look of a line of a figure: no pair alike among the first 90; its number gives colour and marker, its place the dash, first solid.
 
@@ -105,15 +109,6 @@ def stroke(hover: str | None = None, *, name: str | None = None, **look) -> dict
     return {"type": "scatter", "mode": "lines", "line": look} | _shown(hover) | ({"name": name} if name else {})
 
 
-def heat(hover: str, colours: tuple[str, ...], **more) -> dict:
-    """Look of a map of values with a text in each cell (`texts`); colours from the least value to the greatest, evenly spread.
-
-    Colours and places, not the name of a scale: plotly.js has RdBu and others the other way round than plotly's Python.
-    """
-    scale = [[i / (len(colours) - 1), colour] for i, colour in enumerate(colours)]
-    return {"type": "heatmap", "texttemplate": "%{text}", "hovertemplate": hover, "colorscale": scale} | more
-
-
 def texts(values: np.ndarray, form: str = ".2f") -> list[list[str]]:
     """Values (n, m) as text; nothing for nan."""
     return [["" if v != v else format(v, form) for v in row] for row in values]
@@ -141,14 +136,6 @@ def looks(names) -> list[int]:
             found[name] = place
     free = (i for i in itertools.count() if i not in found.values())
     return [found[name] if name in found else found.setdefault(name, next(free)) for name in names]
-
-
-def named_lines(x, lines: dict[str, np.ndarray], hover: str | None = None, **stroke) -> list[tuple[dict, dict]]:
-    """Traces of lines by name over common x (n,); NAME in `hover` is the line's own, `stroke` is as in `line`."""
-    traces = []
-    for i, (which, (name, y)) in enumerate(zip(looks(lines), lines.items())):
-        traces.append(({"x": x, "y": y, "name": name}, line(which, hover and hover.replace("NAME", name), i, **stroke)))
-    return traces
 
 
 def bar(i: int, colour: str | None = None) -> dict:

@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.metrics.usage import cluster_of
-from gpuschedlab.plots.kinds.lanes import Lanes, held_by
+from gpuschedlab.plots.kinds.lanes import Lanes
 from gpuschedlab.plots.kinds.style import as_runs, bars
 from gpuschedlab.plots.plotter import plotter
 
@@ -32,6 +32,12 @@ def job_lanes(run, jobs: int = 40, name: str | None = None) -> Lanes:
     pauses = lanes._replace(end=begin + np.minimum(held["delay"].to_numpy(), end - begin)).stretches(slice(None))
     white = {"color": "white", "line": {"width": 0}}
     return lanes._replace(over=((pauses, bars(white, name="start, restart")),))
+
+
+def held_by(run, jobs: int, kind: str, *columns) -> pl.DataFrame:
+    """Stretches of the first jobs of a run on GPUs of a kind (a column), with their GPUs on all nodes, by job and start."""
+    held = run.allocations.filter(pl.col("job") < jobs).group_by("job", "start", "end", kind, maintain_order=True)
+    return held.agg(pl.col("gpus").sum(), *columns).sort("job", "start")
 
 
 plot_job_lanes = plotter(job_lanes)
