@@ -64,12 +64,8 @@ def load_over_time(runs, points: int = 1000, start: float | None = None, end: fl
         common = {"legendgroup": str(i), "connectgaps": False}
         look = line(which, "<b>%{y:,.4~r} jobs waiting</b> at %{x:.1f} h", i, width=1.6) | common
         traces.append(({"x": middles(edges), "y": waiting.astype("f4"), "name": name}, look))
-        look = look | {
-            "yaxis": "y2",
-            "showlegend": False,
-            "hovertemplate": "<b>%{y:.1%} of GPUs in use</b> at %{x:.1f} h",
-        }
-        traces.append(({"x": middles(edges), "y": share.astype("f4"), "name": name}, look))
+        below = {"yaxis": "y2", "showlegend": False, "hovertemplate": "<b>%{y:.1%} of GPUs in use</b> at %{x:.1f} h"}
+        traces.append(({"x": middles(edges), "y": share.astype("f4"), "name": name}, look | below))
     sides = {"x": time_axis(anchor="y2"), "y": axis("jobs waiting", domain=[0.54, 1])}
     sides["yaxis2"] = share_axis("GPUs in use", domain=[0, 0.46], range=[0, 1.03])
     return Drawing.of(traces, title="Queue and utilisation", zero=True, **sides)
@@ -108,10 +104,8 @@ def free_space(run, points: int = 400) -> Lines:
     names = ("free in all", "free on the freest node", "requested by waiting jobs")
     values = (up - used, line["largest_free"].to_numpy().astype(float), np.maximum(wanted - used, 0.0))
     means = {name: bin_means(time, v, edges).astype("f4") for name, v in zip(names, values, strict=True)}
-    title, hover = (
-        "Free GPUs, and GPUs that waiting jobs request",
-        "<b>%{y:.3~r} GPUs NAME</b> at %{x:.2f} h<extra></extra>",
-    )
+    title = "Free GPUs, and GPUs that waiting jobs request"
+    hover = "<b>%{y:.3~r} GPUs NAME</b> at %{x:.2f} h<extra></extra>"
     return Lines(title, time_axis(), "GPUs", middles(edges), means, hover, layout={"zero": True})
 
 

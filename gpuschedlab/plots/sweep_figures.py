@@ -21,14 +21,10 @@ def opened(sweep, columns: tuple[str, ...], metrics: tuple[str, ...]) -> tuple[p
     frame = sweep if isinstance(sweep, pl.DataFrame) else getattr(sweep, "frame", None)
     if frame is None or frame.is_empty():
         raise RunError(f"plots: found {sweep!r} without rows; expected a Sweep with finished cells, or its frame.")
-    for name in columns:
-        if name not in frame.columns or name in METRICS:
-            free = [c for c in frame.columns if c not in METRICS]
-            raise RunError(f"plots: found no column {name!r} in the sweep; expected one of {', '.join(free)}.")
-    for name in metrics:
-        if name not in METRICS or name not in frame.columns:
-            known = [c for c in frame.columns if c in METRICS]
-            raise RunError(f"plots: found no metric {name!r} in the sweep; expected one of {', '.join(known)}.")
+    for what, names in (("column", columns), ("metric", metrics)):
+        known = [c for c in frame.columns if (c in METRICS) == (what == "metric")]
+        if wrong := [name for name in names if name not in known]:
+            raise RunError(f"plots: found no {what} {wrong[0]!r} in the sweep; expected one of {', '.join(known)}.")
     return frame, getattr(sweep, "knobs", {})
 
 
@@ -40,8 +36,7 @@ def differing(frame: pl.DataFrame, without: tuple[str, ...]) -> list[str]:
 
 def word(row: dict, by: list[str]) -> str:
     """Name of a row by some columns: "fair, b=x"."""
-    parts = [str(row[c]) if c in NAMES else f"{c}={knob_word(row[c], 6)}" for c in by if row[c] is not None]
-    return ", ".join(parts)
+    return ", ".join(str(row[c]) if c in NAMES else f"{c}={knob_word(row[c], 6)}" for c in by if row[c] is not None)
 
 
 def _whiskers(above: np.ndarray, below: np.ndarray) -> dict:
@@ -155,7 +150,7 @@ def sweep_front(sweep, *metrics: str | tuple[str, str]) -> Drawing:
             f"sweep_front: found {metrics!r}; expected two metrics. Pass them as sweep_front(found, 'jct_mean', "
             "'unfair_fraction')."
         )
-    frame, _ = opened(sweep, (), tuple(metrics))
+    frame, _ = opened(sweep, (), metrics)
     if unclear := [m for m in metrics if not METRICS[m].better]:
         raise RunError(f"sweep_front: found metric {unclear[0]!r}, of which neither more nor less is better.")
     by = ["policy", *(c for c in differing(frame, ()) if c != "policy")]
@@ -166,7 +161,6 @@ def sweep_front(sweep, *metrics: str | tuple[str, str]) -> Drawing:
     )
     means = means.drop_nulls([f"mean {m}" for m in metrics])
     groups = {name: part for (name,), part in means.partition_by("policy", as_dict=True, maintain_order=True).items()}
-    about = [[word(row, by) for row in part.iter_rows(named=True)] for part in groups.values()]
     sign = np.array([1.0 if METRICS[m].better == "lower" else -1.0 for m in metrics])
     every = means.select(f"mean {m}" for m in metrics).to_numpy()
     divisors, titles = zip(*map(metric_axis, metrics))
@@ -175,7 +169,8 @@ def sweep_front(sweep, *metrics: str | tuple[str, str]) -> Drawing:
     steps = {"mode": "lines+markers", "line": {"color": INK, "width": 1, "dash": "dot", "shape": "hv"}}
     x, y = (every[best(every * sign)] / divisors).T
     traces = [({"x": x, "y": y}, marks(ring, name="none better in both") | steps)]
-    for which, said, (name, part) in zip(looks(groups), about, groups.items()):
+    for which, (name, part) in zip(looks(groups), groups.items()):
+        said = [word(row, by) for row in part.iter_rows(named=True)]
         mean, low, high = (
             part.select(f"{how} {m}" for m in metrics).to_numpy() / divisors for how in ("mean", "min", "max")
         )

@@ -9,7 +9,8 @@ from gpuschedlab.autosched.recording.player import page, pictures
 from gpuschedlab.autosched.recording.recording import Recording
 from gpuschedlab.autosched.recording.stages import STAGES
 from gpuschedlab.errors import RunError
-from gpuschedlab.widgets.parts.closing import close_all, free_earlier
+from gpuschedlab.widgets.parts.controls import close_all
+from gpuschedlab.widgets.parts.explorer_base import free_earlier
 
 HERE = files("gpuschedlab.autosched.recording")
 HOUR = 3600.0

@@ -15,8 +15,7 @@ from gpuschedlab.autosched.recording.stages import STAGES
 from gpuschedlab.plots import web
 from gpuschedlab.plots.web.cell import carries_library
 from gpuschedlab.plots.web.encode import plain
-from gpuschedlab.widgets.parts.numbers import short
-from gpuschedlab.widgets.parts.step_player import css, shared
+from gpuschedlab.widgets.parts.step_player import css, shared, short
 
 HERE = files("gpuschedlab.autosched.recording")
 HOUR = 3600.0

@@ -1,9 +1,6 @@
 """The style of all figures: one template, and lines and bars that differ without colour, too.
 
-A figure is made in two steps. A pure function turns runs into numbers (a NamedTuple); their `draw()` makes a `Drawing`
-of them, whose changing part (`data`, `live`) is apart from its fixed part (`style`, `layout`).
-`drawing.render` makes a plotly figure of it; a widget's board is sent drawings themselves: the same code draws a report and
-drives a widget.
+A pure function turns runs into numbers (a NamedTuple); their `draw()` makes a `Drawing` of them, which is rendered or sent to a board.
 """
 
 import itertools
@@ -34,6 +31,8 @@ WHITE_TO_BLUE = ("#F7FBFF", "#9ECAE1", "#4292C6", "#08306B")
 
 STOP = {"color": "#B91C1C", "line": {"color": "#FFFFFF", "width": 1}}
 """Marker of what a reader must not miss: a job that stopped early or just started."""
+INSIDE = {"textposition": "inside", "insidetextanchor": "middle", "textangle": 0}
+"""Texts in bars."""
 
 FONT = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', Helvetica, Arial, sans-serif"
 INK, SLATE, GRID, IDLE = "#1F2933", "#9AA5B1", "#E1E5EA", "#EEF1F4"
@@ -85,13 +84,10 @@ def line(i: int, hover: str | None = None, place: int | None = None, most: int =
     `hover` is what is shown of a point under the mouse, as plotly's `hovertemplate`; `most` markers are drawn, all if 0.
     """
     colour = COLOURS[i % len(COLOURS)]
-    look = {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "line": {"color": colour, "dash": DASHES[(i if place is None else place) % len(DASHES)], "width": 2} | stroke,
-        "marker": {"color": colour, "symbol": SYMBOLS[i % len(SYMBOLS)], "size": 8, "maxdisplayed": most},
-    }
-    return look | {"hovertemplate": hover} if hover else look
+    dash = DASHES[(i if place is None else place) % len(DASHES)]
+    marker = {"color": colour, "symbol": SYMBOLS[i % len(SYMBOLS)], "size": 8, "maxdisplayed": most}
+    look = {"mode": "lines+markers", "line": {"color": colour, "dash": dash, "width": 2} | stroke}
+    return {"type": "scatter", "marker": marker} | look | ({"hovertemplate": hover} if hover else {})
 
 
 def marks(marker: dict, hover: str | None = None, **more) -> dict:
@@ -162,10 +158,8 @@ def luminance(colour: str) -> float:
 
 def as_runs(runs) -> dict:
     """Runs by name: a dict as it is, a list or a single run under its policy's name; `RunError` where there is none, or no job in one."""
-    if isinstance(runs, dict):
-        named = dict(runs)
-    else:
-        named = {}
+    named = dict(runs) if isinstance(runs, dict) else {}
+    if not isinstance(runs, dict):
         for run in runs if isinstance(runs, list | tuple) and not hasattr(runs, "jobs") else [runs]:
             name = str(getattr(run, "info", {}).get("policy", "run"))
             named[name if name not in named else f"{name} {len(named) + 1}"] = run
@@ -229,19 +223,13 @@ def template() -> dict:
     side = {"automargin": True, "gridcolor": GRID, "zeroline": False, "linecolor": SLATE, "showline": True}
     side |= {"ticks": "outside", "tickcolor": SLATE, "title": {"standoff": 8, "font": {"size": 13}}}
     label = {"bgcolor": "#FFFFFF", "bordercolor": INK, "font": {"size": 12, "color": INK}, "align": "left"}
-    return {
-        "layout": {
-            "font": {"family": FONT, "size": 13, "color": INK},
-            "title": {"x": 0, "xref": "paper", "xanchor": "left", "font": {"size": 16}, "yref": "container", "y": 0.96},
-            "paper_bgcolor": "#FFFFFF",
-            "plot_bgcolor": "#FFFFFF",
-            "colorway": list(COLOURS),
-            "margin": {"l": 70, "r": 24, "t": 56, "b": 56},
-            "hoverlabel": label,
-            "hovermode": "closest",
-            "legend": {"itemwidth": 44, "font": {"size": 12}, "tracegroupgap": 2},
-            "xaxis": side,
-            "yaxis": side,
-            "bargap": 0.25,
-        }
+    layout = {
+        "font": {"family": FONT, "size": 13, "color": INK},
+        "title": {"x": 0, "xref": "paper", "xanchor": "left", "font": {"size": 16}, "yref": "container", "y": 0.96},
+        "colorway": list(COLOURS),
+        "margin": {"l": 70, "r": 24, "t": 56, "b": 56},
+        "legend": {"itemwidth": 44, "font": {"size": 12}, "tracegroupgap": 2},
+        **dict.fromkeys(("paper_bgcolor", "plot_bgcolor"), "#FFFFFF"),
+        **dict.fromkeys(("xaxis", "yaxis"), side),
     }
+    return {"layout": layout | {"hoverlabel": label, "hovermode": "closest", "bargap": 0.25}}

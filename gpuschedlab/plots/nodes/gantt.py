@@ -62,9 +62,8 @@ class Gantt(NamedTuple):
         traces = [(idle, bars({"color": style.IDLE}, name="idle"))]
         for g, group in enumerate(self.groups):
             marker = bar(g, style.RAMP[g]) if sized else bar(g)
-            font = {"size": 11, "color": marker["pattern"]["fgcolor"]}
-            look = bars(marker, HOVER, insidetextfont=font, textposition="inside", insidetextanchor="middle")
-            look |= {"textangle": 0, "constraintext": "inside"}
+            look = bars(marker, HOVER, constraintext="inside") | style.INSIDE
+            look["insidetextfont"] = {"size": 11, "color": marker["pattern"]["fgcolor"]}
             pieces = _bars(self, np.flatnonzero(self.group == g))
             traces.append((pieces | {"name": group, "showlegend": bool(group)}, look))
         cut = np.flatnonzero(self.cut)
@@ -72,16 +71,12 @@ class Gantt(NamedTuple):
         stops = {"x": (self.finish[cut] / style.HOUR).astype("f4"), "y": height[cut].astype("f4")}
         traces.append((stops, style.marks(style.STOP | {"symbol": "triangle-left", "size": 7}, name="stopped early")))
         traces += _joins(self, height)
-        layout = {
-            "barmode": "overlay",
-            "uniformtext": {"minsize": 8, "mode": "hide"},  # a name that the window makes too small is left out
-            "xaxis": style.time_axis(showgrid=False),
-            "yaxis": axis("", showgrid=False, ticks=""),
-            "legend_title_text": "job size" if sized else "",
-        }
+        # A name that the window makes too small is left out.
+        layout = {"uniformtext": {"minsize": 8, "mode": "hide"}, "legend_title_text": "job size" if sized else ""}
         few = f", {len(rows)} of {self.of} nodes" if len(rows) < self.of else ""
         live = {"title_text": f"Jobs on each node: {self.name}{few}", "xaxis_range": [start, end]}
-        return Drawing.of(traces, live | style.node_axis(self.nodes), **layout)
+        x, y = style.time_axis(showgrid=False), axis("", showgrid=False, ticks="")
+        return Drawing.of(traces, live | style.node_axis(self.nodes), barmode="overlay", x=x, y=y, **layout)
 
 
 def gantt(
@@ -177,10 +172,9 @@ def _window(run, start: float | None, end: float | None, nodes, total: int) -> t
 def _rows(run, start: float, end: float, chosen: np.ndarray, limit: int) -> tuple[np.ndarray, pl.DataFrame, int]:
     """Stretches in the window and their rows, sorted by (row, start), and how many rows fit within `limit`."""
     held = run.allocations.filter((pl.col("start") < end) & (pl.col("end") > start))
-    place = np.full(int(max(chosen.max(), held["node"].max() or 0)) + 1, -1)
-    place[chosen] = np.arange(len(chosen))
-    held = held.with_columns(row=pl.Series(place[held["node"].to_numpy()], dtype=pl.Int64)).filter(pl.col("row") >= 0)
-    held = held.sort("row", "start", "job")
+    places = {int(node): place for place, node in enumerate(chosen)}
+    place = pl.col("node").replace_strict(places, default=None, return_dtype=pl.Int64)
+    held = held.with_columns(row=place).drop_nulls("row").sort("row", "start", "job")
     row = held["row"].to_numpy()
     # The first row is drawn in any case.
     rows = len(chosen) if len(row) <= limit else max(int(row[limit]), 1)
@@ -226,11 +220,10 @@ def _hover_texts(run, held: pl.DataFrame) -> tuple[pl.DataFrame, np.ndarray]:
     details += [pl.format(f"{c} {{}}", pl.col(c)) for c in ("model", "user", "vc", "kind") if c in jobs.columns]
     ended = pl.format("ended at {} h", (pl.col("end") / style.HOUR).round(2)).fill_null("had not ended")
     hours = [(pl.col(c) / style.HOUR).cast(pl.Float32) for c in LIFE[:6]]
+    detailed = pl.concat_str(*details, separator=", ", ignore_nulls=True)
     texts = some.select(
         pl.col("job_id").cast(pl.Utf8).str.tail(12).alias("label"),
-        pl.format(
-            "{}</b>: {}{}<br>{}, ", "job_id", pl.concat_str(*details, separator=", ", ignore_nulls=True), "why", ended
-        ).alias("about"),
+        pl.format("{}</b>: {}{}<br>{}, ", "job_id", detailed, "why", ended).alias("about"),
         *hours,
         *(pl.col(c).cast(pl.Float32) for c in LIFE[6:]),
     )
@@ -242,23 +235,20 @@ def _joins(numbers: Gantt, height: np.ndarray) -> list[tuple[dict, dict]]:
     names, guest, x, y, told = dict(zip(numbers.job, numbers.label)), np.flatnonzero(numbers.shared >= 0), [], [], []
     first = np.unique(numbers.job, return_index=True)[1]
     for piece in first[numbers.source[first] >= 0]:
-        before = np.flatnonzero(
-            (numbers.job == numbers.source[piece]) & (numbers.finish <= numbers.begin[piece] + 1e-6)
-        )
-        if len(before):
+        done = numbers.finish <= numbers.begin[piece] + 1e-6
+        if len(before := np.flatnonzero((numbers.job == numbers.source[piece]) & done)):
             end = before[numbers.finish[before].argmax()]
             x += [numbers.finish[end] / style.HOUR, numbers.begin[piece] / style.HOUR, np.nan]
             y += [height[end], height[piece], np.nan]
             told += [f"{numbers.label[piece]} starts from the result of {numbers.label[end]}"] * 3
     pairs = [f"{numbers.label[p]} shares the GPUs of {names.get(numbers.shared[p], 'another job')}" for p in guest]
     white = {"color": "#FFFFFF", "symbol": "diamond", "size": 9, "line": {"color": style.INK, "width": 1.5}}
-    ends = white | {"symbol": "circle"}
     line = {"line": {"color": style.INK, "width": 2, "dash": "dot"}, "mode": "lines+markers"}
     hover = "%{text}<extra></extra>"
     links = {"x": np.array(x, "f4"), "y": np.array(y, "f4"), "text": told, "showlegend": bool(x)}
     shares = {"x": (numbers.begin[guest] / style.HOUR).astype("f4"), "y": height[guest].astype("f4"), "text": pairs}
     return [
-        (links, style.marks(ends, hover, name="starts from its result") | line),
+        (links, style.marks(white | {"symbol": "circle"}, hover, name="starts from its result") | line),
         (shares | {"showlegend": bool(len(guest))}, style.marks(white, hover, name="shares its GPUs")),
     ]
 

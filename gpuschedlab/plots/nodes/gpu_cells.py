@@ -11,18 +11,17 @@ from gpuschedlab.plots.kinds.style import Drawing, as_runs, axis, bar, bars, mar
 from gpuschedlab.plots.plotter import plotter
 from gpuschedlab.plots.sizes import SIZE_LABELS, size_bucket
 
-TEXT = {"textposition": "inside", "insidetextanchor": "middle", "textangle": 0, "insidetextfont": {"size": 11}}
+TEXT = style.INSIDE | {"insidetextfont": {"size": 11}}
 
 
 class Seats(NamedTuple):
     """All stretches of a run, seated on GPUs.
 
-    name : name of the run; nodes : (N,) names; width : (N,) GPUs; moments : (m,) instants at which something
+    nodes : (N,) names; width : (N,) GPUs; moments : (m,) instants at which something
     started or ended, s; job, node : (k,) row in `Run.jobs` and node; start, end : (k,) s; bits : (k,) uint64, one bit
     per GPU. submit, demand : (J,) s and GPUs of all jobs; label : (J,) end of their names.
     """
 
-    name: str
     nodes: tuple[str, ...]
     width: np.ndarray
     moments: np.ndarray
@@ -57,27 +56,23 @@ def seats(run, buddy: bool | None = None) -> Seats:
     """
     from gpuschedlab.cluster.seats import seat  # compiled module: loaded only when cells are drawn
 
-    ((name, run),) = as_runs(run).items()
+    (run,) = as_runs(run).values()
     cluster, held = cluster_of(run), run.allocations.sort("start", "job", "node")
     if not held.height:
         raise RunError("cells: found a run in which no job ever ran; expected one or more. Run it for longer.")
     if buddy is None:
         buddy = run.info.get("knobs", {}).get("placement") == "buddy"
-    start, end = held["start"].to_numpy(), held["end"].to_numpy()
-    k, node = held.height, held["node"].to_numpy().astype(np.int64)
-    times = np.concatenate([start, end])
+    start, end, stretch = held["start"].to_numpy(), held["end"].to_numpy(), np.arange(held.height)
+    node, times = held["node"].to_numpy().astype(np.int64), np.concatenate([end, start])
     # Ends before starts of the same instant; starts in the order of the trace.
-    ranks = np.concatenate([np.ones(k), np.zeros(k)])
-    events = np.concatenate([np.arange(k), -1 - np.arange(k)])
-    order = events[np.lexsort((np.arange(2 * k), ranks, times))]
+    order = np.concatenate([-1 - stretch, stretch])[np.argsort(times, kind="stable")]
     gpus = np.ceil(held["gpus"].to_numpy() - 1e-9).astype(np.int64)
     bits = seat(order, node, gpus, cluster.node_gpus.astype(np.int64), bool(buddy))
     names = tuple(f"{cluster.gpu_types[t]} node {n}" for n, t in enumerate(cluster.node_type))
     jobs = run.jobs
     columns = (jobs["submit"].to_numpy(), jobs["gpus"].to_numpy(), jobs["job_id"].str.tail(8).to_numpy())
-    return Seats(
-        name, names, cluster.node_gpus, np.unique(times), held["job"].to_numpy(), node, start, end, bits, *columns
-    )
+    own = names, cluster.node_gpus, np.unique(times), held["job"].to_numpy(), node, start, end, bits
+    return Seats(*own, *columns)
 
 
 def free_cells(held: np.ndarray, width: int) -> list[tuple[int, int]]:
@@ -91,12 +86,10 @@ def free_cells(held: np.ndarray, width: int) -> list[tuple[int, int]]:
     parts, at = [], 0
     while at < width:
         size = 1
-        if held[at]:
-            at += 1
-            continue
         while at % (2 * size) == 0 and at + 2 * size <= width and not held[at : at + 2 * size].any():
             size *= 2
-        parts.append((at, size))
+        if not held[at]:
+            parts.append((at, size))
         at += size
     return parts
 
@@ -115,10 +108,9 @@ def _runs_of(bits: int) -> list[tuple[int, int]]:
 
 def _held(seated: Seats, alive: np.ndarray) -> np.ndarray:
     """(N, W) whether each GPU is held."""
-    wide = int(seated.width.max())
     mask = np.zeros(len(seated.width), np.uint64)
     np.bitwise_or.at(mask, seated.node[alive], seated.bits[alive])
-    return (mask[:, None] >> np.arange(wide, dtype=np.uint64) & np.uint64(1)).astype(bool)
+    return (mask[:, None] >> np.arange(seated.width.max(), dtype=np.uint64) & np.uint64(1)).astype(bool)
 
 
 def cells(seated: Seats, moment: int) -> Drawing:

@@ -35,8 +35,6 @@ def carries_library() -> bool:
     now = execution()
     if now is None:
         return True
-    again = _carrier is not None and _carrier.cell and _carrier.cell == now.cell and _carrier.request != now.request
-    if _carrier is None or again:
-        _carrier = now
-        return True
-    return False
+    carries = _carrier is None or (now.cell and _carrier.cell == now.cell and _carrier.request != now.request)
+    _carrier = now if carries else _carrier
+    return bool(carries)

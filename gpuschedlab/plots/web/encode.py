@@ -51,11 +51,8 @@ def encoded(value, pack=lambda raw: b64encode(raw).decode()):
         if value.dtype.kind not in "fiub" or value.ndim not in (1, 2) or not value.size:
             return encoded(value.tolist(), pack)
         kind = "f4" if value.dtype.kind == "f" else "i4"
-        return {
-            "dtype": kind,
-            "shape": list(value.shape),
-            "bdata": pack(np.ascontiguousarray(value, f"<{kind}").tobytes()),
-        }
+        raw = np.ascontiguousarray(value, f"<{kind}").tobytes()
+        return {"dtype": kind, "shape": list(value.shape), "bdata": pack(raw)}
     if isinstance(value, list | tuple):
         return [encoded(part, pack) for part in value]
     return None if isinstance(value, float) and not np.isfinite(value) else value

@@ -61,10 +61,8 @@ class Figures:
         return self.figures[number]
 
     def _written(self, write) -> str:
-        places = [
-            Place(f"figure-{i + 1}", f.layout.height or 360, False, f.layout.width) for i, f in enumerate(self.figures)
-        ]
-        named = {place.name: figure for place, figure in zip(places, self.figures, strict=True)}
+        named = {f"figure-{i}": figure for i, figure in enumerate(self.figures, 1)}
+        places = [Place(name, f.layout.height or 360, False, f.layout.width) for name, f in named.items()]
         return write(named, tuple(places), self.columns, self.note)
 
     def _repr_mimebundle_(self, include=None, exclude=None, **options) -> dict:

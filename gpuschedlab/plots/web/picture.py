@@ -8,6 +8,7 @@ import io
 import re
 import textwrap
 from base64 import b64decode
+from itertools import chain
 
 import numpy as np
 
@@ -79,8 +80,7 @@ def _read(value):
     """Copy of plain data, in which arrays as plotly writes them are numpy's, and all colours known to matplotlib."""
     if isinstance(value, dict) and "bdata" in value:
         flat = np.frombuffer(b64decode(value["bdata"]), f"<{value['dtype']}")
-        shape = value.get("shape", flat.shape)
-        return flat.reshape([int(n) for n in shape.split(",")] if isinstance(shape, str) else shape)
+        return flat.reshape([int(n) for n in re.findall(r"\d+", str(value.get("shape", flat.shape)))])
     if isinstance(value, dict):
         return {name: _read(part) for name, part in value.items() if part is not None}
     if isinstance(value, str) and re.match(r"rgba?\(", value):
@@ -124,12 +124,10 @@ def _pair(trace: dict) -> tuple[str, str]:
 
 def _panels(figure, data: list, layout: dict) -> dict[tuple[str, str], Panel]:
     """Axes for each pair of plotly's that has traces; those with a common axis share it."""
-    pairs, panels = dict.fromkeys(map(_pair, data)) or {("x", "y"): None}, {}
-    sides = {
-        name: Side(name, layout, [trace[name[0]] for trace in data if name in _pair(trace) and name[0] in trace])
-        for pair in pairs
-        for name in pair
-    }
+    pairs, panels, sides = dict.fromkeys(map(_pair, data)) or {("x", "y"): None}, {}, {}
+    for name in chain.from_iterable(pairs):
+        values = [trace[name[0]] for trace in data if name in _pair(trace) and name[0] in trace]
+        sides[name] = Side(name, layout, values)
     # borders of columns from the left and of rows from the top, with what is between panels
     columns, rows = (sorted({0, 1, *(end for pair in pairs for end in sides[pair[way]].domain)}) for way in (0, 1))
     ratios = {"width_ratios": np.diff(columns), "height_ratios": np.diff(rows)[::-1]}

@@ -163,8 +163,7 @@ class Explorer(BaseExplorer):
     # Compute and draw --------------------------------------------------------------------------------------
 
     def _compute(self):
-        now = self.setting
-        pinned = self.pinned
+        now, pinned = self.setting, self.pinned
         if pinned:  # on the trace that is shown: times on different traces do not compare
             own = pinned.trace != now.trace and now.trace in self.clusters
             pinned = pinned._replace(cluster=now.cluster, nodes=now.nodes) if own else pinned
@@ -172,10 +171,8 @@ class Explorer(BaseExplorer):
         runs = {f"now: {self._name(now, pinned)}": self.run_of(now)}
         if pinned:
             runs[f"pinned: {self._name(pinned, now)}"] = self.run_of(pinned)
-        measures = [
-            self.cache.get(("measure", s), lambda r=r: measure(r)).value
-            for s, r in zip((now, pinned), runs.values(), strict=False)
-        ]
+        shown = zip((now, pinned), runs.values(), strict=False)
+        measures = [self.cache.get(("measure", s), lambda r=r: measure(r)).value for s, r in shown]
         self.runs, self.seconds = runs, float(next(iter(runs.values())).info["seconds"])
         return now, runs, measures
 
@@ -219,9 +216,8 @@ class Explorer(BaseExplorer):
 
     def take(self, name: str, log):
         """Add a log (`gpuschedlab.intake`), or put it in the place of what had its name, and show it."""
-        others = {
-            other: cluster for other, cluster in self.clusters.items() if not (other == name and name in self.reports)
-        }
+        replaced = {name} & self.reports.keys()
+        others = {other: cluster for other, cluster in self.clusters.items() if other not in replaced}
         traces, self.clusters, reports = sources.named_logs({name: log}, others)
         self.traces, self.reports = self.traces | sources.named_traces(traces), self.reports | reports
         self.cache = Cache(self.cache.limit, self.cache.size)  # runs of what had its name are of another trace
@@ -242,11 +238,12 @@ class Explorer(BaseExplorer):
     @property
     def code(self) -> str:
         """The few lines of Python that make the present run again."""
-        return self._code(self.setting)
+        return self._code()
 
-    def _code(self, setting: Setting, folder: Path | None = None) -> str:
-        cluster = self.cluster_of(setting)
-        return sources.run_code(self.traces[setting.trace], cluster, setting.policy, setting.seed, self._parts, folder)
+    def _code(self, folder: Path | None = None) -> str:
+        now = self.setting
+        cluster = self.cluster_of(now)
+        return sources.run_code(self.traces[now.trace], cluster, now.policy, now.seed, self._parts, folder)
 
     def export(self, folder=None) -> Path:
         """Store the present run: parquet files, the trace, and the Python that makes it again.
@@ -266,20 +263,23 @@ class Explorer(BaseExplorer):
         RunError
             It cannot be written.
         """
-        now = self.setting
         if folder is None:
-            numbered = (Path("runs") / f"{_file_name(now)}-{number}" for number in count(1))
+            numbered = (Path("runs") / f"{self._file_name()}-{number}" for number in count(1))
             folder = next(path for path in numbered if not path.exists())
-        return self._export(now, Path(folder), Path(folder))
+        return self._export(Path(folder), Path(folder))
 
     def download(self):
         """Send the present run to the browser as one file: what `export` writes, zipped."""
-        now = self.setting
-        packed = sources.zipped(lambda folder: self._export(now, folder, Path(".")))
-        self.board.download(f"{_file_name(now)}.zip", packed)
+        packed = sources.zipped(lambda folder: self._export(folder, Path(".")))
+        self.board.download(f"{self._file_name()}.zip", packed)
 
-    def _export(self, setting: Setting, folder: Path, named: Path) -> Path:
-        return sources.export(self.run_of(setting), self.trace_of(setting), folder, self._code(setting, named))
+    def _export(self, folder: Path, named: Path) -> Path:
+        now = self.setting
+        return sources.export(self.run_of(now), self.trace_of(now), folder, self._code(named))
+
+    def _file_name(self) -> str:
+        """Name of the present policy as part of a file's."""
+        return re.sub(r"\W+", "-", self.setting.name.lower())
 
     # Layout ------------------------------------------------------------------------------------------------
 
@@ -306,8 +306,3 @@ def default_policies() -> list:
     from gpuschedlab.policies import Fifo, Lucid, Sjf, Srtf, Themis, Tiresias
 
     return [Fifo, Srtf, Sjf, Tiresias, Themis, Lucid]
-
-
-def _file_name(setting: Setting) -> str:
-    """Name of a policy as part of a file's."""
-    return re.sub(r"\W+", "-", setting.name.lower())

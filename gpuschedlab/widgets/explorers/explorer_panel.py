@@ -23,11 +23,8 @@ class Panel:
         self.nodes = control("IntSlider", "nodes", 180, 40, min=1, max=2)
         self.policy = self._pick("policy", list(owner.policies), first)
         self.charted = control("Dropdown", "Gantt of", 144, 58, options=["now", "pinned"])
-        self.table, self.report = w.HTML(), w.HTML(layout=w.Layout(display="none"))
-        self.note = w.HTML()
-        self.code = w.HTML(layout=w.Layout(display="none"))
-        self.knobs = None
-        self._knob_slot = w.VBox()
+        self.table, self.note, self._knob_slot, self.knobs = w.HTML(), w.HTML(), w.VBox(), None
+        self.report, self.code = (w.HTML(layout=w.Layout(display="none")) for _ in range(2))
         self._make_knobs()
         self._fit_cluster()
         answers = {
@@ -50,14 +47,12 @@ class Panel:
         for part, answer in answers.items():
             part.observe(answer, "value")
         self._other_trace(None)
-        left = w.VBox([row(self.policy, *self.buttons[:3]), self._knob_slot, self.note])
-        left.add_class("gpuschedlab-left")
+        chosen = w.VBox([row(self.policy, *self.buttons[:3]), self._knob_slot, self.note])
         pickers = row(self.trace, self.seed, self.nodes, self.cluster, self.own)
         door = [owner.door.file, owner.door.shown] if owner.door else []
         shown = row(self.charted, owner.player.box, *self.buttons[3:], *door)
-        for each in (pickers, shown):
-            each.add_class("gpuschedlab-pickers")
-        self.rows = [left, self.table, self.report, pickers, shown]
+        self.rows = [chosen.add_class("gpuschedlab-left"), self.table, self.report]
+        self.rows += [each.add_class("gpuschedlab-pickers") for each in (pickers, shown)]
         self.rows += [owner.door.box] if owner.door else []
 
     def _pick(self, name: str, options: list, value=None):

@@ -10,15 +10,17 @@ HOUR = 3600.0
 LENGTHS = {"1 h": 1.0, "6 h": 6.0, "1 day": 24.0, "3 days": 72.0, "1 week": 168.0}
 STEPS = 6
 """Steps in which a window moves past itself."""
+ROWS = 16
+"""Nodes that are shown."""
 
 
 class Player:
     """Play button and sliders that choose a window of time, GPU types and nodes."""
 
-    def __init__(self, moved, length: str = "6 h", rows: int = 16):
+    def __init__(self, moved):
         w = need("ipywidgets")
-        self._moved, self._quiet, self._rows = moved, False, rows
-        self.length = control("Dropdown", "window", 124, 52, options=list(LENGTHS), value=length)
+        self._moved, self._quiet = moved, False
+        self.length = control("Dropdown", "window", 124, 52, options=list(LENGTHS), value="6 h")
         self.begin = control("IntSlider", "from (h)", 200, 52, min=0, max=1, readout_format="d")
         self.play = w.Play(min=0, max=1, interval=700, tooltip="play the window through time")
         self.types = control("Dropdown", "GPU type", 130, 62, options=["all"])
@@ -51,7 +53,7 @@ class Player:
             self._fit_nodes()
 
     def _fit_nodes(self):
-        last = max(0, len(self._of_type()) - self._rows)
+        last = max(0, len(self._of_type()) - ROWS)
         self.first.max = last
         self.first.layout.display = None if last else "none"
 
@@ -69,7 +71,7 @@ class Player:
     def view(self) -> dict:
         """What to show, as `plots.gantt` takes it."""
         start = self.begin.value * HOUR
-        nodes = self._of_type()[self.first.value : self.first.value + self._rows]
+        nodes = self._of_type()[self.first.value : self.first.value + ROWS]
         end = max(start + 60.0, min(start + self.seconds, self._end))  # no time in which nothing can be
         return {"start": start, "end": end, "nodes": nodes.tolist()}
 

@@ -8,7 +8,6 @@ from uuid import uuid4
 
 from gpuschedlab._extras import need
 from gpuschedlab.plots import web
-from gpuschedlab.plots.kinds.style import Drawing
 from gpuschedlab.plots.web import Place
 from gpuschedlab.plots.web.encode import encoded, plain
 
@@ -32,10 +31,6 @@ def _widget(count: int) -> type:
         "_css": web.css() + (HERE / "explorer.css").read_text(encoding="utf-8"),
     }
     return type("BoardWidget", (need("anywidget", "explorers").AnyWidget,), synced | code)
-
-
-def _traits(drawing: Drawing) -> dict:
-    return encoded(plain(drawing), bytes)
 
 
 class Board:
@@ -87,11 +82,14 @@ class Board:
         self.widget = self._made()
 
     def _made(self):
-        first = {f"figure_{i}": _traits(self.drawings[p.name]) for i, p in enumerate(self.places)}
         named = {"identity": self.identity, "number": self.number, "places": [p._asdict() for p in self.places]}
-        made = _widget(len(self.places))(**named, **first)
+        made = _widget(len(self.places))(**named, **self._traits(self.drawings))
         made.on_msg(self._heard)
         return made
+
+    def _traits(self, drawings: dict) -> dict:
+        shown = ((i, p.name) for i, p in enumerate(self.places) if p.name in drawings)
+        return {f"figure_{i}": encoded(plain(drawings[name]), bytes) for i, name in shown}
 
     def again(self):
         """Another widget with all that is shown, for a page that has not got what was sent; returns the earlier one, to be closed."""
@@ -101,8 +99,8 @@ class Board:
     def show(self, drawings: dict):
         """Put new drawings in the place of some or all; one message, with a number, unless nothing changed."""
         self.drawings |= drawings
-        found = {f"figure_{i}": _traits(drawings[p.name]) for i, p in enumerate(self.places) if p.name in drawings}
-        if changed := {name: traits for name, traits in found.items() if traits != getattr(self.widget, name)}:
+        found = self._traits(drawings).items()
+        if changed := {name: traits for name, traits in found if traits != getattr(self.widget, name)}:
             self.number += 1
             with self.widget.hold_sync():
                 self.widget.number = self.number

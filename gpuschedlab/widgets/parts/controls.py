@@ -1,4 +1,4 @@
-"""Widgets as all explorers have them: a control of some width, a button that shows its errors, a row, marks on sliders."""
+"""Widgets as all explorers have them: a control of some width, a button that shows its errors, a row, marks on sliders; and their end."""
 
 import math
 
@@ -47,3 +47,26 @@ def marked(sliders) -> object:
     whole = f'[class*="gpuschedlab-mark-"] .noUi-base::after {{ {look} }}'
     w = need("ipywidgets")
     return w.HTML(f"<style>{whole} {' '.join(rules.values())}</style>", layout=w.Layout(display="none"))
+
+
+def close_all(thing, closed: set | None = None):
+    """Close a widget and all widgets that it holds: children, layouts, styles.
+
+    Examples
+    --------
+    >>> import ipywidgets
+    >>> slider = ipywidgets.IntSlider()
+    >>> close_all(ipywidgets.VBox([slider]))
+    >>> slider.comm, slider.layout.comm
+    (None, None)
+    """
+    widget = need("ipywidgets").Widget
+    closed = set() if closed is None else closed
+    if isinstance(thing, list | tuple):
+        for part in thing:
+            close_all(part, closed)
+    elif isinstance(thing, widget) and id(thing) not in closed:
+        closed.add(id(thing))
+        for name in thing.keys:
+            close_all(getattr(thing, name), closed)
+        thing.close()

@@ -11,7 +11,7 @@ from gpuschedlab.plots.web.cell import execution
 from gpuschedlab.sim.run import left_of
 from gpuschedlab.widgets.parts.board import Board
 from gpuschedlab.widgets.parts.cache import Cache
-from gpuschedlab.widgets.parts.closing import close_all, free_earlier
+from gpuschedlab.widgets.parts.controls import close_all
 
 QUICK = 0.1
 """Seconds: figures follow the hand while a run takes less, and its release otherwise."""
@@ -26,6 +26,23 @@ def from_browser() -> bool:
     """Whether the present change was made by a hand in the browser, rather than by a cell or a script."""
     now = execution()
     return now is not None and now.kind == "comm_msg"
+
+
+_made: dict[str, tuple[str, list]] = {}
+"""Explorers that each cell made, and the request that it was run by."""
+
+
+def free_earlier(explorer):
+    """Close the explorers that an earlier run of the present cell made; this one is closed at the next."""
+    now = execution()
+    if now is None or not now.cell:
+        return
+    request, earlier = _made.get(now.cell, ("", []))
+    if request != now.request:
+        for each in earlier:
+            each.close()
+        earlier = []
+    _made[now.cell] = (now.request, [*earlier, explorer])
 
 
 class BaseExplorer:
@@ -63,12 +80,10 @@ class BaseExplorer:
         w = need("ipywidgets")
         free_earlier(self)
         self.cache = cache or Cache()
-        self.error = w.Output(layout=w.Layout(border="2px solid #B91C1C", padding="4px 8px", display="none"))
-        self.error.add_class("gpuschedlab-error")
-        self.status = w.HTML()
-        self.status.add_class("gpuschedlab-status")
-        self.stale = w.HTML(layout=w.Layout(display="none"))
-        self.stale.add_class("gpuschedlab-stale")
+        hidden = w.Layout(border="2px solid #B91C1C", padding="4px 8px", display="none")
+        self.error = w.Output(layout=hidden).add_class("gpuschedlab-error")
+        self.status = w.HTML().add_class("gpuschedlab-status")
+        self.stale = w.HTML(layout=w.Layout(display="none")).add_class("gpuschedlab-stale")
         self._timer, self._quiet, self._guarding, self._overdue = None, False, False, None
         self.seconds, self.board, self.runs = 0.0, None, {}
 
@@ -107,16 +122,12 @@ class BaseExplorer:
         """Compute, draw and lay out for the first time: errors go to the caller, a plain cell."""
         w = need("ipywidgets")
         self._show(self._compute())
-        strip = w.Box(self._controls())
-        strip.add_class("gpuschedlab-strip")
-        top = w.VBox([strip, self.error, self.status])
-        top.add_class("gpuschedlab-controls")
-        self.main = w.VBox([self.stale, self.board.widget, *self._below()])
-        self.main.add_class("gpuschedlab-main")
-        sides = w.VBox([top, self.main])
-        sides.add_class("gpuschedlab-sides")
-        self.box = w.Box([sides], layout=w.Layout(width="100%", display="block", overflow="visible"))
-        self.box.add_class("gpuschedlab-explorer")
+        strip = w.Box(self._controls()).add_class("gpuschedlab-strip")
+        top = w.VBox([strip, self.error, self.status]).add_class("gpuschedlab-controls")
+        self.main = w.VBox([self.stale, self.board.widget, *self._below()]).add_class("gpuschedlab-main")
+        sides = w.VBox([top, self.main]).add_class("gpuschedlab-sides")
+        whole = w.Layout(width="100%", display="block", overflow="visible")
+        self.box = w.Box([sides], layout=whole).add_class("gpuschedlab-explorer")
         self._pace()
 
     def _show(self, answer):
@@ -210,24 +221,18 @@ class BaseExplorer:
 
     def _report(self, error: Exception):
         """Show an error: errors of the package in one line, others with their trace."""
-        known = isinstance(error, LabError)
-        trace = [] if known else traceback.format_exception(error)
+        trace = [] if isinstance(error, LabError) else traceback.format_exception(error)
         report = {"ename": type(error).__name__, "evalue": str(error), "traceback": trace}
         standing = f"The figures show the last state that worked. {unescape(self.status.value)}\n"
+        told = {"output_type": "stream", "name": "stdout", "text": standing}
         self.error.layout.display = None
-        self.error.outputs = (
-            {"output_type": "error"} | report,
-            {"output_type": "stream", "name": "stdout", "text": standing},
-        )
+        self.error.outputs = ({"output_type": "error"} | report, told)
 
     def _pace(self):
         """Let sliders follow the hand, or its release, by what the last run took; between once and twice `QUICK` nothing changes."""
-        if QUICK <= self.seconds < 2 * QUICK:
-            return
-        quick = self.seconds < QUICK
-        for slider in self._sliders():
-            if slider.continuous_update != quick:
-                slider.continuous_update = quick
+        if not QUICK <= self.seconds < 2 * QUICK:
+            for slider in self._sliders():
+                slider.continuous_update = self.seconds < QUICK
 
     # Outputs -----------------------------------------------------------------------------------------------
 
@@ -242,11 +247,8 @@ class BaseExplorer:
         -------
         plotly.graph_objects.Figure, or plots.Figures
         """
-        made = [
-            plots.render(self.board.drawings[p.name]).update_layout(height=p.height)
-            for p in self.places
-            if name in (None, p.name)
-        ]
+        places, drawings = [p for p in self.places if name in (None, p.name)], self.board.drawings
+        made = [plots.render(drawings[p.name]).update_layout(height=p.height) for p in places]
         return made[0] if name else plots.Figures(made, columns=2, note=self._note())
 
     def _ipython_display_(self):
@@ -254,10 +256,8 @@ class BaseExplorer:
         display = need("IPython.display", "explorers")
         pictures = display.display(display.HTML(""), display_id=True)
         display.display(display.HTML(self.board.html(self._note())))
-        untrusted = {
-            "text/plain": "The controls of this explorer are there once its cell is run, or its notebook trusted."
-        }
-        display.display(self.box._repr_mimebundle_() | untrusted, raw=True)
+        untrusted = "The controls of this explorer are there once its cell is run, or its notebook trusted."
+        display.display(self.box._repr_mimebundle_() | {"text/plain": untrusted}, raw=True)
         if pictures is not None:  # last, since they take longest; None outside a kernel
             pictures.update(display.HTML(self.board.pictures(self._note())))
 

@@ -4,8 +4,7 @@ import math
 from contextlib import contextmanager
 
 from gpuschedlab.knobs import KnobInfo, knobs_of
-from gpuschedlab.widgets.parts.closing import close_all
-from gpuschedlab.widgets.parts.controls import control, row
+from gpuschedlab.widgets.parts.controls import close_all, control, row
 
 
 def nice_step(low: float, high: float, parts: int = 100) -> float:
@@ -150,8 +149,7 @@ class KnobControls:
         parts = [part for each in self.controls.values() for part in each.parts]
         for part in parts:
             part.observe(self._moved, "value")
-        self.box = row(*parts)
-        self.box.add_class("gpuschedlab-knobs")
+        self.box = row(*parts).add_class("gpuschedlab-knobs")
 
     def __getitem__(self, name: str) -> Control:
         return self.controls[name]

@@ -6,14 +6,17 @@ from html import escape
 from importlib.resources import files
 from uuid import uuid4
 
+import numpy as np
+
 from gpuschedlab import plots
 from gpuschedlab.errors import RunError
 from gpuschedlab.plots import web
 from gpuschedlab.plots.web.cell import carries_library
 from gpuschedlab.plots.web.encode import plain
-from gpuschedlab.widgets.parts.numbers import short
 
 HERE = files("gpuschedlab.widgets.parts")
+DIGITS = 4
+"""Digits that a number of a figure keeps: more are not seen, and would double the file."""
 
 
 @cache
@@ -25,6 +28,32 @@ def shared(name: str = "page.js") -> str:
 def css() -> str:
     """Style sheet of players, and of their figures."""
     return web.css() + shared("player.css")
+
+
+def short(value):
+    """Copy of nested data as JSON has it, numbers with few digits; nan and inf are None.
+
+    Examples
+    --------
+    >>> short({"x": np.array([1.0, 2 / 3, np.nan]), "name": "a", "on": True})
+    {'x': [1.0, 0.6667, None], 'name': 'a', 'on': True}
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict):
+        return {name: short(part) for name, part in value.items()}
+    if isinstance(value, np.ndarray) and value.dtype.kind == "f":
+        with np.errstate(divide="ignore", invalid="ignore"):
+            scale = 10.0 ** (DIGITS - 1 - np.floor(np.log10(np.abs(value))))
+            few = np.where(np.isfinite(scale), np.round(value * scale) / scale, value).tolist()
+        return few if np.isfinite(value).all() else [x if np.isfinite(x) else None for x in few]
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, list | tuple):
+        return [short(part) for part in value]
+    if isinstance(value, float):
+        return float(f"{value:.{DIGITS}g}") if np.isfinite(value) else None
+    return value
 
 
 class StepPlayer:
@@ -76,21 +105,14 @@ class StepPlayer:
         """All cases: JSON, gzipped, as base64."""
         found = []
         for case in self.cases:
-            steps = []
-            for step in case.steps:
-                told = {
-                    "line": step.line,
-                    "read": step.read,
-                    "decided": step.decided,
-                    "rows": step.rows,
-                    "lit": step.lit,
-                }
-                steps.append(told | ({"figures": self._figure(step, case)} if self.draw else {}))
+            steps = [
+                {name: getattr(step, name) for name in ("line", "read", "decided", "rows", "lit")}
+                for step in case.steps
+            ]
+            for told, step in zip(steps, case.steps if self.draw else ()):
+                told["figures"] = {"figure": short(plain(plots.draw(self.draw(step, case))))}
             found.append({"name": case.name, "head": case.head, "steps": steps})
         return web.packed(found)
-
-    def _figure(self, step, case) -> dict:
-        return {"figure": short(plain(plots.draw(self.draw(step, case))))}
 
     def sentences(self) -> str:
         """HTML of the case that is shown first, for where no script runs."""
