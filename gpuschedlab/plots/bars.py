@@ -44,9 +44,8 @@ def metric_bars(runs, metric: str = "jct_mean", **options) -> Bars:
     look = {"orientation": "h", "texttemplate": "%{x:,.3~r}", "textposition": "outside", "cliponaxis": False}
     sides = axis(title, rangemode="tozero"), axis("", autorange="reversed")
     points = {metric: {"x": values / divisor, "y": list(runs)}}
-    label, layout = METRICS[metric].label, {"showlegend": False, "margin_r": 70}
-    hover = "<b>%{x:,.3~r}</b><extra>%{y}</extra>"
-    return Bars(label[:1].upper() + label[1:], *sides, list(runs), points, hover, look, layout)
+    layout, hover = {"showlegend": False, "margin_r": 70}, "<b>%{x:,.3~r}</b><extra>%{y}</extra>"
+    return Bars(upper(METRICS[metric].label), *sides, list(runs), points, hover, look, layout)
 
 
 def metric_axis(metric: str) -> tuple[float, str]:
@@ -62,6 +61,11 @@ def metric_axis(metric: str) -> tuple[float, str]:
     notes = (f"{what.unit[:-1]}h" if timed else what.unit, f"{what.better} is better" if what.better else "")
     note = ", ".join(filter(None, notes))
     return (HOUR if timed else 1.0), f"{what.label} ({note})" if note else what.label
+
+
+def upper(title: str) -> str:
+    """Title that begins with a capital."""
+    return title[:1].upper() + title[1:]
 
 
 plot_interruptions = plotter(interruptions)

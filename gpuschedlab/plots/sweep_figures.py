@@ -6,7 +6,7 @@ import polars as pl
 from gpuschedlab.errors import RunError
 from gpuschedlab.knobs import knob_word
 from gpuschedlab.metrics import METRICS
-from gpuschedlab.plots.bars import metric_axis
+from gpuschedlab.plots.bars import metric_axis, upper
 from gpuschedlab.plots.kinds.charts import Lines
 from gpuschedlab.plots.kinds.maps import Landscape
 from gpuschedlab.plots.kinds.style import COLOURS, INK, RAMP, Drawing, axis, line, looks, marks, texts
@@ -14,6 +14,8 @@ from gpuschedlab.plots.plotter import figure, plotter
 
 NAMES = ("policy", "scenario", "cluster", "estimator")
 """Columns whose values say by themselves what they are."""
+HOWS = ("mean", "min", "max")
+"""How the seeds of a choice are summed up."""
 
 
 def opened(sweep, columns: tuple[str, ...], metrics: tuple[str, ...]) -> tuple[pl.DataFrame, dict[str, dict]]:
@@ -73,13 +75,12 @@ def sweep_lines(sweep, x: str, metric: str = "jct_mean") -> Lines:
     uneven = not named and not log and _uneven(order)
     by = differing(frame, (x,)) or ["policy"]
     groups: dict[str, list[tuple]] = {}
-    means = frame.group_by([*by, x], maintain_order=True).agg(
-        mean=pl.col(metric).mean(), low=pl.col(metric).min(), high=pl.col(metric).max(), seeds=pl.len()
-    )
-    for row in means.iter_rows(named=True):
+    column = pl.col(metric).cast(pl.Float64)
+    numbers = (getattr(column, how)().fill_null(np.nan).alias(f"{how} {metric}") for how in HOWS)
+    for row in frame.group_by([*by, x], maintain_order=True).agg(*numbers, seeds=pl.len()).iter_rows(named=True):
         for value in order if row[x] is None else [row[x]]:
-            numbers = (row[k] if row[k] is not None else np.nan for k in ("mean", "low", "high"))
-            groups.setdefault(word(row, by), []).append((order.index(value), *numbers, row["seeds"]))
+            found = (row[f"{how} {metric}"] for how in HOWS)
+            groups.setdefault(word(row, by), []).append((order.index(value), *found, row["seeds"]))
     divisor, title = metric_axis(metric)
     values = {}
     for which, (name, rows) in zip(looks(groups), groups.items()):
@@ -94,7 +95,7 @@ def sweep_lines(sweep, x: str, metric: str = "jct_mean") -> Lines:
         side["categoryarray"] = [knob_word(v, 6) for v in order]
     label = axis(about.get("label", x) + " (uneven steps)" * uneven, **side)
     hover = "<b>%{y:,.4~r}</b> at %{x}<br>%{customdata:d} seeds<extra>%{fullData.name}</extra>"
-    return Lines(_upper(f"{METRICS[metric].label} over {x}"), label, title, None, values, hover, {"most": 0})
+    return Lines(upper(f"{METRICS[metric].label} over {x}"), label, title, None, values, hover, {"most": 0})
 
 
 def sweep_map(sweep, x: str, y: str, metric: str = "jct_mean") -> Landscape:
@@ -125,7 +126,7 @@ def sweep_map(sweep, x: str, y: str, metric: str = "jct_mean") -> Landscape:
     look = {"colorbar": {"title": {"text": title, "side": "right"}}, "hoverongaps": False, "xgap": 1, "ygap": 1}
     words = ([knob_word(v, 6) for v in each] for each in (columns, rows))
     table = {"text": texts(shown, ".4g"), "hover": hover, "colours": ramp, "look": look}
-    return Landscape(_upper(f"{label} of {policy}"), *sides, title, *words, shown, **table)
+    return Landscape(upper(f"{label} of {policy}"), *sides, title, *words, shown, **table)
 
 
 def sweep_front(sweep, *metrics: str | tuple[str, str]) -> Drawing:
@@ -155,9 +156,7 @@ def sweep_front(sweep, *metrics: str | tuple[str, str]) -> Drawing:
         raise RunError(f"sweep_front: found metric {unclear[0]!r}, of which neither more nor less is better.")
     by = ["policy", *(c for c in differing(frame, ()) if c != "policy")]
     means = frame.group_by(by, maintain_order=True).agg(
-        getattr(pl.col(m), how)().cast(pl.Float64).alias(f"{how} {m}")
-        for how in ("mean", "min", "max")
-        for m in metrics
+        getattr(pl.col(m), how)().cast(pl.Float64).alias(f"{how} {m}") for how in HOWS for m in metrics
     )
     means = means.drop_nulls([f"mean {m}" for m in metrics])
     groups = {name: part for (name,), part in means.partition_by("policy", as_dict=True, maintain_order=True).items()}
@@ -171,18 +170,12 @@ def sweep_front(sweep, *metrics: str | tuple[str, str]) -> Drawing:
     traces = [({"x": x, "y": y}, marks(ring, name="none better in both") | steps)]
     for which, (name, part) in zip(looks(groups), groups.items()):
         said = [word(row, by) for row in part.iter_rows(named=True)]
-        mean, low, high = (
-            part.select(f"{how} {m}" for m in metrics).to_numpy() / divisors for how in ("mean", "min", "max")
-        )
+        mean, low, high = (part.select(f"{how} {m}" for m in metrics).to_numpy() / divisors for how in HOWS)
         points = {"x": mean[:, 0], "y": mean[:, 1], "name": name, "customdata": said}
         points |= {f"error_{way}": _whiskers((high - mean)[:, k], (mean - low)[:, k]) for k, way in enumerate("xy")}
         traces.append((points, marks(line(which, most=0)["marker"] | {"size": 9}, hover)))
     title = " against ".join(METRICS[m].label for m in metrics)
-    return Drawing.of(traces, _upper(title), showlegend=True, x=titles[0], y=titles[1])
-
-
-def _upper(title: str) -> str:
-    return title[:1].upper() + title[1:]
+    return Drawing.of(traces, upper(title), showlegend=True, x=titles[0], y=titles[1])
 
 
 def best(cost: np.ndarray) -> np.ndarray:

@@ -58,11 +58,8 @@ def named_logs(trace, cluster) -> tuple:
     own = {name: log.cluster for name, log in logs.items() if log.cluster is not None}
     named = {} if cluster is None and own else named_clusters(cluster)
     traces = {name: log.trace if name in logs else log for name, log in given.items()}
-    return (
-        traces,
-        own | named if next(iter(given)) in own else named | own,
-        {name: log.report for name, log in logs.items()},
-    )
+    clusters = own | named if next(iter(given)) in own else named | own
+    return traces, clusters, {name: log.report for name, log in logs.items()}
 
 
 def named_clusters(given) -> dict[str, Cluster]:

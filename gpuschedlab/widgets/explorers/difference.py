@@ -80,12 +80,11 @@ def _shown(metric: str, value: float) -> str:
 
 def table(rows: list[Row], now: str, pinned: str | None) -> str:
     """HTML table of a difference; `now` and `pinned` name the two configurations."""
-    heads = ["", escape(now)] + ([escape(pinned), "difference"] if pinned else [])
-    cells = []
+    shown, cells = 4 if pinned else 2, []
     for row in rows:
         line = [METRICS[row.metric].label, f"<b>{_shown(row.metric, row.now)}</b>"]
-        if pinned:
-            line += [_shown(row.metric, row.pinned), row.words]
-        cells.append("".join(f"<td>{cell}</td>" for cell in line))
-    head = "".join(f'<th scope="col">{h}</th>' for h in heads)
+        line += [_shown(row.metric, row.pinned), row.words]
+        cells.append("".join(f"<td>{cell}</td>" for cell in line[:shown]))
+    heads = ("", escape(now), escape(pinned or ""), "difference")
+    head = "".join(f'<th scope="col">{h}</th>' for h in heads[:shown])
     return f'<table class="gpuschedlab-table"><tr>{head}</tr><tr>{"</tr><tr>".join(cells)}</tr></table>'

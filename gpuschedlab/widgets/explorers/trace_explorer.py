@@ -71,9 +71,8 @@ class TraceExplorer(KnobExplorer):
 
         # Until the last job comes: how long the rest takes says nothing about the arrivals.
         fits, until = trace.filter(pl.col("gpus") <= self.cluster.total_gpus), float(trace["submit"].max())
-        return self.cache.get(
-            ("queue", name), lambda: simulate(fits, self.cluster, Fifo(backfill="greedy"), until=until)
-        ).value
+        policy = Fifo(backfill="greedy")
+        return self.cache.get(("queue", name), lambda: simulate(fits, self.cluster, policy, until=until)).value
 
     def _compute(self):
         week = self.knobs.thing
@@ -86,19 +85,13 @@ class TraceExplorer(KnobExplorer):
         return traces, runs
 
     def _numbers(self, answer) -> dict:
-        traces, runs = answer
-        self.traces, self.runs = traces, runs
-        return {
-            "arrivals": plots.arrivals(traces),
-            "durations": plots.durations(traces),
-            "demand": plots.demand(traces),
-            "queue": plots.load_over_time(runs, 500),
-        }
+        self.traces, self.runs = answer
+        figures = {name: getattr(plots, name)(self.traces) for name in ("arrivals", "durations", "demand")}
+        return figures | {"queue": plots.load_over_time(self.runs, 500)}
 
     def _words(self, answer) -> str:
-        words = []
+        words, there = [], self.cluster.total_gpus * self.days * 86_400
         for name, trace in self.traces.items():
-            work = float((trace["gpus"] * trace["duration"]).sum())
-            load = work / (self.cluster.total_gpus * self.days * 86_400)
+            load = float((trace["gpus"] * trace["duration"]).sum()) / there
             words.append(f"{name}: {trace.height:,} jobs, load {load:.2f}")
         return f"{'; '.join(words)}. The queue is FIFO's, with backfill, on {self.cluster}."
