@@ -282,11 +282,10 @@ def test_running_a_cell_again_frees_what_it_made(monkeypatch):
 
     from gpuschedlab.plots.web.cell import Execution
     from gpuschedlab.widgets import Explorer
-    from gpuschedlab.widgets.parts import explorer_base
 
     counts = []
     for request in ("first", "second", "third"):
-        monkeypatch.setattr(explorer_base, "execution", lambda request=request: Execution("cell", request))
+        monkeypatch.setattr(base, "execution", lambda request=request: Execution("cell", request))
         kept = Explorer(small_trace(20), lab.Cluster.homogeneous(2, 8), [lab.Fifo, lab.Tiresias])
         kept.panel.policy.value = "Fifo"  # its controls are made anew, and those of Tiresias freed
         kept.panel.policy.value = "Tiresias"
