@@ -112,7 +112,10 @@ def class_of(name: str, known: dict[str, type], base: type, what: str, error: ty
     """Class by its word: a known one, or that of a file."""
     file, _, wanted = name.partition(":")
     if file.endswith(".py"):
-        module = load_file(file, error)
+        path = Path(file).resolve()
+        if not path.is_file():
+            raise error(f"{file}: found no such file; expected FILE.py:CLASS.")
+        module = _load(path, error)
         own = {k: v for k, v in vars(module).items() if isinstance(v, type) and v.__module__ == module.__name__}
         found = {k: v for k, v in own.items() if issubclass(v, base)}
         if wanted in found:
@@ -129,16 +132,9 @@ def class_of(name: str, known: dict[str, type], base: type, what: str, error: ty
     raise error(f"{what} {name!r}: expected one of {', '.join(sorted(known))}, or FILE.py:CLASS.{hint}")
 
 
-def load_file(file: str, error: type[LabError] = PolicyError) -> ModuleType:
-    """Import a Python file by its path; the same file gives the same module."""
-    path = Path(file).resolve()
-    if not path.is_file():
-        raise error(f"{file}: found no such file; expected FILE.py:CLASS.")
-    return _load(path, error)
-
-
 @lru_cache(maxsize=32)
 def _load(path: Path, error: type[LabError]) -> ModuleType:
+    """Import a Python file by its path; the same file gives the same module."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
     # Registered under its name so that its classes can be pickled.

@@ -18,10 +18,11 @@ from pathlib import Path
 
 import gpuschedlab as lab
 from gpuschedlab.cli import main
-from gpuschedlab.cli.recipe_words import CLUSTER, JOBS_A_WEEK, LOAD, WEEK
+from gpuschedlab.cli.recipe_words import CLUSTER
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.parse import policy_of
 from gpuschedlab.report import screenshot
+from gpuschedlab.scenarios.week import FIGURES
 from gpuschedlab.suite import TASKS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -120,9 +121,7 @@ def _cluster() -> str:
 def _seconds_of_mine() -> str:
     """Order of magnitude of the seconds (of the processor) that the week takes under README's policy, in words."""
     week = lab.Scenario(
-        lab.generate(
-            "venus", days=WEEK, jobs=JOBS_A_WEEK, load=LOAD, cluster_gpus=Cluster.parse(CLUSTER).total_gpus, rng=0
-        ),
+        lab.generate("venus", **FIGURES | {"cluster_gpus": Cluster.parse(CLUSTER).total_gpus}, rng=0),
         Cluster.parse(CLUSTER),
     )
     with tempfile.TemporaryDirectory(prefix="gpuschedlab-") as folder:
@@ -157,9 +156,9 @@ NUMBERS: dict[str, Callable[[], str]] = {
     r"Python (\S+) or newer": lambda: _pythons()[0],
     r"a generated week on (.*?), all policies": _cluster,
     r"wins and loses on (\w+) tasks": lambda: WORDS[len(TASKS)],
-    r"a week of (\S+) jobs takes": lambda: f"{JOBS_A_WEEK:,}",
-    r"days=(\d+), jobs=": lambda: f"{WEEK:g}",
-    r"days=\d+, jobs=(\w+)": lambda: f"{JOBS_A_WEEK:_}",
+    r"a week of (\S+) jobs takes": lambda: f"{FIGURES['jobs']:,}",
+    r"days=(\d+), jobs=": lambda: f"{FIGURES['days']:g}",
+    r"days=\d+, jobs=(\w+)": lambda: f"{FIGURES['jobs']:_}",
     r"cluster_gpus=(\d+)": lambda: str(Cluster.parse(CLUSTER).total_gpus),
     r"seconds and memory for (.+?) jobs": _measured_jobs,
     r"Python (\S+ to \S+)\.\s": lambda: f"{_pythons()[0]} to {_pythons()[-1]}",

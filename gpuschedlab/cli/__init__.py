@@ -73,9 +73,16 @@ def _interrupted_by_sigterm():
 
 @contextlib.contextmanager
 def _warnings_in_one_line():
-    """Print warnings as errors are printed, without the place in the code."""
-    before = warnings.formatwarning
-    warnings.formatwarning = lambda message, *_: f"gpuschedlab: {message}\n"
+    """Print warnings as errors are printed, each once, without the place in the code."""
+    before, said = warnings.formatwarning, set()
+
+    def line(message, *_) -> str:
+        text = f"gpuschedlab: {message}\n"
+        new = text not in said
+        said.add(text)
+        return text * new
+
+    warnings.formatwarning = line
     try:
         yield
     finally:

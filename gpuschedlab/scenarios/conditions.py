@@ -10,11 +10,27 @@ from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import TraceError
 from gpuschedlab.estimators import Estimator
 from gpuschedlab.knobs import Knob, Knobbed
+from gpuschedlab.parse import estimator_of
 from gpuschedlab.sim import Scenario
 from gpuschedlab.speeds import Delays, default_speeds
 from gpuschedlab.traces.intake.read import read_trace
 
 DAY = 86_400.0
+
+
+class Played:
+    """Base of recipes of a trace and what was before it, `_parts(seed)`, on `machines` under `conditions`."""
+
+    def trace(self, seed: int = 0) -> pl.DataFrame:
+        """Jobs that are played."""
+        return self._parts(seed)[0]
+
+    def scenario(self, seed: int = 0) -> Scenario:
+        """Jobs and cluster; with a history, which ends at 0."""
+        machines, (trace, history) = self.machines, self._parts(seed)
+        learns = history is not None and not self.knobs.get("history")
+        estimator = estimator_of(self.estimator or ("runtime" if learns else "oracle"))
+        return self.conditions.scenario(trace, machines, history, estimator, seed)
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,7 @@ import polars as pl
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import TraceError
 from gpuschedlab.knobs import Holds, Knob
-from gpuschedlab.parse import estimator_of
-from gpuschedlab.scenarios.conditions import DAY, Conditions, days_in, parted, past_in_words, with_past
+from gpuschedlab.scenarios.conditions import DAY, Conditions, Played, days_in, parted, past_in_words, with_past
 from gpuschedlab.sim import Scenario
 from gpuschedlab.sim.recipe_base import Recipe
 from gpuschedlab.traces import scale_load
@@ -19,7 +18,7 @@ from gpuschedlab.traces.logs.ledger import Intake
 
 
 @dataclass(frozen=True)
-class OwnFile(Recipe):
+class OwnFile(Played, Recipe):
     """Jobs of a file, which no seed changes.
 
     Parameters
@@ -85,19 +84,7 @@ class OwnFile(Recipe):
         words = {"trace": self.file, "history": past_in_words(scenario.history, self.before)}
         return words | self.came_in | {"estimator": self.estimator or known}
 
-    def trace(self, seed: int = 0) -> pl.DataFrame:
-        """Jobs that are played."""
-        return self._parts()[0]
-
-    def scenario(self, seed: int = 0) -> Scenario:
-        """Jobs and cluster; with a history, which ends at 0."""
-        machines, (trace, history) = self.machines, self._parts()
-        learns = history is not None and not self.history
-        return self.conditions.scenario(
-            trace, machines, history, estimator_of(self.estimator or ("runtime" if learns else "oracle")), seed
-        )
-
-    def _parts(self) -> tuple[pl.DataFrame, pl.DataFrame | None]:
+    def _parts(self, seed: int) -> tuple[pl.DataFrame, pl.DataFrame | None]:
         """Jobs that are played, and those before."""
         trace = self._sized(self.log.trace)
         first, last = trace["submit"].min(), trace["submit"].max()

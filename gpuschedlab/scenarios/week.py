@@ -8,8 +8,7 @@ import polars as pl
 
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.knobs import Holds, Knob, Knobbed, word_of
-from gpuschedlab.parse import estimator_of
-from gpuschedlab.scenarios.conditions import DAY, Conditions, days_in, past_in_words, with_past
+from gpuschedlab.scenarios.conditions import DAY, Conditions, Played, days_in, past_in_words, with_past
 from gpuschedlab.sim import Scenario
 from gpuschedlab.sim.recipe_base import Recipe
 from gpuschedlab.traces import Calibration, generate, load_preset, presets
@@ -44,7 +43,7 @@ class Shape(Knobbed):
 
 
 @dataclass(frozen=True)
-class Week(Recipe):
+class Week(Played, Recipe):
     """A generated trace of some length, jobs and load on a cluster.
 
     Parameters
@@ -98,16 +97,6 @@ class Week(Recipe):
             "history": past_in_words(scenario.history, self.before),
             "estimator": self.estimator or known,
         }
-
-    def trace(self, seed: int = 0) -> pl.DataFrame:
-        """Generate the trace of a seed."""
-        return self._parts(seed)[0]
-
-    def scenario(self, seed: int = 0) -> Scenario:
-        """Trace and cluster; with a history, which ends at 0."""
-        trace, history = self._parts(seed)
-        estimator = estimator_of(self.estimator or ("oracle" if history is None else "runtime"))
-        return self.conditions.scenario(trace, self.machines, history, estimator, seed)
 
     def _parts(self, seed: int) -> tuple[pl.DataFrame, pl.DataFrame | None]:
         """Jobs that are played, and those before."""

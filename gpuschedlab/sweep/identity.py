@@ -94,25 +94,20 @@ def _plain(value):
         return {"class": f"{value.__module__}.{value.__qualname__}", "code": _code(value)}
     if is_dataclass(value):
         return {"of": _plain(type(value)), "holds": _plain(_held(value))}
-    return _opaque(value)
+    if hasattr(value, "__code__"):
+        held = [c.cell_contents for c in value.__closure__ or ()]
+        return {"function": _bytecode(value.__code__), "holds": _plain([list(value.__defaults__ or ()), held])}
+    if hasattr(value, "save_raw"):  # a trained booster, by its trees
+        return {"booster": _hash(bytes(value.save_raw("ubj")))}
+    if isinstance(value, PurePath):
+        return {"path": str(value)}
+    return {"pickle": _hash(pickle.dumps(value, protocol=5))}
 
 
 def _held(value) -> dict:
     """Fields of a dataclass, and what it has learnt (attributes that end in an underscore)."""
     learnt = {k: v for k, v in getattr(value, "__dict__", {}).items() if k.endswith("_") and not k.startswith("_")}
     return {f.name: getattr(value, f.name) for f in fields(value)} | learnt
-
-
-def _opaque(value):
-    """Anything else: functions by their code, trained boosters by their trees, the rest by its pickle."""
-    if hasattr(value, "__code__"):
-        held = [c.cell_contents for c in value.__closure__ or ()]
-        return {"function": _bytecode(value.__code__), "holds": _plain([list(value.__defaults__ or ()), held])}
-    if hasattr(value, "save_raw"):
-        return {"booster": _hash(bytes(value.save_raw("ubj")))}
-    if isinstance(value, PurePath):
-        return {"path": str(value)}
-    return {"pickle": _hash(pickle.dumps(value, protocol=5))}
 
 
 def _hash(raw: bytes) -> str:
