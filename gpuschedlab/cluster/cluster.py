@@ -42,11 +42,8 @@ class Nodes:
         return self.gpu_type + "@" * bool(self.partitions) + "+".join(self.partitions)
 
     def __post_init__(self):
-        object.__setattr__(
-            self,
-            "partitions",
-            tuple(sorted({self.partitions} if isinstance(self.partitions, str) else set(self.partitions))),
-        )
+        names = {self.partitions} if isinstance(self.partitions, str) else set(self.partitions)
+        object.__setattr__(self, "partitions", tuple(sorted(names)))
         if wrong := [name for name in self.partitions if not name or set(name) & set("@+,:")]:
             raise ClusterError(
                 f"Nodes {self.gpu_type!r}: found partition {wrong[0]!r}; expected a name without any of @ + , :"

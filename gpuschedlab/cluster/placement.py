@@ -11,14 +11,7 @@ from gpuschedlab.cluster.node_index import LARGEST, LEVELS, PARTS, SLOTS, fewest
 
 PACK, SPREAD, WIDEST, CONSOLIDATE, RELAX, BUDDY = range(6)
 
-RULES = {
-    "pack": PACK,
-    "spread": SPREAD,
-    "widest": WIDEST,
-    "consolidate": CONSOLIDATE,
-    "relax": RELAX,
-    "buddy": BUDDY,
-}
+RULES = {"pack": PACK, "spread": SPREAD, "widest": WIDEST, "consolidate": CONSOLIDATE, "relax": RELAX, "buddy": BUDDY}
 """Rules by name.
 
 pack : one node with the least room that suffices; otherwise the nodes with the most free GPUs first.
@@ -168,14 +161,6 @@ def take_cell(nodes, n, slots):
 
 
 @njit
-def fit_one(P, pool, slots, rule):
-    """Node that holds `slots` alone, chosen by the rule, or -1."""
-    if rule == BUDDY:
-        return buddy_fit(P, pool, (slots + SLOTS - 1) // SLOTS)
-    return best_fit(P, pool, slots)
-
-
-@njit
 def largest_empty(P, pool):
     """Largest node of which nothing is held, or -1; ties to the lowest number."""
     for level in range(P.sizes[pool, LARGEST], 0, -1):
@@ -210,7 +195,7 @@ def take_fewest(P, pool, slots, rule, out_node, out_slots):
     k, left, last = 0, slots, -1
     while k < most:
         if left <= largest:
-            last = fit_one(P, pool, left, rule)
+            last = buddy_fit(P, pool, (left + SLOTS - 1) // SLOTS) if rule == BUDDY else best_fit(P, pool, left)
         n = largest_empty(P, pool) if last < 0 and k + 1 < most else -1
         if n < 0:
             break

@@ -167,13 +167,12 @@ class Rows(Part):
 
 def parts_of(simulation, last: bool = False) -> dict[str, Part | pl.DataFrame]:
     """The parts of a run of a simulation in its present state; `last`: it does not go on, and gives its logs away."""
-    jobs, timeline, allocations = Jobs(simulation), Timeline(simulation, last), Allocations(simulation, last)
+    timeline, allocations = Timeline(simulation, last), Allocations(simulation, last)
     rounds, pools = Rows(simulation.rounds, ROUNDS), Rows(simulation.pools, POOLS)
     if simulation.pools and simulation.cluster.events:
         pools = limited_to_up(pools.frame(), allocations.frame(), simulation.cluster)
-    return dict(
-        zip(("jobs", "timeline", "allocations", "rounds", "pools"), (jobs, timeline, allocations, rounds, pools))
-    )
+    parts = {"timeline": timeline, "allocations": allocations, "rounds": rounds, "pools": pools}
+    return {"jobs": Jobs(simulation)} | parts
 
 
 def limited_to_up(pools: pl.DataFrame, allocations: pl.DataFrame, cluster: Cluster) -> pl.DataFrame:
@@ -206,9 +205,8 @@ def _limited(pools, gpus, start, end, cluster, kind: int) -> pl.DataFrame:
             over -= lost
             if shown.get(name, 0.0) != asked[name] - lost:
                 shown[name] = asked[name] - lost
-                rows.append((time, name, shown[name]))
-    frame = pl.DataFrame(rows, schema={"time": pl.Float64, "name": pl.Utf8, "gpus": pl.Float64}, orient="row")
-    return frame.with_columns(gpu_type=pl.lit(cluster.gpu_types[kind])).select(pools.columns)
+                rows.append((time, name, cluster.gpu_types[kind], shown[name]))
+    return pl.DataFrame(rows, schema=POOLS, orient="row").select(pools.columns)
 
 
 def _null(values: np.ndarray) -> pl.Series:

@@ -37,15 +37,7 @@ HIDDEN = {
 
 
 def check_declared(policy):
-    """Check that an object is a policy, and its class declared as one.
-
-    Examples
-    --------
-    >>> from gpuschedlab.policies import Fifo
-    >>> check_declared(Fifo)
-    Traceback (most recent call last):
-    gpuschedlab.errors.PolicyError: found the class Fifo; expected an instance of it: Fifo().
-    """
+    """Check that an object is a policy, and its class declared as one."""
     if isinstance(policy, type) and issubclass(policy, Policy):
         raise PolicyError(f"found the class {policy.__name__}; expected an instance of it: {policy.__name__}().")
     if not isinstance(policy, Policy):
@@ -167,18 +159,14 @@ class Compiled(types.WrapperAddressProtocol):
         return self._numba_type_.signature
 
 
-def _check_silent(function, who: str):
-    """Raise PolicyError for a function that raises: machine code calls it through its address, and would continue."""
+@cache
+def _compiled(function, dtype: np.dtype, who: str, kind=KEY):
+    # Machine code calls it through its address, and would continue.
     if any(step.opname == "RAISE_VARARGS" for step in dis.get_instructions(function)):
         raise PolicyError(
             f"{who} has a raise or assert statement, which compiled code cannot report. Return a number for every job, "
             "such as a very large one for a job that goes last."
         )
-
-
-@cache
-def _compiled(function, dtype: np.dtype, who: str, kind=KEY):
-    _check_silent(function, who)
     if numba.config.DISABLE_JIT:
         return function
     own = function.__module__.startswith("gpuschedlab.")  # others' sources may change in ways a cache does not see

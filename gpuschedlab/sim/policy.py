@@ -19,17 +19,15 @@ LONGEST = 1e12
 """Longest time (s) of an attribute that is to pass."""
 
 LIMITS = {
-    "interval": (0.0, LONGEST, "seconds, 0 or more"),
-    "lease": (0.0, LONGEST, "seconds, 0 or more"),
-    "lease_grid": (0.0, LONGEST, "seconds, 0 or more"),
+    **dict.fromkeys(
+        ("interval", "lease", "lease_grid", "profile_time", "period"), (0.0, LONGEST, "seconds, 0 or more")
+    ),
     "patience": (0.0, np.inf, "seconds, 0 or more, or inf"),
     "skew": (0.0, np.inf, "a relative speed, 0 or more"),
     "share_limit": (0.0, np.inf, "a sum of relative speeds, 0 or more"),
     "fraction": (0.0, 1.0, "a share, 0 to 1"),
-    "profile_time": (0.0, LONGEST, "seconds, 0 or more"),
     "depth": (0.0, np.inf, "jobs, 0 or more, or inf"),
     "half_life": (SHORTEST, np.inf, "seconds above 0, or inf"),
-    "period": (0.0, LONGEST, "seconds, 0 or more"),
 }
 """What the numbers among a policy's attributes may be: lowest, highest, in words."""
 

@@ -197,20 +197,15 @@ class Run:
         folder = Path(folder)
         frames = {}
         logged = (folder / f"{LOG}.parquet").exists()
-        for name in (*FRAMES, LOG) if logged else FRAMES:
-            try:
-                frames[name] = read_frame(folder / f"{name}.parquet", folder / SUMS)
-            except OSError as error:
-                raise RunError(
-                    f"{folder / name}.parquet: found {error}; expected a folder that Run.to_parquet wrote."
-                ) from error
         try:
-            verify(folder / "info.json", folder / SUMS)
-            info = dict(json.loads((folder / "info.json").read_text()))
+            for name in (*FRAMES, LOG) if logged else FRAMES:
+                file = folder / f"{name}.parquet"
+                frames[name] = read_frame(file, folder / SUMS)
+            file = folder / "info.json"
+            verify(file, folder / SUMS)
+            info = dict(json.loads(file.read_text()))
         except (*UNREADABLE, TypeError) as error:
-            raise RunError(
-                f"{folder / 'info.json'}: found {error}; expected a folder that Run.to_parquet wrote."
-            ) from error
+            raise RunError(f"{file}: found {error}; expected a folder that Run.to_parquet wrote.") from error
         return cls(**frames, info=info)
 
 

@@ -243,11 +243,10 @@ class Scenario:
         """
         from gpuschedlab.sim.rounds.from_arrays import state_by_hand
         from gpuschedlab.sim.rounds.view import View
-        from gpuschedlab.sim.rounds.view_attributes import Columns
 
         policy = self.fitted(policy)
         state, index = state_by_hand(self.prepared, policy, now, arrays)
-        view = View(state, Columns(self.prepared, self.speeds, self.knowledge), index, memory=policy.begin())
+        view = View(state, self.prepared, index, memory=policy.begin())
         for name, values in arrays.items():  # what the state does not hold
             setattr(view, name, values)
         return view

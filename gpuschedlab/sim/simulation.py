@@ -2,7 +2,6 @@
 
 import copy
 import time
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,7 +21,6 @@ from gpuschedlab.sim.watch import Watch, counts_of
 if TYPE_CHECKING:
     from gpuschedlab.sim.rounds.allocation import Allocation
     from gpuschedlab.sim.rounds.view import View
-    from gpuschedlab.sim.rounds.view_attributes import Columns
     from gpuschedlab.sim.snapshot import Snapshot
 
 LOGGED = 20_000
@@ -103,19 +101,16 @@ class Simulation:
             continuation.begin(self, start, initial)
         self.raise_fault()
         self.answered: tuple = (-np.inf, None, None)  # instant, jobs and words of the last round
-        self.decisions = _log(self) if log else None
+        self.decisions = None
+        if log:  # its compiled part is loaded for those that want one
+            from gpuschedlab.sim.explain.decisions import Decisions
+
+            self.decisions = Decisions(len(self.state.job))
 
     @property
     def now(self) -> float:
         """Present instant (s)."""
         return float(self.state.scalar["now"][0])
-
-    @cached_property
-    def columns(self) -> "Columns":
-        """What views read of the trace."""
-        from gpuschedlab.sim.rounds.view_attributes import Columns
-
-        return Columns(self.prepared, self.speeds, self.estimator)
 
     def run(self, until: float | None = None, last: bool = False) -> Run:
         """Go on until an instant (s), or until nothing is left to happen; `last` as in `result`.
@@ -296,13 +291,6 @@ class Simulation:
             from gpuschedlab.sim.explain.faults import fault_of
 
             raise fault_of(self)
-
-
-def _log(simulation: Simulation):
-    """Log of decisions; its compiled part is loaded for those that want one."""
-    from gpuschedlab.sim.explain.decisions import Decisions
-
-    return Decisions(len(simulation.state.job))
 
 
 def _begun(policy):

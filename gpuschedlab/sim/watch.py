@@ -27,7 +27,11 @@ class Watch:
         state, now = simulation.state, simulation.now
         if now <= self.next_look:
             return
-        scalar, progress = state.scalar[0], _progress(state, now)
+        scalar, body = state.scalar[0], state.body[state.running[: state.scalar["running"][0]]]
+        # What changes as long as anything happens: arrivals, ends, and all work and time without work so far.
+        since = body["rate"] * np.maximum(now - body["last"] - body["pause"], 0.0)  # not yet added up
+        worked = float(state.job["progress"].sum() + state.body["idled"].sum() + since.sum())
+        progress = (*counts_of(state), worked)
         jobs = int(scalar["running"] + scalar["waiting"])
         self.still = bool(progress == self.progress and jobs > 0 and scalar["outage"] == len(state.outage))
         self.progress, self.next_look = progress, now + PATIENCE
@@ -40,10 +44,3 @@ class Watch:
             f"{simulation.policy.name} let none of {jobs} jobs progress for {PATIENCE:g} s up to t={now:g} s. "
             "Give every job GPUs at last, for longer than its delays, or run with until=..."
         )
-
-
-def _progress(state: State, now: float) -> tuple:
-    """What changes as long as anything happens: arrivals, ends, and all work and time without work so far."""
-    body = state.body[state.running[: state.scalar["running"][0]]]
-    since = body["rate"] * np.maximum(now - body["last"] - body["pause"], 0.0)  # not yet added up
-    return *counts_of(state), float(state.job["progress"].sum() + state.body["idled"].sum() + since.sum())

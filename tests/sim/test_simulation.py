@@ -19,6 +19,7 @@ from gpuschedlab.estimators import Estimator
 from gpuschedlab.policies import Edf, Fifo, Lucid, Sjf, Srtf, Themis, ThemisRounds, Tiresias
 from gpuschedlab.report import write_report
 from gpuschedlab.sim import Allocation, Delays, Ordered, Round, Scenario, Simulation, simulate
+from gpuschedlab.sim.engine.events import PAUSED, TURNS, advance
 from gpuschedlab.sim.recipe_base import Recipe
 from gpuschedlab.speeds import Speeds, default_speeds
 from gpuschedlab.widgets import Explorer
@@ -113,6 +114,26 @@ def test_what_a_run_leaves_is_said_wherever_it_is_shown(tmp_path):
     pages.append(Explorer(scenario, [Sjf(), Fifo()]).status.value)
     assert all(f"{name}: {said}" in page for page in pages[:3] for name in done.runs)
     assert said in pages[3]
+
+
+@dataclass(frozen=True)
+class EachFiveMinutes(Ordered):
+    """Decides every five minutes, since its keys drift by themselves."""
+
+    interval = 300.0
+    moving = "all"
+
+    @staticmethod
+    def key(now, job, knobs):
+        return job.submit - now
+
+
+def test_compiled_code_returns_to_python_without_an_event_that_needs_it():
+    """So that Ctrl-C is served: a policy that decides each five minutes, and a job whose node is down for good."""
+    cluster = Cluster((Nodes("a", 1, 1),), (Outage(0, 10),))
+    simulation = Simulation(Scenario(jobs((20, 1, 5)), cluster), EachFiveMinutes())
+    assert advance(simulation.state, np.inf) == PAUSED
+    assert simulation.now == pytest.approx(300 * TURNS, rel=1e-3)
 
 
 @pytest.mark.parametrize("rule", ["pack", "consolidate", "relax", "buddy", "widest", "spread"])

@@ -106,5 +106,5 @@ def test_a_column_may_have_any_name(column):
     scenario = Scenario(TRACE.with_columns(pl.col("user").alias(column)), CLUSTER)
     simulation = Simulation(scenario, ThemisRounds())
     assert Simulation(scenario, ThemisRounds()).now == 0  # a second run finds what the first one kept
-    assert simulation.columns.codes(column).tolist() == [0, 1, 0, 1]
+    assert simulation.prepared.codes(column).tolist() == [0, 1, 0, 1]
     assert scenario.run(ThemisRounds()).jobs["end"].null_count() == 0

@@ -11,7 +11,7 @@ from gpuschedlab.sim.engine.backfill import can_place, fill, first_waiting, open
 from gpuschedlab.sim.engine.due import after_decision, schedule_decision
 from gpuschedlab.sim.engine.jobs.accounting import lease_end, move_clock, refresh, renew_key, set_rate, wake
 from gpuschedlab.sim.engine.jobs.charges import stand
-from gpuschedlab.sim.engine.jobs.lifecycle import begin_wait, complete, contest, end_stay, lose, time_out
+from gpuschedlab.sim.engine.jobs.lifecycle import begin_wait, conclude, contest, end_stay, lose
 from gpuschedlab.sim.engine.jobs.logs import log_tick
 from gpuschedlab.sim.engine.jobs.profiling import enlarge_profilers
 from gpuschedlab.sim.engine.jobs.queues import ahead, drop_waiting, moved_waiting, push_waiting
@@ -66,12 +66,13 @@ def fire_timer(S, j):
         if ends_now(S, j):
             job.progress = b.goal
             if b.goal >= b.work:
-                complete(S, j)
+                conclude(S, j)
                 return
             b.segment += 1
             set_rate(S, j)
         if job.started + b.limit <= sc.now:
-            time_out(S, j)
+            b.timed_out = 1
+            conclude(S, j)
             return
         if b.leaves <= sc.now:
             end_stay(S, j)
@@ -243,7 +244,9 @@ def process_events(S):
     return True
 
 
-def _advance(S, until):
+@njit(types.int64(STATE, types.float64))
+def advance(S, until):
+    """Run a state until a time (s), or until Python is needed: ENDED, FULL (logs want room), DECIDE, FAULT, PAUSED (TURNS)."""
     sc = S.scalar[0]
     for _ in range(TURNS):
         time = next_time(S)
@@ -273,7 +276,3 @@ def _advance(S, until):
             after_decision(S)
         log_tick(S)
     return PAUSED
-
-
-advance = njit(types.int64(STATE, types.float64))(_advance)
-"""Run a state until a time (s), or until Python is needed: ENDED, FULL (logs want room), DECIDE, FAULT, PAUSED (TURNS)."""

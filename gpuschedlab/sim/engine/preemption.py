@@ -51,7 +51,6 @@ def rekey(S):
         apply_gate(S)
     if moving == ALL:
         for c in range(S.cls.shape[0]):
-            k = S.cls[c]
             heaped(S, c)
     sort_rank(S, at)
 
@@ -99,11 +98,10 @@ def choose(S, at, room, chosen, keep):
             drop_waiting(S, j)
             chosen[picked] = j
             picked += 1
-        elif greedy:
-            S.cls[S.body[j].cls].open = 0
         else:
             S.cls[S.body[j].cls].open = 0
-            close_behind(S, j)
+            if not greedy:
+                close_behind(S, j)
         n = requeue(S, n)
     return picked
 

@@ -32,25 +32,10 @@ window : it would fit, but by its estimate it would run into a window in which n
 BEGINNINGS = ("", "submitted", "preempted", "failed", "profiled")
 SUBMITTED, PREEMPTED, FAILED, PROFILED = range(1, 5)
 
-ROW = np.dtype(
-    [
-        ("time", "f8"),
-        ("job", "i8"),
-        ("reason", "i1"),
-        ("began", "i1"),
-        ("gated", "?"),
-        ("place", "i4"),
-        ("blocker", "i4"),
-        ("key", "f8"),
-        ("free", "f8"),
-        ("missing", "f8"),
-        ("ahead", "f8"),
-        ("later", "f8"),
-        ("leased", "f8"),
-        ("until", "f8"),
-        ("note", "i4"),  # words of a round, by number (`Decisions.notes`); 0: none
-    ]
-)
+CODES = {"time": "f8", "job": "i8", "reason": "i1", "began": "i1", "gated": "?", "place": "i4", "blocker": "i4"}
+NUMBERS = ("key", "free", "missing", "ahead", "later", "leased", "until")
+# The note: words of a round, by number (`Decisions.notes`); 0: none.
+ROW = np.dtype([*CODES.items(), *((name, "f8") for name in NUMBERS), ("note", "i4")])
 KEPT = ("reason", "gated", "blocker", "free", "missing", "until", "note")
 """A job gets a new row when one of these changes."""
 
@@ -97,18 +82,14 @@ class Decisions:
         self._record_started(simulation)
         if len(jobs) == 0:
             return
-        rows = np.zeros(len(jobs), ROW)
-        rows["time"], rows["job"], rows["blocker"] = now, jobs, -1
-        for name in ("until", "key", "ahead", "later", "leased"):
-            rows[name] = np.nan
+        rows = _blank(now, jobs)
         _measure(state, jobs, rows)
         if state.rule["rounds"][0] == 0:
             _order(simulation, jobs, rows)
         if self.decided < now:
             rows["reason"], rows["until"] = UNDECIDED, state.scalar["decide_at"][0]
         elif state.rule["rounds"][0] == 1:
-            _of_round(simulation, jobs, rows)
-            self._note(simulation, jobs, rows)
+            self._of_round(simulation, jobs, rows)
         self._keep(state, jobs, rows)
 
     def _has_decided(self, simulation) -> bool:
@@ -126,11 +107,10 @@ class Decisions:
         running = state.running[: state.scalar["running"][0]].astype(np.int64)
         began = np.sort(running[state.job["started"][running] == now])
         began = began[state.job["starts"][began] != self.seen["starts"][began]]
-        rows = np.zeros(len(began), ROW)
-        rows["time"], rows["job"], rows["blocker"], rows["place"] = now, began, -1, -1
-        rows["key"] = state.body["key"][began] if state.rule["rounds"][0] == 0 else np.nan
-        for name in ("free", "until", "ahead", "later", "leased"):
-            rows[name] = np.nan
+        rows = _blank(now, began)
+        rows["missing"], rows["place"] = 0, -1
+        if state.rule["rounds"][0] == 0:
+            rows["key"] = state.body["key"][began]
         self.seen["starts"][began] = state.job["starts"][began]
         self.last[began] = rows
         if len(began):
@@ -155,9 +135,12 @@ class Decisions:
         if news.any():
             self.parts.append(rows[news])
 
-    def _note(self, simulation, jobs, rows):
-        """Keep what the round says of each waiting job in its own words."""
+    def _of_round(self, simulation, jobs, rows):
+        """What the round decided of each waiting job, and what it says of it in its own words."""
         _, answer, why = simulation.answered
+        given = np.zeros(len(simulation.state.job), bool)
+        given[answer["job"][answer["slots"] > 0]] = True
+        rows["reason"], rows["place"] = np.where(given[jobs], UNPLACED, LEFT), -1
         if why is not None:
             said = dict(zip(answer["job"].tolist(), why(), strict=True))
             rows["note"] = [self.notes.setdefault(said[job], len(self.notes)) for job in jobs.tolist()]
@@ -165,18 +148,23 @@ class Decisions:
     def frame(self) -> pl.DataFrame:
         """The log as a frame (`Run.decisions`)."""
         rows = np.concatenate([np.zeros(0, ROW), *self.parts])
-        words = {"reason": pl.Series(REASONS)[rows["reason"].astype(int)]} if len(rows) else {"reason": []}
-        words["note"] = pl.Series([*self.notes], dtype=pl.Utf8)[rows["note"]] if len(rows) else []
-        words["began"] = pl.Series(BEGINNINGS)[rows["began"].astype(int)] if len(rows) else []
-        numbers = {name: rows[name] for name in ROW.names if name not in words}
-        frame = pl.DataFrame(
-            {name: pl.Series(name, (numbers | words)[name], strict=False) for name in ROW.names},
-            schema_overrides={"reason": pl.Utf8, "began": pl.Utf8, "note": pl.Utf8},
-        )
+        columns = {name: rows[name] for name in ROW.names}
+        for name, words in (("reason", REASONS), ("began", BEGINNINGS), ("note", [*self.notes])):
+            columns[name] = pl.Series(words, dtype=pl.Utf8).gather(rows[name].astype(np.int64))
+        frame = pl.DataFrame(columns)
         none = {name: pl.when(pl.col(name) >= 0).then(pl.col(name)) for name in ("place", "blocker")}
-        nan = {name: pl.col(name).fill_nan(None) for name in ("key", "free", "ahead", "later", "leased", "until")}
+        nan = {name: pl.col(name).fill_nan(None) for name in NUMBERS if name != "missing"}
         texts = {name: pl.when(pl.col(name) != "").then(pl.col(name)) for name in ("began", "note")}
         return frame.with_columns(**none, **nan, **texts)
+
+
+def _blank(now: float, jobs: np.ndarray) -> np.ndarray:
+    """Rows of an instant that say nothing of their jobs yet."""
+    rows = np.zeros(len(jobs), ROW)
+    rows["time"], rows["job"], rows["blocker"] = now, jobs, -1
+    for name in NUMBERS:
+        rows[name] = np.nan
+    return rows
 
 
 def _measure(state, jobs, rows):
@@ -252,12 +240,3 @@ def _running(simulation, jobs, key, rows):
         rows[name] = np.cumsum(values[::-1])[::-1][place]
     first = np.minimum.accumulate(ends[::-1])[::-1][place]
     rows["until"] = np.where(np.isfinite(first), first, np.nan)
-
-
-def _of_round(simulation, jobs, rows):
-    """What the round decided of each waiting job."""
-    given = np.zeros(len(simulation.state.job), bool)
-    answer = simulation.answered[1]
-    given[answer["job"][answer["slots"] > 0]] = True
-    rows["reason"] = np.where(given[jobs], UNPLACED, LEFT)
-    rows["place"] = -1

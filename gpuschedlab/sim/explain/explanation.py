@@ -68,28 +68,16 @@ def explain(run, job: str | int) -> Explanation:
     row = row_of(run, str(job))
     mine = run.decisions.filter(pl.col("job") == row)
     steps = _steps(run, row, mine)
-    bounds = _changes(steps)
     context = _Context(run, row)
     texts = [phrase(context.group(steps[i : i + 1])) for i in range(steps.height)]
-    groups = [steps[a:b] for a, b in pairwise(bounds)]
-    reasons = pl.DataFrame(
-        {
-            "start": [group["start"][0] for group in groups],
-            "end": [group["end"][-1] for group in groups],
-            "reason": [group["reason"][0] for group in groups],
-            "blocker": [group["blocker"][0] for group in groups],
-            "missing": [group["missing"].min() for group in groups],
-            "text": [phrase(context.group(group)) for group in groups],
-        },
-        schema={"start": pl.Float64, "end": pl.Float64, "reason": pl.Utf8}
-        | {"blocker": pl.Utf8, "missing": pl.Float64, "text": pl.Utf8},
-    )
-    return Explanation(
-        str(run.jobs["job_id"][row]),
-        context.about(steps),
-        steps.with_columns(text=pl.Series(texts, dtype=pl.Utf8)),
-        reasons,
-    )
+    steps = steps.with_columns(text=pl.Series(texts, dtype=pl.Utf8))
+    rows = []
+    for group in (steps[a:b] for a, b in pairwise(_changes(steps))):
+        start, reason, blocker = group.select("start", "reason", "blocker").row(0)
+        rows.append((start, group["end"][-1], reason, blocker, group["missing"].min(), phrase(context.group(group))))
+    schema = steps.select("start", "end", "reason", "blocker", "missing", "text").schema
+    reasons = pl.DataFrame(rows, schema=schema, orient="row")
+    return Explanation(str(run.jobs["job_id"][row]), context.about(steps), steps, reasons)
 
 
 def row_of(run, job: str) -> int:

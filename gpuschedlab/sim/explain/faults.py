@@ -2,21 +2,12 @@
 
 from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.errors import PolicyError, SpeedError
-from gpuschedlab.sim.engine.jobs.records import (
-    BAD_CHANGE,
-    BAD_GATE,
-    BAD_KEY,
-    BAD_STANDING,
-    NO_PAIR,
-    NO_SPEED,
-    NO_TRANSFER,
-    TAKEN,
-)
+from gpuschedlab.sim.engine.jobs import records as found
 
 NUMBERS = {
-    BAD_KEY: ("key", ("not finite", "a finite number: the lower, the earlier")),
-    BAD_CHANGE: ("change", ("no number", "an instant (s), or inf")),
-    BAD_GATE: ("gate", ("no number", "a number: the lower, the earlier")),
+    found.BAD_KEY: ("key", ("not finite", "a finite number: the lower, the earlier")),
+    found.BAD_CHANGE: ("change", ("no number", "an instant (s), or inf")),
+    found.BAD_GATE: ("gate", ("no number", "a number: the lower, the earlier")),
 }
 """Function of a policy, what is wrong with its value, and what was expected."""
 
@@ -27,30 +18,30 @@ def fault_of(simulation) -> SpeedError | PolicyError:
     j, fault = int(scalar["culprit"]), int(scalar["fault"])
     b, who, models = simulation.state.body[j], f"job {simulation.trace['job_id'][j]}", simulation.state.job["model"]
     name = "without a model" if models[j] < 0 else f"model {simulation.speeds.models[models[j]]}"
-    if fault == NO_SPEED:
+    if fault == found.NO_SPEED:
         return SpeedError(
             f"{who} ({name}) was given {b['got'] / SLOTS:g} GPUs of {simulation.cluster.gpu_types[b['type']]} on {b['nodes']} "
             "nodes, which its speed table lacks. Allow only configurations of speeds.configurations(), or extend the table."
         )
-    if fault in (BAD_KEY, BAD_CHANGE, BAD_GATE):
+    if fault in NUMBERS:
         what, wanted = NUMBERS[fault]
         return PolicyError(
             f"{simulation.policy.name}.{what} gave {who} at t={simulation.now:g} s a value that is {wanted[0]}; expected {wanted[1]}. "
             "Mind divisions by zero (a job is just submitted, has no estimate) and logarithms."
         )
-    if fault == BAD_STANDING:
+    if fault == found.BAD_STANDING:
         return PolicyError(
             f"{simulation.policy.name}.standing at t={simulation.now:g} s: found another number of values than accounts; expected "
             f"{len(simulation.state.ledger)}, one for each usage. Return an array as long as `usage`."
         )
-    if fault == TAKEN:
+    if fault == found.TAKEN:
         return PolicyError(
             f"{simulation.policy.name} at t={simulation.now:g} s: nodes names GPUs for {who} that other jobs hold, or that its node "
             "cannot give as one cell. See view.free; jobs without named nodes stay where they are."
         )
-    other = int(b["partner"] if fault == NO_PAIR else b["source"])
-    table = "transfer" if fault == NO_TRANSFER else "merged" if b["joint"] else "sharing"
-    relation = "started from the result of" if fault == NO_TRANSFER else "shares GPUs with"
+    other = int(b["partner"] if fault == found.NO_PAIR else b["source"])
+    table = "transfer" if fault == found.NO_TRANSFER else "merged" if b["joint"] else "sharing"
+    relation = "started from the result of" if fault == found.NO_TRANSFER else "shares GPUs with"
     return SpeedError(
         f"{who} ({name}) {relation} job {simulation.trace['job_id'][other]}, and Speeds.{table} has no row for the two models. "
         "Extend the table, or do not bring them together."

@@ -22,11 +22,6 @@ class Checked(NamedTuple):
     wake: float
 
 
-def check_answer(answer, view, who: str) -> Checked:
-    """Check a round's answer against its view."""
-    return _Check(answer, view, who).checked()
-
-
 @njit
 def usual(gpus, types, asked, capacity):
     """Whether jobs get what they request or nothing, and no more than there is; their types (n,), -1 where they wait, and slots (n,)."""
@@ -40,8 +35,8 @@ def usual(gpus, types, asked, capacity):
     return bool(np.all(given <= capacity + 1e-9)), kinds, slots
 
 
-class _Check:
-    """One answer under examination."""
+class Check:
+    """A round's answer under examination, against its view."""
 
     def __init__(self, answer, view, who: str):
         self.answer, self.view, self.n = answer, view, len(view)
@@ -93,7 +88,7 @@ class _Check:
     def _demands(self, out) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Check GPUs, types, partners and capacity; the positions (n,) of hosts, and what is reserved."""
         given, host = self.answer, out["host"]
-        gpus = self._numbers("gpus", 0.0)
+        gpus = self._numbers("gpus")
         self._demand(gpus >= 0, "gpus", gpus, "0 or more", ", which is negative")
         held = gpus > 0
         types = self._whole("gpu_type", 0, len(self.view.cluster.gpu_types) - 1, held)
@@ -125,11 +120,8 @@ class _Check:
         except (TypeError, ValueError) as error:
             raise self._error(f"{field} holds what is no number: {error}.") from error
 
-    def _numbers(self, field: str, default: float) -> np.ndarray:
-        given = getattr(self.answer, field)
-        if given is None:
-            return np.full(self.n, default)
-        values = self._array(field, given)
+    def _numbers(self, field: str) -> np.ndarray:
+        values = self._array(field, getattr(self.answer, field))
         if values.shape != (self.n,):
             raise self._error(
                 f"{field} has shape {values.shape}; expected ({self.n},), an entry for each job of the view."
@@ -138,11 +130,11 @@ class _Check:
         return values
 
     def _flags(self, field: str) -> np.ndarray:
-        return self._numbers(field, 0.0) != 0
+        return self._numbers(field) != 0
 
-    def _whole(self, field: str, low: int, high: int, used=True, default: int = 0) -> np.ndarray:
+    def _whole(self, field: str, low: int, high: int, used=True) -> np.ndarray:
         """Whole numbers between two bounds, wherever they are used."""
-        values = self._numbers(field, default)
+        values = self._numbers(field)
         whole = (values >= low) & (values <= high) & (values == np.floor(values))
         self._demand(whole | ~np.asarray(used), field, values, f"{low} to {high}, a whole number")
         return values.astype(np.int64)
@@ -160,7 +152,7 @@ class _Check:
             )
 
     def _partners(self, gpus, types) -> np.ndarray:
-        host = self._whole("partner", -1, self.n - 1, default=-1)
+        host = self._whole("partner", -1, self.n - 1)
         guests = np.flatnonzero((host >= 0) & (gpus > 0))
         for i in guests:
             h = host[i]
@@ -170,7 +162,7 @@ class _Check:
         return np.where(gpus > 0, host, -1)
 
     def _sources(self) -> np.ndarray:
-        source = self._whole("source", -1, self.view.submitted - 1, default=-1)
+        source = self._whole("source", -1, self.view.submitted - 1)
         rows = np.flatnonzero((source >= 0) & (source != self.view.index))
         good = np.full(self.n, True)
         good[rows] = self.view.has_run(source[rows])

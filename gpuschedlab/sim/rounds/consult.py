@@ -9,7 +9,7 @@ from gpuschedlab.errors import LabError, PolicyError
 from gpuschedlab.sim.engine.apply import apply_answer
 from gpuschedlab.sim.engine.jobs.logs import refresh_active
 from gpuschedlab.sim.rounds.allocation import Allocation
-from gpuschedlab.sim.rounds.answer import Checked, check_answer
+from gpuschedlab.sim.rounds.answer import Check, Checked
 from gpuschedlab.sim.rounds.view import View
 
 
@@ -26,13 +26,13 @@ def view_now(simulation) -> View:
     s, index = simulation, refresh_active(simulation.state)
     known = {"memory": s.memory, "reserved": s.reserved, "learnt": s.learnt}
     if s.estimator.learns_speeds:
-        _learn(s.learnt, View(s.state, s.columns, index, **known))
-    view = View(s.state, s.columns, index, **known)
+        _learn(s.learnt, View(s.state, s.prepared, index, **known))
+    view = View(s.state, s.prepared, index, **known)
     renewed = s.estimator.renewed(view)
     if renewed is None:
         return view
     s.state.job["estimate"][index] = renewed
-    return View(s.state, s.columns, index, **known)  # what the first has read, it keeps
+    return View(s.state, s.prepared, index, **known)  # what the first has read, it keeps
 
 
 def _learn(learnt: np.ndarray, view: View):
@@ -49,10 +49,8 @@ def _answer(simulation, view: View) -> Allocation:
     except LabError:
         raise
     except Exception as error:
-        if isinstance(
-            error.__cause__, KeyboardInterrupt
-        ):  # it came within compiled code, which makes a SystemError of it
-            raise error.__cause__ from None
+        if isinstance(error.__cause__, KeyboardInterrupt):
+            raise error.__cause__ from None  # it came within compiled code, which makes a SystemError of it
         raise PolicyError(
             f"{simulation.policy.name} at t={view.now:g} s: allocate raised {type(error).__name__}: {error}"
         ) from error
@@ -60,7 +58,7 @@ def _answer(simulation, view: View) -> Allocation:
 
 def put_into_force(simulation, view: View, answer: Allocation, seconds: float):
     """Check an answer that took some seconds, put it into force, and log it."""
-    checked = check_answer(answer, view, simulation.policy.name)
+    checked = Check(answer, view, simulation.policy.name).checked()
     simulation.answered = (view.now, checked.jobs, answer.why)
     wake = _reserve(simulation, view.now, checked)
     short = apply_answer(simulation.state, records(checked.jobs), records(checked.cells), wake)

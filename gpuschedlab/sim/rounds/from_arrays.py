@@ -25,22 +25,16 @@ def state_by_hand(prepared: Prepared, policy, now: float, arrays: dict) -> tuple
         state.body["partner"][index] = arrays.pop("partner")
     for name in FIELDS.keys() & arrays.keys():
         array, field, _ = FIELDS[name]
-        values = _of_jobs(name, arrays.pop(name), len(index))
+        values = np.asarray(arrays.pop(name))
+        if values.ndim == 0 or len(values) != len(index):
+            raise RunError(
+                f"view: {name} has shape {values.shape}; expected ({len(index)},), an entry for each job submitted by now."
+            )
         getattr(state, array)[field][index] = values / state.body["jobs"][index] if name in IN_TOTAL else values
     _give_nodes(state, np.asarray(arrays.pop("nodes", ()), float).reshape(-1, 3), prepared.cluster.node_type)
     runs = np.flatnonzero(state.job["held"] > 0)
     state.job["state"][runs], state.job["starts"][runs] = RUNNING, np.maximum(state.job["starts"][runs], 1)
     return state, index
-
-
-def _of_jobs(name: str, values, jobs: int) -> np.ndarray:
-    """Values of a field, one entry per job."""
-    values = np.asarray(values)
-    if values.ndim == 0 or len(values) != jobs:
-        raise RunError(
-            f"view: {name} has shape {values.shape}; expected ({jobs},), an entry for each job submitted by now."
-        )
-    return values
 
 
 def _give_nodes(state: State, rows: np.ndarray, node_type: np.ndarray):

@@ -6,18 +6,11 @@ from functools import cached_property
 import numpy as np
 
 from gpuschedlab.cluster.node_index import SLOTS
+from gpuschedlab.sim.engine.jobs.charges import usage_now
 from gpuschedlab.sim.engine.jobs.records import UNSEEN
 from gpuschedlab.sim.engine.jobs.state import State
-from gpuschedlab.sim.rounds.view_attributes import (
-    FIELDS,
-    Columns,
-    OfJobs,
-    field_of,
-    held_rows,
-    known_rates,
-    metric_shown,
-    usage_by,
-)
+from gpuschedlab.sim.rounds.view_attributes import OfJobs, metric_shown
+from gpuschedlab.sim.setup.prepared import Prepared
 
 
 class View(OfJobs):
@@ -77,31 +70,24 @@ class View(OfJobs):
     def __init__(
         self,
         state: State,
-        columns: Columns,
+        prepared: Prepared,
         index: np.ndarray,
         *,
         memory: object = None,
         reserved: Mapping[str, np.ndarray] | None = None,
         learnt: np.ndarray | None = None,
     ):
-        self._state, self._columns = state, columns
+        self._state, self._prepared = state, prepared
         self.index = index
-        self.cluster, self.speeds = columns.cluster, columns.speeds
+        self.cluster, self.speeds = prepared.cluster, prepared.speeds
         self.memory, self.reserved = memory, reserved or {}
         self._learnt = np.zeros((len(state.job), 0), np.int8) if learnt is None else learnt
-        self.mask, self.start_kinds = state.nodes["mask"], columns.start_kinds
+        self.mask, self.start_kinds = state.nodes["mask"], prepared.delays.names
         self.submitted = int(state.scalar["arrived"][0])
         self.now, self.interval = float(state.scalar["now"][0]), float(state.rule["interval"][0])
 
     def __len__(self):
         return len(self.index)
-
-    def __getattr__(self, name):
-        if name not in FIELDS:
-            raise AttributeError(f"a view has no {name!r}; it has {', '.join(FIELDS)} and what its docstring lists.")
-        values = field_of(self._state, self.index, name)
-        setattr(self, name, values)
-        return values
 
     def take(
         self,
@@ -129,7 +115,7 @@ class View(OfJobs):
         See `gpuschedlab.policies.Pop`.
         """
         known = {"reserved": self.reserved, "learnt": self._learnt}
-        part = View(self._state, self._columns, self.index[rows], memory=memory, **known)
+        part = View(self._state, self._prepared, self.index[rows], memory=memory, **known)
         part.interval = self.interval
         if nodes is not None:
             part.up = self.up & nodes
@@ -145,7 +131,7 @@ class View(OfJobs):
         KeyError
             The trace has no such column, it is no text, or a log records it after submission (`RECORDED`).
         """
-        return self._columns.codes(column)[self.index]
+        return self._prepared.codes(column)[self.index]
 
     def usage(self, column: str) -> np.ndarray:
         """Decayed usage (n,) of all that have the same value in a text column as each job (GPU-s); 0 where it is null.
@@ -157,11 +143,19 @@ class View(OfJobs):
         KeyError
             The policy does not charge by this column.
         """
-        return usage_by(self._state, column, self._columns.codes(column))[self.index]
+        codes, account = self._prepared.codes(column), self._state.body["account"]
+        value = np.full(len(self._state.ledger), -1)
+        value[account[account >= 0]] = codes[account >= 0]
+        if not (account >= 0).any() or (value[account] != codes)[account >= 0].any():
+            raise KeyError(
+                f"usage: accounts are not those of column {column!r}; expected charged = ({column!r},) in the policy."
+            )
+        by_value = np.bincount(value[value >= 0], usage_now(self._state)[value >= 0], codes.max(initial=-1) + 2)
+        return by_value[codes[self.index]]  # the last entry, which no account has, is that of jobs without a value
 
     def texts(self, column: str) -> np.ndarray:
         """Values (n,) of a text column of the trace, "" where it is null or the trace has no such column; KeyError as `codes`."""
-        return self._columns.texts(column)[self.index]
+        return self._prepared.texts(column)[self.index]
 
     def declared(self, column: str, default: float) -> np.ndarray:
         """Numbers (n,) that the owners of jobs declare, of a column of `DECLARED`; `default` where there is none.
@@ -171,7 +165,7 @@ class View(OfJobs):
         KeyError
             It is no such column.
         """
-        return self._columns.declared(column, default)[self.index]
+        return self._prepared.declared(column, default)[self.index]
 
     def start_seconds(self, kind: str = "", jobs: np.ndarray | None = None) -> np.ndarray:
         """Seconds (k,) before progress if a job starts now: at a start of a kind, or "" as every start.
@@ -192,15 +186,15 @@ class View(OfJobs):
         if not kind:
             body = self._state.body[rows]
             return body["switch"] + body["restart"] * (self._state.job["starts"][rows] > 0)
-        return self._columns.start_seconds(kind, rows)
+        return self._prepared.start_seconds(kind, rows)
 
     def job_id(self, i: int) -> str:
         """Name of the job at a position."""
-        return self._columns.job_id(int(self.index[i]))
+        return self._prepared.trace.frame["job_id"][int(self.index[i])]
 
     def model_name(self, i: int) -> str | None:
         """Name of its model; None without one."""
-        return self._columns.model_name(int(self.index[i]))
+        return self._prepared.models[int(self.index[i])]
 
     def has_run(self, rows: np.ndarray) -> np.ndarray:
         """Whether jobs, by their rows in the trace, have been started."""
@@ -223,11 +217,6 @@ class View(OfJobs):
         return np.bincount(self._state.nodes["type"], weights=size, minlength=len(self.cluster.gpu_types)) / SLOTS
 
     @cached_property
-    def nodes(self) -> np.ndarray:
-        """(m, 3) rows (job, node, GPUs) of what running jobs hold, without jobs that share another's GPUs."""
-        return held_rows(self._state, np.where(self.running, self.index, -1))
-
-    @cached_property
     def learnt(self) -> np.ndarray:
         """(n, T) what runs have shown of each job on each type: 0 nothing, 1 the fewest GPUs, 2 more; (n, 0) where all is known."""
         return self._learnt[self.index]
@@ -235,12 +224,12 @@ class View(OfJobs):
     @cached_property
     def deadlines(self) -> np.ndarray:
         """(n, F) instants of the value table, ascending, inf where a job has fewer steps."""
-        return self.submit[:, None] + self._columns.worth[0][self.index]
+        return self.submit[:, None] + self._prepared.trace.worth[0][self.index]
 
     @cached_property
     def rewards(self) -> np.ndarray:
         """(n, F) value of a job that ends by the instant in `deadlines`."""
-        return self._columns.worth[1][self.index]
+        return self._prepared.trace.worth[1][self.index]
 
     @cached_property
     def metric(self) -> np.ndarray:
@@ -266,17 +255,17 @@ class View(OfJobs):
             As the fields of `Speeds`; nan where the pair is unknown.
         """
         true = None if self.speeds is None else getattr(self.speeds, mode)
-        return None if true is None else self._columns.estimator.factors(mode, true, self.speeds.models)
+        return None if true is None else self._prepared.estimator.factors(mode, true, self.speeds.models)
 
     @property
     def bound(self) -> bool:
         """Whether some jobs may not have every type of nodes (`allowed`)."""
-        return self._columns.prepared.turns is not None
+        return self._prepared.turns is not None
 
     @property
     def allowed(self) -> np.ndarray:
         """(n, T) bool, GPU types and partitions that jobs may have, as they asked for them (`Scenario(types=...)`, `Nodes`)."""
-        turns = self._columns.prepared.turns
+        turns = self._prepared.turns
         return np.ones((len(self), len(self.cluster.gpu_types)), bool) if turns is None else turns[self.index] > 0
 
     def usable(self, gpus: np.ndarray | None = None) -> np.ndarray:
@@ -306,4 +295,14 @@ class View(OfJobs):
             nan where a job cannot run so. A job without a model goes at 1 on its requested GPUs of any type; one that is
             not elastic runs on its requested GPUs only.
         """
-        return known_rates(self, self._columns.estimator, types, nodes, gpus)
+        types, nodes, gpus = (np.asarray(a, np.int64) for a in (types, nodes, gpus))
+        asked = (np.ceil(self.gpus)[:, None] == gpus) & self.allowed[:, types]
+        rates = np.where(asked, 1.0, np.nan)
+        if self.speeds is None:
+            return rates
+        known, named = self.speeds.type_codes(self.cluster.gpu_types)[types], self.model >= 0
+        table = self.speeds.rates(self.model[named], self.progress[named], np.maximum(known, 0), nodes, gpus)
+        able = (known >= 0) & (asked | self.elastic[:, None] & self.allowed[:, types])[named]
+        rates[named] = np.where(able, table, np.nan)
+        estimator = self._prepared.estimator
+        return estimator.rates(rates, self.learnt, types, gpus) if estimator.learns_speeds else rates

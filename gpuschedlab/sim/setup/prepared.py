@@ -2,6 +2,8 @@
 
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -14,7 +16,11 @@ from gpuschedlab.sim.engine.jobs.records import BODY, JOB, OUTAGE, WINDOW
 from gpuschedlab.sim.setup.eligibility import eligibility_of
 from gpuschedlab.speeds import Delays
 from gpuschedlab.speeds.codes import ANY
-from gpuschedlab.traces.schema import RECORDED
+from gpuschedlab.traces.schema import DECLARED, RECORDED
+
+if TYPE_CHECKING:
+    from gpuschedlab.estimators import Estimator
+    from gpuschedlab.speeds import Speeds
 
 PAIRS = ("sharing", "merged", "transfer")
 """Tables of a speed table by pairs of models."""
@@ -35,17 +41,19 @@ LIMITS = {None: "limit", "requested": "requested_time"}
 
 @dataclass(frozen=True)
 class Prepared:
-    """What the states of all simulations of a scenario have in common."""
+    """What the states of all simulations of a scenario have in common, and what their views read of the trace."""
 
     trace: Columns  # of the trace
     cluster: Cluster
+    speeds: "Speeds | None"
+    estimator: "Estimator"  # ready to predict
     delays: Delays
     job: np.ndarray  # (n,) Jobs before anything has happened
     body: np.ndarray
     constant: dict[str, np.ndarray]  # arrays of a state that never change
     elastic: int  # jobs whose work the speed table counts: they take other times than their `duration`
     turns: np.ndarray | None = None  # (n, T) `gpuschedlab.sim.setup.eligibility.eligibility_of`
-    # what is made when it is first asked for, such as columns as codes (`Columns.codes`)
+    # what is made when it is first asked for, such as columns as codes
     made: dict = field(default_factory=dict)
 
     def demands(self, sharing: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -59,6 +67,61 @@ class Prepared:
             rows, index = np.unique(code, return_inverse=True)
             self.made[key] = index, rows // kinds // models, rows // kinds % models - 1
         return self.made[key]
+
+    def codes(self, column: str) -> np.ndarray:
+        """Small integers (n,) for the values of a text column, as `View.codes`."""
+        _check_known(column)
+        if column not in self.made:
+            texts = [name for name, dtype in self.trace.frame.schema.items() if dtype == pl.String]
+            if column not in texts:
+                raise KeyError(f"codes: found no text column {column!r}; the trace has {', '.join(texts)}.")
+            self.made[column] = text_codes(self.trace.frame, column)
+        return self.made[column]
+
+    def texts(self, column: str) -> np.ndarray:
+        """Values (n,) of a text column, as `View.texts`."""
+        _check_known(column)
+        key, trace = ("text", column), self.trace.frame
+        if key not in self.made:
+            filled = trace[column].fill_null("").to_list() if column in trace.columns else [""] * trace.height
+            self.made[key] = np.array(filled, object)
+        return self.made[key]
+
+    def declared(self, column: str, default: float) -> np.ndarray:
+        """Numbers (n,) that the owners of jobs declare, as `View.declared`."""
+        if column not in DECLARED:
+            raise KeyError(f"declared: found column {column!r}; expected one of {', '.join(DECLARED)}.")
+        trace, made = self.trace.frame, self.made
+        if column not in trace.columns:
+            return np.full(trace.height, default)
+        if column not in made:
+            made[column] = trace[column].cast(pl.Float64).fill_null(np.nan).to_numpy()
+        return np.where(np.isnan(made[column]), default, made[column])
+
+    @cached_property
+    def models(self) -> pl.Series:
+        """Model of each job, null without one."""
+        return self.trace.frame.get_column("model", default=pl.Series([None] * self.trace.frame.height, dtype=pl.Utf8))
+
+    @cached_property
+    def _before(self) -> dict[str, np.ndarray]:
+        """Seconds (n,) before progress of each job at a start of each kind, nan where it says nothing of the model."""
+        return dict(zip(self.delays.names, self.delays.table(self.models), strict=True))
+
+    def start_seconds(self, kind: str, rows: np.ndarray) -> np.ndarray:
+        """Seconds (k,) before progress of jobs, by their rows, at a start of a kind, as `View.start_seconds`."""
+        if kind not in self._before or np.isnan(self._before[kind][rows]).any():
+            # Raises, with the name of kind or model.
+            return self.delays.seconds(kind, self.models.gather(rows))
+        return self._before[kind][rows]
+
+
+def _check_known(column: str) -> None:
+    """KeyError if a log records a column after submission."""
+    if column in RECORDED:
+        raise KeyError(
+            f"found column {column!r}; expected none of {', '.join(RECORDED)}: a log records them after submission."
+        )
 
 
 def limits_of(trace: pl.DataFrame, limits: str | float | None) -> np.ndarray:
@@ -76,11 +139,8 @@ def limits_of(trace: pl.DataFrame, limits: str | float | None) -> np.ndarray:
         raise TraceError(
             f"limits: found {limits!r}; expected None (column `limit`), 'requested' (column `requested_time`), 'none', or seconds."
         )
-    column = LIMITS.get(limits)
-    if column not in trace.columns:
-        found = pl.Series([None] * trace.height, dtype=pl.Float64)
-    else:
-        found = trace[column]
+    none = pl.Series([None] * trace.height, dtype=pl.Float64)
+    found = trace.get_column(LIMITS.get(limits, ""), default=none)
     if limits == "requested" and found.null_count():
         first = trace["job_id"][int(found.is_null().arg_max())]
         raise TraceError(
@@ -101,16 +161,17 @@ def prepare(scenario) -> Prepared:
     if turns is not None:
         known, body["knows"] = _rows(known[body["knows"]] * turns)
     body["limit"] = limits + scenario.over
-    constant = {
-        "outage": _outages(cluster),
-        "window": _windows(cluster),
-        "known": known,
-        "type_map": type_map,
-    } | _tables(speeds)
+    moments = [(e.start, e.node, 1) for e in cluster.events]
+    moments += [(e.end, e.node, -1) for e in cluster.events if np.isfinite(e.end)]
+    windows = [(e.start, e.end, e.announced, e.node) for e in cluster.events if isinstance(e, Window)]
+    constant = _tables(speeds) | {"known": known, "type_map": type_map, "window": np.array(sorted(windows), WINDOW)}
+    constant["outage"] = np.array(sorted(moments, key=lambda m: (m[0], m[2], m[1])), OUTAGE)
     model = job["model"][job["model"] >= 0]
     elastic = 0 if speeds is None else int((~speeds.relative[model]).sum())
     new = _new(NEW_JOB, job), _new(NEW_BODY, body)
-    return Prepared(Columns(trace), cluster, scenario.delays, *new, constant, elastic, turns)
+    return Prepared(
+        Columns(trace), cluster, speeds, scenario.knowledge, scenario.delays, *new, constant, elastic, turns
+    )
 
 
 def _new(one: np.ndarray, fields: dict[str, np.ndarray]) -> np.ndarray:
@@ -227,14 +288,3 @@ def _tables(speeds) -> dict:
     pairs = {name: getattr(speeds, name) for name in PAIRS}
     pairs = {name: np.zeros((0, 0)) if table is None else np.ascontiguousarray(table) for name, table in pairs.items()}
     return {name: getattr(speeds, name) for name in names} | pairs | {"rounding": np.array([speeds.rounding])}
-
-
-def _outages(cluster: Cluster) -> np.ndarray:
-    moments = [(e.start, e.node, 1) for e in cluster.events]
-    moments += [(e.end, e.node, -1) for e in cluster.events if np.isfinite(e.end)]
-    return np.array(sorted(moments, key=lambda m: (m[0], m[2], m[1])), OUTAGE)
-
-
-def _windows(cluster: Cluster) -> np.ndarray:
-    found = [(e.start, e.end, e.announced, e.node) for e in cluster.events if isinstance(e, Window)]
-    return np.array(sorted(found), WINDOW)

@@ -16,7 +16,7 @@ from gpuschedlab.sim.engine.jobs.accounting import (
 )
 from gpuschedlab.sim.engine.jobs.charges import charge, standing_of
 from gpuschedlab.sim.engine.jobs.logs import log_stretch
-from gpuschedlab.sim.engine.jobs.profiling import admit_to_stage, skip_profiling, stay_end
+from gpuschedlab.sim.engine.jobs.profiling import profiler_fits, skip_profiling, stay_end
 from gpuschedlab.sim.engine.jobs.queues import add_running, drop_running, push_waiting, set_timer
 from gpuschedlab.sim.engine.jobs.rank import insert_rank, remove_rank
 from gpuschedlab.sim.engine.jobs.records import DONE, RUNNING, WAITING
@@ -24,8 +24,9 @@ from gpuschedlab.sim.engine.jobs.records import DONE, RUNNING, WAITING
 
 @njit
 def place_in_queue(S, j):
-    """Choose the class in which job j waits."""
-    admit_to_stage(S, j)
+    """Choose the class in which job j waits; it skips profilers that are too small for it, or of types on which it has no speed."""
+    if S.job[j].stage == 1 and not profiler_fits(S, j):
+        skip_profiling(S, j)
     S.body[j].cls = S.body[j].base
 
 
@@ -252,28 +253,13 @@ def end_stay(S, j):
 
 @njit(inline="never")
 def conclude(S, j):
-    """Job j ends and will not run again."""
+    """Job j, which has done its work or has run for as long as it may, ends and will not run again."""
     leave(S, j)
     S.job[j].state = DONE
     S.body[j].end = S.scalar[0].now
     S.scalar[0].demanded -= S.body[j].slots
     S.scalar[0].done += 1
     set_timer(S, j, INF)
-
-
-@njit(inline="never")
-def complete(S, j):
-    """Job j has done its work."""
-    refresh(S, j)
-    S.job[j].progress = S.body[j].work
-    conclude(S, j)
-
-
-@njit(inline="never")
-def time_out(S, j):
-    """Job j has run for as long as it may: it ends with what it has done."""
-    S.body[j].timed_out = 1
-    conclude(S, j)
 
 
 @njit(inline="never")

@@ -20,17 +20,10 @@ def log_stretch(S, j):
     e = S.body[owner].head
     while e >= 0 and sc.now > b.stretch:
         row = S.stretches[sc.stretches]
-        row.job = j
-        row.node = S.entry[e].node
-        row.slots = S.entry[e].slots
-        row.partner = b.partner
-        row.source = b.source
-        row.guest = b.guest
-        row.joint = b.joint
-        row.idle = b.idle
-        row.start = b.stretch
-        row.end = sc.now
-        row.delay = b.began
+        row.job, row.node, row.slots = j, S.entry[e].node, S.entry[e].slots
+        row.partner, row.source = b.partner, b.source
+        row.guest, row.joint, row.idle = b.guest, b.joint, b.idle
+        row.start, row.end, row.delay = b.stretch, sc.now, b.began
         sc.stretches += 1
         e = S.entry[e].next
     if sc.now > b.stretch:
@@ -50,35 +43,27 @@ def most_free_gpus(S):
     return most
 
 
+@njit
+def counts_of(t):
+    """Counts of a row of the log."""
+    return t.used, t.demanded, t.capacity, t.running, t.waiting, t.largest
+
+
 @njit(inline="never")
 def log_tick(S):
     """Log the counts that hold from now on; one row an instant."""
     sc = S.scalar[0]
-    largest = most_free_gpus(S)
+    now = (sc.used, sc.demanded, sc.capacity, sc.running, sc.waiting, most_free_gpus(S))
     i = sc.ticks - 1
     if i < 0 or S.ticks[i].time < sc.now:
         # A row holds until the next: where nothing changed, none is needed.
-        if i >= 0:
-            p = S.ticks[i]
-            if (
-                p.used == sc.used
-                and p.demanded == sc.demanded
-                and p.capacity == sc.capacity
-                and p.running == sc.running
-                and p.waiting == sc.waiting
-                and p.largest == largest
-            ):
-                return
+        if i >= 0 and counts_of(S.ticks[i]) == now:
+            return
         i += 1
         sc.ticks = i + 1
     t = S.ticks[i]
     t.time = sc.now
-    t.used = sc.used
-    t.demanded = sc.demanded
-    t.capacity = sc.capacity
-    t.running = sc.running
-    t.waiting = sc.waiting
-    t.largest = largest
+    t.used, t.demanded, t.capacity, t.running, t.waiting, t.largest = now
 
 
 @njit

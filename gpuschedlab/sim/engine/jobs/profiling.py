@@ -36,13 +36,6 @@ def skip_profiling(S, j):
 
 
 @njit
-def admit_to_stage(S, j):
-    """Job j, which begins to wait, skips profilers that are too small for it, or of types on which it has no speed."""
-    if S.job[j].stage == 1 and not profiler_fits(S, j):
-        skip_profiling(S, j)
-
-
-@njit
 def _take_empty_nodes(S, p):
     """Move empty nodes of its type into pool p while it lacks any; how many."""
     took = 0
@@ -53,10 +46,13 @@ def _take_empty_nodes(S, p):
         nd = S.nodes[n]
         empty = nd.down == 0 and nd.free == nd.size and S.pools[nd.pool].stage == 0
         if empty and nd.type == S.pools[p].type and lacking[nd.size // SLOTS] > 0:
-            S.pools[nd.pool].free -= nd.size
-            S.pools[nd.pool].size -= nd.size
-            S.pools[p].free += nd.size
-            S.pools[p].size += nd.size
+            old, new = S.pools[nd.pool], S.pools[p]
+            old.free -= nd.size
+            old.size -= nd.size
+            old.total -= nd.size
+            new.free += nd.size
+            new.size += nd.size
+            new.total += nd.size
             lacking[nd.size // SLOTS] -= 1
             count_node(S.nodes, S.count, S.member, n, -1)
             nd.pool = p
@@ -64,16 +60,6 @@ def _take_empty_nodes(S, p):
             took += 1
         n += 1
     return took
-
-
-@njit
-def measure(S):
-    """Measure all pools anew: slots in all, and nodes by size."""
-    for p in range(S.pools.shape[0]):
-        S.pools[p].total = 0
-    for n in range(S.nodes.shape[0]):
-        S.pools[S.nodes[n].pool].total += S.nodes[n].size
-    count_sizes(S.nodes, S.sizes, False)
 
 
 @njit(inline="never")
@@ -84,7 +70,7 @@ def enlarge_profilers(S):
         took += _take_empty_nodes(S, p)
     if took == 0:
         return
-    measure(S)
+    count_sizes(S.nodes, S.sizes, False)
     S.scalar[0].exhausted = 0
     for j in range(S.scalar[0].arrived):
         job = S.job[j]

@@ -39,7 +39,7 @@ def _sift(body, heap, base, count, i):
 
 
 @njit(inline="never")
-def _slide(body, line, begin, end, i):
+def slide(body, line, begin, end, i):
     """Let the job at place i of a line that is in order go to where it belongs between two places."""
     j = line[i]
     while i > begin and ahead(body, j, line[i - 1]):
@@ -55,7 +55,7 @@ def _slide(body, line, begin, end, i):
 def _settle(S, k, count, i):
     """Let the waiting job at place i go to where it belongs among the first jobs of class k."""
     if S.rule[0].backfill == PLAN:
-        _slide(S.body, S.heap, k.first, k.first + count, i)
+        slide(S.body, S.heap, k.first, k.first + count, i)
     else:
         _sift(S.body, S.heap, k.first, count, i - k.first)
 

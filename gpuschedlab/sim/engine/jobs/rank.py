@@ -1,7 +1,7 @@
 """The compiled rank: running jobs that a decision may preempt, in order of key; the others run on whatever their keys are."""
 
 from gpuschedlab._compiled import njit
-from gpuschedlab.sim.engine.jobs.queues import ahead
+from gpuschedlab.sim.engine.jobs.queues import ahead, slide
 
 
 @njit(inline="never")
@@ -52,14 +52,7 @@ def clear_rank(S):
 @njit(inline="never")
 def moved_rank(S, i):
     """Restore the order after the key of the ranked job at place `i` changed."""
-    j, last = S.rank[i], S.scalar[0].ranked - 1
-    while i > 0 and ahead(S.body, j, S.rank[i - 1]):
-        S.rank[i] = S.rank[i - 1]
-        i -= 1
-    while i < last and ahead(S.body, S.rank[i + 1], j):
-        S.rank[i] = S.rank[i + 1]
-        i += 1
-    S.rank[i] = j
+    slide(S.body, S.rank, 0, S.scalar[0].ranked, i)
 
 
 @njit(inline="never")

@@ -7,70 +7,43 @@ copy some 200 words at every call inside the engine; an address is one.
 import numba
 import numpy as np
 from llvmlite import ir
-from numba import from_dtype, types
+from numba import extending, from_dtype, types
 from numba.core import cgutils
 from numba.core.typing.templates import AttributeTemplate
-from numba.extending import (
-    NativeValue,
-    infer_getattr,
-    lower_getattr_generic,
-    models,
-    register_model,
-    typeof_impl,
-    unbox,
-)
 from numba.np.arrayobj import make_array, populate_array
 
 from gpuschedlab._compiled import records
 from gpuschedlab.cluster.node_index import NODE
-from gpuschedlab.sim.engine.jobs.records import (
-    BODY,
-    CLASS,
-    ENTRY,
-    JOB,
-    LEDGER,
-    OUTAGE,
-    POOL,
-    RESERVATION,
-    RULE,
-    SCALARS,
-    STRETCH,
-    TICK,
-    TREE,
-    WINDOW,
-)
+from gpuschedlab.sim.engine.jobs import records as kinds
 
 FIELDS = {
     name: (np.dtype(dtype), ndim)
     for name, (dtype, ndim) in {
-        "job": (JOB, 1),  # (n,)
-        "body": (BODY, 1),  # (n,)
+        "job": (kinds.JOB, 1),  # (n,)
+        "body": (kinds.BODY, 1),  # (n,)
         "nodes": (NODE, 1),  # (N,)
-        "entry": (ENTRY, 1),  # nodes held, linked job by job
-        "outage": (OUTAGE, 1),  # ascending in time
-        "window": (WINDOW, 1),  # outages that are announced, ascending in their start
-        "cls": (CLASS, 1),  # (C,) jobs of equal demand
+        "entry": (kinds.ENTRY, 1),  # nodes held, linked job by job
+        "outage": (kinds.OUTAGE, 1),  # ascending in time
+        "window": (kinds.WINDOW, 1),  # outages that are announced, ascending in their start
+        "cls": (kinds.CLASS, 1),  # (C,) jobs of equal demand
         "heap": ("i4", 1),  # waiting jobs, class by class from cls.first: a binary heap; under a plan in order
         "timers": ("i4", 1),  # (n + 1,) binary heap by body.timer
         "running": ("i4", 1),  # (n + 1,) running jobs
         "rank": ("i4", 1),  # (n + 1,) those that may be preempted, in order of key
-        "ticks": (TICK, 1),  # log of counts
-        "stretches": (STRETCH, 1),  # log of allocations
-        "scalar": (SCALARS, 1),  # (1,)
-        "rule": (RULE, 1),  # (1,)
+        "ticks": (kinds.TICK, 1),  # log of counts
+        "stretches": (kinds.STRETCH, 1),  # log of allocations
+        "scalar": (kinds.SCALARS, 1),  # (1,)
+        "rule": (kinds.RULE, 1),  # (1,)
         "seconds_on": ("f8", 2),  # (n, T) s on each GPU type
         "count": ("i4", 2),  # (P, LEVELS + 1) and
         "member": ("u8", 2),  # (P * LEVELS, N / 64): nodes up by pool and free GPUs (`node_index.index_nodes`)
         "sizes": ("i4", 2),  # (P, LEVELS) nodes by pool and GPUs, up or down (ditto)
         "lacking": ("i4", 2),  # (P, LEVELS) nodes of each number of GPUs that a pool waits for, until they are empty
-        "pools": (POOL, 1),  # (P,) nodes of one type that serve one stage
+        "pools": (kinds.POOL, 1),  # (P,) nodes of one type that serve one stage
         "ending": ("i4", 1),  # (n + 1,) how many jobs ran at the last plan, and which, by end; one row without
-        "reservation": (
-            RESERVATION,
-            1,
-        ),  # (n + 1,) starts that a plan reserves for waiting jobs; one row without a plan
-        "ledger": (LEDGER, 1),  # (U,) accounts that are charged for GPUs
-        "tree": (TREE, 1),  # (R,) their shares
+        "reservation": (kinds.RESERVATION, 1),  # (n + 1,) starts that a plan reserves for jobs; one row without a plan
+        "ledger": (kinds.LEDGER, 1),  # (U,) accounts that are charged for GPUs
+        "tree": (kinds.TREE, 1),  # (R,) their shares
         "when": ("f8", 2),  # (P, K) plan: s, from when on in each pool
         "room": ("i4", 2),  # (P, K) so many slots are free, until the next of the
         "steps": ("i8", 1),  # (P,) steps
@@ -114,10 +87,10 @@ PLACE = {name: i for i, name in enumerate((*FIELDS, *CALLED, "knobs"))}
 OPAQUE = np.dtype([("bytes", "u1", (8,))])
 KNOBS = from_dtype(OPAQUE)
 """Stands for the record of any policy's knobs: records travel as pointers, and only the policy's keys look inside."""
-JOB_TYPE = from_dtype(JOB)
+JOB_TYPE = from_dtype(kinds.JOB)
 KEY = types.FunctionType(types.float64(types.float64, JOB_TYPE, KNOBS))
 NUMBERS = types.Array(types.float64, 1, "C")
-TREE_TYPE = types.Array(from_dtype(TREE), 1, "C")
+TREE_TYPE = types.Array(from_dtype(kinds.TREE), 1, "C")
 STANDING = types.FunctionType(NUMBERS(types.float64, NUMBERS, TREE_TYPE, KNOBS))
 
 
@@ -133,9 +106,8 @@ class State:
         for name, array in arrays.items():
             (dtype, ndim), i = FIELDS[name], PLACE[name]
             if array.dtype != dtype or array.ndim != ndim or not array.flags.c_contiguous:
-                raise TypeError(
-                    f"State.{name}: found {array.dtype}, {array.ndim} dimensions; expected {dtype}, {ndim}."
-                )
+                found = f"{array.dtype}, {array.ndim} dimensions"
+                raise TypeError(f"State.{name}: found {found}; expected {dtype}, {ndim}.")
             setattr(self, name, records(array))
             self.table[i, 0] = array.ctypes.data
             self.table[i, 1 : 1 + ndim] = array.shape
@@ -181,26 +153,26 @@ _TYPES = {name: types.Array(from_dtype(dtype), ndim, "C") for name, (dtype, ndim
 _TYPES |= dict.fromkeys(CALLED, KEY) | {"standing": STANDING, "knobs": KNOBS}
 
 
-@register_model(StateType)
-class _Model(models.PrimitiveModel):
+@extending.register_model(StateType)
+class _Model(extending.models.PrimitiveModel):
     def __init__(self, manager, kind):
         super().__init__(manager, kind, ir.IntType(64))
 
 
-@typeof_impl.register(State)
+@extending.typeof_impl.register(State)
 def _typeof(value, context):
     return STATE
 
 
-@unbox(StateType)
+@extending.unbox(StateType)
 def _unbox(kind, value, c):
     address = c.pyapi.object_getattr_string(value, "address")
     native = c.pyapi.long_as_longlong(address)
     c.pyapi.decref(address)
-    return NativeValue(native, is_error=cgutils.is_not_null(c.builder, c.pyapi.err_occurred()))
+    return extending.NativeValue(native, is_error=cgutils.is_not_null(c.builder, c.pyapi.err_occurred()))
 
 
-@infer_getattr
+@extending.infer_getattr
 class _Attributes(AttributeTemplate):
     key = StateType
 
@@ -208,7 +180,7 @@ class _Attributes(AttributeTemplate):
         return _TYPES.get(name)
 
 
-@lower_getattr_generic(StateType)
+@extending.lower_getattr_generic(StateType)
 def _attribute(context, builder, kind, value, name):
     """Read the address and shape of an array from the table and make a view of it; or the address of a function or record."""
     array_type, word = _TYPES[name], ir.IntType(64)
@@ -253,8 +225,7 @@ def copied(array: np.ndarray) -> np.ndarray:
 
 # What is freed, glibc keeps for the next state only up to the largest block freed so far: fresh pages cost a run of 10,000 jobs
 # a tenth of its time.
-_block = np.empty(30 << 20, np.uint8)
-del _block
+np.empty(30 << 20, np.uint8)
 
 RESERVED = 4
 """Times the room of a new log for which its memory suffices."""
