@@ -21,7 +21,7 @@ from wing import said
 import gpuschedlab
 from gpuschedlab.check.samples import recurring_sample
 from gpuschedlab.errors import EstimatorError
-from gpuschedlab.estimators import Estimator, History, LearningCurve, Noisy, Oracle, Requested, Runtime
+from gpuschedlab.estimators import Estimator, History, Noisy, Oracle, Requested, Runtime
 from gpuschedlab.estimators.sklearn_api import Parameters, Regressor
 
 base = pytest.importorskip("sklearn.base")
@@ -32,9 +32,9 @@ from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.preprocessing import FunctionTransformer  # noqa: E402
 
 ROOT = Path(gpuschedlab.__file__).parent
-MADE = {LearningCurve: lambda: LearningCurve(targets={"b": 0.5, "a": 0.9})}
+MADE = {}
 """How to make those that need arguments, or show more with some."""
-NORMALISED = {LearningCurve}
+NORMALISED = set()
 """They keep a table as sorted pairs, features as an array of floats: equal to what was given, and not the same object."""
 NOT_BY_ROWS = set()
 """What they see of a job depends on the others, so folds over rows mean nothing."""

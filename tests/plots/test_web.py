@@ -225,7 +225,7 @@ def test_each_figure_of_the_gallery_has_a_picture_that_lacks_nothing(monkeypatch
     from gallery_pages import read_script, run_script
 
     scripts = sorted((ROOT / "docs" / "gallery").glob("*.py"))
-    assert len(scripts) > 20
+    assert len(scripts) > 15
     for path in scripts:
         content, words = png(run_script(read_script(path)), 620, 324)
         assert "Not as on a page" not in words, path.stem

@@ -29,7 +29,7 @@ class EditedProgram:
     Examples
     --------
     >>> from gpuschedlab.optim import Session
-    >>> edited, session = EditedProgram({"gpus": 3.0}), Session("copter", tol=1e-6)
+    >>> edited, session = EditedProgram({"gpus": 3.0}), Session("highs")
     >>> edited.add_request("a", worth=[3.0, 5.0], uses={"gpus": [1.0, 2.0]})
     >>> edited.add_request("b", worth=[2.0], uses={"gpus": [2.0]})
     >>> session.update(edited)
