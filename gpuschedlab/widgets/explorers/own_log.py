@@ -12,7 +12,7 @@ from gpuschedlab.widgets.parts.controls import button
 
 
 def uploaded(name: str, content: bytes, spec: str = "") -> Intake:
-    """Read a log that was sent, as a TOML spec says; without one, as it is recognised.
+    r"""Read a log that was sent, as a TOML spec says; without one, as it is recognised.
 
     Examples
     --------
