@@ -2,7 +2,8 @@
 
 What belongs to a paper lies in one folder, which has such a stub of its own: a folder of `papers/`, `autosched/`, or a package
 from outside that declares an entry point in the group `gpuschedlab.papers`. Its names are public names of `policies`,
-`estimators`, `speeds`, `problems`, `plots`, `widgets` or `optim` as well: these list what is there, and name no paper themselves.
+`estimators`, `speeds`, `problems`, `plots`, `widgets`, `metrics`, `traces` or `optim` as well: these list what is there, and name no
+paper themselves.
 Names that a paper gives to such a package alone stand in a stub of their own, such as `autosched/figures/__init__.pyi`.
 """
 
@@ -32,6 +33,8 @@ FACES = {
     "recording": "widgets",
     "figures": "plots",
     "solver": "optim",
+    "metrics": "metrics",
+    "workload": "traces",
 }
 """Modules and folders of a paper, and the package that gives their public names as well; those of all others: `policies`."""
 

@@ -4,11 +4,10 @@
 `Agent(act)` is a policy that asks a function for the same actions. The policy needs no Gymnasium.
 """
 
-import lazy_loader
-
 from gpuschedlab._extras import has
+from gpuschedlab._faces import attach
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__ = attach(__name__)
 
 if has("gymnasium"):
     import gymnasium

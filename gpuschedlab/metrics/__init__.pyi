@@ -1,4 +1,4 @@
-"""Public names of `metrics`, by module; loaded at first use."""
+"""Public names of `metrics`, by module; loaded at first use. Those of papers stand in the stubs of their folders."""
 
 from .display import MetricTable as MetricTable
 from .fairness import (
@@ -7,14 +7,8 @@ from .fairness import (
     unfair_fraction as unfair_fraction,
 )
 from .intervals import Blocks as Blocks, PairedRatio as PairedRatio, paired_ratio as paired_ratio
-from .merged import merged_shares as merged_shares
 from .pools import pool_levels as pool_levels
 from .attainment import slo_attainment as slo_attainment, slo_violation as slo_violation
-from .starts import (
-    most_in_use as most_in_use,
-    start_errors as start_errors,
-    start_errors_by as start_errors_by,
-)
 from .summaries import METRICS as METRICS, Metric as Metric, compare as compare, summary as summary
 from .times import (
     Spread as Spread,

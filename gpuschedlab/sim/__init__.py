@@ -3,6 +3,6 @@
 The public names stand in `__init__.pyi`. Each is loaded when it is first used: a policy's class does not need the engine.
 """
 
-import lazy_loader
+from gpuschedlab._faces import attach
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__ = attach(__name__)

@@ -1,4 +1,4 @@
-"""Public names of `traces`, by module; loaded at first use."""
+"""Public names of `traces`, by module; loaded at first use. Those of papers stand in the stubs of their folders."""
 
 from .formats.export import write_csv as write_csv, write_swf as write_swf
 from .fetching import catalog as catalog, fetch as fetch
@@ -17,11 +17,7 @@ from .intake.published_logs import (
     read_workload as read_workload,
 )
 from .schema import SCHEMA as SCHEMA, validate as validate
-from .deadlines import (
-    value_table as value_table,
-    with_deadlines as with_deadlines,
-    with_start_delays as with_start_delays,
-)
+from .deadlines import value_table as value_table
 from .tools import (
     describe as describe,
     known_at as known_at,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
-from gpuschedlab.metrics.starts import most_in_use
+from gpuschedlab.papers.clusters.metrics import most_in_use
 from gpuschedlab.papers.clusters.recipe import Site
 from gpuschedlab.papers.clusters.schedulers.slurm import Slurm
 from gpuschedlab.papers.clusters.slices import A100, COMPUTE, gpus_for, profile_of

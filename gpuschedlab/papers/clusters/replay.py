@@ -9,8 +9,8 @@ import polars as pl
 from gpuschedlab.errors import TraceError
 from gpuschedlab.estimators import Estimator, Oracle
 from gpuschedlab.metrics.intervals import Blocks
-from gpuschedlab.metrics.starts import start_errors, start_errors_by
 from gpuschedlab.papers.clusters.doubts import doubts
+from gpuschedlab.papers.clusters.metrics import start_errors, start_errors_by
 from gpuschedlab.papers.clusters.recipe import Site
 from gpuschedlab.sim import Policy, Scenario
 

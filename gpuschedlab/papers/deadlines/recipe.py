@@ -12,10 +12,10 @@ from gpuschedlab.knobs import Holds, Knob
 from gpuschedlab.papers.deadlines.chronus import Chronus
 from gpuschedlab.papers.deadlines.orders import TriagedEdf, Urgent
 from gpuschedlab.papers.deadlines.unisched import UniSched
+from gpuschedlab.papers.deadlines.workload import with_deadlines, with_start_delays
 from gpuschedlab.policies.simple import Edf, Srtf
 from gpuschedlab.sim import Policy, Scenario
 from gpuschedlab.sim.recipe_base import Jobs, Load, Nodes, Recipe, arriving, errors_of
-from gpuschedlab.traces import with_deadlines, with_start_delays
 
 POLICIES = ("UniSched", "Chronus", "TriagedEdf", "Urgent", "Edf", "Srtf")
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from gpuschedlab import plots
-from gpuschedlab.metrics.merged import merged_shares
+from gpuschedlab.papers.ymir.metrics import merged_shares
 from gpuschedlab.widgets.parts.knob_explorer import RunExplorer
 from gpuschedlab.widgets.parts.step_player import StepPlayer
 

@@ -12,7 +12,7 @@ import pytest
 from gpuschedlab.cli import main
 from gpuschedlab.errors import ClusterWarning, LabError
 from gpuschedlab.metrics.intervals import DAY, Blocks
-from gpuschedlab.metrics.starts import most_in_use, start_errors, start_errors_by
+from gpuschedlab.papers.clusters.metrics import most_in_use, start_errors, start_errors_by
 from gpuschedlab.papers.clusters.recipe import Site
 from gpuschedlab.papers.clusters.replay import replay
 from gpuschedlab.papers.clusters.standing import standing

@@ -7,7 +7,7 @@ from published.data import read_data
 from published.timing import timed
 
 from gpuschedlab.cluster import Cluster
-from gpuschedlab.metrics.merged import merged_shares
+from gpuschedlab.papers.ymir.metrics import merged_shares
 from gpuschedlab.sim import Delays, Scenario
 from papers.ymir import titan
 

@@ -15,8 +15,8 @@ from published.kept import measure_all
 
 from gpuschedlab.estimators import Transfers
 from gpuschedlab.metrics.fairness import finish_time_fairness_by_type, unfair_fraction
-from gpuschedlab.metrics.merged import merged_shares
 from gpuschedlab.papers.ymir.estimators.transferability import GainErrors
+from gpuschedlab.papers.ymir.metrics import merged_shares
 from gpuschedlab.papers.ymir.recipe import MergingCluster, digits_estimator, digits_pairs
 from gpuschedlab.papers.ymir.speeds.tasks import DIGITS, task_speeds
 from papers.ymir.runs import policy_of

@@ -1,0 +1,95 @@
+"""Deadlines of the jobs of any trace by UniSched's recipe, and start delays by Chronus'."""
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.errors import TraceError
+from gpuschedlab.traces.deadlines import FULL
+
+STEPS = (1.0, 1.1, 1.2, 1.5)
+"""Soft deadlines over the first (Gao, PhD thesis, NTU 2025, section 5.3.3.2)."""
+
+VALUES = (FULL, 80.0, 50.0, 20.0)
+"""What a soft job is worth by each of them (as above)."""
+
+
+def with_deadlines(
+    trace: pl.DataFrame,
+    *,
+    strict: float = 0.7,
+    soft: float = 0.0,
+    slack: tuple[float, float] = (1.1, 2.0),
+    steps: tuple[float, ...] = STEPS,
+    values: tuple[float, ...] = VALUES,
+    rng: int | np.random.Generator = 0,
+) -> pl.DataFrame:
+    """Give each job a kind, and SLO jobs deadlines: a uniform multiple of their duration, soft ones with later steps.
+
+    Parameters
+    ----------
+    trace : polars.DataFrame
+        A trace; what it had of kinds and deadlines is replaced.
+    strict, soft : float
+        Shares of the jobs with a strict and with soft deadlines; the others are best effort.
+    slack : (float, float)
+        Least and largest first deadline over the duration, above 1.
+    steps, values : tuple of float
+        Soft deadlines over the first, ascending from 1, and the value (0 to 100) of a job that ends by each.
+    rng : int or numpy.random.Generator
+        Seed.
+
+    Returns
+    -------
+    polars.DataFrame
+        The trace with `kind`, `deadlines`, `rewards`, `deadline` and `reward`.
+
+    Raises
+    ------
+    TraceError
+        Shares outside 0 to 1, or steps that are no value table.
+
+    References
+    ----------
+    Gao, PhD thesis, NTU 2025, sections 5.3.3.2 and 5.4.1.
+
+    Examples
+    --------
+    >>> trace = pl.DataFrame({"job_id": ["a", "b"], "submit": [0.0, 1.0], "gpus": [1.0, 1.0], "duration": [60.0, 60.0]})
+    >>> soft = with_deadlines(trace, strict=0.0, soft=1.0, slack=(2.0, 2.0))
+    >>> soft["kind"][0], soft["deadlines"][0].round(6).to_list()
+    ('soft', [120.0, 132.0, 144.0, 180.0])
+    """
+    if not (strict >= 0 and soft >= 0 and strict + soft <= 1):
+        raise TraceError(
+            f"with_deadlines: found strict={strict}, soft={soft}; expected shares that add up to at most 1."
+        )
+    if not 1 <= slack[0] <= slack[1]:
+        raise TraceError(f"with_deadlines: found slack={slack}; expected two multiples of the duration from 1 up.")
+    ordered = (np.diff(values) <= 0).all() and (np.diff(steps) > 0).all()
+    if len(steps) != len(values) or steps[0] != 1 or not ordered:
+        raise TraceError(
+            f"with_deadlines: found steps={steps}, values={values}; expected as many of each, steps that ascend from 1, "
+            "values that fall."
+        )
+    rng = np.random.default_rng(rng)
+    level, stretch = rng.random(trace.height), rng.uniform(*slack, trace.height)
+    kind = np.where(level < strict, "strict", np.where(level < strict + soft, "soft", "best_effort"))
+    first = trace["duration"].to_numpy() * stretch
+    taken = {"strict": 1, "soft": len(steps), "best_effort": 0}
+    due = [(d * np.array(steps[: taken[k]])).tolist() or None for d, k in zip(first, kind)]
+    worth = [list(values[: taken[k]]) or None for k in kind]
+    lists = {"deadlines": due, "rewards": worth}
+    return trace.with_columns(
+        pl.Series("kind", kind), *(pl.Series(n, v, pl.List(pl.Float64)) for n, v in lists.items())
+    ).with_columns(deadline=pl.col("deadlines").list.first(), reward=pl.col("rewards").list.first())
+
+
+def with_start_delays(trace: pl.DataFrame, seconds: float = 30.0) -> pl.DataFrame:
+    """Have each start of a job cost `seconds` (1 + log2 GPUs), as in the Chronus artifact: the column `switch` (s).
+
+    Examples
+    --------
+    >>> with_start_delays(pl.DataFrame({"gpus": [0.5, 1.0, 8.0]}))["switch"].to_list()
+    [30.0, 30.0, 120.0]
+    """
+    return trace.with_columns(switch=seconds * (1 + pl.col("gpus").ceil().log(2)))
