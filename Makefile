@@ -37,8 +37,8 @@ demo: $(READY) ## compare the policies on a generated week: a table, and report.
 picture: $(READY) ## README's picture and numbers, as the code prints them now (needs a Chromium)
 	$(BIN)/python docs/_ext/readme.py
 
-test: $(READY) ## tests, then lint (TESTS="tests/sim/test_x.py -k name" for some)
-	$(BIN)/python -m pytest -n $(or $(WORKERS),2) --dist loadgroup $(TESTS)
+test: $(READY) ## tests, then lint (ALL=1: those in a browser, slow ones and all seeds as well; TESTS="tests/cli -k name" for some)
+	$(if $(ALL),GPUSCHEDLAB_ALL_TESTS=1) $(BIN)/python -m pytest -n $(or $(WORKERS),2) --dist loadgroup $(TESTS)
 	$(MAKE) --no-print-directory lint
 
 faults: $(READY) ## plant faults over the whole package and see which tests catch them (SEED=1 COUNT=20 OPTIONS=--table)

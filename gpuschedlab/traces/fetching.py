@@ -157,7 +157,7 @@ def fetch(
     checksums = {file: _checksum(name, file, known, sha256, notes[file]) for file, known in dataset.files.items()}
     for file, checksum in checksums.items():
         url = f"{(base_url or dataset.address).rstrip('/')}/{file}"
-        _bring(url, target, checksum, progress)
+        bring(url, target, resume=checksum is not None, checksum=checksum, progress=progress)
         if checksum is None:
             notes[file].write_text(sha256_of(target / file))
     return target
@@ -184,13 +184,13 @@ def _checksum(name: str, file: str, known: str | None, given, note: Path) -> str
     return None
 
 
-def _bring(url: str, target: Path, checksum: str | None, progress: bool) -> None:
+def bring(url: str, target: Path, *, resume: bool, checksum: str | None = None, progress: bool = False) -> None:
     """Bring one file into a folder, unless it is there, and unpack it."""
-    # To resume a download puts together what came at two times: a checksum must say that they belong together.
+    # To resume puts together what came at two times: a checksum, or a commit in the address, must say that they belong together.
     pooch = need("pooch")
     file = url.rpartition("/")[2]
     unpack = {".gz": _untar, ".zip": pooch.Unzip(extract_dir=".")}.get(Path(file).suffix)
-    downloader = Resuming(target / f"{file}.part", resume=checksum is not None, progress=progress)
+    downloader = Resuming(target / f"{file}.part", resume=resume, progress=progress)
     pooch.get_logger().setLevel("WARNING")
     known = None if checksum is None else f"sha256:{checksum}"
     try:

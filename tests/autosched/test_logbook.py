@@ -344,7 +344,7 @@ def test_the_explorer_says_what_its_bars_are(log):
         first, second = (f"{np.expm1(each.effect[0]):+.0%}" for each in pair)
         assert f"{name} {first} delay, forks {second}" in explorer.status.value
     bars = explorer.board.drawings["answers"].data
-    assert bars[0]["y"].tolist() == [pair[0].effect[0] for pair in found.values()]
+    assert list(bars[0]["y"]) == [pair[0].effect[0] for pair in found.values()]
     assert bars[1]["error_y"]["array"][0] == pytest.approx(oracle.effect[2] - oracle.effect[0])
     before = explorer.status.value
     explorer.knobs["coin"].value = 1.0

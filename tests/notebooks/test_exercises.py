@@ -48,10 +48,11 @@ def given(stem: str) -> dict:
         names |= {"goodput": goodput, "PACE": ("wide", "narrow", "picky"), "names": "123456"}
         names |= {"kinds": np.array([0, 0, 0, 1, 1, 1]), "counts": np.array([1, 2, 4, 1, 2, 4])}
     if stem == "08_other_problems":
-        from gpuschedlab.problems import networks, traffic
+        from gpuschedlab.papers.copter.traffic import networks
+        from gpuschedlab.papers.copter.traffic.program import network_routes
 
         names |= {name: getattr(networks, name) for name in ("generated_network", "bimodal_demands")}
-        names["network_routes"] = traffic.network_routes
+        names["network_routes"] = network_routes
     if stem == "09_autosched":
         from gpuschedlab.widgets import Recording
 
