@@ -57,7 +57,6 @@ def shard_program(fleet: Fleet, load: np.ndarray, slack: float = SLACK) -> Progr
     >>> solve(shard_program(fleet, [4, 4, 4])).objective  # one shard whole, and half of another of size 1
     2.0
     """
-    load = _checked(fleet, load)
     N, D = fleet.placed.shape
     small = shard_relaxed(fleet, load, slack)
     empty, one = sp.csc_array((D + N, N * D)), sp.eye_array(N * D, format="csc")
@@ -87,7 +86,12 @@ def shard_relaxed(fleet: Fleet, load: np.ndarray, slack: float = SLACK) -> Progr
     >>> round(solve(shard_relaxed(fleet, [4, 4, 4])).objective, 3)
     1.425
     """
-    load = _checked(fleet, load)
+    load = np.asarray(load, float)
+    if load.shape != fleet.size.shape or not (load >= 0).all() or not load.sum() > 0:
+        raise SolverError(
+            f"shards: found loads of shape {load.shape}, from {load.min(initial=0)} up; expected {fleet.size.shape}, from 0 "
+            "up, and not all 0."
+        )
     N, D = fleet.placed.shape
     cell = np.arange(N * D)
     server, shard = cell // D, cell % D
@@ -103,16 +107,6 @@ def shard_relaxed(fleet: Fleet, load: np.ndarray, slack: float = SLACK) -> Progr
         shape=(N, D),
         name="relaxed shards",
     )
-
-
-def _checked(fleet: Fleet, load) -> np.ndarray:
-    load = np.asarray(load, float)
-    if load.shape != fleet.size.shape or not (load >= 0).all() or not load.sum() > 0:
-        raise SolverError(
-            f"shards: found loads of shape {load.shape}, from {load.min(initial=0)} up; expected {fleet.size.shape}, from 0 "
-            "up, and not all 0."
-        )
-    return load
 
 
 def whole_shares(share: np.ndarray) -> np.ndarray:

@@ -100,9 +100,8 @@ def split_demands(routes: Routes, demand: np.ndarray, parts: int, rng: np.random
 def _all(session: Session, routes: Routes, capacity, demand, first: bool) -> FlowRound:
     """A round of all demands: only the first program is built, the others change its bounds."""
     begin = time.process_time()
-    session.update(
-        flow_program(routes, capacity, demand) if first else Change(row_upper=np.concatenate([demand, capacity]))
-    )
+    limits = np.concatenate([demand, capacity])
+    session.update(flow_program(routes, capacity, demand) if first else Change(row_upper=limits))
     found = session.solve()
     flow = fitted_flow(routes, capacity, demand, found.x)
     return _round(routes, capacity, demand, flow, [time.process_time() - begin], found.status, bound=found.bound)

@@ -62,7 +62,8 @@ def fitted_flow(routes: Routes, capacity: np.ndarray, demand: np.ndarray, flow: 
     asked = np.bincount(routes.pair, flow, len(demand))
     flow = flow / np.maximum(_over(asked, demand), 1.0)[routes.pair]
     excess = np.maximum(_over(routes.uses @ flow, np.asarray(capacity, float)), 1.0)
-    flow = flow / _largest(routes, excess)
+    if len(routes.pair):  # the largest of the links of each path
+        flow = flow / np.maximum.reduceat(excess[routes.uses.indices], routes.uses.indptr[:-1])
     return np.where(np.isfinite(flow), flow, 0.0)
 
 
@@ -156,10 +157,3 @@ def _over(used: np.ndarray, most: np.ndarray) -> np.ndarray:
     """Used / most, and 1 where nothing is used."""
     with np.errstate(divide="ignore"):
         return np.divide(used, most, out=np.ones_like(used), where=used > 0)
-
-
-def _largest(routes: Routes, value: np.ndarray) -> np.ndarray:
-    """Largest value (P,) among the links of each path."""
-    if not len(routes.pair):
-        return np.ones(0)
-    return np.maximum.reduceat(value[routes.uses.indices], routes.uses.indptr[:-1])
