@@ -87,9 +87,8 @@ class ElasticFlow(Round):
         n, T = len(view), len(view.capacity)
         level, wake = np.full(n, -1), np.inf
         room = np.asarray(view.capacity, float).copy()
-        setup = (
-            demand.begin + demand.warm_up if self.aware else np.zeros(n)
-        )  # seconds that a start or a change costs in a plan
+        # Seconds that a start or a change costs in a plan.
+        setup = demand.begin + demand.warm_up if self.aware else np.zeros(n)
         for t in range(T):
             wake = min(wake, view.now + self._plan(view, demand, setup, room, t, level))
         gpus = np.where(level >= 0, demand.gpus[np.arange(n), np.maximum(level, 0)], 0.0) if n else np.zeros(0)

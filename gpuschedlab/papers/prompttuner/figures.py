@@ -52,9 +52,8 @@ def prompt_map(bank, scored: np.ndarray, chosen: int) -> Drawing:
     unit = np.asarray(bank.features, float)
     unit = unit / np.maximum(np.linalg.norm(unit, axis=1, keepdims=True), 1e-12)
     _, size, way = np.linalg.svd(unit - unit.mean(axis=0), full_matrices=False)
-    way = (
-        way[:2] * np.sign(way[np.arange(2), np.abs(way[:2]).argmax(axis=1)])[:, None]
-    )  # the library may return either sign
+    # The library may return either sign.
+    way = way[:2] * np.sign(way[np.arange(2), np.abs(way[:2]).argmax(axis=1)])[:, None]
     share = (size**2 / max((size**2).sum(), 1e-300))[:2].round(9)
     at, colours = (unit - unit.mean(axis=0)) @ way.T, np.array(COLOURS)[bank.cluster % len(COLOURS)]
     both, rim = np.isin(scored, bank.medoids), {"color": INK, "width": 1.2}

@@ -51,9 +51,8 @@ class Prompts:
     def __post_init__(self):
         self.all = list(tuning.candidates(self._rng(0)))
         self.known = len(self.all)
-        self.bank = PromptBank(
-            tuning.features(np.array(self.all)), tuning.CLUSTERS, visited=tuning.VISITED, rng=self.seed
-        )
+        features = tuning.features(np.array(self.all))
+        self.bank = PromptBank(features, tuning.CLUSTERS, visited=tuning.VISITED, rng=self.seed)
         parts = len(self.tasks) * PARTS
         self.users = list(range(self.known, self.known + parts))
         self.all += list(tuning.candidates(self._rng(1), parts))
@@ -152,9 +151,8 @@ class Loop:
             tasks[llm] = own.with_columns(gpu_time=pl.col("iterations") * ITERATION[llm], luck=pl.lit(0.0))
             search[llm] = self.prompts.bank.worst() * EVALUATION[llm]
         trace = self.jobs.of_tasks(tasks, search, self.seed)
-        worst = pl.col("model").replace_strict(
-            {llm: s / ITERATION[llm] for llm, s in search.items()}, return_dtype=pl.Float64
-        )
+        worst = {llm: s / ITERATION[llm] for llm, s in search.items()}
+        worst = pl.col("model").replace_strict(worst, return_dtype=pl.Float64)
         asks = pl.when(pl.col("prompt") == "bank").then(worst).otherwise(0.0)
         return trace.with_columns(look_up=asks)
 
@@ -180,12 +178,8 @@ class Loop:
         Leaves `starts`, in that order, and `inserted`, the rows whose prompts went into a bank, in order.
         """
         jobs = jobs.with_row_index("row")
-        part = (
-            jobs["task"]
-            .str.splitn(" ", 2)
-            .struct.field("field_1")
-            .replace_strict(dict(zip(self.table["task"], self.table["part"], strict=True)), return_dtype=pl.Int64)
-        )
+        names, parts = jobs["task"].str.splitn(" ", 2).struct.field("field_1"), self.table.select("task", "part")
+        part = names.replace_strict(dict(parts.iter_rows()), return_dtype=pl.Int64)
         jobs = jobs.with_columns(part=part).sort("start", maintain_order=True)
         days, ends = {llm: Day(self.prompts, self.grows) for llm in LLMS}, []
         work, self.starts, self.inserted = np.zeros(jobs.height), [], []
@@ -200,9 +194,8 @@ class Loop:
             until(job["start"])
             llm, row = job["model"], job["row"]
             start = days[llm].start(row, job["part"], job["prompt"] == "bank")
-            work[row] = (
-                self.unit(llm) * max(start.tuning.iterations, 1) + start.evaluations * EVALUATION[llm] / ITERATION[llm]
-            )
+            search = start.evaluations * EVALUATION[llm] / ITERATION[llm]
+            work[row] = self.unit(llm) * max(start.tuning.iterations, 1) + search
             before = job["start"] + job["overhead"]
             ratio = work[row] / job["target"]
             end = job["end"] if ratio == 1 else before + (job["end"] - before) * ratio

@@ -79,10 +79,13 @@ class PromptTuner(Round):
         """The round's decisions; `kind`: a sub-class of `Turn` that looks on."""
         view.memory.settle(view, demand, self.window)
         turn = (kind or Turn)(view, demand, self.interval, self.delaying, self.window > 0)
-        turn.start_in_time()
-        turn.warm_up()
-        if self.late == "last":
-            turn.serve_late()
+        for i in list(turn.pending):  # algorithm 1 for all LLMs: their pools are apart, so one order serves all
+            turn.start_if_in_time(i)
+        for i in list(turn.pending):  # algorithm 2
+            turn.wait_or_warm_up(i)
+        late = [i for i in turn.pending if turn.hopeless(i)]
+        for i in late if self.late == "last" else ():
+            turn.serve(i)
         return turn
 
 
@@ -124,11 +127,6 @@ class Turn:
         self.pools.running[int(self.view.index[i])] = Job(self.key(i), gpus, end)
         self.delay[i] = self.demand.warm[i]
         self.pending.remove(i)
-
-    def start_in_time(self):
-        """Algorithm 1 for all LLMs: their pools are apart, so one order serves all."""
-        for i in list(self.pending):
-            self.start_if_in_time(i)
 
     def start_if_in_time(self, i: int) -> int:
         """One pending job in algorithm 1; the level at which it starts, -1: it does not."""
@@ -214,11 +212,6 @@ class Turn:
         if ready <= self.now + EPS:
             self._start(i, level)
 
-    def warm_up(self):
-        """Algorithm 2."""
-        for i in list(self.pending):
-            self.wait_or_warm_up(i)
-
     def wait_or_warm_up(self, i: int) -> str:
         """One pending job in algorithm 2: it is "late", "waits", "warms" GPUs up, or gets "none"."""
         if self.hopeless(i):
@@ -236,13 +229,8 @@ class Turn:
         """Whether a job would be late even on the best number of warm GPUs."""
         return bool(self.least[i] > self.left(i) + EPS)
 
-    def serve_late(self):
-        """Late jobs: on idle or warming GPUs that no other job waits for; new ones only where none will be there for them."""
-        for i in [i for i in self.pending if self.hopeless(i)]:
-            self.serve(i)
-
     def serve(self, i: int) -> str:
-        """One late job: it "starts", "waits", "warms" GPUs up, or gets "none"."""
+        """One late job: it "starts" or "waits" on GPUs that no other waits for, "warms" new ones if none will be there, or gets "none"."""
         level = self.demand.fewest(i)
         if level < 0:
             return "none"

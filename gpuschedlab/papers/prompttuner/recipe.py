@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import ClusterError
-from gpuschedlab.estimators import Estimator, Noisy, Oracle
+from gpuschedlab.estimators import Noisy, Oracle
 from gpuschedlab.knobs import Holds, Knob
 from gpuschedlab.papers.prompttuner.elasticflow import ElasticFlow
 from gpuschedlab.papers.prompttuner.estimators.upper_bound import UpperBound
@@ -86,14 +86,10 @@ class PromptLab(Recipe):
     def scenario(self, seed: int = 0) -> Scenario:
         """Jobs and cluster."""
         jobs = replace(self.jobs, scale=self.jobs.scale * self.gpus / 32) if self.grown else self.jobs
-        return Scenario(
-            jobs(seed),
-            _servers(self),
-            speeds=prompt_speeds(),
-            delays=prompt_delays(self.jobs.warm_up),
-            estimator=_known(self.estimator, seed),
-            seed=seed,
-        )
+        # Without errors, what is known is what they would be around.
+        exact = None if self.estimator.estimator == Oracle() else self.estimator.estimator
+        known, delays = errors_of(self.estimator, seed) or exact, prompt_delays(self.jobs.warm_up)
+        return Scenario(jobs(seed), _servers(self), speeds=prompt_speeds(), delays=delays, estimator=known, seed=seed)
 
 
 def _servers(recipe) -> Cluster:
@@ -102,12 +98,6 @@ def _servers(recipe) -> Cluster:
         who = type(recipe).__name__
         raise ClusterError(f"{who}.gpus: found {recipe.gpus!r}; expected a positive multiple of {NODE}.")
     return Cluster.homogeneous(recipe.gpus // NODE, NODE, GPU_TYPE)
-
-
-def _known(noisy: Noisy, seed: int) -> Estimator | None:
-    """What is known in the scenario of a seed: as of `errors_of`, and without errors what these would be around."""
-    exact = None if noisy.estimator == Oracle() else noisy.estimator
-    return errors_of(noisy, seed) or exact
 
 
 @dataclass(frozen=True)
@@ -168,17 +158,12 @@ class PromptLoop(Recipe):
 
     def loop(self, seed: int = 0, prompts: Prompts | None = None) -> Loop:
         """The bank's day, with what was found and tuned in it; `prompts` of another loop of the seed spare their tunings."""
-        return Loop(self.jobs, self.cap, self.stretch, self.grows, seed, prompts).settle(
-            lambda trace: Scenario(
-                trace,
-                _servers(self),
-                speeds=prompt_speeds(),
-                delays=search_as_work(self.jobs.warm_up),
-                estimator=replace(self.estimator, rng=seed),
-                seed=seed,
-            ),
-            self.tuner,
-        )
+        delays, known = search_as_work(self.jobs.warm_up), replace(self.estimator, rng=seed)
+
+        def made(trace) -> Scenario:
+            return Scenario(trace, _servers(self), speeds=prompt_speeds(), delays=delays, estimator=known, seed=seed)
+
+        return Loop(self.jobs, self.cap, self.stretch, self.grows, seed, prompts).settle(made, self.tuner)
 
     def scenario(self, seed: int = 0) -> Scenario:
         """Jobs with measured iterations, and cluster."""

@@ -78,20 +78,16 @@ class _Noted(Turn):
         on = f"{self.demand.gpus[i, max(level, 0)]:g}"
         self.decided[i] = f"starts on {on}" if level >= 0 else ""
         said = f"It starts on {on}." if level >= 0 else "No such A: it stays pending."
-        self.note(
-            3 if level >= 0 else 2, f"T_slo = {spell(self.left(i))}; {idle:g} idle GPUs; T(A): {self.times(i)}.", said
-        )
+        read = f"T_slo = {spell(self.left(i))}; {idle:g} idle GPUs; T(A): {self.times(i)}."
+        self.note(3 if level >= 0 else 2, read, said)
         return level
 
     def _wait(self, key, gpus: float, most: float, busy: bool) -> float:
         instant = super()._wait(key, gpus, most, busy)
         if np.isfinite(most):
-            left, ready = most - self.now, np.isfinite(instant)
-            said = (
-                f"They are ready in {spell(instant - self.now)}: it can wait."
-                if ready
-                else "They are not ready by then."
-            )
+            left, said = most - self.now, "They are not ready by then."
+            if np.isfinite(instant):
+                said = f"They are ready in {spell(instant - self.now)}: it can wait."
             start = f"it must start within {spell(left)}" if left >= 0 else f"it had to start {spell(-left)} ago"
             self.note(6, f"With {gpus:g} GPU{'s' if gpus > 1 else ''} {start}.", said, most)
         return instant
@@ -105,10 +101,8 @@ class _Noted(Turn):
         slo = f"T_slo = {spell(self.left(i))}"
         read = {"late": f"{slo}; at best it takes {spell(self.least[i])}.", "waits": f"{slo}."}
         asked = f"{slo}; {cold:g} cold GPUs; T(A) + T_cold: {self.times(i, wait)}."
-        said = "The GPUs are claimed in E." if word == "waits" else f"It {self.decided[i]}."
-        self.note(
-            LINES[word], read.get(word, asked), said if word != "late" else "Nothing helps: it is served at the end."
-        )
+        said = {"waits": "The GPUs are claimed in E.", "late": "Nothing helps: it is served at the end."}
+        self.note(LINES[word], read.get(word, asked), said.get(word, f"It {self.decided[i]}."))
         return word
 
     def serve(self, i: int) -> str:

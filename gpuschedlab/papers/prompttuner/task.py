@@ -23,11 +23,4 @@ class ColdPrompts(Recipe):
         )
 
 
-TASK = Task(
-    "prompts",
-    1,
-    ColdPrompts,
-    "prompttuner",
-    "prompt tuning with a bank of prompts, and dates",
-    "late",
-)
+TASK = Task("prompts", 1, ColdPrompts, "prompttuner", "prompt tuning with a bank of prompts, and dates", "late")

@@ -57,9 +57,7 @@ class Demand(NamedTuple):
 
     def fewest(self, i: int) -> int:
         """Level with the fewest GPUs on which job i can run; -1: none."""
-        good = np.isfinite(self.seconds[i])
-        at = int(np.argmax(good))
-        return at if good[at] else -1
+        return self.least(i, np.finfo(float).max, np.inf)
 
 
 def demand_of(view: View, most: int) -> Demand:
@@ -223,11 +221,7 @@ class WarmPools:
         for pool in self.pools.values():
             pool.settle(view.now)
             pool.expire(view.now, window)
-        self._shrink(view)
-
-    def _shrink(self, view):
-        """Lose GPUs where nodes have failed: the pools have no more than is up beside the running jobs."""
-        for t in range(len(view.capacity)):
+        for t in range(len(view.capacity)):  # nodes may have failed: pools have no more than is up beside running jobs
             over = -self.cold(view, t)
             for key, pool in self.pools.items():
                 if key[1] == t and over > EPS:

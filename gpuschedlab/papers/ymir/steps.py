@@ -146,10 +146,9 @@ def _told(found: Round, table, pruned, tests) -> Case:
     waiting, closed = int(found.made.count.sum()), "; ".join(f"{name}: {why}" for name, why in found.closed.items())
     read = f"{waiting} jobs and pairs in {len(found.made.count)} rows; {found.made.room.sum():g} GPUs."
     steps = [Step(1, read, f"Not to be merged: {closed or 'none'}.", bare + _early(pruned, 0), tuple(singles))]
-    steps += [
-        Step(line, *said, bare + _early(pruned, max(lit, default=0) + 1 - len(table)), lit)
-        for line, *said, lit in tests
-    ]
+    for line, *said, lit in tests:
+        seen = _early(pruned, max(lit, default=0) + 1 - len(table))
+        steps.append(Step(line, *said, bare + seen, lit))
     said = f"{len(table)} columns; {len(pruned)} left out."
     steps.append(Step(4, "The slowdown of each column, over its gain.", said, rows, tuple(range(len(table)))))
     x = np.round(found.solution.x).astype(int)
@@ -158,27 +157,15 @@ def _told(found: Round, table, pruned, tests) -> Case:
     said = f"{x.sum()} columns on {used} of {found.made.room.sum():g} GPUs; they save {found.solution.objective:.3f} against waiting."
     lit = tuple(np.flatnonzero(x).tolist())
     steps.append(Step(5, f"{len(table)} columns, their costs, and what waiting costs.", said, chosen + pruned, lit))
-    other = second_best(found.made, found.solution)
-    y = np.round(other.x).astype(int) if other is not None else x
+    y, said, other = x, "There is no other plan.", second_best(found.made, found.solution)
+    if other is not None:
+        y, apart = np.round(other.x).astype(int), found.solution.objective - other.objective
+        close = apart < found.gap * abs(found.solution.objective)
+        near = f" (less than the gap that is allowed, {found.gap:g} of it)" if close else ""
+        said = f"It saves {other.objective:.3f}: {apart:.3f} less{near}."
     both = [(*cells[:-1], _beside(n, m)) for cells, n, m in zip(table, x, y)]
-    apart = found.solution.objective - other.objective if other is not None else np.nan
-    near = (
-        f" (less than the gap that is allowed, {found.gap:g} of it)"
-        if apart < found.gap * abs(found.solution.objective)
-        else ""
-    )
-    said = (
-        f"It saves {other.objective:.3f}: {apart:.3f} less{near}." if other is not None else "There is no other plan."
-    )
-    steps.append(
-        Step(
-            6,
-            "The same program, with less of one chosen column.",
-            said,
-            both + pruned,
-            tuple(np.flatnonzero(x != y).tolist()),
-        )
-    )
+    lit = tuple(np.flatnonzero(x != y).tolist())
+    steps.append(Step(6, "The same program, with less of one chosen column.", said, both + pruned, lit))
     return Case(f"{found.now / 60:.0f} min", HEAD, steps)
 
 

@@ -99,14 +99,6 @@ def trace_lines(traces: dict, what: str):
     return plots.Lines(words, "evaluations of the dual", "largest, power of ten", count, values)
 
 
-def two_types(problem):
-    """The round with the configurations and GPUs of the first two types only."""
-    from gpuschedlab.optim import MultipleChoice
-
-    mine = problem.kinds < 2
-    return MultipleChoice(problem.utility[:, mine], problem.kinds[mine], problem.gpus[mine], problem.capacity[:2])
-
-
 def copter_prices(problem, tol: float = 1e-5) -> np.ndarray:
     """Prices of the types after each proximal step of copter (steps + 1, T), from nothing."""
     from gpuschedlab.optim.programs.shims import possible_cells, relaxed
@@ -143,9 +135,12 @@ def descent_prices(problem, moves: int = 30) -> np.ndarray:
 
 def price_map(rounds: SimilarRounds, size: int = 48):
     """The bound over the prices of two GPU types, and two ways down to the least one, as `plots.Landscape`."""
+    from gpuschedlab.optim import MultipleChoice
     from gpuschedlab.optim.programs.shims import bound_at, possible_cells
 
-    problem = two_types(rounds.programs()[1])
+    every = rounds.programs()[1]
+    mine = every.kinds < 2
+    problem = MultipleChoice(every.utility[:, mine], every.kinds[mine], every.gpus[mine], every.capacity[:2])
     cells = possible_cells(problem)
     paths = {"copter": copter_prices(problem), "one price at a time": descent_prices(problem)}
     top = 1.15 * np.concatenate(list(paths.values())).max(axis=0) + 1e-6

@@ -40,10 +40,8 @@ class Relaxed(Limits):
 
     def solve(self, program: Program, x0: np.ndarray | None = None) -> Solution:
         """Solve a multiple-choice knapsack."""
-        problem, start = (
-            MultipleChoice.of(program, x0, "rounds start from nothing, or from the last one"),
-            time.perf_counter(),
-        )
+        start = time.perf_counter()
+        problem = MultipleChoice.of(program, x0, "rounds start from nothing, or from the last one")
         cells = possible_cells(problem)
         if not len(cells.job) and not problem.mandatory.any():
             return whole(problem, np.full(len(problem.utility), -1), 0.0, self.gap, start, "no cells")

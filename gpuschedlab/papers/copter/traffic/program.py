@@ -26,29 +26,7 @@ def flow_program(routes: Routes, capacity: np.ndarray, demand: np.ndarray) -> Pr
 
     .. math:: \max \sum_{jp} X_j^p
 
-    subject to :math:`\sum_p X_j^p \le d_j`; :math:`\sum_{jp: e \in p} X_j^p \le c_e`; :math:`X \ge 0`.
-
-    Parameters
-    ----------
-    routes : Routes
-    capacity : (E,) float array
-        Of links.
-    demand : (n,) float array
-        Of pairs, in the same unit.
-
-    Returns
-    -------
-    Program
-        A variable a path; rows of demands, then of links.
-
-    Raises
-    ------
-    SolverError
-        Arrays that do not fit together, or a number below 0.
-
-    References
-    ----------
-    Jayaram Subramanya, PhD thesis, CMU 2025, section 5.1.2.
+    subject to :math:`\sum_p X_j^p \le d_j`; :math:`\sum_{jp: e \in p} X_j^p \le c_e`; :math:`X \ge 0`: rows of pairs, then of links.
 
     Examples
     --------
@@ -84,7 +62,8 @@ def fitted_flow(routes: Routes, capacity: np.ndarray, demand: np.ndarray, flow: 
     asked = np.bincount(routes.pair, flow, len(demand))
     flow = flow / np.maximum(_over(asked, demand), 1.0)[routes.pair]
     excess = np.maximum(_over(routes.uses @ flow, np.asarray(capacity, float)), 1.0)
-    flow = flow / _largest(routes, excess)
+    if len(routes.pair):  # the largest of the links of each path
+        flow = flow / np.maximum.reduceat(excess[routes.uses.indices], routes.uses.indptr[:-1])
     return np.where(np.isfinite(flow), flow, 0.0)
 
 
@@ -151,29 +130,9 @@ def excess(routes: Routes, capacity: np.ndarray, demand: np.ndarray, flow: np.nd
 
 
 def network_routes(network: Network, pairs: np.ndarray, paths: int = 4) -> Routes:
-    """Fixed paths of pairs of routers: each the shortest by links that shares none with those before.
+    """Fixed paths of pairs (n, 2) of routers: each the shortest by links that shares none with those before.
 
-    Parameters
-    ----------
-    network : Network
-    pairs : (n, 2) int array
-        Source and destination.
-    paths : int
-        Of a pair at most.
-
-    Returns
-    -------
-    Routes
-        The rows of `uses` are the directed links of the network.
-
-    Raises
-    ------
-    SolverError
-        A pair that is not of two routers of the network.
-
-    References
-    ----------
-    Narayanan et al., SOSP'21 (POP), whose evaluation, which the thesis uses, has 4 paths without common links a pair.
+    In the evaluation of Narayanan et al., SOSP'21 (POP), which the thesis uses, a pair has 4 such paths.
 
     Examples
     --------
@@ -198,10 +157,3 @@ def _over(used: np.ndarray, most: np.ndarray) -> np.ndarray:
     """Used / most, and 1 where nothing is used."""
     with np.errstate(divide="ignore"):
         return np.divide(used, most, out=np.ones_like(used), where=used > 0)
-
-
-def _largest(routes: Routes, value: np.ndarray) -> np.ndarray:
-    """Largest value (P,) among the links of each path."""
-    if not len(routes.pair):
-        return np.ones(0)
-    return np.maximum.reduceat(value[routes.uses.indices], routes.uses.indptr[:-1])

@@ -31,9 +31,7 @@ class Task(NamedTuple):
 
 
 TASKS = tuple(Task(order, shift) for order in range(len(ORDERS)) for shift in range(SYMBOLS))
-HELD_OUT = tuple(
-    Task(order, shift) for order, shift in ((0, 0), (0, 4), (1, 3), (1, 7), (2, 2), (2, 6), (3, 1), (3, 5))
-)
+HELD_OUT = tuple(Task(*pair) for pair in ((0, 0), (0, 4), (1, 3), (1, 7), (2, 2), (2, 6), (3, 1), (3, 5)))
 """Tasks that the model was not taught; each of their words was, in other tasks."""
 
 TAUGHT = tuple(task for task in TASKS if task not in HELD_OUT)

@@ -39,19 +39,9 @@ def fit_loss(k, loss, *, square: bool = True) -> LossCurve:
     """Fit a loss curve, normalised to a maximum of 1.
 
     Of 2 measurements or more, at epochs (or steps) `k` (n,), ascending; the loss (n,) is 0 or above, such as 1 less an accuracy.
-    Without `square`, b3 is 0: the curve of Optimus.
-
-    Notes
-    -----
-    Differs from the paper in: how it is fitted is not said. For each of 50 values of b0 below the least loss, the other
-    coefficients follow by non-negative least squares on 1 / (L - b0), weighted so that errors of L count; the best is kept.
-
-    Examples
-    --------
-    >>> k = np.arange(1.0, 9.0)
-    >>> found = fit_loss(k, LossCurve(0.1, 1.0, 1.0, 0.2).of(k))
-    >>> bool(np.abs(found.of(k) * LossCurve(0.1, 1.0, 1.0, 0.2).of(1) / LossCurve(0.1, 1.0, 1.0, 0.2).of(k) - 1).max() < 0.01)
-    True
+    Without `square`, b3 is 0: the curve of Optimus. How it is fitted is not said in the paper. Here, for each of 50 values of b0
+    below the least loss, the other coefficients follow by non-negative least squares on 1 / (L - b0), weighted so that errors of L
+    count; the best is kept.
     """
     from scipy.optimize import nnls  # loaded when used: every import would wait for it
 
@@ -122,11 +112,6 @@ def joint_iterations(k, batch, samples) -> tuple[float, float]:
     """Steps of a joint training of two tasks until each is there; the slower one's are those of the pair (3.7).
 
     From steps, batch size, samples of an epoch of each: the task's epochs, times the steps of a joint epoch.
-
-    Examples
-    --------
-    >>> joint_iterations((100, 60), (10, 30), (500, 600))  # 2 and 3 epochs of 1,100 samples in steps of 40
-    (55.0, 82.5)
     """
     (ka, kb), (ma, mb), (da, db) = k, batch, samples
     if not min(ka, kb, ma, mb, da, db) > 0 or not math.isfinite(ka + kb):

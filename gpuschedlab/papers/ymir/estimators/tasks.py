@@ -116,17 +116,13 @@ class YmirEstimator(Parameters):
             )
         found = {}
         for (mode,), rows in pairs.group_by("mode", maintain_order=True):
-            every = rows if not embeddings else self._scored(mode, embeddings)
-            known = rows.drop_nulls("gain")
+            every, known, both = rows, rows.drop_nulls("gain"), ["source", "target"]
             if embeddings:
-                known = known.select("source", "target", "gain").join(
-                    every, on=["source", "target"], maintain_order="left"
-                )
+                every = self._scored(mode, embeddings)
+                known = known.select(*both, "gain").join(every, on=both, maintain_order="left")
             said = GainRegression().fit(known).predict(every)
-            found |= {
-                (mode, *pair): float(g)
-                for pair, g in zip(every.select("source", "target").iter_rows(), said, strict=True)
-            }
+            for pair, gain in zip(every.select(both).iter_rows(), said, strict=True):
+                found[mode, *pair] = float(gain)
         return found
 
     @staticmethod
@@ -135,11 +131,10 @@ class YmirEstimator(Parameters):
         rows = []
         for a, b in permutations(embeddings, 2):
             (one, one_again), (two, two_again) = (np.asarray(embeddings[t], float) for t in (a, b))
-            score = (
-                temporal_score(one, two, two_again)
-                if mode == "transfer"
-                else joint_score(one, one_again, two, two_again)
-            )
+            if mode == "transfer":
+                score = temporal_score(one, two, two_again)
+            else:
+                score = joint_score(one, one_again, two, two_again)
             rows.append((a, b, float(np.mean(score))))
         return pl.DataFrame(rows, ["source", "target", "score"], orient="row")
 

@@ -12,11 +12,8 @@ def pipeline_switch(stages: int, backward: float, store: float, load: float, for
     j-th: F_j = max(F_{j-1}, j b + s + l) + f. In the same direction it is on that freed (p + 1 - j)-th.
 
     Both have p stages. Seconds per stage: b and f of computing, s and l of storing one job's and loading the other's parameters.
-    `reverse`: the next job runs from machine p to machine 1.
-
-    Notes
-    -----
-    Differs from the paper in: it draws the overlap and gives no formula; the recursion is derived from its figure 9.
+    `reverse`: the next job runs from machine p to machine 1. The paper draws the overlap and gives no formula; the recursion is
+    derived from its figure 9.
 
     Examples
     --------

@@ -87,17 +87,8 @@ def finetuning_jobs(
 ) -> pl.DataFrame:
     """Jobs of tasks that come at random: small, medium and large ones by their GPU-time, as Ymir's evaluation has them.
 
-    They come within some hours; `load` is the GPU-time demanded, on the GPUs requested, over that of the cluster in these.
-
-    Returns
-    -------
-    polars.DataFrame
-        A trace with `model`, `target` (epochs), `fm` and `task`; jobs request 1, 2 or 4 GPUs.
-
-    Notes
-    -----
-    Differs from the paper in: its trace is not public, arrivals are Poisson; where a foundation model has no task of a size,
-    the others take its share.
+    They come within some hours and request 1, 2 or 4 GPUs; `load` is the GPU-time demanded, on these, over that of the cluster. The
+    paper's trace is not public: arrivals are Poisson; where a foundation model has no task of a size, the others take its share.
 
     Examples
     --------
