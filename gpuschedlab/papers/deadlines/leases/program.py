@@ -52,13 +52,7 @@ class LeaseJobs(NamedTuple):
 
 
 def growing_blocks(horizon: int, single: int = 6) -> np.ndarray:
-    """Lengths of blocks of leases that cover a horizon (from 1 up): the first ones single, each later one twice as long.
-
-    Examples
-    --------
-    >>> growing_blocks(20).tolist()
-    [1, 1, 1, 1, 1, 1, 2, 4, 8]
-    """
+    """Lengths of blocks of leases that cover a horizon (from 1 up): the first ones single, each later one twice as long."""
     lengths = [1] * min(single, horizon)
     while sum(lengths) < horizon:
         lengths.append(min(2 * lengths[-1], horizon - sum(lengths)))
@@ -105,13 +99,6 @@ def lease_program(
     ----------
     Gao, PhD thesis, NTU 2025, section 5.3.3.4. As printed, (5.7) and (5.12) contradict each other where a placement slows
     a job down, and no row bounds a lease's GPUs; the form here follows the author's later code (TitanSched).
-
-    Examples
-    --------
-    >>> from gpuschedlab.optim import solve
-    >>> jobs = LeaseJobs.of(gpus=[1, 1, 1], need=[1, 2, 1], due=[2, 2, 1], value=[100, 100, 1])
-    >>> solve(lease_program(jobs, capacity=2)).objective  # two leases of two GPUs: the last job has room, too
-    201.0
     """
     n, P = jobs.need.shape
     blocks = np.ones(max(int(jobs.due.max(initial=0)), 1), int) if blocks is None else np.asarray(blocks)
