@@ -10,7 +10,7 @@ from gpuschedlab.errors import ClusterError, PolicyError
 from gpuschedlab.papers.clusters.recipe import Site
 from gpuschedlab.papers.clusters.replay import replay
 from gpuschedlab.papers.clusters.schedulers.fairshare import ShareTree
-from gpuschedlab.papers.clusters.schedulers.priority import Weights, priority, size_factor
+from gpuschedlab.papers.clusters.schedulers.priority import Weights, size_factor
 from gpuschedlab.papers.clusters.schedulers.queues import Queue, most
 from gpuschedlab.papers.clusters.schedulers.usage import WEEK, Ledger
 from gpuschedlab.papers.clusters.slices import A100, CELLS, COMPUTE, best_start, gpus_for, profile_of, rooms
@@ -187,16 +187,6 @@ def test_a_ledger_does_not_go_back():
 
 
 # --- priority
-
-
-def test_priorities_are_whole_numbers(cases):
-    case = cases["priority"]
-    jobs = {name: [job[name] for job in case["jobs"]] for name in case["jobs"][0]}
-    size = size_factor(jobs["nodes"], jobs["gpus"], **{f"total_{k}": v for k, v in case["cluster"].items()})
-    weights = Weights(**case["weights"], max_age=case["max_age"])
-    factors = {name: jobs[name] for name in ("age", "fairshare", "partition", "qos")}
-    assert priority(weights, size=size, **factors).tolist() == jobs["right"]
-    assert priority(weights, size=size, **factors, nice=[0, 0, 5000], site=1).tolist() == [7243, 9401, 0]
 
 
 def test_sizes_favour_large_or_small_jobs():
