@@ -10,34 +10,16 @@ from gpuschedlab.optim import Program
 
 
 class LeaseJobs(NamedTuple):
-    """What the program knows of n jobs with up to F deadlines; a best-effort job needs one lease and wants the first.
+    """What the program knows of n jobs with up to F deadlines; a best-effort job needs one lease and wants the first."""
 
-    Parameters
-    ----------
-    gpus : (n,) float array
-        GPUs that each holds while it has a lease.
-    need : (n, P) int array
-        Leases that it needs under each placement, 0 where it has no such placement.
-    due : (n, F) int array
-        Leases until each deadline, never falling; 0 where there is none.
-    value : (n, F) float array
-        Reward if it is done by then.
-    """
-
-    gpus: np.ndarray
-    need: np.ndarray
-    due: np.ndarray
-    value: np.ndarray
+    gpus: np.ndarray  # (n,) GPUs that each holds while it has a lease
+    need: np.ndarray  # (n, P) leases that it needs under each placement, 0 where it has no such placement
+    due: np.ndarray  # (n, F) leases until each deadline, never falling; 0 where there is none
+    value: np.ndarray  # (n, F) reward if it is done by then
 
     @classmethod
     def of(cls, gpus, need, due, value) -> "LeaseJobs":
-        """Arrays of the right shape: lists, and one column for several.
-
-        Raises
-        ------
-        SolverError
-            They do not fit together, or a job has fewer than 0 leases, GPUs or rewards.
-        """
+        """Arrays of the right shape from lists, and one column for several; a SolverError where they do not fit together."""
         gpus, value = np.asarray(gpus, float), np.asarray(value, float)
         need, due = np.asarray(need, np.int64), np.asarray(due, np.int64)
         need, due, value = (a[:, None] if a.ndim == 1 else a for a in (need, due, value))
@@ -77,23 +59,12 @@ def lease_program(
     given, with z the placement used in the first lease: :math:`\sum_p z_{ip} = x_{i0}`,
     :math:`z_{ip} \le \sum_f s_{ifp}`, and the cells needed do not exceed those that are free, on each level and above (5.14).
 
-    Parameters
-    ----------
-    jobs, capacity
-        The jobs; GPUs (M).
-    blocks : (B,) int array, optional
-        Leases of each block, the first 1; default: single leases up to the last deadline. x then counts the leases of
-        a block. With longer blocks the program is a relaxation: its optimum is an upper bound.
-    cells, free : (n, P, 4) and (4,) int arrays, optional
-        Cells of each level that a placement takes, and that are free.
-    conserve : float
-        Reward w of a cluster that is fully used in the first lease.
+    `capacity` is M, `conserve` the reward w of a cluster that is fully used in the first lease. With `blocks` (B,) of leases, the first
+    of 1 (default: single ones up to the last deadline), x counts the leases of a block: the program is a relaxation, and its optimum
+    an upper bound. `cells` (n, P, 4) of each level are what a placement takes, `free` (4,) those that are free.
 
-    Returns
-    -------
-    Program
-        Variables: s, one per job, deadline and placement in that order where it is possible (`lease_choices`); x (n, B)
-        row by row; z (n, P) where cells are given.
+    Variables: s, one per job, deadline and placement in that order where it is possible (`lease_choices`); x (n, B) row by row; z
+    (n, P) where cells are given.
 
     References
     ----------
