@@ -48,20 +48,19 @@ def lease_program(
     blocks: np.ndarray | None = None,
     cells: np.ndarray | None = None,
     free: np.ndarray | None = None,
-    conserve: float = 0.0,
 ) -> Program:
     r"""Largest sum of rewards of jobs that get the leases which they need before a deadline.
 
-    .. math:: \max \sum_{ifp} V_{if} s_{ifp} + w \sum_i \frac{g_i}{M} x_{i0}
+    .. math:: \max \sum_{ifp} V_{if} s_{ifp}
 
     subject to :math:`\sum_{fp} s_{ifp} \le 1`; :math:`\sum_{k < Q_{if}} x_{ik} \ge \sum_p L_{ip} s_{ifp}` for each deadline;
     :math:`\sum_k x_{ik} \le \sum_{fp} L_{ip} s_{ifp}`; :math:`\sum_i g_i x_{ik} \le M` for each lease; and where cells are
     given, with z the placement used in the first lease: :math:`\sum_p z_{ip} = x_{i0}`,
     :math:`z_{ip} \le \sum_f s_{ifp}`, and the cells needed do not exceed those that are free, on each level and above (5.14).
 
-    `capacity` is M, `conserve` the reward w of a cluster that is fully used in the first lease. With `blocks` (B,) of leases, the first
-    of 1 (default: single ones up to the last deadline), x counts the leases of a block: the program is a relaxation, and its optimum
-    an upper bound. `cells` (n, P, 4) of each level are what a placement takes, `free` (4,) those that are free.
+    `capacity` is M. With `blocks` (B,) of leases, the first of 1 (default: single ones up to the last deadline), x counts the leases of
+    a block: the program is a relaxation, and its optimum an upper bound. `cells` (n, P, 4) of each level are what a placement takes,
+    `free` (4,) those that are free.
 
     Variables: s, one per job, deadline and placement in that order where it is possible (`lease_choices`); x (n, B) row by row; z
     (n, P) where cells are given.
@@ -95,9 +94,7 @@ def lease_program(
     low = np.concatenate([np.full(n, -np.inf), np.zeros(len(owner) + n), np.full(B, -np.inf)])
     high = np.concatenate([np.ones(n), np.full(len(owner) + n, np.inf), capacity * blocks])
     most = np.clip(jobs.due.max(axis=1, initial=0)[:, None] - start, 0, blocks)
-    worth = np.zeros((n, B))
-    worth[:, 0] = conserve * jobs.gpus / max(capacity, 1)
-    c = np.concatenate([jobs.value[job, step], worth.ravel()])
+    c = np.append(jobs.value[job, step], np.zeros(n * B))
     upper = np.concatenate([np.ones(m), most.ravel()])
     if cells is not None:
         parts, low, high = _with_cells(parts, low, high, n, B, job * P + place, np.asarray(cells), np.asarray(free))
