@@ -157,11 +157,9 @@ def played(sides: tuple[tuple[Scenario, Policy], ...], weeks: int | None = None)
 
 def since(cluster: Cluster, origin: float) -> Cluster:
     """The cluster on a clock that begins at an instant (s): what is over by then is left out of its outages and windows."""
-    events = []
+    names, events = ("start", "end", "announced"), []
     for e in (e for e in cluster.events if e.end > origin):
-        moved = {
-            name: max(getattr(e, name) - origin, 0.0) for name in ("start", "end", "announced") if hasattr(e, name)
-        }
+        moved = {name: max(getattr(e, name) - origin, 0.0) for name in names if hasattr(e, name)}
         events.append(replace(e, **moved))
     return replace(cluster, events=tuple(events))
 
