@@ -2,9 +2,6 @@
 
 from dataclasses import replace
 
-import numpy as np
-import polars as pl
-
 from gpuschedlab import plots
 from gpuschedlab.estimators import Oracle
 from gpuschedlab.widgets.parts.cache import Cache
@@ -64,7 +61,6 @@ class SiteExplorer(KnobExplorer):
         self.outcome, changed = answer
         jobs = self.calibration.starts
         starts = {"recorded": jobs["started"], "replayed": self.calibration.launched, "changed": changed}
-        starts = {name: column.cast(pl.Float64).fill_null(np.nan).to_numpy() for name, column in starts.items()}
         return {"waits": plots.waits_by_day(jobs["submit"].to_numpy(), starts)}
 
     def _words(self, answer) -> str:
