@@ -30,8 +30,10 @@ class SiteExplorer(KnobExplorer):
 
     def __init__(self, calibration=None, cache: Cache | None = None):
         from gpuschedlab.papers.clusters.changes import RULES
+        from gpuschedlab.papers.clusters.recipe import Site
+        from gpuschedlab.papers.clusters.replay import replay
 
-        self.calibration = calibration or replayed_sample()
+        self.calibration = calibration or replay(Site.sample())
         own = self.calibration.site.own
         as_it_is = RULES[type(own)](rule=own)
         self.before = self._weeks(as_it_is)
@@ -65,11 +67,3 @@ class SiteExplorer(KnobExplorer):
 
     def _words(self, answer) -> str:
         return "<br>".join(self.outcome.lines("<b>{}</b>"))
-
-
-def replayed_sample():
-    """The site that ships, replayed."""
-    from gpuschedlab.papers.clusters.recipe import Site
-    from gpuschedlab.papers.clusters.replay import replay
-
-    return replay(Site.sample())

@@ -70,10 +70,8 @@ class WhatIf:
         head = "".join(f"<th>{name}</th>" for name in self.table.columns)
         rows = ""
         for row in self.table.iter_rows():
-            cells = "".join(
-                f"<td>{value:,.4g}</td>" if isinstance(value, float) else f"<td>{value}</td>" for value in row
-            )
-            rows += f"<tr{' style=color:gray' if row[-1] == BELOW else ''}>{cells}</tr>"
+            words = [f"{value:,.4g}" if isinstance(value, float) else f"{value}" for value in row]
+            rows += f"<tr{' style=color:gray' if row[-1] == BELOW else ''}><td>{'</td><td>'.join(words)}</td></tr>"
         return f"<table><tr>{head}</tr>{rows}</table><p>{self.blocks} {self.unit}</p>"
 
 

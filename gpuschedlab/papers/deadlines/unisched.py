@@ -91,7 +91,7 @@ class UniSched(Round):
         need, due = self._needs(view, left)
         slo = ~profiling & (view.kind > 0) & (need[:, None] <= due).any(axis=1)
         leased = np.isin(view.index, kept.leased) & ~profiling & (not renew)
-        stops = suspensions_best_effort(np.ceil(left / self.interval)) if self.suspensions else 0.0
+        stops = np.ceil(left / self.interval) / 2 if self.suspensions else 0.0  # best effort: after every other lease
         value = np.where(profiling, self.profile_reward, 1 / (1 + (left + stops * view.restart) / self.interval))
         joins = ~leased & (renew | ~slo)
         must, chosen, program = self._choose(view, np.flatnonzero(joins), gpus, need, due, value, slo, capacity, leased)
@@ -169,11 +169,6 @@ def suspensions_slo(needed: np.ndarray, leases: np.ndarray) -> np.ndarray:
     """
     n, m = np.asarray(needed, float), np.asarray(leases, float)
     return np.maximum(n - 1, 0) * np.maximum(m - n, 0) / np.maximum(m, 1)
-
-
-def suspensions_best_effort(needed: np.ndarray) -> np.ndarray:
-    """Suspensions (j,) of best-effort jobs by the leases (j,) that they need: after every other one."""
-    return np.asarray(needed, float) / 2
 
 
 @dataclass

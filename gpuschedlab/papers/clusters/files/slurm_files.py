@@ -44,12 +44,8 @@ PLAN = {  # keys of SchedulerParameters: our field, seconds of their unit
 DEFAULTS = Scheduler("plan", tested=500, window=86_400.0, every=30.0, resolution=60.0)
 """Of slurm.conf(5), 2026: bf_max_job_test is still 100 on the scheduling guide's page."""
 
-PARTITION = {
-    "maxtime": "max_time",
-    "defaulttime": "default_time",
-    "prioritytier": "tier",
-    "priorityjobfactor": "factor",
-}
+PARTITION = {"maxtime": "max_time", "defaulttime": "default_time"}
+PARTITION |= {"prioritytier": "tier", "priorityjobfactor": "factor"}
 
 
 def lines_of(text: str) -> Iterator[tuple[int, str]]:

@@ -98,10 +98,8 @@ def _fit_one(name: str, x, y, weight, far):
     from scipy.optimize import least_squares
 
     f, starts = FAMILIES[name]
-    root = np.sqrt(weight)
-    tried = [
-        least_squares(lambda p: root * (f(x, *p) - y), s, method="lm" if len(x) >= len(s) else "trf") for s in starts
-    ]
+    root, method = np.sqrt(weight), "lm" if len(x) >= len(starts[0]) else "trf"
+    tried = [least_squares(lambda p: root * (f(x, *p) - y), start, method=method) for start in starts]
     best = min(tried, key=lambda t: t.cost)
     ahead = f(far, *best.x)
     if not np.isfinite(ahead).all() or (np.diff(ahead) < -1e-6).any() or ahead.min() < 0 or ahead.max() > 1 + 1e-6:
