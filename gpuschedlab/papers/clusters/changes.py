@@ -13,13 +13,7 @@ from gpuschedlab.sim import Policy
 
 @dataclass(frozen=True)
 class SiteChange(Knobbed):
-    """What is changed of a site: nodes, its rule, and what is known of run times.
-
-    Examples
-    --------
-    >>> SiteChange(more=2).with_knobs(depth=4).rule.depth
-    4
-    """
+    """What is changed of a site: nodes, its rule, and what is known of run times."""
 
     more: Annotated[int, Knob(0, 8, unit="nodes", help="nodes beyond the site's own, like its first")] = 0
     rule: Annotated[Fifo, Holds(("backfill", "depth"))] = Fifo(placement="pack")
@@ -33,13 +27,7 @@ class SiteChange(Knobbed):
 
 @dataclass(frozen=True)
 class PriorityChange(SiteChange):
-    """What is changed of a site that weighs priorities.
-
-    Examples
-    --------
-    >>> PriorityChange().with_knobs(weight_size=0).rule.weight_size
-    0
-    """
+    """What is changed of a site that weighs priorities."""
 
     rule: Annotated[Slurm, Holds(("backfill", "depth", "weight_age", "weight_fairshare", "weight_size"))] = Slurm()
 
@@ -50,7 +38,6 @@ class QuotaChange(SiteChange):
 
     Examples
     --------
-    >>> from gpuschedlab.papers.clusters.schedulers.queues import Queue
     >>> two = Kueue((Queue("a", "team", (("t4", 9),)), Queue("b", "team", (("t4", 12),))))
     >>> [queue.nominal for queue in QuotaChange(rule=two, moved=4).played.queues]
     [(('t4', 13),), (('t4', 8),)]

@@ -15,9 +15,7 @@ from gpuschedlab.sim import Scenario
 def doubts(site: Site, scenario: Scenario) -> Iterator[str]:
     """What does not fit before anything is simulated: the cluster, the log, or what the site has and no run keeps to."""
     trace, has = scenario.trace, site.description
-    most = most_in_use(
-        trace["started"].fill_null(np.nan), (trace["started"] + trace["duration"]).fill_null(np.nan), trace["gpus"]
-    )
+    most = most_in_use(trace["started"], trace["started"] + trace["duration"], trace["gpus"])
     if most > scenario.cluster.total_gpus:
         yield f"the log uses {most:g} GPUs at once, and the cluster has {scenario.cluster.total_gpus}: the cluster is wrong"
     yield from slices_beside(trace, scenario.cluster.total_gpus)
@@ -46,18 +44,14 @@ def doubts(site: Site, scenario: Scenario) -> Iterator[str]:
 
 def limitless(trace: pl.DataFrame) -> int:
     """Jobs that requested no time, or unlimited time."""
-    return (
-        trace["requested_time"].fill_null(np.inf).is_infinite().sum()
-        if "requested_time" in trace.columns
-        else trace.height
-    )
+    if "requested_time" not in trace.columns:
+        return trace.height
+    return trace["requested_time"].fill_null(np.inf).is_infinite().sum()
 
 
 def slices_beside(trace: pl.DataFrame, gpus: int) -> Iterator[str]:
     """Whether the slices in use when the log uses most of them fit on so many GPUs, the largest placed first."""
-    jobs = (
-        trace.drop_nulls("started").filter(pl.col("shape").is_not_null()) if "shape" in trace.columns else trace.clear()
-    )
+    jobs = trace.drop_nulls(["started", "shape"]) if "shape" in trace.columns else trace.clear()
     if jobs.is_empty():
         return
     start, end = jobs["started"].to_numpy(), (jobs["started"] + jobs["duration"]).to_numpy()
@@ -67,12 +61,10 @@ def slices_beside(trace: pl.DataFrame, gpus: int) -> Iterator[str]:
     used = np.cumsum(size[order]) - ended[np.searchsorted(np.sort(end), start[order], side="right")]
     instant = start[order][np.argmax(used)]
     there = (start <= instant) & (end > instant)
-    names = [profile_of(shape) for shape in jobs["shape"].filter(there)]
-    counts = [
-        max(1, round(COMPUTE * share / A100[name].compute)) for name, share in zip(names, size[there], strict=True)
-    ]
-    held = sorted(
-        (n for n, count in zip(names, counts, strict=True) for _ in range(count)), key=lambda n: -A100[n].cells
-    )
+    held: list[str] = []
+    for shape, share in zip(jobs["shape"].filter(there), size[there], strict=True):
+        name = profile_of(shape)
+        held += [name] * max(1, round(COMPUTE * share / A100[name].compute))
+    held.sort(key=lambda name: -A100[name].cells)
     if (needed := gpus_for(held)) > gpus:
         yield f"the log holds {len(held)} slices at once, which need {needed} GPUs, and the cluster has {gpus}"

@@ -2,9 +2,6 @@
 
 from dataclasses import replace
 
-import numpy as np
-import polars as pl
-
 from gpuschedlab import plots
 from gpuschedlab.estimators import Oracle
 from gpuschedlab.widgets.parts.cache import Cache
@@ -33,8 +30,10 @@ class SiteExplorer(KnobExplorer):
 
     def __init__(self, calibration=None, cache: Cache | None = None):
         from gpuschedlab.papers.clusters.changes import RULES
+        from gpuschedlab.papers.clusters.recipe import Site
+        from gpuschedlab.papers.clusters.replay import replay
 
-        self.calibration = calibration or replayed_sample()
+        self.calibration = calibration or replay(Site.sample())
         own = self.calibration.site.own
         as_it_is = RULES[type(own)](rule=own)
         self.before = self._weeks(as_it_is)
@@ -64,16 +63,7 @@ class SiteExplorer(KnobExplorer):
         self.outcome, changed = answer
         jobs = self.calibration.starts
         starts = {"recorded": jobs["started"], "replayed": self.calibration.launched, "changed": changed}
-        starts = {name: column.cast(pl.Float64).fill_null(np.nan).to_numpy() for name, column in starts.items()}
         return {"waits": plots.waits_by_day(jobs["submit"].to_numpy(), starts)}
 
     def _words(self, answer) -> str:
         return "<br>".join(self.outcome.lines("<b>{}</b>"))
-
-
-def replayed_sample():
-    """The site that ships, replayed."""
-    from gpuschedlab.papers.clusters.recipe import Site
-    from gpuschedlab.papers.clusters.replay import replay
-
-    return replay(Site.sample())

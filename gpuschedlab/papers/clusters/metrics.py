@@ -64,8 +64,7 @@ def start_errors_by(jobs: pl.DataFrame, column: str, simulated: str) -> pl.DataF
     """`start_errors` of each value of a column (null: "-") of a frame with `submit`, `started` and a column of simulated starts."""
     rows = []
     for (value,), part in jobs.with_columns(pl.col(column).fill_null("-")).group_by(column, maintain_order=True):
-        times = (part[name].cast(pl.Float64).fill_null(np.nan) for name in ("submit", "started", simulated))
-        rows.append({column: value} | start_errors(*times))
+        rows.append({column: value} | start_errors(*part.select("submit", "started", simulated).get_columns()))
     return pl.DataFrame(rows).sort(column) if rows else pl.DataFrame({column: []})
 
 

@@ -147,10 +147,8 @@ class Site(Recipe):
 
     def untyped(self, cluster: Cluster) -> pl.Series:
         """GPU types (lists) of the jobs that ask for none that any node has; if there are any, no job is held to types."""
-        trace, has = (
-            with_lists(self.log.trace, cluster, "requested"),
-            [bare(kind).lower() for kind in cluster.gpu_types],
-        )
+        trace = with_lists(self.log.trace, cluster, "requested")
+        has = [bare(kind).lower() for kind in cluster.gpu_types]
         asked = (
             trace["gpu_types"].drop_nulls() if "gpu_types" in trace.columns else pl.Series([], dtype=pl.List(pl.String))
         )

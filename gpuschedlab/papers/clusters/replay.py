@@ -3,7 +3,6 @@
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-import numpy as np
 import polars as pl
 
 from gpuschedlab.errors import TraceError
@@ -64,8 +63,7 @@ class Calibration:
 
     def errors(self, rule: str) -> dict[str, float]:
         """`start_errors` of a rule over the whole log."""
-        columns = (self.starts[name].cast(pl.Float64).fill_null(np.nan) for name in ("submit", "started", rule))
-        return start_errors(*columns, self.blocks)
+        return start_errors(*self.starts.select("submit", "started", rule).get_columns(), self.blocks)
 
     @cached_property
     def table(self) -> pl.DataFrame:
@@ -73,9 +71,8 @@ class Calibration:
 
         The latter is `more`, with the interval of this paired difference, `more_low` and `more_high`.
         """
-        last = max(
-            self.starts[name].max() or 0.0 for name in ("started", *self.rules)
-        )  # whoever never starts, starts later
+        # Whoever never starts, starts later.
+        last = max(self.starts[name].max() or 0.0 for name in ("started", *self.rules))
         error = {
             rule: (self.starts[rule].fill_null(last) - self.starts["started"]).abs().to_numpy() for rule in self.rules
         }
@@ -90,10 +87,7 @@ class Calibration:
     def later(self) -> dict[str, float]:
         """`start_errors` of the site's own rule with the fitted launch delay, over the second half of the log, which fitted nothing."""
         half = self.starts.height // 2
-        part = self.starts.with_columns(launched=self.launched)[half:]
-        return start_errors(
-            *(part[name].cast(pl.Float64).fill_null(np.nan) for name in ("submit", "started", "launched"))
-        )
+        return start_errors(*self.starts.select("submit", "started", launched=self.launched)[half:].get_columns())
 
     def by(self, group: str, rule: str | None = None) -> pl.DataFrame:
         """`start_errors` of a rule (default: the site's own) by one of `GROUPS`: partition (`vc`), size, hour, ...
@@ -115,16 +109,14 @@ class Calibration:
         found = self.starts.with_columns(miss=pl.col(self.own) - pl.col("started")).drop_nulls("miss")
         found = found.sort(pl.col("miss").abs(), "job_id", descending=[True, False]).head(MISSES)
         simulation = self.scenario.simulation(rules(self.site)[self.own][0])
-        simulation.advance(
-            max((found["submit"].min() or 0.0) - 1.0, 0.0)
-        )  # decisions are logged for these jobs' time alone
+        # Decisions are logged for these jobs' time alone.
+        simulation.advance(max((found["submit"].min() or 0.0) - 1.0, 0.0))
         simulation.decisions = Decisions(self.scenario.trace.height)
         run = simulation.run((found[self.own].max() or 0.0) + 1.0)
         reasons = [run.explain(job).reasons["text"].to_list() for job in found["job_id"]]
         why = pl.Series([texts[-1] if texts else "started at once" for texts in reasons], dtype=pl.String)
-        return found.select(
-            "job_id", "submit", "gpus", "started", pl.col(self.own).alias("modelled"), "miss"
-        ).with_columns(why=why)
+        found = found.with_columns(modelled=self.own, why=why)
+        return found.select("job_id", "submit", "gpus", "started", "modelled", "miss", "why")
 
     @property
     def verdict(self) -> str:
@@ -211,15 +203,9 @@ def launched_by(scenario: Scenario, policy: Policy, delay: float = 0.0) -> pl.Se
 def grouped(trace: pl.DataFrame) -> pl.DataFrame:
     """Jobs with what they are grouped by: size class, partition, account, hour, weekday, and fourth of the log."""
     gpus, columns = pl.col("gpus"), trace.columns
-    size = (
-        pl.when(gpus < 2)
-        .then(pl.lit(SIZES[0]))
-        .when(gpus < 8)
-        .then(pl.lit(SIZES[1]))
-        .when(gpus == 8)
-        .then(pl.lit(SIZES[2]))
-    )
-    size = size.when(gpus <= 64).then(pl.lit(SIZES[3])).otherwise(pl.lit(SIZES[4]))
+    *classes, more = SIZES
+    held = zip(classes, (gpus < 2, gpus < 8, gpus == 8, gpus <= 64), strict=True)
+    size = pl.coalesce(*(pl.when(holds).then(pl.lit(name)) for name, holds in held), pl.lit(more))
     clock = pl.col("clock") if "clock" in columns else pl.lit(None, pl.Datetime("us"))
     rows = pl.int_range(pl.len())
     return trace.select(

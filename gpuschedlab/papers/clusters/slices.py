@@ -28,13 +28,7 @@ CELLS, COMPUTE = 8, 7
 
 
 def profile_of(shape: str) -> str:
-    """Name of a profile in a log's word for it.
-
-    Examples
-    --------
-    >>> profile_of("3g.20gb")
-    '3g'
-    """
+    """Name of a profile in a log's word for it."""
     name = shape.partition(".")[0]
     if name not in A100:
         raise ClusterError(f"slice {shape!r}: expected one of {', '.join(A100)}, such as 1g or 1g.5gb.")
@@ -52,13 +46,7 @@ def rooms(taken: int, compute: int = COMPUTE) -> tuple[tuple[str, int], ...]:
 
 
 def best_start(profile: str, taken: int = 0, compute: int = COMPUTE) -> int | None:
-    """Start cell of a profile that leaves most profiles and starts possible, of several the last; None where it does not fit.
-
-    Examples
-    --------
-    >>> best_start("3g"), best_start("4g", 0b11110000, 4), best_start("4g", 0b00001111, 4)
-    (4, 0, None)
-    """
+    """Start cell of a profile that leaves most profiles and starts possible, of several the last; None where it does not fit."""
     # Differs from the manual in that it names no order: the last is ours, so that cells from 0 on stay for the profiles that need
     # them.
     cells, parts, _ = A100[profile]
@@ -68,13 +56,7 @@ def best_start(profile: str, taken: int = 0, compute: int = COMPUTE) -> int | No
 
 
 def gpus_for(profiles: Iterable[str]) -> int:
-    """GPUs that hold slices which come in this order, each on the first GPU where it fits and at its best start.
-
-    Examples
-    --------
-    >>> gpus_for(["3g", "4g"]), gpus_for(["3g", "3g", "1g"])
-    (1, 2)
-    """
+    """GPUs that hold slices which come in this order, each on the first GPU where it fits and at its best start."""
     gpus: list[tuple[int, int]] = []  # cells taken, computing left
     for profile in profiles:
         for i, (taken, compute) in enumerate([*gpus, (0, COMPUTE)]):

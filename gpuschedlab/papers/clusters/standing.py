@@ -1,10 +1,10 @@
 """Where a site's users stand at the end of its log: usage, fair share, and what it counts in their jobs' priority."""
 
+import numpy as np
 import polars as pl
 
 from gpuschedlab.errors import TraceError
 from gpuschedlab.papers.clusters.recipe import Site
-from gpuschedlab.papers.clusters.schedulers.priority import priority
 from gpuschedlab.papers.clusters.schedulers.usage import Ledger
 
 
@@ -37,5 +37,5 @@ def standing(site: Site) -> pl.DataFrame:
     return pl.DataFrame(
         {"account": [a for a, _ in tree.users], "user": [u for _, u in tree.users], "usage": usage}
         | {"level": [level[name] for name in tree.users], "fairshare": factors}
-        | {"points": priority(s.weights, fairshare=factors)}
+        | {"points": np.floor(s.weights.fairshare * factors).astype(np.int64)}
     ).sort("fairshare", "account", "user", descending=[True, False, False])

@@ -70,10 +70,8 @@ class WhatIf:
         head = "".join(f"<th>{name}</th>" for name in self.table.columns)
         rows = ""
         for row in self.table.iter_rows():
-            cells = "".join(
-                f"<td>{value:,.4g}</td>" if isinstance(value, float) else f"<td>{value}</td>" for value in row
-            )
-            rows += f"<tr{' style=color:gray' if row[-1] == BELOW else ''}>{cells}</tr>"
+            words = [f"{value:,.4g}" if isinstance(value, float) else f"{value}" for value in row]
+            rows += f"<tr{' style=color:gray' if row[-1] == BELOW else ''}><td>{'</td><td>'.join(words)}</td></tr>"
         return f"<table><tr>{head}</tr>{rows}</table><p>{self.blocks} {self.unit}</p>"
 
 
@@ -157,11 +155,9 @@ def played(sides: tuple[tuple[Scenario, Policy], ...], weeks: int | None = None)
 
 def since(cluster: Cluster, origin: float) -> Cluster:
     """The cluster on a clock that begins at an instant (s): what is over by then is left out of its outages and windows."""
-    events = []
+    names, events = ("start", "end", "announced"), []
     for e in (e for e in cluster.events if e.end > origin):
-        moved = {
-            name: max(getattr(e, name) - origin, 0.0) for name in ("start", "end", "announced") if hasattr(e, name)
-        }
+        moved = {name: max(getattr(e, name) - origin, 0.0) for name in names if hasattr(e, name)}
         events.append(replace(e, **moved))
     return replace(cluster, events=tuple(events))
 

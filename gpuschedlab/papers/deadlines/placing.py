@@ -64,26 +64,9 @@ def placed(
     A job has GPUs of a type on which it has a speed, on the fewest nodes, the fullest ones that have room. One that is counted
     in and finds none displaces jobs of a lower level, then smaller ones of its own, which are placed again after it.
 
-    Parameters
-    ----------
-    view : gpuschedlab.sim.View
-    order : (m,) int array
-        Positions of the jobs that may have GPUs, the first one first.
-    level : (n,) int array
-        FILLER, CHOSEN or MUST.
-    gpus : (n,) float array, optional
-        GPUs that each gets; default: what it requests.
-    room : (n, T) float array, optional
-        GPUs that must be free on the nodes of each, by GPU type; default: as many as it gets.
-    split : (n,) bool array, optional
-        Jobs that may have more nodes than needed where consolidated ones are not to be had.
-    **answer
-        Further fields of the answer.
-
-    Returns
-    -------
-    Allocation
-        With the nodes of all jobs that got GPUs.
+    `order` (m,) are the jobs that may have GPUs, `level` (n,) is FILLER, CHOSEN or MUST. Each gets `gpus` (n,; default: what it
+    requests) on nodes of which `room` (n, T; default: as many) must be free; those of `split` (n,) may have more nodes than needed
+    where consolidated ones are not to be had. `answer` are further fields of the answer.
     """
     gpus = view.gpus if gpus is None else gpus
     room = np.tile(gpus[:, None], len(view.capacity)) if room is None else room
@@ -111,13 +94,7 @@ def placed(
 def proved(answer: Allocation, objective: float, bound: float, status: str, gap: float) -> Allocation:
     """The answer with what is proved of it as it is: "heuristic" where it was changed since, to less than the gap allows.
 
-    Parameters
-    ----------
-    answer : Allocation
-    objective : float
-        Worth of what is put into force.
-    bound, status, gap
-        Of the program's own answer; the relative gap that was asked for.
+    The objective is that of what is put into force; bound and status are the program's own, the gap the one that was asked for.
 
     Examples
     --------

@@ -68,9 +68,8 @@ def jobs_of(small: SmallLeases, rng: int) -> pl.DataFrame:
     """Make jobs of 10 minutes to 3 hours that come at random and demand `small.load` of the GPUs; three in ten are best effort."""
     draw = np.random.default_rng(rng)
     odd, pick, gap, size = (draw.random(small.jobs) for _ in range(4))
-    gpus = np.where(
-        odd < small.odd, np.where(pick < 0.5, 3.0, 6.0), np.array([1.0, 2.0, 4.0, 8.0])[(pick * 4).astype(int)]
-    )
+    powers = np.array([1.0, 2.0, 4.0, 8.0])[(pick * 4).astype(int)]
+    gpus = np.where(odd < small.odd, np.where(pick < 0.5, 3.0, 6.0), powers)
     trace = arriving(gpus, np.round(600 * 18**size, 0), gap, small.load * small.nodes * 8)
     least = min(1.1, small.slack)
     shares = {"strict": 0.7 - small.soft, "soft": small.soft}

@@ -14,17 +14,8 @@ def start_program(
     Subject to at most one start a job, and :math:`\sum_{ik} c_{ikt} s_{ik} + \sum_j c_{jt} y_j \le` what is free in each slot
     t; all variables are 0 or 1.
 
-    Parameters
-    ----------
-    reward, load : (n, K) and (n, K, T) float arrays
-        Expected reward of a job that starts in slot k, and GPUs that it is then expected to hold in slot t.
-    keep_reward, keep_load : (m,) and (m, T) float arrays
-        The same of a running job that is not preempted.
-    free : (T,) float array
-
-    Notes
-    -----
-    Variables: s (n, K) row by row, then y (m,).
+    `reward` (n, K) and `load` (n, K, T) are expected of a job that starts in slot k: its worth, and GPUs that it then holds in slot
+    t; `keep_reward` (m,) and `keep_load` (m, T) of a running job that is not preempted. Variables: s row by row, then y.
 
     Examples
     --------

@@ -91,7 +91,7 @@ class UniSched(Round):
         need, due = self._needs(view, left)
         slo = ~profiling & (view.kind > 0) & (need[:, None] <= due).any(axis=1)
         leased = np.isin(view.index, kept.leased) & ~profiling & (not renew)
-        stops = suspensions_best_effort(np.ceil(left / self.interval)) if self.suspensions else 0.0
+        stops = np.ceil(left / self.interval) / 2 if self.suspensions else 0.0  # best effort: after every other lease
         value = np.where(profiling, self.profile_reward, 1 / (1 + (left + stops * view.restart) / self.interval))
         joins = ~leased & (renew | ~slo)
         must, chosen, program = self._choose(view, np.flatnonzero(joins), gpus, need, due, value, slo, capacity, leased)
@@ -166,25 +166,9 @@ def suspensions_slo(needed: np.ndarray, leases: np.ndarray) -> np.ndarray:
     .. math:: \sum_k k \binom{n-1}{k} \binom{m-n+1}{k+1} / \binom{m}{n} = (n - 1) (m - n) / m
 
     Of each job (j,), n and m; where m is less than n, no lease is spared, and it is never suspended.
-
-    Examples
-    --------
-    >>> suspensions_slo([1, 3, 4], [9, 6, 4]).tolist()
-    [0.0, 1.0, 0.0]
     """
     n, m = np.asarray(needed, float), np.asarray(leases, float)
     return np.maximum(n - 1, 0) * np.maximum(m - n, 0) / np.maximum(m, 1)
-
-
-def suspensions_best_effort(needed: np.ndarray) -> np.ndarray:
-    """Suspensions (j,) of best-effort jobs by the leases (j,) that they need: after every other one.
-
-    Examples
-    --------
-    >>> suspensions_best_effort([1, 4]).tolist()
-    [0.5, 2.0]
-    """
-    return np.asarray(needed, float) / 2
 
 
 @dataclass

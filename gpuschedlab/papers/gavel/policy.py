@@ -161,11 +161,6 @@ def serving_order(shares, received) -> np.ndarray:
     """Pairs (job, type), as job x T + type, in the order of X / f; ties to the larger X, then by type and job.
 
     `shares` (n, T) are X, `received` (n, T) f, each job's share of the time received on each type.
-
-    Examples
-    --------
-    >>> serving_order(np.array([[0.5, 0.5], [1.0, 0.0]]), np.array([[0.2, 0.8], [0.8, 0.2]])).tolist()
-    [0, 2, 1, 3]
     """
     T = shares.shape[1]
     priority = np.divide(shares, received, out=shares * 1e9, where=received > 0)
@@ -180,15 +175,6 @@ def rounds_in_order(order, shares, received, gained, total, given) -> float:
     The priorities X total / received of two neighbours in the order meet where a quadratic in the number of rounds is 0; the first
     such meeting counts. Ties that last are no meeting. By job and type (n, T), and by type (T,) for all jobs that ever were: seconds
     received until now, > 0, and gained in each round.
-
-    Examples
-    --------
-    >>> shares, received, gained = np.array([[1.0], [0.5]]), np.full((2, 1), 60.0), np.array([[60.0], [0.0]])
-    >>> order, total, given = serving_order(shares, received / 120), np.array([120.0]), np.array([60.0])
-    >>> rounds_in_order(order, shares, received, gained, total, given)  # after one, both have 1.5
-    0.0
-    >>> rounds_in_order(order, np.array([[1.0], [0.1]]), received, gained, total, given)
-    8.0
     """
     p, q, T = order[:-1], order[1:], shares.shape[1]
     X, a, da = shares.ravel(), received.ravel(), gained.ravel()

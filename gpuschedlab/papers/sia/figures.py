@@ -95,11 +95,8 @@ def bootstrap(gpus: np.ndarray, own: np.ndarray, other: np.ndarray, *, ran_here:
     elif ran_there > 1:
         estimate = own[0] / other[0] * followed(other, ran_there)
         why = f"it ran on {ran_there} GPUs of another type"
-    title, hover = (
-        f"What is believed of a type, if {why}",
-        "<b>NAME: %{y:.3~r} a second</b> on %{x} GPUs<extra></extra>",
-    )
-    values = {"truth": own, "estimate": estimate}
+    title, values = f"What is believed of a type, if {why}", {"truth": own, "estimate": estimate}
+    hover = "<b>NAME: %{y:.3~r} a second</b> on %{x} GPUs<extra></extra>"
     return Lines(title, "GPUs", "progress a second", gpus, values, hover, layout={"zero": True})
 
 

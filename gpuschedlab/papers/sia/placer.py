@@ -11,11 +11,6 @@ def orderly(size: np.ndarray, gpus: np.ndarray) -> np.ndarray:
 
     So it is where nodes are alike and each job has a power of two below a node that is one itself, or whole nodes. `size` (n,):
     that of the nodes of a job's type, as of `node_sizes`.
-
-    Examples
-    --------
-    >>> orderly(np.array([4, 4, 4, 0]), np.array([1, 8, 6, 4])).tolist()
-    [True, True, False, False]
     """
     size, whole = size.astype(np.int64), np.ceil(gpus).astype(np.int64)
     over = np.where(whole < size, whole & (whole - 1), whole % np.maximum(size, 1))

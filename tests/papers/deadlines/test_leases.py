@@ -213,6 +213,7 @@ def test_blocks_cover_the_horizon_and_relax():
         blocks = growing_blocks(horizon)
         assert blocks.sum() == horizon
         assert (blocks[:6] == 1).all()
+    assert growing_blocks(20).tolist() == [1, 1, 1, 1, 1, 1, 2, 4, 8]
     rng = np.random.default_rng(5)
     need = rng.integers(1, 10, 15)
     jobs = LeaseJobs.of(rng.choice([1, 2], 15), need, need + rng.integers(0, 9, 15), np.full(15, 100))

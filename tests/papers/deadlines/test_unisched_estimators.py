@@ -12,7 +12,7 @@ from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.papers.deadlines.estimators.families import FAMILIES, fit_curve
 from gpuschedlab.papers.deadlines.estimators.learning_curve import LearningCurve, measurements_to, rising
-from gpuschedlab.papers.deadlines.unisched import suspensions_best_effort, suspensions_slo
+from gpuschedlab.papers.deadlines.unisched import suspensions_slo
 from gpuschedlab.sim import Round, simulate
 from gpuschedlab.speeds import Curves, Speeds
 from papers.deadlines.curve_errors import StepTime
@@ -25,9 +25,8 @@ def test_suspensions_are_the_sum_and_what_enumeration_counts(n, m):
     assert suspensions_slo([n], [m])[0] == pytest.approx(printed) == pytest.approx(np.mean(gaps))
 
 
-def test_suspensions_of_hopeless_and_best_effort_jobs():
+def test_suspensions_of_hopeless_jobs():
     assert suspensions_slo([5, 0], [3, 0]).tolist() == [0, 0]
-    assert suspensions_best_effort([7]).tolist() == [3.5]
 
 
 def test_step_times_are_exact_on_their_own_model():

@@ -233,6 +233,7 @@ def test_the_placer_finds_a_place_for_all_where_sizes_are_orderly(seed):
             room -= g
     gpus, counts = (np.array(a) for a in zip(*wanted.values(), strict=True))
     assert orderly(np.full(len(wanted), size), gpus).all()
+    assert orderly(np.array([4, 4, 4, 0]), np.array([1, 8, 6, 4])).tolist() == [True, True, False, False]
     view = Scenario(jobs(gpus), Cluster.homogeneous(nodes, size)).view(Sia())
     placed, left = nodes_of(view, gpus, counts)
     used = np.zeros(nodes)

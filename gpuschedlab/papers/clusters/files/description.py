@@ -115,13 +115,7 @@ class Description:
 
 
 def hosts(text: str, source: str = "nodes") -> tuple[str, ...]:
-    """Names of nodes in a list with ranges.
-
-    Examples
-    --------
-    >>> hosts("gpu[08-10,12],login")
-    ('gpu08', 'gpu09', 'gpu10', 'gpu12', 'login')
-    """
+    """Names of nodes in a list with ranges."""
     wrong = TraceError(f"{source}: found {text[:80]!r}; expected nodes such as node[01-16,20],login.")
     found: list[str] = []
     for word in re.findall(r"(?:\[[^\]]*\]|[^,\[\]])+|[\[\]]", text):

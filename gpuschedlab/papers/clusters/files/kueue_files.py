@@ -26,11 +26,8 @@ def read_queues(text: str, source: str, site: Description) -> Description:
     found = [item for item in items if isinstance(item, dict) and item.get("kind") == "ClusterQueue"]
     if not found:
         raise TraceError(f"kueue {source}: found {len(items)} objects, none a ClusterQueue; expected at least one.")
-    unknown: dict[str, None] = {
-        f"kind {i['kind']}": None
-        for i in items
-        if isinstance(i, dict) and i.get("kind") != "ClusterQueue" and i.get("kind")
-    }
+    kinds = [i["kind"] for i in items if isinstance(i, dict) and i.get("kind")]
+    unknown: dict[str, None] = {f"kind {kind}": None for kind in kinds if kind != "ClusterQueue"}
     queues = []
     for item in found:
         try:

@@ -44,12 +44,8 @@ PLAN = {  # keys of SchedulerParameters: our field, seconds of their unit
 DEFAULTS = Scheduler("plan", tested=500, window=86_400.0, every=30.0, resolution=60.0)
 """Of slurm.conf(5), 2026: bf_max_job_test is still 100 on the scheduling guide's page."""
 
-PARTITION = {
-    "maxtime": "max_time",
-    "defaulttime": "default_time",
-    "prioritytier": "tier",
-    "priorityjobfactor": "factor",
-}
+PARTITION = {"maxtime": "max_time", "defaulttime": "default_time"}
+PARTITION |= {"prioritytier": "tier", "priorityjobfactor": "factor"}
 
 
 def lines_of(text: str) -> Iterator[tuple[int, str]]:
@@ -127,15 +123,12 @@ def _nodes(names: str, pairs: dict[str, str], where: str, unknown: dict) -> dict
 
 
 def _partition(name: str, pairs: dict[str, str], where: str, unknown: dict, nodes: dict) -> Partition:
-    known = {*PARTITION, "nodes"}
-    unknown |= {f"PartitionName.{key}": None for key in pairs if key not in known}
+    unknown |= {f"PartitionName.{key}": None for key in pairs if key not in {*PARTITION, "nodes"}}
     named = pairs.get("nodes", "")
     values: dict = {"nodes": tuple(nodes) if named.upper() == "ALL" else hosts(named, where)}
     for key in PARTITION.keys() & pairs.keys():
-        as_time = key.endswith("time")
-        values[PARTITION[key]] = (
-            seconds(pairs[key], f"{where} {key}") if as_time else number(pairs[key], f"{where} {key}")
-        )
+        read = seconds if key.endswith("time") else number
+        values[PARTITION[key]] = read(pairs[key], f"{where} {key}")
     return Partition(name, **values)
 
 
@@ -209,9 +202,8 @@ def read_assoc(text: str, source: str, site: Description) -> Description:
             above.append((depth, account))
         if share.lower() == "parent":
             unknown["assoc Share=parent"], share = None, "1"
-        rows.setdefault(
-            (account, user), (account, user, parent, number(share, f"slurm {source}, line {line_number} Share"))
-        )
+        shares = number(share, f"slurm {source}, line {line_number} Share")
+        rows.setdefault((account, user), (account, user, parent, shares))
     if len(clusters) > 1:
         raise TraceError(
             f"slurm {source}: found the clusters {', '.join(sorted(clusters))}; expected one: show assoc cluster=NAME."

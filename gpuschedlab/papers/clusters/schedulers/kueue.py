@@ -45,12 +45,8 @@ class _Seen:
             cohorts = [q.cohort or f" {i}" for i, q in enumerate(queues)]
             rules = [(q.strict, RECLAIM.index(q.reclaim), RECLAIM.index(q.within)) for q in queues]
             quota = np.array([[q.quota(t) for t in types] for q in queues])
-            numbers = (
-                np.array(flavors, np.int64),
-                np.unique(cohorts, return_inverse=True)[1],
-                np.array(rules, np.int64),
-            )
-            self.tables = (quota, *numbers, np.array([q.weight for q in queues], float))
+            cohort, weight = np.unique(cohorts, return_inverse=True)[1], np.array([q.weight for q in queues], float)
+            self.tables = (quota, np.array(flavors, np.int64), cohort, np.array(rules, np.int64), weight)
         return self.tables
 
 

@@ -1,4 +1,4 @@
-"""Multifactor priority: a job's place in the queue as a weighted sum of what is known of it."""
+"""Multifactor priority: what each factor counts, and the factor of size."""
 
 from dataclasses import dataclass
 
@@ -39,25 +39,3 @@ def size_factor(nodes, gpus, total_nodes: int, total_gpus: int, limit=None, *, s
         return ((1 - n) + (1 - g)) / 2 if small else (n + g) / 2
     found = np.maximum(n, g) / (np.asarray(limit, float) / 60)
     return np.clip(1 - found if small else found, 0, 1)
-
-
-def priority(
-    weights: Weights, *, age=0.0, fairshare=0.0, size=0.0, partition=0.0, qos=0.0, nice=0.0, site=0.0, tres=0.0
-):
-    """(n,) priorities, whole numbers, at least 0: the higher, the earlier (Slurm documentation, page "Multifactor Priority Plugin").
-
-    P = int(site + W_age min(age / max_age, 1) + W_fs F + W_size s + W_part p + W_qos q + tres - nice), with `age` in seconds since
-    the job became eligible, the other factors (n,) from 0 to 1, and `nice`, `site` and `tres` in points.
-
-    Examples
-    --------
-    >>> weights = Weights(age=1000, fairshare=10_000, size=1000, partition=2000, qos=500)
-    >>> size = size_factor([1, 4], [8, 32], 10, 80)
-    >>> priority(weights, age=[DAY, 0], fairshare=[0.5, 0.75], size=size, partition=[1, 0.5], qos=[0, 1]).tolist()
-    [7242, 9400]
-    """
-    waited = np.clip(np.asarray(age, float) / weights.max_age, 0, 1)
-    total = np.asarray(site, float) + weights.age * waited + np.asarray(tres, float) - np.asarray(nice, float)
-    for name, factor in (("fairshare", fairshare), ("size", size), ("partition", partition), ("qos", qos)):
-        total = total + getattr(weights, name) * np.asarray(factor, float)
-    return np.floor(np.maximum(total, 0)).astype(np.int64)

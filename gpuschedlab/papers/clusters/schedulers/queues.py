@@ -1,6 +1,6 @@
 """Quotas of queues that lend to each other within a cohort, as Kueue's ClusterQueues do."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpuschedlab.errors import PolicyError
@@ -59,29 +59,11 @@ class Queue:
         return nominal, dict(self.borrow).get(gpu_type, INF), min(dict(self.lend).get(gpu_type, INF), nominal)
 
 
-def most(queues: Iterable[Queue], name: str, gpu_type: str, used: Mapping[str, float] | None = None) -> float:
-    """GPUs of a type that a queue may still take, of its own and of what its cohort lends and nobody uses.
-
-    A job of n fits if n is at most what the queue keeps for itself (nominal - lending limit, not yet used) plus the rest of what the
-    cohort lends, and usage + n at most nominal + borrowing limit.
-
-    Examples
-    --------
-    >>> two = (Queue("a", "team", (("t4", 9),), (("t4", 1),)), Queue("b", "team", (("t4", 12),)))
-    >>> most(two, "a", "t4"), most(two, "b", "t4", {"a": 3, "b": 1})
-    (10.0, 17.0)
-    """
-    used, queues = used or {}, {q.name: q for q in queues}
-    if name not in queues:
-        raise PolicyError(f"quota: found no queue {name!r}; expected one of {', '.join(queues)}.")
-    own = queues[name]
+def most(queues: Sequence[Queue], name: str, gpu_type: str) -> float:
+    """GPUs of a type that a queue may take where nobody uses any: its own, and what its cohort lends, within its borrowing limit."""
+    own = next(q for q in queues if q.name == name)
     nominal, borrow, lend = own.quota(gpu_type)
-    mine = float(used.get(name, 0.0))
     if not own.cohort:
-        return max(0.0, nominal - mine)
-    lent = 0.0
-    for q in (q for q in queues.values() if q.cohort == own.cohort):
-        n, _, shared = q.quota(gpu_type)
-        lent += shared - max(0.0, used.get(q.name, 0.0) - (n - shared))
-    kept = max(0.0, nominal - lend - mine)
-    return max(0.0, min(kept + lent, nominal + borrow - mine))
+        return nominal
+    lent = sum(q.quota(gpu_type)[2] for q in queues if q.cohort == own.cohort)
+    return min(nominal - lend + lent, nominal + borrow)

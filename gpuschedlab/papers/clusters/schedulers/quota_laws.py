@@ -6,17 +6,7 @@ from gpuschedlab.papers.clusters.schedulers.queues import Queue
 
 
 def quotas_hold(queues: tuple[Queue, ...], column: str, run, cluster) -> str | None:
-    """What is wrong, or None: no queue uses more than nominal + borrowing limit, no cohort's borrow more than its others lend and leave.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> from gpuschedlab import Cluster, Fifo, simulate
-    >>> trace = pl.DataFrame({"job_id": ["a"], "vc": ["q"], "submit": [0.0], "gpus": [4.0], "duration": [10.0]})
-    >>> run = simulate(trace, Cluster.parse("1x4:t4"), Fifo())
-    >>> quotas_hold((Queue("q", nominal=(("t4", 2),)),), "vc", run, Cluster.parse("1x4:t4"))
-    'queue q used 4 GPUs of t4 at t=0 s; expected at most 2, ...'
-    """
+    """What is wrong, or None: no queue uses more than nominal + borrowing limit, no cohort's borrow more than its others lend and leave."""
     types = cluster.gpu_types
     time, used = usage(queues, column, run, cluster)
     nominal, borrow, lend = np.moveaxis(np.array([[q.quota(t) for t in types] for q in queues], float), 2, 0)

@@ -44,15 +44,7 @@ class Member(NamedTuple):
 
 
 class Ensemble(NamedTuple):
-    """A mixture of fitted families; `fit_curve` makes one.
-
-    Examples
-    --------
-    >>> x = np.arange(1.0, 31.0)
-    >>> ensemble = fit_curve(x, 0.9 - 0.6 / x)
-    >>> float(ensemble.mean([100.0]).round(2)[0]), ensemble.reached(0.86, most=1000) in (15.0, 16.0)
-    (0.89, True)
-    """
+    """A mixture of fitted families; `fit_curve` makes one."""
 
     members: tuple[Member, ...]
 
@@ -82,13 +74,7 @@ class Ensemble(NamedTuple):
 
 
 def fit_curve(x, y, horizon: float | None = None) -> Ensemble:
-    """Fit all families to a metric in [0, 1] that rises, later points weighing more (10^(i/n) for the i-th of n).
-
-    Examples
-    --------
-    >>> fit_curve([1, 2], [0.5, 0.6]).members
-    ()
-    """
+    """Fit all families to a metric in [0, 1] that rises, later points weighing more (10^(i/n) for the i-th of n)."""
     # A family that falls, or leaves [0, 1], by the horizon is dropped. Weights follow from the Bayesian information criterion,
     # and the uncertainty of a family's parameters from its curvature at the optimum (Laplace).
     #
@@ -112,10 +98,8 @@ def _fit_one(name: str, x, y, weight, far):
     from scipy.optimize import least_squares
 
     f, starts = FAMILIES[name]
-    root = np.sqrt(weight)
-    tried = [
-        least_squares(lambda p: root * (f(x, *p) - y), s, method="lm" if len(x) >= len(s) else "trf") for s in starts
-    ]
+    root, method = np.sqrt(weight), "lm" if len(x) >= len(starts[0]) else "trf"
+    tried = [least_squares(lambda p: root * (f(x, *p) - y), start, method=method) for start in starts]
     best = min(tried, key=lambda t: t.cost)
     ahead = f(far, *best.x)
     if not np.isfinite(ahead).all() or (np.diff(ahead) < -1e-6).any() or ahead.min() < 0 or ahead.max() > 1 + 1e-6:

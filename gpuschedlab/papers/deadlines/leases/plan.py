@@ -105,13 +105,6 @@ def plan_leases(jobs: LeaseJobs, capacity: float, aim: np.ndarray | None = None)
 
     The first placements of the jobs count. `aim` (n,): deadline that each job aims at to begin with, -1: none; by default the most
     valuable that it can meet.
-
-    Examples
-    --------
-    >>> jobs = LeaseJobs.of(gpus=[1, 1, 1], need=[1, 2, 1], due=[2, 2, 1], value=[100, 100, 1])
-    >>> plan = plan_leases(jobs, 2.0)
-    >>> plan.first.tolist(), plan.objective, plan.gap < 1e-9
-    ([False, True, True], 201.0, True)
     """
     need = jobs.need[:, 0]
     bound, cost = lease_prices(jobs, capacity)
@@ -128,12 +121,6 @@ def timetable(jobs: LeaseJobs, step: np.ndarray, capacity: float) -> np.ndarray:
     """Leases (n, K) that jobs have in a plan, each as late as it can be, the first lease first.
 
     `step` (n,) is the deadline that each meets, -1: none, as of `LeasePlan`; the first placements of the jobs count.
-
-    Examples
-    --------
-    >>> jobs = LeaseJobs.of(gpus=[1, 1], need=[2, 1], due=[3, 1], value=[100, 100])
-    >>> timetable(jobs, np.array([0, 0]), 1.0).astype(int).tolist()
-    [[0, 1, 1], [1, 0, 0]]
     """
     due, left = _due(jobs.due, step), np.where(step >= 0, jobs.need[:, 0], 0)
     table = np.zeros((len(left), int(due.max(initial=0))), bool)
@@ -221,11 +208,6 @@ def prove_leases(
     """Plan to a proven relative gap: by `plan_leases` where that is enough, otherwise with HiGHS on growing blocks of leases.
 
     HiGHS has `work` units of `gpuschedlab.optim.programs.work_limits` (0: it is not asked), and at most `time_limit` seconds, a guard.
-
-    Examples
-    --------
-    >>> prove_leases(LeaseJobs.of([1, 2], [1, 1], [1, 1], [5, 4]), 2.0).status
-    'optimal'
     """
     plan = plan_leases(jobs, capacity)
     if plan.gap > gap and aim is not None:

@@ -10,34 +10,16 @@ from gpuschedlab.optim import Program
 
 
 class LeaseJobs(NamedTuple):
-    """What the program knows of n jobs with up to F deadlines; a best-effort job needs one lease and wants the first.
+    """What the program knows of n jobs with up to F deadlines; a best-effort job needs one lease and wants the first."""
 
-    Parameters
-    ----------
-    gpus : (n,) float array
-        GPUs that each holds while it has a lease.
-    need : (n, P) int array
-        Leases that it needs under each placement, 0 where it has no such placement.
-    due : (n, F) int array
-        Leases until each deadline, never falling; 0 where there is none.
-    value : (n, F) float array
-        Reward if it is done by then.
-    """
-
-    gpus: np.ndarray
-    need: np.ndarray
-    due: np.ndarray
-    value: np.ndarray
+    gpus: np.ndarray  # (n,) GPUs that each holds while it has a lease
+    need: np.ndarray  # (n, P) leases that it needs under each placement, 0 where it has no such placement
+    due: np.ndarray  # (n, F) leases until each deadline, never falling; 0 where there is none
+    value: np.ndarray  # (n, F) reward if it is done by then
 
     @classmethod
     def of(cls, gpus, need, due, value) -> "LeaseJobs":
-        """Arrays of the right shape: lists, and one column for several.
-
-        Raises
-        ------
-        SolverError
-            They do not fit together, or a job has fewer than 0 leases, GPUs or rewards.
-        """
+        """Arrays of the right shape from lists, and one column for several; a SolverError where they do not fit together."""
         gpus, value = np.asarray(gpus, float), np.asarray(value, float)
         need, due = np.asarray(need, np.int64), np.asarray(due, np.int64)
         need, due, value = (a[:, None] if a.ndim == 1 else a for a in (need, due, value))
@@ -52,13 +34,7 @@ class LeaseJobs(NamedTuple):
 
 
 def growing_blocks(horizon: int, single: int = 6) -> np.ndarray:
-    """Lengths of blocks of leases that cover a horizon (from 1 up): the first ones single, each later one twice as long.
-
-    Examples
-    --------
-    >>> growing_blocks(20).tolist()
-    [1, 1, 1, 1, 1, 1, 2, 4, 8]
-    """
+    """Lengths of blocks of leases that cover a horizon (from 1 up): the first ones single, each later one twice as long."""
     lengths = [1] * min(single, horizon)
     while sum(lengths) < horizon:
         lengths.append(min(2 * lengths[-1], horizon - sum(lengths)))
@@ -72,46 +48,27 @@ def lease_program(
     blocks: np.ndarray | None = None,
     cells: np.ndarray | None = None,
     free: np.ndarray | None = None,
-    conserve: float = 0.0,
 ) -> Program:
     r"""Largest sum of rewards of jobs that get the leases which they need before a deadline.
 
-    .. math:: \max \sum_{ifp} V_{if} s_{ifp} + w \sum_i \frac{g_i}{M} x_{i0}
+    .. math:: \max \sum_{ifp} V_{if} s_{ifp}
 
     subject to :math:`\sum_{fp} s_{ifp} \le 1`; :math:`\sum_{k < Q_{if}} x_{ik} \ge \sum_p L_{ip} s_{ifp}` for each deadline;
     :math:`\sum_k x_{ik} \le \sum_{fp} L_{ip} s_{ifp}`; :math:`\sum_i g_i x_{ik} \le M` for each lease; and where cells are
     given, with z the placement used in the first lease: :math:`\sum_p z_{ip} = x_{i0}`,
     :math:`z_{ip} \le \sum_f s_{ifp}`, and the cells needed do not exceed those that are free, on each level and above (5.14).
 
-    Parameters
-    ----------
-    jobs, capacity
-        The jobs; GPUs (M).
-    blocks : (B,) int array, optional
-        Leases of each block, the first 1; default: single leases up to the last deadline. x then counts the leases of
-        a block. With longer blocks the program is a relaxation: its optimum is an upper bound.
-    cells, free : (n, P, 4) and (4,) int arrays, optional
-        Cells of each level that a placement takes, and that are free.
-    conserve : float
-        Reward w of a cluster that is fully used in the first lease.
+    `capacity` is M. With `blocks` (B,) of leases, the first of 1 (default: single ones up to the last deadline), x counts the leases of
+    a block: the program is a relaxation, and its optimum an upper bound. `cells` (n, P, 4) of each level are what a placement takes,
+    `free` (4,) those that are free.
 
-    Returns
-    -------
-    Program
-        Variables: s, one per job, deadline and placement in that order where it is possible (`lease_choices`); x (n, B)
-        row by row; z (n, P) where cells are given.
+    Variables: s, one per job, deadline and placement in that order where it is possible (`lease_choices`); x (n, B) row by row; z
+    (n, P) where cells are given.
 
     References
     ----------
     Gao, PhD thesis, NTU 2025, section 5.3.3.4. As printed, (5.7) and (5.12) contradict each other where a placement slows
     a job down, and no row bounds a lease's GPUs; the form here follows the author's later code (TitanSched).
-
-    Examples
-    --------
-    >>> from gpuschedlab.optim import solve
-    >>> jobs = LeaseJobs.of(gpus=[1, 1, 1], need=[1, 2, 1], due=[2, 2, 1], value=[100, 100, 1])
-    >>> solve(lease_program(jobs, capacity=2)).objective  # two leases of two GPUs: the last job has room, too
-    201.0
     """
     n, P = jobs.need.shape
     blocks = np.ones(max(int(jobs.due.max(initial=0)), 1), int) if blocks is None else np.asarray(blocks)
@@ -137,9 +94,7 @@ def lease_program(
     low = np.concatenate([np.full(n, -np.inf), np.zeros(len(owner) + n), np.full(B, -np.inf)])
     high = np.concatenate([np.ones(n), np.full(len(owner) + n, np.inf), capacity * blocks])
     most = np.clip(jobs.due.max(axis=1, initial=0)[:, None] - start, 0, blocks)
-    worth = np.zeros((n, B))
-    worth[:, 0] = conserve * jobs.gpus / max(capacity, 1)
-    c = np.concatenate([jobs.value[job, step], worth.ravel()])
+    c = np.append(jobs.value[job, step], np.zeros(n * B))
     upper = np.concatenate([np.ones(m), most.ravel()])
     if cells is not None:
         parts, low, high = _with_cells(parts, low, high, n, B, job * P + place, np.asarray(cells), np.asarray(free))
