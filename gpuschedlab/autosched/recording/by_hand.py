@@ -89,13 +89,7 @@ def compare(recording, mine: Played) -> tuple[list[Row], PairedRatio]:
 
 
 def sentence(found: PairedRatio) -> str:
-    """Whether a schedule made by hand is better than AutoSched's, in words.
-
-    Examples
-    --------
-    >>> sentence(PairedRatio(1.03, 0.98, 1.08, 2199, 10))
-    'me: 1.030 times as good as AutoSched (95 %: 0.980 to 1.080): the two cannot be distinguished on this trace'
-    """
+    """Whether a schedule made by hand is better than AutoSched's, in words."""
     if found.verdict == "same":
         return f"{NAME}: the same as AutoSched, job by job"
     ends = {
