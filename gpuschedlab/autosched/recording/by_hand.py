@@ -106,12 +106,8 @@ def table(rows: list[Row]) -> str:
     cells = []
     for row in rows:
         range_ = "" if row.times.verdict == "same" else f" ({row.times.low:.2f} to {row.times.high:.2f})"
-        line = (
-            escape(row.name),
-            f"{row.average / HOUR:.3f}",
-            f"<b>{row.times.ratio:.2f}</b>{range_}",
-            f"{row.switches}",
-        )
+        times = f"<b>{row.times.ratio:.2f}</b>{range_}"
+        line = (escape(row.name), f"{row.average / HOUR:.3f}", times, row.switches)
         cells.append("".join(f"<td>{cell}</td>" for cell in line))
     heads = ("line", "average JCT (h)", "times as good as default (95 %)", "switches")
     head = "".join(f'<th scope="col">{each}</th>' for each in heads)
