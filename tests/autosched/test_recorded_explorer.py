@@ -160,8 +160,8 @@ def test_the_ratio_on_the_same_jobs_by_hand(recording):
     assert times_as_good(half, "tuned")[:3] == pytest.approx((2.0, 2.0, 2.0))
     found = times_as_good(recording, "autosched")
     both = recording.jobs.select("default", "autosched").drop_nulls()
-    assert found.times == pytest.approx(both["default"].mean() / both["autosched"].mean())
-    assert found.low < found.times < found.high
+    assert found.ratio == pytest.approx(both["default"].mean() / both["autosched"].mean())
+    assert found.low < found.ratio < found.high
     assert found.jobs == both.height
     with pytest.raises(RunError, match="found line 'none'; expected one of default, fixed"):
         times_as_good(recording, "none")

@@ -33,13 +33,7 @@ class CausalNex(NamedTuple):
 
 @cache
 def load() -> CausalNex:
-    """Import CausalNex with its mends (once a process; about 2 s).
-
-    Examples
-    --------
-    >>> load().StructureModel([("cause", "effect")]).number_of_edges()
-    1
-    """
+    """Import CausalNex with its mends (once a process; about 2 s)."""
     what = "causal networks"
     for package in ("pandas", "threadpoolctl"):
         need(package, what)
@@ -94,12 +88,6 @@ def learn_structure(frame: pl.DataFrame, *, threshold: float = 0.0, lasso: float
     Minimises `|X - XW|^2 / 2n`, and `lasso` times the L1 norm of `W`, over weight matrices `W` subject to `tr(exp(W * W)) = d`, which
     holds just for acyclic `W`. Columns are best scaled alike: edges with an absolute weight below the threshold, in units of effect
     per cause, are left out. Every column is a node, also without edges.
-
-    Examples
-    --------
-    >>> cause = np.random.default_rng(0).normal(size=200)
-    >>> learn_structure(pl.DataFrame({"a": cause, "b": 3 * cause}), tabu_edges=[("b", "a")]).edges
-    OutEdgeView([('a', 'b')])
     """
     parts, pandas = load(), need("pandas")
     for column in frame:
@@ -121,12 +109,6 @@ def fit_network(edges, frame: pl.DataFrame, *, prior: str | None = "K2"):
 
     Prior "K2" adds one imaginary row to each state under each combination of its causes, so that a combination never seen is
     uniform; None takes the shares as they are.
-
-    Examples
-    --------
-    >>> rows = pl.DataFrame({"rain": [0, 0, 1, 1], "wet": ["no", "no", "no", "yes"]})
-    >>> fit_network([("rain", "wet")], rows, prior=None).cpds["wet"].loc["yes"].tolist()
-    [0.0, 0.5]
     """
     parts, pandas = load(), need("pandas")
     pairs = [(str(a), str(b)) for a, b in getattr(edges, "edges", edges)]
@@ -155,13 +137,6 @@ def do_query(network, interventions: dict, observed: dict | None = None) -> dict
     The intervened variables (state, or dict of state to probability) are cut off from their causes; each piece that the graph falls
     into is queried by itself. `InferenceEngine.do_intervention` alone refuses leaves, strings and variables that an earlier
     intervention detached.
-
-    Examples
-    --------
-    >>> rows = pl.DataFrame({"rain": [0, 0, 1, 1], "wet": ["no", "no", "no", "yes"]})
-    >>> network = fit_network([("rain", "wet")], rows, prior=None)
-    >>> do_query(network, {"wet": "yes"})["rain"], do_query(network, {"rain": 1})["wet"]
-    ({0: 0.5, 1: 0.5}, {'no': 0.5, 'yes': 0.5})
     """
     found = Intervened([network], interventions).query(observed)
     return {n: {s.item() if isinstance(s, np.generic) else s: p for s, p in found[n].items()} for n in network.nodes}

@@ -21,13 +21,7 @@ DRAWS, INSTANTS = 20, 16
 
 @dataclass(frozen=True)
 class Operator(Knobbed):
-    """How a knob was set, and the question that is asked.
-
-    Examples
-    --------
-    >>> Operator(coin=1.0).hold
-    48
-    """
+    """How a knob was set, and the question that is asked."""
 
     reaction: Annotated[float, Knob(0, 4, step=0.1, help="how strongly the operator follows the load")] = 1.5
     coin: Annotated[float, Knob(0, 1, step=0.05, help="share of the intervals in which a coin decides")] = 0.1

@@ -118,15 +118,6 @@ class Seen:
     """A repository (of `observe`, in order of submission) as arrays, and the features of queries on it.
 
     It may go beyond a query's instant: no feature then changes. `users`: whether users are distinguished.
-
-    Examples
-    --------
-    >>> past = pl.DataFrame({"job_id": ["a"], "submit": [0.0], "gpus": [1.0], "executed": [9.0], "end": [9.0],
-    ...     "duration": [9.0]})
-    >>> asked = pl.DataFrame({"job_id": ["b"], "submit": [10.0], "gpus": [1.0], "executed": [0.0]})
-    >>> x = Seen(past).features(asked, np.array([10.0]), 1)
-    >>> bool(np.isclose(x[0, Seen(past).names(1).index("near all log")], np.log1p(9)))
-    True
     """
 
     def __init__(self, repository: pl.DataFrame, users: bool = True):

@@ -39,13 +39,7 @@ def range_of(duration) -> np.ndarray:
 
 
 def hourly(submit: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows (q,) of jobs, and the whole hours (q,) in s after submission and before their end: a tuner finds them then.
-
-    Examples
-    --------
-    >>> [x.tolist() for x in hourly(np.array([10.0, 20.0]), np.array([7300.0, 3600.0]))]
-    [[0, 0], [3600.0, 7200.0]]
-    """
+    """Rows (q,) of jobs, and the whole hours (q,) in s after submission and before their end: a tuner finds them then."""
     first = np.floor(submit / HOUR) + 1
     count = np.maximum(np.floor(np.nextafter(end, -np.inf) / HOUR) - first + 1, 0).astype(int)
     owner = np.repeat(np.arange(len(submit)), count)

@@ -7,7 +7,7 @@ import polars as pl
 from gpuschedlab.autosched.recording.recording import Recording
 from gpuschedlab.autosched.recording.stages import last_errors
 from gpuschedlab.errors import RunError
-from gpuschedlab.metrics import paired_ratio
+from gpuschedlab.metrics import PairedRatio, paired_ratio
 
 HOUR, DAY = 3600.0, 24
 """Seconds in an hour, hours in a day."""
@@ -31,7 +31,8 @@ def forecast_errors(recording: Recording) -> Answer:
     rows, hours = [], len(recording.hours)
     for day, end in enumerate(range(DAY, hours + 1, DAY), 1):
         errors = {what: last_errors(recording, end - 1, what) for what in ("jobs", "service")}
-        rows.append({"day": day} | {f"{what} off by (%)": _percent(x) for what, x in errors.items()})
+        percent = {what: None if x is None else round(100 * x) for what, x in errors.items()}
+        rows.append({"day": day} | {f"{what} off by (%)": x for what, x in percent.items()})
     table = pl.DataFrame(rows, schema={"day": pl.Int64, "jobs off by (%)": pl.Int64, "service off by (%)": pl.Int64})
     if not rows:
         return Answer("What it foresaw is compared day by day: none is over.", table)
@@ -64,7 +65,7 @@ def gained(recording: Recording) -> Answer:
     rows = []
     for name, other in PAIRS:
         if {name, other} <= {*recording.lines}:
-            times, low, high, jobs = times_as_good(recording, name, other)
+            times, low, high, jobs, _ = times_as_good(recording, name, other)
             words = "better" if low > 1 else "worse" if high < 1 else "no clear difference"
             rows.append({"line": name, "beside": other, "times as good": round(times, 3), "from": round(low, 3)})
             rows[-1] |= {"to": round(high, 3), "jobs": jobs, "this trace says": words}
@@ -77,31 +78,11 @@ def gained(recording: Recording) -> Answer:
     return Answer(f"On the same jobs: {said}." if said else "No other line was played.", pl.DataFrame(rows))
 
 
-class Ratio(NamedTuple):
-    """Average JCT of one line over that of another on the jobs that ended under both; its 95 % interval; how many these are."""
+def times_as_good(recording: Recording, name: str, reference: str = "default") -> PairedRatio:
+    """How many times as good a line is as a reference: their ratio of average JCTs, above 1 for better.
 
-    times: float
-    low: float
-    high: float
-    jobs: int
-
-
-def times_as_good(recording: Recording, name: str, reference: str = "default") -> Ratio:
-    """How many times as good a tuner is as a reference: their ratio of average JCTs, above 1 for better.
-
-    The interval is that of `gpuschedlab.metrics.paired_ratio`: it says how far the ratio depends on which hours came, not how another
-    seed's trace would do.
-
-    Parameters
-    ----------
-    recording : Recording
-    name, reference : str
-        Of `recording.lines`.
-
-    Raises
-    ------
-    RunError
-        There is no such line, or no job ended under both.
+    The interval says how far the ratio depends on which hours came, not how another seed's trace would do. RunError if there is no
+    such line, or no job ended under both.
     """
     if wrong := [line for line in (name, reference) if line not in recording.lines]:
         raise RunError(f"times_as_good: found line {wrong[0]!r}; expected one of {', '.join(recording.lines)}.")
@@ -109,8 +90,4 @@ def times_as_good(recording: Recording, name: str, reference: str = "default") -
     found = paired_ratio(jobs["submit"], jobs[reference], jobs[name])
     if not found.jobs:
         raise RunError(f"times_as_good: found no job that ended under {name} and {reference}; expected some. Play on.")
-    return Ratio(*found[:4])
-
-
-def _percent(share: float | None) -> int | None:
-    return None if share is None else round(100 * share)
+    return found

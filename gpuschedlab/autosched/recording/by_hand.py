@@ -89,13 +89,7 @@ def compare(recording, mine: Played) -> tuple[list[Row], PairedRatio]:
 
 
 def sentence(found: PairedRatio) -> str:
-    """Whether a schedule made by hand is better than AutoSched's, in words.
-
-    Examples
-    --------
-    >>> sentence(PairedRatio(1.03, 0.98, 1.08, 2199, 10))
-    'me: 1.030 times as good as AutoSched (95 %: 0.980 to 1.080): the two cannot be distinguished on this trace'
-    """
+    """Whether a schedule made by hand is better than AutoSched's, in words."""
     if found.verdict == "same":
         return f"{NAME}: the same as AutoSched, job by job"
     ends = {
@@ -112,12 +106,8 @@ def table(rows: list[Row]) -> str:
     cells = []
     for row in rows:
         range_ = "" if row.times.verdict == "same" else f" ({row.times.low:.2f} to {row.times.high:.2f})"
-        line = (
-            escape(row.name),
-            f"{row.average / HOUR:.3f}",
-            f"<b>{row.times.ratio:.2f}</b>{range_}",
-            f"{row.switches}",
-        )
+        times = f"<b>{row.times.ratio:.2f}</b>{range_}"
+        line = (escape(row.name), f"{row.average / HOUR:.3f}", times, row.switches)
         cells.append("".join(f"<td>{cell}</td>" for cell in line))
     heads = ("line", "average JCT (h)", "times as good as default (95 %)", "switches")
     head = "".join(f'<th scope="col">{each}</th>' for each in heads)

@@ -54,7 +54,10 @@ def page(recording: Recording, place: int, stage: int, identity: str) -> str:
     ]
     stages = [{"name": s.name, "asks": s.asks, "places": [p._asdict() for p in s.places]} for s in STAGES]
     given = {"id": identity, "hours": hours, "stages": stages, "packs": frames(recording), "at": place, "stage": stage}
-    given["about"] = about(recording)
+    made = recording.made
+    recipe = ", ".join(f"{name} {value:g}" for name, value in made["recipe"].items() if name != "recipe")
+    said = f"{made['policy']} on {made['recipe']['recipe']} ({recipe}; seed {made['seed']}), {recording.jobs.height:,} jobs."
+    given["about"] = f"Recorded: {said}"
     queued = json.dumps(given, allow_nan=False).replace("</", "<\\/")
     library = web.library() if carries_library() else ""
     return (
@@ -69,13 +72,6 @@ def race(recording: Recording, now: float) -> str:
     found = {name: recording.averages[name][at] if at >= 0 else None for name in recording.lines}
     said = [f"{name} {x / HOUR:.2f} h" for name, x in found.items() if x is not None]
     return f"Average JCT of the jobs that had ended: {', '.join(said)}." if said else "No job had ended."
-
-
-def about(recording: Recording) -> str:
-    """What was recorded: recipe and seed, policy, jobs."""
-    made = recording.made
-    recipe = ", ".join(f"{name} {value:g}" for name, value in made["recipe"].items() if name != "recipe")
-    return f"Recorded: {made['policy']} on {made['recipe']['recipe']} ({recipe}; seed {made['seed']}), {recording.jobs.height:,} jobs."
 
 
 def pictures(recording: Recording, place: int, stage: int, identity: str) -> str:

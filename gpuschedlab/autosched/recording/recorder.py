@@ -124,9 +124,8 @@ def _seen(contest: Contest) -> dict:
     loop, now = contest.loop, contest.now
     generator, submit = loop.forecaster.generator, loop.forecaster.learn(loop.simulation)["submit"].to_numpy()
     at = generator.match(submit, now)
-    recent, nearest = (
-        np.histogram(submit, end - HOUR + np.arange(BUCKETS + 1) * HOUR / BUCKETS)[0].tolist() for end in (now, at)
-    )
+    bins = np.arange(BUCKETS + 1) * HOUR / BUCKETS
+    recent, nearest = (np.histogram(submit, end - HOUR + bins)[0].tolist() for end in (now, at))
     found = {"recent": recent, "nearest": nearest, "nearest_at": at}
     found |= {"jobs": [], "service": [], "horizon": [], "owed": []}
     edges = now + np.arange(round(AHEAD * HOUR / STEP) + 1) * STEP

@@ -31,11 +31,6 @@ class Stage(NamedTuple):
     sentence: Callable[[Recording, int], str]
 
 
-def median_forecast(hour: Hour, what: str = "jobs") -> np.ndarray:
-    """Median (48,) of the likely futures in each half hour: "jobs", or "service" in GPU-hours."""
-    return np.median(np.array(getattr(hour, what), float), axis=0)
-
-
 def came(recording: Recording, start: float, end: float, what: str = "jobs") -> np.ndarray:
     """What came in each half hour from one instant (s) to another, as far as it was played."""
     arrivals = recording.arrivals
@@ -87,7 +82,7 @@ def _forecast(recording: Recording, place: int) -> dict:
     found = {}
     for what, title in (("jobs", "jobs in 30 min"), ("service", "GPU-hours in 30 min")):
         earlier = [recording.hours[place - ago] for ago in EARLIER if ago <= place]
-        faded = tuple((each.now, median_forecast(each, what)) for each in earlier)
+        faded = tuple((each.now, np.median(np.array(getattr(each, what), float), axis=0)) for each in earlier)
         past = came(recording, max(hour.now - DAY / 2, recording.arrivals["start"]), hour.now, what)
         then = came(recording, hour.now, hour.now + DAY, what)
         found[what] = fan(hour.now, STEP, title, np.array(getattr(hour, what), float), past, then, faded)
@@ -179,9 +174,8 @@ def _said_trials(recording: Recording, place: int) -> str:
     if not measured:
         return f"{words}."
     best = max(measured, key=lambda t: t.reward)
-    where = _origin(before, best.round)
-    rewards = [t.reward for t in measured]
-    return f"{words}; rewards {min(rewards):.2f} to {max(rewards):.2f} times the default, the best by {where}."
+    least, where = min(t.reward for t in measured), _origin(before, best.round)
+    return f"{words}; rewards {least:.2f} to {best.reward:.2f} times the default, the best by {where}."
 
 
 # 5: measured again ---------------------------------------------------------------------------------------------------
@@ -202,11 +196,9 @@ def _said_again(recording: Recording, place: int) -> str:
     means = sorted((float(np.exp(np.mean(np.log(gains)))) for _, gains in hour.again if gains), reverse=True)
     best = next(g for _, g in hour.again if g and abs(float(np.exp(np.mean(np.log(g)))) - means[0]) < 1e-12)
     full = sum(len(gains) == len(hour.ranks) for _, gains in hour.again)
-    words = (
-        f"{full} of them on all {len(hour.ranks)}"
-        if len(hour.ranks) > 1
-        else "none gained on the first, and that was all"
-    )
+    words = "none gained on the first, and that was all"
+    if len(hour.ranks) > 1:
+        words = f"{full} of them on all {len(hour.ranks)}"
     sentence = f"the best gains {means[0]:.3f}x on average"
     if len(best) > 1:
         sentence += f", {min(best):.3f}x on its worst future and {max(best):.3f}x on its best"
@@ -274,25 +266,14 @@ def _ticks(recording: Recording, axis: int) -> tuple:
 
 
 HEIGHT = 330
+FORECAST = (Place("jobs", HEIGHT), Place("service", HEIGHT))
 DECIDED = (Place("gain", 130, wide=True), Place("change", 310, wide=True))
 STAGES = (
     Stage("Observe", "What does it see?", (Place("load", HEIGHT), Place("alike", HEIGHT)), _observed, _said_observed),
-    Stage(
-        "Forecast",
-        "What does it foresee?",
-        (Place("jobs", HEIGHT), Place("service", HEIGHT)),
-        _forecast,
-        _said_forecast,
-    ),
+    Stage("Forecast", "What does it foresee?", FORECAST, _forecast, _said_forecast),
     Stage("Graph", "What causes what?", (Place("graph", 400, wide=True),), _graph, _said_graph),
     Stage("Trials", "What did it try?", (Place("trials", 400, wide=True),), _trials, _said_trials),
     Stage("Measure again", "What does that gain elsewhere?", (Place("again", 400, wide=True),), _again, _said_again),
-    Stage(
-        "Decision",
-        "Why did it switch, or not?",
-        DECIDED,
-        _decision,
-        _said_decision,
-    ),
+    Stage("Decision", "Why did it switch, or not?", DECIDED, _decision, _said_decision),
 )
 """In the order of a decision."""

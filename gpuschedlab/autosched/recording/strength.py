@@ -17,13 +17,6 @@ def strengths(graph: CausalGraph, rows: np.ndarray) -> dict[tuple[str, str], tup
     directed paths of the products along them. The sign is 0 where the cause is a category of three or more values, which neither raises
     nor lowers: its strength is that of the mean effect at each value. The model itself is not linear: an effect that rises and falls
     is weak here, though the model predicts with it.
-
-    Examples
-    --------
-    >>> from gpuschedlab.autosched import Layers
-    >>> graph = CausalGraph(Layers(("k",), ("m",), ("r",)), (("k", "m"), ("m", "r")))
-    >>> strengths(graph, np.array([[0.0, 3.0, 6.0], [1.0, 2.0, 4.0], [2.0, 1.0, 2.0]]))
-    {('k', 'm'): (-1.0, -1), ('m', 'r'): (1.0, 1)}
     """
     layers, column = graph.layers, dict(zip(graph.layers.names, np.asarray(rows, float).T, strict=True))
     own: dict[tuple[str, str], float] = {}
