@@ -23,17 +23,7 @@ SHORT = {"easy": "fifo:backfill=easy"}
 
 
 def split_word(text: str) -> tuple[str, dict[str, str], str]:
-    """Split NAME[:KNOB=VALUE,...][@ESTIMATOR]; NAME may be FILE.py or FILE.py:CLASS.
-
-    Examples
-    --------
-    >>> split_word("tiresias:queues=3,thresholds=3250,57600@oracle")
-    ('tiresias', {'queues': '3', 'thresholds': '3250,57600'}, 'oracle')
-    >>> split_word("my.py:Mine:share=0.5")
-    ('my.py:Mine', {'share': '0.5'}, '')
-    >>> split_word("ownfile:file=csv:jobs.csv,cluster=2x8:a100")
-    ('ownfile', {'file': 'csv:jobs.csv', 'cluster': '2x8:a100'}, '')
-    """
+    """Split NAME[:KNOB=VALUE,...][@ESTIMATOR]; NAME may be FILE.py or FILE.py:CLASS."""
     # A part without `=` goes on with the value before it, so that lists need no other sign.
     body, _, estimator = text.partition("@")
     called, *options = re.split(r":(?=\w+\s*=)", body, maxsplit=1)

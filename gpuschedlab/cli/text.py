@@ -5,17 +5,7 @@ import math
 
 
 def metrics_table(frame) -> str:
-    """Lay out a frame of `gpuschedlab.metrics.compare`: labels, units, one row per policy.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> print(metrics_table(pl.DataFrame({"policy": ["fifo"], "jct_mean": [5400.0], "utilisation": [0.5]})))
-            average
-    policy      JCT  utilisation
-                           %
-    fifo      1.5 h         50.0
-    """
+    """Lay out a frame of `gpuschedlab.metrics.compare`: labels, units, one row per policy."""
     from gpuschedlab.metrics.display import column
 
     columns = [("policy", "", frame["policy"].to_list())]

@@ -21,12 +21,6 @@ def ecdf(values: np.ndarray, points: int = 500) -> tuple[np.ndarray, np.ndarray]
     """Empirical distribution function at no more than `points` of the values, the least and 20 greatest among them.
 
     Each point is exact: share k / n at the k-th smallest of n values.
-
-    Examples
-    --------
-    >>> x, share = ecdf(np.array([3.0, 1.0, 2.0, 4.0]))
-    >>> x.tolist(), share.tolist()
-    ([1.0, 2.0, 3.0, 4.0], [0.25, 0.5, 0.75, 1.0])
     """
     x = np.sort(values)
     n = len(x)

@@ -27,13 +27,7 @@ STATES = {"busy": "", "idle": ".", "warming": "/"}
 
 
 def bin_means(time: np.ndarray, values: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """Time-weighted means (B,) over bins with borders edges (B + 1,) of a step function: each value holds from its time on; nan outside.
-
-    Examples
-    --------
-    >>> bin_means(np.array([0.0, 5.0, 10.0]), np.array([2.0, 4.0, 0.0]), np.array([0.0, 4.0, 8.0, 12.0, 16.0])).tolist()
-    [2.0, 3.5, 4.0, nan]
-    """
+    """Time-weighted means (B,) over bins with borders edges (B + 1,) of a step function: each value holds from its time on; nan outside."""
     area = np.concatenate([[0.0], np.cumsum(values[:-1] * np.diff(time))])
     part = np.diff(np.interp(edges, time, area))
     covered = np.diff(np.clip(edges, time[0], time[-1]))

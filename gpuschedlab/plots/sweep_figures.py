@@ -179,13 +179,7 @@ def sweep_front(sweep, *metrics: str | tuple[str, str]) -> Drawing:
 
 
 def best(cost: np.ndarray) -> np.ndarray:
-    """Rows (indices) of costs (n, 2) that no other row beats in one and equals or beats in the other, by the first.
-
-    Examples
-    --------
-    >>> best(np.array([[3.0, 1.0], [1.0, 2.0], [2.0, 2.0], [2.0, 1.5]])).tolist()
-    [1, 3, 0]
-    """
+    """Rows (indices) of costs (n, 2) that no other row beats in one and equals or beats in the other, by the first."""
     order = np.lexsort((cost[:, 1], cost[:, 0]))
     least = np.minimum.accumulate(cost[order, 1])
     return order[np.concatenate([[True], least[1:] < least[:-1]])] if len(order) else order

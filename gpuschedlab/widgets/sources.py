@@ -94,14 +94,7 @@ def named_policies(given, default) -> dict:
 
 
 def policy_code(policy) -> str:
-    """Write a policy as Python, with the fields that differ from their defaults.
-
-    Examples
-    --------
-    >>> from gpuschedlab.policies import Tiresias
-    >>> policy_code(Tiresias(queues=1, thresholds=()))
-    'Tiresias(queues=1, thresholds=())'
-    """
+    """Write a policy as Python, with the fields that differ from their defaults."""
     words = [f"{f.name}={value!r}" for f in fields(policy) if (value := getattr(policy, f.name)) != f.default]
     return f"{type(policy).__name__}({', '.join(words)})"
 
@@ -123,14 +116,7 @@ def _home(thing) -> str:
 
 
 def argument_code(value) -> tuple[str, str]:
-    """Write a part of a scenario as Python, and the import that it needs; a function is one of the cluster.
-
-    Examples
-    --------
-    >>> from gpuschedlab.speeds import default_speeds
-    >>> argument_code(default_speeds)
-    ('default_speeds(cluster)', 'from gpuschedlab.speeds import default_speeds')
-    """
+    """Write a part of a scenario as Python, and the import that it needs; a function is one of the cluster."""
     maker = value if callable(value) and hasattr(value, "__qualname__") else type(value)
     place = "" if maker.__module__ == "builtins" else f"from {_home(maker)} import {maker.__name__}"
     if maker is value:

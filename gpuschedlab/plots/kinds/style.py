@@ -144,13 +144,7 @@ def bar(i: int, colour: str | None = None) -> dict:
 
 
 def luminance(colour: str) -> float:
-    """Relative luminance of a colour ``#RRGGBB``, 0 (black) to 1 (white), as WCAG 2.1 defines it.
-
-    Examples
-    --------
-    >>> luminance("#FFFFFF"), luminance("#000000")
-    (1.0, 0.0)
-    """
+    """Relative luminance of a colour ``#RRGGBB``, 0 (black) to 1 (white), as WCAG 2.1 defines it."""
     parts = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
     linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
     return round(float(linear @ [0.2126, 0.7152, 0.0722]), 6)

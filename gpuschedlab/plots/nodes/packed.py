@@ -27,13 +27,6 @@ def pack_lanes(row, start, end, width, lanes):
 
     Row, start and end (s) and width (lanes, 1 at least) of each stretch (k,), sorted by (row, start); lanes (R,) of each row. Returned are
     pieces (p,) in order: their stretch, and on which lanes, low to high - 1; and whether they are over others, whose GPUs they share.
-
-    Examples
-    --------
-    >>> two = np.array([2, 2])
-    >>> pieces = pack_lanes(np.zeros(2, int), np.array([0.0, 1.0]), np.array([5.0, 5.0]), two, np.array([4]))
-    >>> [p.tolist() for p in pieces]
-    [[0, 1], [0, 2], [2, 4], [False, False]]
     """
     most = lanes.max() if len(lanes) else 0
     total = 0

@@ -8,13 +8,7 @@ from gpuschedlab.plots.kinds.style import Drawing
 
 
 def nested(flat: dict) -> dict:
-    """Layout or trace whose names with underscores (`xaxis_range`) are written out.
-
-    Examples
-    --------
-    >>> nested({"xaxis": {"title": 1}, "xaxis_range": [0, 2], "marker_line_width": 3})
-    {'xaxis': {'title': 1, 'range': [0, 2]}, 'marker': {'line': {'width': 3}}}
-    """
+    """Layout or trace whose names with underscores (`xaxis_range`) are written out."""
     tree: dict = {}
     for name, value in flat.items():
         *path, last = name.split("_")
@@ -36,13 +30,7 @@ def plain(figure) -> dict:
 
 
 def encoded(value, pack=lambda raw: b64encode(raw).decode()):
-    """Copy of nested data in which each array of numbers is its bytes (written by `pack`), a type and a shape; other nan and inf are None.
-
-    Examples
-    --------
-    >>> encoded({"x": np.array([1, 2]), "text": np.array(["a", "b"]), "range": [0.0, float("nan")]}, len)
-    {'x': {'dtype': 'i4', 'shape': [2], 'bdata': 8}, 'text': ['a', 'b'], 'range': [0.0, None]}
-    """
+    """Copy of nested data: an array of numbers is its bytes (written by `pack`), a type and a shape; other nan and inf are None."""
     if isinstance(value, dict):
         return {name: encoded(part, pack) for name, part in value.items()}
     if isinstance(value, np.generic):

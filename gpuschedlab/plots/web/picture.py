@@ -38,14 +38,6 @@ def png(figure, width: int, height: int, dark: bool = False) -> tuple[bytes, str
     """Picture of a `Drawing` or a plotly figure, in pixels, and what it shows in words: its title, and the types of traces that it lacks.
 
     `dark`: in the colours for a dark page, as `draw.js` has them.
-
-    Examples
-    --------
-    >>> from gpuschedlab.plots.kinds.style import Drawing
-    >>> line = Drawing([{"x": [0, 1], "y": [0, 1]}], [{"type": "scatter"}], {}, {"title": {"text": "A line"}})
-    >>> content, title = png(line, 620, 300)
-    >>> content[1:4], title, png(line, 620, 300)[0] == content
-    (b'PNG', 'A line', True)
     """
     content, look = _read(plain(figure)), LOOK | {"figure.facecolor": "#FFFFFF"}
     if dark:

@@ -28,15 +28,7 @@ class Row(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Change in words: an arrow for its direction, its size, and whether that is good; no share of nothing, but the amount.
-
-        Examples
-        --------
-        >>> Row("jct_mean", 15.0, 60.0, -0.75).words, Row("utilisation", 0.4, 0.5, -0.2).words
-        ('↓ 75.0% better', '↓ 20.0% worse')
-        >>> Row("preemptions", 3770.0, 0.0, float("nan")).words, Row("unfair_fraction", 0.7051, 0.7049, 0.0003).words
-        ('↑ 3,770 worse', 'same')
-        """
+        """Change in words: an arrow for its direction, its size, and whether that is good; no share of nothing, but the amount."""
         if self.verdict in ("", "same"):
             return self.verdict
         size = f"{abs(self.change):.1%}" if self.pinned else written(self.metric, abs(self.now - self.pinned))
@@ -58,14 +50,7 @@ def measure(run) -> dict[str, float]:
 
 
 def difference(now: dict[str, float], pinned: dict[str, float] | None = None) -> list[Row]:
-    """Compare what `measure` found of two runs.
-
-    Examples
-    --------
-    >>> row = difference({"jct_mean": 30.0}, {"jct_mean": 60.0})[0]
-    >>> row.change, row.verdict
-    (-0.5, 'better')
-    """
+    """Compare what `measure` found of two runs."""
     nan, rows = float("nan"), []
     for name in now:
         before = nan if pinned is None else pinned[name]

@@ -12,13 +12,7 @@ from gpuschedlab.widgets.parts.controls import button
 
 
 def uploaded(name: str, content: bytes, spec: str = "") -> Intake:
-    r"""Read a log that was sent, as a TOML spec says; without one, as it is recognised.
-
-    Examples
-    --------
-    >>> uploaded("jobs.csv", b"id,submit,gpus,duration\na,0,2,60\n", '[columns]\ngpus = "gpus * 4"').trace["gpus"].to_list()
-    [8.0]
-    """
+    """Read a log that was sent, as a TOML spec says; without one, as it is recognised."""
     # The spec has the keys of a file's (`gpuschedlab.intake`), but for `path`: only what was sent is read.
     try:
         options = tomllib.loads(spec)

@@ -8,13 +8,7 @@ from gpuschedlab.widgets.parts.controls import close_all, control, row
 
 
 def nice_step(low: float, high: float, parts: int = 100) -> float:
-    """Largest of 1, 2, 5 times a power of ten that divides a range into at least `parts` steps.
-
-    Examples
-    --------
-    >>> nice_step(0, 3600), nice_step(0, 1), nice_step(1, 5)
-    (20.0, 0.01, 0.02)
-    """
+    """Largest of 1, 2, 5 times a power of ten that divides a range into at least `parts` steps."""
     wide = (high - low) / parts
     if wide <= 0:
         return 1.0
@@ -131,16 +125,7 @@ class Control:
 
 
 class KnobControls:
-    """The controls of all knobs of a policy, or of anything else with knobs.
-
-    Examples
-    --------
-    >>> from gpuschedlab.policies import Tiresias
-    >>> controls = KnobControls(Tiresias())
-    >>> controls["queues"].value = 3  # the thresholds follow: one fewer than queues
-    >>> controls.thing.thresholds
-    (57600.0, 576000.0)
-    """
+    """The controls of all knobs of a policy, or of anything else with knobs."""
 
     def __init__(self, thing, changed=None):
         self._base, self._changed, self._quiet = thing, changed, False
