@@ -38,15 +38,7 @@ def partitions_of(cluster: Cluster) -> set[str]:
 
 
 def eligibility_of(trace: pl.DataFrame, cluster: Cluster, types: str | None) -> np.ndarray | None:
-    """Place (n, T) of each type of nodes among those that a job asks for, from 1; 0: it may not have them. None: all are alike.
-
-    Examples
-    --------
-    >>> trace = pl.DataFrame({"gpu_types": [["T4", "v100"], None], "partitions": [["main"], ["debug"]]})
-    >>> cluster = Cluster.parse("2x8:v100@main,1x8:v100@debug,1x4:t4@debug+main")
-    >>> eligibility_of(trace, cluster, "requested").tolist()
-    [[2, 0, 1], [0, 1, 1]]
-    """
+    """Place (n, T) of each type of nodes among those that a job asks for, from 1; 0: it may not have them. None: all are alike."""
     names = [
         n for n, binds in (("gpu_types", types), ("partitions", partitions_of(cluster))) if binds and n in trace.columns
     ]
@@ -95,14 +87,7 @@ def _lacking(asked: pl.DataFrame, jobs: int, cluster: Cluster) -> ClusterError:
 
 @lru_cache(maxsize=4096)
 def can_ever(groups: tuple[Nodes, ...], rule: str, spared: int, types: tuple[str, ...], gpus: float) -> bool:
-    """Whether a placement rule finds room for a job where all nodes are up and empty.
-
-    Examples
-    --------
-    >>> groups = Cluster.parse("1x8:v100,2x4:v100").groups
-    >>> [can_ever(groups, "consolidate", 0, ("v100",), gpus) for gpus in (8.0, 12.0, 16.0, 17.0)]
-    [True, True, True, False]
-    """
+    """Whether a placement rule finds room for a job where all nodes are up and empty."""
     first = np.cumsum([0, *(g.nodes for g in groups)])
     left = [g.nodes - min(max(spared - at, 0), g.nodes) for g, at in zip(groups, first, strict=False)]
     others = tuple(replace(g, nodes=n) for g, n in zip(groups, left, strict=True) if n and g.kind in types)

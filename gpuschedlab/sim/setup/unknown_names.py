@@ -17,16 +17,7 @@ NAMED = 10
 
 
 def warn_of_types(trace: pl.DataFrame, cluster: Cluster):
-    """Warn of jobs that ask for a GPU type (column `gpu_type`), but for the only one of the cluster.
-
-    Examples
-    --------
-    >>> trace = pl.DataFrame({"gpu_type": ["v100", "T4", None, "T4"]})
-    >>> with warnings.catch_warnings(record=True) as found:
-    ...     warn_of_types(trace, Cluster.parse("1x8:v100"))
-    >>> str(found[0].message).partition(";")[0]
-    '2 of 4 jobs ask for a GPU type: T4 (2)'
-    """
+    """Warn of jobs that ask for a GPU type (column `gpu_type`), but for the only one of the cluster."""
     if "gpu_type" not in trace.columns:
         return
     asked = trace["gpu_type"].drop_nulls().value_counts().sort("count", "gpu_type", descending=[True, False])
