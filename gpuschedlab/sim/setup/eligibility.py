@@ -12,9 +12,7 @@ from gpuschedlab.cluster.cluster import bare
 from gpuschedlab.cluster.free_gpus import FreeGpus
 from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.errors import ClusterError, TraceError
-
-NAMED = 10
-"""Kinds of requests that an error names."""
+from gpuschedlab.sim.setup.unknown_names import commonest
 
 
 def with_lists(trace: pl.DataFrame, cluster: Cluster, types: str | None) -> pl.DataFrame:
@@ -74,13 +72,10 @@ def _lacking(asked: pl.DataFrame, jobs: int, cluster: Cluster) -> ClusterError:
         .len()
         .sort("len", *asked.columns, descending=[True, *[False] * asked.width])
     )
-    named = [
-        f"{' in '.join(w.replace(chr(0), ' or ') or 'any' for w in row[:-1])} ({row[-1]})" for row in counts.iter_rows()
-    ]
-    more = f" and {len(named) - NAMED} more" if len(named) > NAMED else ""
+    words = ((" in ".join(w.replace("\0", " or ") or "any" for w in row[:-1]), row[-1]) for row in counts.iter_rows())
     return ClusterError(
         f"{asked.height} of {jobs} jobs ask for {' in '.join(c.replace('_', ' ') for c in asked.columns)} that no node has: "
-        f"{', '.join(named[:NAMED])}{more}; expected {', '.join(cluster.gpu_types)}. Give the cluster such nodes, set what they ask "
+        f"{commonest(words)}; expected {', '.join(cluster.gpu_types)}. Give the cluster such nodes, set what they ask "
         "for to null, or leave the jobs out."
     )
 
