@@ -104,15 +104,7 @@ def not_frozen(cls: type) -> str | None:
 
 
 def run_battery(subject: str, checks: dict[str, Callable[[], str | None]], error: type[LabError]) -> CheckReport:
-    """Run checks one after the other; what one raises is its problem, and the others still run.
-
-    Examples
-    --------
-    >>> run_battery("Mine", {"runs": lambda: None, "ends": lambda: "it never ends"}, PolicyError)
-    Mine: 1 of 2 checks passed
-    ok    runs  runs
-    FAIL  ends  it never ends
-    """
+    """Run checks one after the other; what one raises is its problem, and the others still run."""
     # Each returns what is wrong, or None; the first line of its docstring says what it demands.
     done = []
     for name, check in checks.items():

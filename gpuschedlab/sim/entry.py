@@ -17,15 +17,7 @@ def scenario_of(
     rng: int | None = None,
     **parts,
 ) -> tuple[Scenario, object]:
-    """Scenario, and what is to be simulated in it, from either form in which functions take them.
-
-    Examples
-    --------
-    >>> trace = pl.DataFrame({"job_id": ["a"], "submit": [0.0], "gpus": [1], "duration": [10.0]})
-    >>> scenario, subject = scenario_of(trace, Cluster.homogeneous(1, 1), "fifo", until=60.0)
-    >>> scenario_of(scenario, subject) == (scenario, "fifo")
-    True
-    """
+    """Scenario, and what is to be simulated in it, from either form in which functions take them."""
     if rng is not None:
         parts["seed"] = rng
     if not isinstance(trace, Scenario):

@@ -16,7 +16,7 @@ from gpuschedlab.sim.policy import Policy, Round
 from gpuschedlab.sim.run import Run
 from gpuschedlab.sim.setup.eligibility import eligibility_of, with_lists
 from gpuschedlab.sim.setup.prepared import limits_of
-from gpuschedlab.sim.setup.unknown_names import check_types, warn_of_models, warn_of_types
+from gpuschedlab.sim.setup.unknown_names import check_models, warn_of_types
 from gpuschedlab.speeds import Delays
 from gpuschedlab.traces import validate
 
@@ -118,8 +118,7 @@ class Scenario:
         eligibility_of(self.trace, self.cluster, self.types)
         if not (isinstance(self.over, int | float) and 0 <= self.over < float("inf")):
             raise TraceError(f"over: found {self.over!r}; expected seconds, 0 or more.")
-        warn_of_models(self.trace, self.speeds)
-        check_types(self.trace, self.speeds, self.cluster)
+        check_models(self.trace, self.speeds, self.cluster)
         if self.types is None:
             warn_of_types(self.trace, self.cluster)
 

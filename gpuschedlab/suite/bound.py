@@ -14,14 +14,6 @@ def least_jct(scenario: Scenario) -> float | None:
     speed, which may divide itself among jobs at will, shortest remaining work first has the least mean (Schrage, 1968). No job takes
     less than its duration either; the larger of the two is returned. Where two jobs on the same GPUs do more together than one
     alone, the machine is as much faster. Of elastic jobs nothing is said.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> from gpuschedlab.cluster import Cluster
-    >>> jobs = pl.DataFrame({"job_id": ["a", "b"], "submit": 0.0, "gpus": [4, 4], "duration": [10.0, 30.0]})
-    >>> least_jct(Scenario(jobs, Cluster.parse("1x4")))
-    25.0
     """
     speeds, trace = scenario.speeds, scenario.trace
     if speeds is not None and (not speeds.relative.all() or len(scenario.cluster.gpu_types) > 1):

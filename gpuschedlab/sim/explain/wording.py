@@ -39,15 +39,7 @@ def span(least_most: tuple[float, float], noun: str = "") -> str:
 
 
 def phrase(facts: dict) -> str:
-    """Say why a job waited, from the facts about some steps of one reason.
-
-    Examples
-    --------
-    >>> none = dict.fromkeys(("place", "ahead", "later", "leased"), (None, None))
-    >>> facts = none | {"reason": "room", "began": None, "gated": False, "blocker": None, "down": 0.0, "chosen": 0}
-    >>> phrase(facts | {"needs": 4, "free": (1, 2), "missing": (2, 3)})
-    'needs 4 GPUs: 1 to 2 were free, 2 to 3 missing'
-    """
+    """Say why a job waited, from the facts about some steps of one reason."""
     return BEGAN.get(facts["began"], "") + PHRASES[facts["reason"]](facts) + _beside(facts)
 
 

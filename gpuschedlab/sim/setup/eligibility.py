@@ -12,9 +12,7 @@ from gpuschedlab.cluster.cluster import bare
 from gpuschedlab.cluster.free_gpus import FreeGpus
 from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.errors import ClusterError, TraceError
-
-NAMED = 10
-"""Kinds of requests that an error names."""
+from gpuschedlab.sim.setup.unknown_names import commonest
 
 
 def with_lists(trace: pl.DataFrame, cluster: Cluster, types: str | None) -> pl.DataFrame:
@@ -38,15 +36,7 @@ def partitions_of(cluster: Cluster) -> set[str]:
 
 
 def eligibility_of(trace: pl.DataFrame, cluster: Cluster, types: str | None) -> np.ndarray | None:
-    """Place (n, T) of each type of nodes among those that a job asks for, from 1; 0: it may not have them. None: all are alike.
-
-    Examples
-    --------
-    >>> trace = pl.DataFrame({"gpu_types": [["T4", "v100"], None], "partitions": [["main"], ["debug"]]})
-    >>> cluster = Cluster.parse("2x8:v100@main,1x8:v100@debug,1x4:t4@debug+main")
-    >>> eligibility_of(trace, cluster, "requested").tolist()
-    [[2, 0, 1], [0, 1, 1]]
-    """
+    """Place (n, T) of each type of nodes among those that a job asks for, from 1; 0: it may not have them. None: all are alike."""
     names = [
         n for n, binds in (("gpu_types", types), ("partitions", partitions_of(cluster))) if binds and n in trace.columns
     ]
@@ -82,27 +72,17 @@ def _lacking(asked: pl.DataFrame, jobs: int, cluster: Cluster) -> ClusterError:
         .len()
         .sort("len", *asked.columns, descending=[True, *[False] * asked.width])
     )
-    named = [
-        f"{' in '.join(w.replace(chr(0), ' or ') or 'any' for w in row[:-1])} ({row[-1]})" for row in counts.iter_rows()
-    ]
-    more = f" and {len(named) - NAMED} more" if len(named) > NAMED else ""
+    words = ((" in ".join(w.replace("\0", " or ") or "any" for w in row[:-1]), row[-1]) for row in counts.iter_rows())
     return ClusterError(
         f"{asked.height} of {jobs} jobs ask for {' in '.join(c.replace('_', ' ') for c in asked.columns)} that no node has: "
-        f"{', '.join(named[:NAMED])}{more}; expected {', '.join(cluster.gpu_types)}. Give the cluster such nodes, set what they ask "
+        f"{commonest(words)}; expected {', '.join(cluster.gpu_types)}. Give the cluster such nodes, set what they ask "
         "for to null, or leave the jobs out."
     )
 
 
 @lru_cache(maxsize=4096)
 def can_ever(groups: tuple[Nodes, ...], rule: str, spared: int, types: tuple[str, ...], gpus: float) -> bool:
-    """Whether a placement rule finds room for a job where all nodes are up and empty.
-
-    Examples
-    --------
-    >>> groups = Cluster.parse("1x8:v100,2x4:v100").groups
-    >>> [can_ever(groups, "consolidate", 0, ("v100",), gpus) for gpus in (8.0, 12.0, 16.0, 17.0)]
-    [True, True, True, False]
-    """
+    """Whether a placement rule finds room for a job where all nodes are up and empty."""
     first = np.cumsum([0, *(g.nodes for g in groups)])
     left = [g.nodes - min(max(spared - at, 0), g.nodes) for g, at in zip(groups, first, strict=False)]
     others = tuple(replace(g, nodes=n) for g, n in zip(groups, left, strict=True) if n and g.kind in types)

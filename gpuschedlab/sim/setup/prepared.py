@@ -125,14 +125,7 @@ def _check_known(column: str) -> None:
 
 
 def limits_of(trace: pl.DataFrame, limits: str | float | None) -> np.ndarray:
-    """Seconds (n,) for which each job may run from a start of it, inf: for as long as it likes.
-
-    Examples
-    --------
-    >>> trace = pl.DataFrame({"job_id": ["a", "b"], "limit": [60.0, None], "requested_time": [30.0, math.inf]})
-    >>> [limits_of(trace, limits).tolist() for limits in (None, "requested", "none", 90)]
-    [[60.0, inf], [30.0, inf], [inf, inf], [90.0, 90.0]]
-    """
+    """Seconds (n,) for which each job may run from a start of it, inf: for as long as it likes."""
     if isinstance(limits, int | float) and not isinstance(limits, bool) and limits > 0:
         return np.full(trace.height, float(limits))
     if limits not in (None, "requested", "none"):

@@ -1,6 +1,7 @@
 """Models and GPU types that jobs name, beside those of the speed table and the cluster."""
 
 import warnings
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -13,20 +14,17 @@ if TYPE_CHECKING:
     from gpuschedlab.speeds import Speeds
 
 NAMED = 10
-"""Types or models that a warning names."""
+"""Types, models or kinds of requests that a message names."""
+
+
+def commonest(counts: Iterable[tuple[str, int]]) -> str:
+    """The first of some names with their counts, and how many more there are."""
+    named = [f"{name} ({count})" for name, count in counts]
+    return ", ".join(named[:NAMED]) + (f" and {len(named) - NAMED} more" if len(named) > NAMED else "")
 
 
 def warn_of_types(trace: pl.DataFrame, cluster: Cluster):
-    """Warn of jobs that ask for a GPU type (column `gpu_type`), but for the only one of the cluster.
-
-    Examples
-    --------
-    >>> trace = pl.DataFrame({"gpu_type": ["v100", "T4", None, "T4"]})
-    >>> with warnings.catch_warnings(record=True) as found:
-    ...     warn_of_types(trace, Cluster.parse("1x8:v100"))
-    >>> str(found[0].message).partition(";")[0]
-    '2 of 4 jobs ask for a GPU type: T4 (2)'
-    """
+    """Warn of jobs that ask for a GPU type (column `gpu_type`), but for the only one of the cluster."""
     if "gpu_type" not in trace.columns:
         return
     asked = trace["gpu_type"].drop_nulls().value_counts().sort("count", "gpu_type", descending=[True, False])
@@ -34,10 +32,8 @@ def warn_of_types(trace: pl.DataFrame, cluster: Cluster):
         asked = asked.filter(pl.col("gpu_type").str.to_lowercase() != types[0].lower())
     if asked.is_empty():
         return
-    named = [f"{name} ({count})" for name, count in asked.iter_rows()]
-    more = f" and {len(named) - NAMED} more" if len(named) > NAMED else ""
     warnings.warn(
-        f"{asked['count'].sum()} of {trace.height} jobs ask for a GPU type: {', '.join(named[:NAMED])}{more}; expected none, "
+        f"{asked['count'].sum()} of {trace.height} jobs ask for a GPU type: {commonest(asked.iter_rows())}; expected none, "
         f"since it is not kept to: they run on any GPU of the cluster ({', '.join(types)}). Bind them to it with "
         "Scenario(..., types='requested'), or set their gpu_type to null.",
         ClusterWarning,
@@ -45,31 +41,23 @@ def warn_of_types(trace: pl.DataFrame, cluster: Cluster):
     )
 
 
-def warn_of_models(trace: pl.DataFrame, speeds: "Speeds | None"):
-    """Warn of jobs that name models which the speed table lacks."""
+def check_models(trace: pl.DataFrame, speeds: "Speeds | None", cluster: Cluster):
+    """Warn of jobs that name models which the speed table lacks; SpeedError for the first one that it has on absent types only."""
     if speeds is None or "model" not in trace.columns:
         return
-    unknown = trace["model"].drop_nulls().value_counts().filter(~pl.col("model").is_in(speeds.models))
-    if unknown.is_empty():
-        return
-    most = [f"{name} ({count})" for name, count in unknown.sort("count", "model", descending=[True, False]).iter_rows()]
-    more = f" and {len(most) - NAMED} more" if len(most) > NAMED else ""
-    warnings.warn(
-        f"{unknown['count'].sum()} of {trace.height} jobs name models that the speed table lacks: "
-        f"{', '.join(most[:NAMED])}{more}; expected {', '.join(speeds.models)}. They run for their durations on every GPU "
-        "type and placement. Extend the table, rename the models, or set them to null.",
-        SpeedWarning,
-        stacklevel=4,  # the caller of Scenario(...)
-    )
-
-
-def check_types(trace: pl.DataFrame, speeds: "Speeds | None", cluster: Cluster):
-    """Raise SpeedError for the first model in use that is known on absent GPU types only."""
-    if speeds is None or "model" not in trace.columns:
-        return
-    used = trace["model"].unique().to_list()
+    used = trace["model"].drop_nulls().value_counts().sort("count", "model", descending=[True, False])
+    unknown = used.filter(~pl.col("model").is_in(speeds.models))
+    if not unknown.is_empty():
+        most = commonest(unknown.iter_rows())
+        warnings.warn(
+            f"{unknown['count'].sum()} of {trace.height} jobs name models that the speed table lacks: "
+            f"{most}; expected {', '.join(speeds.models)}. They run for their durations on every GPU "
+            "type and placement. Extend the table, rename the models, or set them to null.",
+            SpeedWarning,
+            stacklevel=4,  # the caller of Scenario(...)
+        )
     for m, model in enumerate(speeds.models):
-        if model not in used or speeds.types_of(m) & set(map(bare, cluster.gpu_types)):
+        if model not in used["model"] or speeds.types_of(m) & set(map(bare, cluster.gpu_types)):
             continue
         jobs = trace.filter(model=model)["job_id"]
         raise SpeedError(
