@@ -7,7 +7,6 @@ from .oracle import Oracle as Oracle
 from .noisy import Noisy as Noisy
 from .history import History as History
 from .runtime import Runtime as Runtime
-from .bootstrap import Bootstrap as Bootstrap
 from .requested import Recent as Recent, Requested as Requested
 
 ALL: Mapping[str, type[Estimator]]

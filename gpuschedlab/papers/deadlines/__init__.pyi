@@ -12,4 +12,8 @@ from .figures import LeaseBoard as LeaseBoard, TradeOff as TradeOff, arrival as 
 from .figures import planned_leases as planned_leases, plot_arrival as plot_arrival
 from .figures import plot_lease_board as plot_lease_board, plot_planned_leases as plot_planned_leases
 from .figures import plot_trade_off as plot_trade_off, trade_off as trade_off
-from .workload import with_deadlines as with_deadlines, with_start_delays as with_start_delays
+from .workload import (
+    read_chronus as read_chronus,
+    with_deadlines as with_deadlines,
+    with_start_delays as with_start_delays,
+)

@@ -1,10 +1,14 @@
-"""Deadlines of the jobs of any trace by UniSched's recipe, and start delays by Chronus'."""
+"""Deadlines of the jobs of any trace by UniSched's recipe, and start delays and workloads by Chronus'."""
+
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 
 from gpuschedlab.errors import TraceError
 from gpuschedlab.traces.deadlines import FULL
+from gpuschedlab.traces.intake.door import read_with
+from gpuschedlab.traces.schema import OnBad, Read
 
 STEPS = (1.0, 1.1, 1.2, 1.5)
 """Soft deadlines over the first (Gao, PhD thesis, NTU 2025, section 5.3.3.2)."""
@@ -93,3 +97,50 @@ def with_start_delays(trace: pl.DataFrame, seconds: float = 30.0) -> pl.DataFram
     [30.0, 30.0, 120.0]
     """
     return trace.with_columns(switch=seconds * (1 + pl.col("gpus").ceil().log(2)))
+
+
+def read_chronus(
+    path: str | Path, *, workload: str | None = None, on_bad: OnBad = "raise", notes: dict | None = None
+) -> Read:
+    """Read a workload of the Chronus artifact: one csv file, or a parquet file of several in a column `set`.
+
+    Minutes become seconds, values of up to 10 become values of up to 100; zero is the artifact's own. Jobs of no GPU are left
+    out and counted. Best-effort jobs carry a deadline in the file that means nothing: it is dropped.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    workload : str, optional
+        Which of the workloads in column `set`, such as "MIX1"; needed where there are several.
+    on_bad : {"raise", "drop"}
+        "drop" returns (good, bad), the bad rows with `row` (line of the file) and `problem`.
+    notes : dict, optional
+        Takes counts of what was left out: cpu_only.
+
+    Returns
+    -------
+    polars.DataFrame
+        A trace: job_id, submit (s), gpus, duration (s), user, model, kind, and the value table (deadlines, rewards).
+
+    Raises
+    ------
+    TraceError
+        Columns are missing, there is no such workload, or a row is bad: among others a deadline that is not after
+        submission, deadlines that do not ascend, values that rise.
+
+    References
+    ----------
+    Gao et al., "Chronus", SoCC 2021; S-Lab-System-Group/ChronusArtifact (MIT).
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> file = pathlib.Path(tempfile.mkdtemp(), "job_info.csv")
+    >>> _ = file.write_text(
+    ...     "job_id,user,num_gpu,submit_time,duration,expect_time_list,expect_value_list,job_type\\n"
+    ...     "7,vc_1,4,10,60,90-99,10-8,soft\\n8,vc_1,1,10,60,90,10,best\\n")
+    >>> read_chronus(file).select("submit", "kind", "deadlines", "rewards").rows()
+    [(600.0, 'soft', [5400.0, 5940.0], [100.0, 80.0]), (600.0, 'best_effort', None, None)]
+    """
+    return read_with("chronus", path, on_bad, notes, {"workload": workload})

@@ -7,3 +7,4 @@ from .program import sia_steady_for as sia_steady_for, sia_utility as sia_utilit
 from .speeds import RESTART as RESTART, goodput_speeds as goodput_speeds
 from .figures import Bootstrap as Bootstrap, Worth as Worth, bootstrap as bootstrap, plot_bootstrap as plot_bootstrap
 from .figures import plot_worth as plot_worth, worth as worth
+from .workload import read_workload as read_workload

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from gpuschedlab.traces.intake.door import read_with
@@ -213,100 +212,3 @@ def read_itp(path: str | Path, *, on_bad: OnBad = "raise", notes: dict | None = 
     ('a', 50.0, 4.0, 3600.0)
     """
     return read_with("itp", path, on_bad, notes, {})
-
-
-def read_workload(
-    path: str | Path,
-    *,
-    durations: float | Mapping[str, float] | None = None,
-    on_bad: OnBad = "raise",
-    notes: dict | None = None,
-) -> Read:
-    """Read a workload csv of the Pollux or Sia artifact: name, time, application, num_replicas, batch_size.
-
-    The file holds what a job trains, not how long it takes: that is the speed tables' to say (`gpuschedlab.speeds`), so the
-    durations on the requested GPUs come from the caller. Further columns of Sia's files pass through. Users,
-    outcomes and wall clock are not published; there are no CPU-only rows, retries or censored durations.
-
-    Parameters
-    ----------
-    path : path
-        The csv file.
-    durations : float or mapping
-        Seconds on the requested GPUs: one figure for all, or by "application/batch_size/num_replicas" or "application".
-    on_bad : {"raise", "drop"}
-        "drop" returns (good, bad), the bad rows with `row` (line of the file) and `problem`.
-    notes : dict, optional
-        Stays as it is: nothing is left out.
-
-    Returns
-    -------
-    polars.DataFrame
-        A trace: job_id (the job's name), submit (s), gpus (num_replicas), duration (s), model (application), batch_size.
-
-    Raises
-    ------
-    TraceError
-        Columns are missing, a row is bad, or an application has no duration.
-
-    References
-    ----------
-    Qiao et al., "Pollux", OSDI 2021, section 5.1 (petuum/adaptdl, simulator/workloads); Subramanya et al., "Sia",
-    SOSP 2023, section 4.2.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> file = pathlib.Path(tempfile.mkdtemp(), "workload.csv")
-    >>> _ = file.write_text("name,time,application,num_replicas,batch_size\\nbert-0,90,bert,4,96\\n")
-    >>> read_workload(file, durations={"bert": 7200}).select("job_id", "submit", "gpus", "duration", "model").row(0)
-    ('bert-0', 90.0, 4.0, 7200.0, 'bert')
-    """
-    return read_with("workload", path, on_bad, notes, {"durations": durations})
-
-
-def read_chronus(
-    path: str | Path, *, workload: str | None = None, on_bad: OnBad = "raise", notes: dict | None = None
-) -> Read:
-    """Read a workload of the Chronus artifact: one csv file, or a parquet file of several in a column `set`.
-
-    Minutes become seconds, values of up to 10 become values of up to 100; zero is the artifact's own. Jobs of no GPU are left
-    out and counted. Best-effort jobs carry a deadline in the file that means nothing: it is dropped.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-    workload : str, optional
-        Which of the workloads in column `set`, such as "MIX1"; needed where there are several.
-    on_bad : {"raise", "drop"}
-        "drop" returns (good, bad), the bad rows with `row` (line of the file) and `problem`.
-    notes : dict, optional
-        Takes counts of what was left out: cpu_only.
-
-    Returns
-    -------
-    polars.DataFrame
-        A trace: job_id, submit (s), gpus, duration (s), user, model, kind, and the value table (deadlines, rewards).
-
-    Raises
-    ------
-    TraceError
-        Columns are missing, there is no such workload, or a row is bad: among others a deadline that is not after
-        submission, deadlines that do not ascend, values that rise.
-
-    References
-    ----------
-    Gao et al., "Chronus", SoCC 2021; S-Lab-System-Group/ChronusArtifact (MIT).
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> file = pathlib.Path(tempfile.mkdtemp(), "job_info.csv")
-    >>> _ = file.write_text(
-    ...     "job_id,user,num_gpu,submit_time,duration,expect_time_list,expect_value_list,job_type\\n"
-    ...     "7,vc_1,4,10,60,90-99,10-8,soft\\n8,vc_1,1,10,60,90,10,best\\n")
-    >>> read_chronus(file).select("submit", "kind", "deadlines", "rewards").rows()
-    [(600.0, 'soft', [5400.0, 5940.0], [100.0, 80.0]), (600.0, 'best_effort', None, None)]
-    """
-    return read_with("chronus", path, on_bad, notes, {"workload": workload})
