@@ -83,8 +83,6 @@ def _of_papers() -> list[Task]:
     return sorted(found, key=lambda task: OF_PAPERS.index(task.name) if task.name in OF_PAPERS else len(OF_PAPERS))
 
 
-ELSEWHERE = "not on this machine; gpuschedlab trace fetch helios brings it (36 MB)"
-
 OF_PAPERS = ("goodput", "deadlines", "finetuning", "prompts")
 """The order of the papers' tasks; others come after them."""
 
@@ -115,7 +113,9 @@ TASKS = (
         Fetched,
         "lucid",
         "weeks of the log of Helios Venus itself",
-        there=lambda: "" if helios_folder() else ELSEWHERE,
+        there=lambda: (
+            "" if helios_folder() else "not on this machine; gpuschedlab trace fetch helios brings it (36 MB)"
+        ),
     ),
 )
 """All tasks, in the order in which they are shown."""
