@@ -220,15 +220,9 @@ def left_of(runs: dict[str, Run]) -> list[str]:
 
 def make_run(simulation, last: bool = False) -> Run:
     """Gather what has happened in a simulation up to now; `last`: it does not go on, and gives its logs away."""
-    decisions = None if simulation.decisions is None else simulation.decisions.frame()
-    return Run(**parts_of(simulation, last), info=info_of(simulation), decisions=decisions)
-
-
-def info_of(simulation) -> dict:
-    """What a run comes from (`Run.info`)."""
     s = simulation
-    log = {} if s.decisions is None else {"log": s.decisions.about(s.policy)}
-    return log | {
+    info = {} if s.decisions is None else {"log": s.decisions.about(s.policy)}
+    info |= {
         "policy": s.policy.name,
         "knobs": {k: list(v) if isinstance(v, tuple) else v for k, v in s.policy.knobs.items()},
         "interval": s.policy.interval,
@@ -245,6 +239,7 @@ def info_of(simulation) -> dict:
         "seconds": s.seconds,
         "versions": versions(),
     }
+    return Run(**parts_of(s, last), info=info, decisions=None if s.decisions is None else s.decisions.frame())
 
 
 @cache
