@@ -25,10 +25,6 @@ from gpuschedlab.traces.schema import RECORDED
 KEYS = ("key", "change", "gate")
 """Functions of an ordered policy that are compiled."""
 
-ARGUMENTS = ("now", "job", "knobs")
-OF_ACCOUNTS = ("now", "usage", "tree", "knobs")
-"""Arguments of `standing`."""
-
 HIDDEN = {
     "duration": "durations are hidden; use job.estimate",
     "job_id": "names are hidden; equal keys go by submission",
@@ -55,8 +51,8 @@ def _check_class(cls: type):
         )
     if issubclass(cls, Ordered):
         for name in KEYS:
-            _check_key(cls, name, ARGUMENTS)
-        _check_key(cls, "standing", OF_ACCOUNTS)
+            _check_key(cls, name, ("now", "job", "knobs"))
+        _check_key(cls, "standing", ("now", "usage", "tree", "knobs"))
 
 
 def _check_key(cls: type, name: str, arguments: tuple[str, ...]):
