@@ -59,12 +59,7 @@ def begin(simulation, start: float, initial: pl.DataFrame | None):
         seat(s, running[stage[running] == each])
     s.job["starts"][running] = 1
     s.job["stage"][started] = stage[started]
-    _remember(simulation, at, initial)
-
-
-def _remember(simulation, at: np.ndarray, initial: pl.DataFrame):
-    """Give jobs back how contended their past was and since when they wait or run; queues are sorted again by it."""
-    s = simulation.state
+    # How contended their past was, and since when they wait or run: queues are sorted again by it.
     if "contention" in initial.columns:
         past = float(s.scalar["now"][0]) - s.job["submit"][at]
         s.body["contention0"][at] = -initial["contention"].to_numpy() * past

@@ -146,7 +146,10 @@ def limits_of(trace: pl.DataFrame, limits: str | float | None) -> np.ndarray:
 def prepare(scenario) -> Prepared:
     """Make what simulations of a scenario have in common; its estimator says what it expects of each job."""
     trace, speeds, cluster = scenario.trace, scenario.speeds, scenario.cluster
-    estimates = np.asarray(scenario.knowledge.predict(_each(trace)), float)
+    asked = trace.drop(RECORDED, strict=False)  # as it is known at submission
+    if "jobs" in trace.columns:  # where a row represents several jobs, one of them
+        asked = asked.with_columns(pl.col("gpus") / pl.col("jobs").fill_null(1.0))
+    estimates = np.asarray(scenario.knowledge.predict(asked), float)
     type_map = speeds.type_codes(cluster.gpu_types) if speeds else np.full(len(cluster.gpu_types), -1)
     limits = limits_of(trace, scenario.limits)
     job, body, known = _jobs(trace, speeds, np.minimum(estimates, limits), scenario.delays, cluster, type_map)
@@ -173,12 +176,6 @@ def _new(one: np.ndarray, fields: dict[str, np.ndarray]) -> np.ndarray:
     for name, values in fields.items():
         made[name] = values
     return made
-
-
-def _each(trace: pl.DataFrame) -> pl.DataFrame:
-    """The trace as it is known at submission, with the GPUs of one job where a row represents several."""
-    trace = trace.drop(RECORDED, strict=False)
-    return trace.with_columns(pl.col("gpus") / pl.col("jobs").fill_null(1.0)) if "jobs" in trace.columns else trace
 
 
 def _column(trace: pl.DataFrame, name: str, default):
