@@ -112,14 +112,6 @@ def _left(facts: dict) -> str:
     return f"{decided} of the policy gave {gave}, and it none; it {_needs(facts)}"
 
 
-def _unplaced(facts: dict) -> str:
-    return f"the decision gave it GPUs, and no nodes were found for them; it {_needs(facts)}"
-
-
-def _window(facts: dict) -> str:
-    return "would fit, but by its estimate it would run into a window in which nodes are taken"
-
-
 PHRASES = {
     "room": _needs,
     "nodes": _needs,
@@ -127,7 +119,7 @@ PHRASES = {
     "reserved": _reserved,
     "undecided": _undecided,
     "left": _left,
-    "unplaced": _unplaced,
-    "window": _window,
+    "unplaced": lambda facts: f"the decision gave it GPUs, and no nodes were found for them; it {_needs(facts)}",
+    "window": lambda facts: "would fit, but by its estimate it would run into a window in which nodes are taken",
 }
 """Phrase of each reason (`gpuschedlab.sim.explain.decisions.REASONS`)."""
