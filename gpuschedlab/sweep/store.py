@@ -20,15 +20,9 @@ except ImportError:  # no such locks on Windows
     fcntl = None
 
 COUNTS = ("jobs", "finished", "unfinished", "censored", "preemptions", "failures")
-LABELS = {"cell": pl.String, "policy": pl.String, "knobs": pl.String, "cluster": pl.String, "estimator": pl.String}
-SCHEMA = (
-    LABELS
-    | {"seed": pl.Int64}
-    | {name: pl.Int64 if name in COUNTS else pl.Float64 for name in METRICS if name != "seconds"}
-)
+SCHEMA = dict.fromkeys(("cell", "policy", "knobs", "cluster", "estimator"), pl.String) | {"seed": pl.Int64}
+SCHEMA |= {name: pl.Int64 if name in COUNTS else pl.Float64 for name in METRICS if name != "seconds"}
 """Columns of a cell's file."""
-
-RUN_FILES = (*(f"{name}.parquet" for name in FRAMES), "info.json", SUMS)
 
 
 class Store:
@@ -79,7 +73,7 @@ class Store:
         """Whether a cell's run is kept, too, and its files are what was written."""
         folder = self.runs / key
         try:
-            for name in RUN_FILES:
+            for name in (*(f"{name}.parquet" for name in FRAMES), "info.json", SUMS):
                 verify(folder / name, folder / SUMS)
         except OSError:
             return False
