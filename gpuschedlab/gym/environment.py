@@ -20,8 +20,6 @@ REWARDS = ("waiting", "jct", "slowdown")
 over jobs that wait or run of 1 / 3600 s; over these of 1 / duration. An episode that ends thus returns minus the average
 time waited (h), completion time (h), or slowdown."""
 
-SEEDS = 2**31 - 1
-
 
 class SchedulingEnv(Environment):
     """A scenario as an environment: each action starts one waiting job, or lets time pass to the next event.
@@ -98,7 +96,7 @@ class SchedulingEnv(Environment):
     def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[dict, dict]:
         """Begin an episode; the seed makes the scenario, where that is a function."""
         super().reset(seed=seed)
-        drawn = int(self.np_random.integers(SEEDS)) if callable(self.scenario) else 0
+        drawn = int(self.np_random.integers(2**31 - 1)) if callable(self.scenario) else 0
         scenario = self.scenario(drawn) if callable(self.scenario) else self.scenario
         shape = (scenario.cluster.total_nodes, len(scenario.cluster.gpu_types))
         if shape != self._shape:
