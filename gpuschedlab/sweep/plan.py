@@ -52,22 +52,18 @@ def make_plan(scenario, policies, *, seeds, measure) -> Plan:
         made, key = at_seed(source, seed, name)
         known = str(made.cluster) if isinstance(made, Scenario) else None
         names = {"scenario": name, "cluster": cluster or known, "seed": seed}
-        _add(plan, digest([key, *surroundings]), made, contenders, names)
+        scenario_key = digest([key, *surroundings])
+        plan.scenarios[scenario_key] = made
+        for label, policy, own, policy_key in contenders:
+            # A function of the seed, or the estimator itself.
+            estimator = own(seed) if callable(own) and not hasattr(own, "predict") else own
+            key = digest([scenario_key, policy_key, digest(estimator)])
+            labels = {"policy": type(policy).__name__, "knobs": json.dumps(policy.knobs), "seed": seed}
+            row = {"cell": key, "policy": label} | names | {"knobs": policy.knobs}
+            if key not in plan.cells or row not in plan.rows:
+                plan.cells.setdefault(key, Cell(scenario_key, policy, estimator, labels))
+                plan.rows.append(row)
     return plan
-
-
-def _add(plan: Plan, scenario_key: str, scenario: Scenario | partial, contenders: list[tuple], names: dict):
-    """Add a scenario with a cell for each contender."""
-    plan.scenarios[scenario_key] = scenario
-    for label, policy, source, policy_key in contenders:
-        # A function of the seed, or the estimator itself.
-        estimator = source(names["seed"]) if callable(source) and not hasattr(source, "predict") else source
-        key = digest([scenario_key, policy_key, digest(estimator)])
-        labels = {"policy": type(policy).__name__, "knobs": json.dumps(policy.knobs), "seed": names["seed"]}
-        row = {"cell": key, "policy": label} | names | {"knobs": policy.knobs}
-        if key not in plan.cells or row not in plan.rows:
-            plan.cells.setdefault(key, Cell(scenario_key, policy, estimator, labels))
-            plan.rows.append(row)
 
 
 def _seeds(seeds) -> list[int]:
