@@ -123,14 +123,6 @@ def bounded_slowdown(run, threshold: float = 10.0, censored: bool = False) -> np
     return np.maximum(1.0, (end - submit) / np.maximum(duration, threshold))
 
 
-def restricted_mean(spent: np.ndarray, ended: np.ndarray, limit: float) -> float:
-    """Kaplan-Meier mean of min(JCT, limit) (s), from times `spent` (n,) after which jobs had `ended` (n,) or were still there."""
-    order = np.lexsort((~ended, spent))
-    spent, ended = np.minimum(spent[order], limit), ended[order] & (spent[order] <= limit)
-    alive = np.cumprod(1 - ended / np.arange(len(spent), 0, -1))
-    return float((np.diff(spent, prepend=0.0, append=limit) * np.append(1.0, alive)).sum())
-
-
 def spread(values: np.ndarray) -> Spread:
     """Reduce values (k,) to their mean and tails.
 

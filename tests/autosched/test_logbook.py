@@ -8,10 +8,9 @@ import gpuschedlab as lab
 from autosched import logbook as bench
 from gpuschedlab.autosched import Log, Rule, identify, operate, read_log, shapley
 from gpuschedlab.autosched.logbook.estimators import METHODS
-from gpuschedlab.autosched.logbook.log import CONTEXT
+from gpuschedlab.autosched.logbook.log import CONTEXT, restricted_mean
 from gpuschedlab.autosched.logbook.play import FLOOR, counted, fork
 from gpuschedlab.errors import EstimatorError
-from gpuschedlab.metrics.times import restricted_mean
 from gpuschedlab.widgets import LogbookExplorer
 
 HOUR, DAY = 3600.0, 86_400.0

@@ -15,45 +15,45 @@ PACKAGE = ROOT / "gpuschedlab"
 PAGE = ROOT / "CONTRIBUTING.md"
 
 ROOMS: dict[str, int] = {
-    "autosched": 7_815,
-    "check": 1_503,
-    "cli": 1_447,
+    "autosched": 7_712,
+    "check": 1_495,
+    "cli": 1_437,
     "cluster": 791,
-    "estimators": 1_012,
-    "files beside the rooms": 1_518,
-    "gym": 437,
-    "metrics": 1_439,
-    "optim": 2_399,
+    "estimators": 921,
+    "files beside the rooms": 1_511,
+    "gym": 434,
+    "metrics": 1_334,
+    "optim": 2_390,
     "papers": 9,
-    "papers/clusters": 2_828,
-    "papers/copter": 2_465,
-    "papers/deadlines": 2_152,
-    "papers/gavel": 461,
+    "papers/clusters": 2_743,
+    "papers/copter": 2_258,
+    "papers/deadlines": 2_163,
+    "papers/gavel": 447,
     "papers/pollux": 438,
-    "papers/prompttuner": 2_499,
+    "papers/prompttuner": 2_442,
     "papers/shockwave": 229,
-    "papers/sia": 979,
-    "papers/ymir": 2_100,
-    "plots": 2_640,
+    "papers/sia": 1_122,
+    "papers/ymir": 2_038,
+    "plots": 2_589,
     "policies": 1_021,
     "report": 616,
     "scenarios": 606,
-    "sim": 7_803,
+    "sim": 7_722,
     "speeds": 1_499,
-    "suite": 465,
-    "sweep": 1_158,
-    "traces": 7_090,
-    "widgets": 2_177,
+    "suite": 457,
+    "sweep": 1_148,
+    "traces": 6_902,
+    "widgets": 2_127,
 }
 """Lines of Python at most, by folder; each paper is a room."""
 
-TOTAL = 57_596
+TOTAL = 56_601
 """Sum of these numbers at most."""
 
 GOALS = {"laboratory": 35_000, "autosched": 8_000, "papers": 15_000, "all": 57_000}
 """Lines to which limits are lowered, no further: of all but `papers/` and `autosched/`, of these two, and of what is installed."""
 
-LIMITS = {"laboratory": 35_621, "autosched": 8_000, "papers": 15_000, "all": 57_596}
+LIMITS = {"laboratory": 35_000, "autosched": 8_000, "papers": 15_000, "all": 57_000}
 """Lines of Python of these parts at most."""
 
 PAPER = 2_700

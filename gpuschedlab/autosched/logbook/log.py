@@ -12,7 +12,6 @@ from gpuschedlab.autosched.logbook.inference import DRAWS, Estimate, attribute, 
 from gpuschedlab.autosched.logbook.play import DAY, FLOOR, HOUR, Rule, context_of, fork, played
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.metrics.intervals import half_width
-from gpuschedlab.metrics.times import restricted_mean
 
 CONTEXT = ("load", "came", "count")
 OUTCOMES = {"objective": False, "restricted": False, "queueing": False, "speed": True, "done": True}
@@ -247,3 +246,11 @@ def read_log(path, knob: str, *, closed: float, every: float | None = None) -> L
             more = f"; and {len(rows) - 1} more rows" if len(rows) > 1 else ""
             raise EstimatorError(f"{path}, row {rows['row'][0]} (time {rows['time'][0]:g}): found {problem}{more}.")
     return Log(frame.filter(~marked), knob, closed)
+
+
+def restricted_mean(spent: np.ndarray, ended: np.ndarray, limit: float) -> float:
+    """Kaplan-Meier mean of min(JCT, limit) (s), from times `spent` (n,) after which jobs had `ended` (n,) or were still there."""
+    order = np.lexsort((~ended, spent))
+    spent, ended = np.minimum(spent[order], limit), ended[order] & (spent[order] <= limit)
+    alive = np.cumprod(1 - ended / np.arange(len(spent), 0, -1))
+    return float((np.diff(spent, prepend=0.0, append=limit) * np.append(1.0, alive)).sum())

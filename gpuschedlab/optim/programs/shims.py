@@ -82,15 +82,6 @@ def _fit(order, mandatory, share, ranked, first, config, kinds, gpus, capacity):
     return choice
 
 
-def bound_at(problem: MultipleChoice, cells: Cells, prices: np.ndarray) -> float:
-    """What no choice exceeds, by the prices (T,) of GPUs: sum of each job's best at them, and what the GPUs cost."""
-    prices = np.maximum(prices, 0.0)
-    worth = problem.utility[cells.job, cells.config] - (prices[problem.kinds] * problem.gpus)[cells.config]
-    best = np.where(problem.mandatory, -np.inf, 0.0)
-    np.maximum.at(best, cells.job, worth)
-    return float(best.sum() + prices @ problem.capacity)
-
-
 def whole(problem, choice, bound: float, gap: float, start: float, solver: str, status: str = "optimal") -> Solution:
     """A choice (n,) as a solution, with the gap that is left to a bound."""
     x, objective = variables_of(problem, choice), worth_of(problem, choice)

@@ -10,8 +10,9 @@ from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import SolverError
 from gpuschedlab.optim import MultipleChoice, Session, solve
 from gpuschedlab.optim.partition import Pop
-from gpuschedlab.optim.programs.shims import bound_at, largest_share, possible_cells, relaxed
+from gpuschedlab.optim.programs.shims import largest_share, possible_cells, relaxed
 from gpuschedlab.papers.copter.solver.proximal import Copter
+from gpuschedlab.papers.copter.solver.rounds import bound_at
 from gpuschedlab.policies import Sia
 from gpuschedlab.sim import simulate
 

@@ -117,7 +117,8 @@ def descent_prices(problem, moves: int = 30) -> np.ndarray:
     """Prices (k, T) of a coordinate descent on the bound: one price after the other goes to its best, until none moves."""
     from scipy.optimize import minimize_scalar
 
-    from gpuschedlab.optim.programs.shims import bound_at, possible_cells
+    from gpuschedlab.optim.programs.shims import possible_cells
+    from gpuschedlab.papers.copter.solver.rounds import bound_at
 
     cells, prices, path = possible_cells(problem), np.zeros(len(problem.capacity)), []
     highest, best = float(np.nanmax(problem.utility / problem.gpus)), bound_at(problem, cells, prices)
@@ -136,7 +137,8 @@ def descent_prices(problem, moves: int = 30) -> np.ndarray:
 def price_map(rounds: SimilarRounds, size: int = 48):
     """The bound over the prices of two GPU types, and two ways down to the least one, as `plots.Landscape`."""
     from gpuschedlab.optim import MultipleChoice
-    from gpuschedlab.optim.programs.shims import bound_at, possible_cells
+    from gpuschedlab.optim.programs.shims import possible_cells
+    from gpuschedlab.papers.copter.solver.rounds import bound_at
 
     every = rounds.programs()[1]
     mine = every.kinds < 2

@@ -5,7 +5,7 @@ import numpy as np
 from gpuschedlab.optim.programs.edits import EditedProgram
 from gpuschedlab.optim.programs.knapsack import MultipleChoice
 from gpuschedlab.optim.programs.program import Solution
-from gpuschedlab.optim.programs.shims import Cells, bound_at
+from gpuschedlab.optim.programs.shims import Cells
 from gpuschedlab.papers.copter.solver.relaxed import Relaxed
 
 
@@ -40,3 +40,12 @@ def _spread(keys, problem: MultipleChoice, cells: Cells, ties: float) -> np.ndar
     mixed ^= mixed >> np.uint64(29)
     mixed *= np.uint64(0xBF58476D1CE4E5B9)
     return 1.0 + ties * (2.0 * (mixed >> np.uint64(11)).astype(float) / 2.0**53 - 1.0)
+
+
+def bound_at(problem: MultipleChoice, cells: Cells, prices: np.ndarray) -> float:
+    """What no choice exceeds, by the prices (T,) of GPUs: sum of each job's best at them, and what the GPUs cost."""
+    prices = np.maximum(prices, 0.0)
+    worth = problem.utility[cells.job, cells.config] - (prices[problem.kinds] * problem.gpus)[cells.config]
+    best = np.where(problem.mandatory, -np.inf, 0.0)
+    np.maximum.at(best, cells.job, worth)
+    return float(best.sum() + prices @ problem.capacity)
