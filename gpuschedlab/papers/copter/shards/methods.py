@@ -58,10 +58,26 @@ def random_fleet(shards: int, servers: int, rng: int | np.random.Generator = 0) 
 def zipf_loads(
     rounds: int, shards: int, stateful: bool, rng: int | np.random.Generator = 0, z: tuple[float, float] = Z
 ) -> np.ndarray:
-    """Loads (rounds, shards) of sum 1: Zipf over an order of the shards that stays the same, with an exponent for each round.
+    """Loads of shards by round: Zipf over an order of the shards that stays the same, with an exponent for each round.
 
-    A stateful exponent is that of the round before times 1 + or - `STEP`, and turns back at the bounds `z`; others are uniform.
-    The bounds, that a stateful one stays within them, and the order are ours.
+    Parameters
+    ----------
+    rounds, shards : int
+    stateful : bool
+        Whether the exponent is that of the round before times 1 + or - `STEP` (it turns back at `z`); else it is uniform.
+    rng : int or numpy.random.Generator
+    z : (float, float)
+        Least and largest exponent.
+
+    Returns
+    -------
+    (rounds, shards) float array
+        Sum 1 in each round.
+
+    References
+    ----------
+    Jayaram Subramanya, PhD thesis, CMU 2025, section 5.2.1. The bounds of z, that a stateful one stays within them, and the
+    order are ours.
 
     Examples
     --------
@@ -139,10 +155,28 @@ def balance(
     rng: int | np.random.Generator = 0,
     **options,
 ) -> list[ShardRound]:
-    """Balance loads (rounds, D) round after round, each from the placement of the round before.
+    """Balance loads round after round, each from the placement of the round before.
 
-    Ways are ``exact``, the integer program; ``relaxed``, its relaxation, and the shim; ``pop-K``, the integer program in K parts,
-    which stay the same and are dealt by `rng`; ``e-store``, the greedy. Solver and options are of `Session`, one for each part.
+    Parameters
+    ----------
+    fleet : Fleet
+        Placement before the first round.
+    loads : (rounds, D) float array
+    way : str
+        ``exact``: the integer program. ``relaxed``: its relaxation, and the shim. ``pop-K``: the integer program in K parts,
+        which stay the same. ``e-store``: the greedy.
+    solver : str
+        As in `Session`, one of each part; kept from round to round.
+    slack : float
+    rng : int or numpy.random.Generator
+        Deals POP's parts.
+    **options
+        Of the solver.
+
+    Raises
+    ------
+    SolverError
+        An unknown way, or as of `Session`.
 
     Examples
     --------

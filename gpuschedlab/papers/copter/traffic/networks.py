@@ -66,7 +66,23 @@ def generated_network(nodes: int = KDL[0], links: int = KDL[1], rng: int | np.ra
     """Routers at random places in a square, joined by the shortest tree; then rings are closed.
 
     A ring is closed by the shortest link between routers that are more than `RING` links apart in the tree, those with one
-    link first. If more links are asked for, they are the shortest ones that are left. All have a capacity of `CAPACITY`.
+    link first. If more links are asked for, they are the shortest ones that are left.
+
+    Parameters
+    ----------
+    nodes, links : int
+        At least nodes - 1 links; by default Kdl's numbers.
+    rng : int or numpy.random.Generator
+
+    Returns
+    -------
+    Network
+        All links have a capacity of `CAPACITY`.
+
+    Raises
+    ------
+    SolverError
+        Fewer links than a tree has, or more than there are pairs.
 
     Examples
     --------
@@ -163,7 +179,26 @@ def bimodal_demands(
     high: tuple[float, float],
     rng: int | np.random.Generator = 0,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Random pairs (count, 2) and their demands (count,), Mb/s, the largest first: about half in a low band, half in a high one (5.2.2)."""
+    """Demands of random pairs, half of them in a low band and half in a high one.
+
+    Parameters
+    ----------
+    network : Network
+    count : int
+    low, high : (float, float)
+        Bands, Mb/s.
+    rng : int or numpy.random.Generator
+
+    Returns
+    -------
+    pairs : (count, 2) int array
+    demand : (count,) float array
+        The largest first.
+
+    References
+    ----------
+    Jayaram Subramanya, PhD thesis, CMU 2025, section 5.2.2: a roughly even split between two bands.
+    """
     rng = np.random.default_rng(rng)
     n = network.nodes
     drawn = rng.choice(n * (n - 1), min(count, n * (n - 1)), replace=False)
@@ -175,5 +210,11 @@ def bimodal_demands(
 
 
 def changed_demands(demand: np.ndarray, rng: np.random.Generator, most: float = 0.1) -> np.ndarray:
-    """Demands of the next round: each up to so much larger or smaller."""
+    """Demands of the next round: each up to so much larger or smaller.
+
+    Examples
+    --------
+    >>> changed_demands(np.array([100.0]), np.random.default_rng(0)).round(1).tolist()
+    [102.7]
+    """
     return demand * (1 + rng.uniform(-most, most, len(demand)))

@@ -26,7 +26,29 @@ def flow_program(routes: Routes, capacity: np.ndarray, demand: np.ndarray) -> Pr
 
     .. math:: \max \sum_{jp} X_j^p
 
-    subject to :math:`\sum_p X_j^p \le d_j`; :math:`\sum_{jp: e \in p} X_j^p \le c_e`; :math:`X \ge 0`: rows of pairs, then of links.
+    subject to :math:`\sum_p X_j^p \le d_j`; :math:`\sum_{jp: e \in p} X_j^p \le c_e`; :math:`X \ge 0`.
+
+    Parameters
+    ----------
+    routes : Routes
+    capacity : (E,) float array
+        Of links.
+    demand : (n,) float array
+        Of pairs, in the same unit.
+
+    Returns
+    -------
+    Program
+        A variable a path; rows of demands, then of links.
+
+    Raises
+    ------
+    SolverError
+        Arrays that do not fit together, or a number below 0.
+
+    References
+    ----------
+    Jayaram Subramanya, PhD thesis, CMU 2025, section 5.1.2.
 
     Examples
     --------
@@ -130,9 +152,29 @@ def excess(routes: Routes, capacity: np.ndarray, demand: np.ndarray, flow: np.nd
 
 
 def network_routes(network: Network, pairs: np.ndarray, paths: int = 4) -> Routes:
-    """Fixed paths of pairs (n, 2) of routers: each the shortest by links that shares none with those before.
+    """Fixed paths of pairs of routers: each the shortest by links that shares none with those before.
 
-    In the evaluation of Narayanan et al., SOSP'21 (POP), which the thesis uses, a pair has 4 such paths.
+    Parameters
+    ----------
+    network : Network
+    pairs : (n, 2) int array
+        Source and destination.
+    paths : int
+        Of a pair at most.
+
+    Returns
+    -------
+    Routes
+        The rows of `uses` are the directed links of the network.
+
+    Raises
+    ------
+    SolverError
+        A pair that is not of two routers of the network.
+
+    References
+    ----------
+    Narayanan et al., SOSP'21 (POP), whose evaluation, which the thesis uses, has 4 paths without common links a pair.
 
     Examples
     --------
