@@ -26,7 +26,7 @@ ROOMS: dict[str, int] = {
     "optim": 2_390,
     "papers": 9,
     "papers/clusters": 2_743,
-    "papers/copter": 2_258,
+    "papers/copter": 2_456,
     "papers/deadlines": 2_163,
     "papers/gavel": 447,
     "papers/pollux": 438,
@@ -47,7 +47,7 @@ ROOMS: dict[str, int] = {
 }
 """Lines of Python at most, by folder; each paper is a room."""
 
-TOTAL = 56_601
+TOTAL = 56_799
 """Sum of these numbers at most."""
 
 GOALS = {"laboratory": 35_000, "autosched": 8_000, "papers": 15_000, "all": 57_000}
