@@ -204,6 +204,8 @@ def test_words_are_split():
         {"x": "1,2", "y": "z"},
         "noisy:error=0.1",
     )
+    values = {"file": "csv:jobs.csv", "cluster": "2x8:a100"}
+    assert split_word("ownfile:file=csv:jobs.csv,cluster=2x8:a100") == ("ownfile", values, "")
 
 
 @given(st.data())

@@ -253,6 +253,7 @@ def test_looks_differ_without_colour():
     assert len({(look["line"]["dash"], look["marker"]["symbol"]) for look in looks[:18]}) == 18
     assert len({(k["line"]["color"], k["line"]["dash"], k["marker"]["symbol"]) for k in looks}) == 24
     assert len({style.bar(i)["pattern"]["shape"] for i in range(8)}) == 8
+    assert (style.luminance("#FFFFFF"), style.luminance("#000000")) == (1.0, 0.0)
     light = [style.luminance(colour) for colour in style.RAMP]
     assert light == sorted(light, reverse=True)
     for (

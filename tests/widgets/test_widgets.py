@@ -15,6 +15,7 @@ from gpuschedlab.knobs import Constraint, Knob, Knobbed
 
 pytest.importorskip("ipywidgets", reason="ipywidgets, of the extra lab, is not installed")
 
+from gpuschedlab.speeds import default_speeds
 from gpuschedlab.widgets import Cache, find_errors
 from gpuschedlab.widgets.explorers.difference import difference, measure, table
 from gpuschedlab.widgets.parts import explorer_base as base
@@ -325,6 +326,7 @@ def test_python_is_written_that_makes_the_same():
     space = {"lab": lab, "Tiresias": lab.Tiresias}
     policy = lab.Tiresias(queues=3, thresholds=(10.0, 1e5), metric="gittins")
     assert eval(policy_code(policy), space) == policy
+    assert policy_code(lab.Tiresias(queues=1, thresholds=())) == "Tiresias(queues=1, thresholds=())"
     cluster = lab.Cluster.parse("2x8:v100,3x4:t4")
     down = lab.Cluster(cluster.groups, (lab.Outage(1, 5.0, 9.5), lab.Outage(0, 7.0)))
     assert eval(cluster_code(cluster), space) == cluster
@@ -336,6 +338,8 @@ def test_python_is_written_that_makes_the_same():
     assert place == "from gpuschedlab.speeds import Delays"
     assert eval(text, {"Delays": lab.Delays}) == delays
     assert argument_code(lab.Delays(restart=30.0))[0] == "Delays(restart=30.0, switch=0.0, checkpoint=None, kinds=())"
+    place = "from gpuschedlab.speeds import default_speeds"
+    assert argument_code(default_speeds) == ("default_speeds(cluster)", place)
 
 
 ERROR = {"output_type": "error", "ename": "ValueError", "evalue": "no", "traceback": []}
