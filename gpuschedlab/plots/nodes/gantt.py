@@ -172,9 +172,9 @@ def _window(run, start: float | None, end: float | None, nodes, total: int) -> t
 def _rows(run, start: float, end: float, chosen: np.ndarray, limit: int) -> tuple[np.ndarray, pl.DataFrame, int]:
     """Stretches in the window and their rows, sorted by (row, start), and how many rows fit within `limit`."""
     held = run.allocations.filter((pl.col("start") < end) & (pl.col("end") > start))
-    places = {int(node): place for place, node in enumerate(chosen)}
-    place = pl.col("node").replace_strict(places, default=None, return_dtype=pl.Int64)
-    held = held.with_columns(row=place).drop_nulls("row").sort("row", "start", "job")
+    place = np.full(cluster_of(run).total_nodes, -1)
+    place[chosen] = np.arange(len(chosen))
+    held = held.with_columns(row=place[held["node"]]).filter(pl.col("row") >= 0).sort("row", "start", "job")
     row = held["row"].to_numpy()
     # The first row is drawn in any case.
     rows = len(chosen) if len(row) <= limit else max(int(row[limit]), 1)
