@@ -8,6 +8,7 @@ from published.bounds import bounds, noticed
 from published.claims import VERDICTS, Claim, range_of, read_claims
 from published.committed import CLOCK, FOLDER, moved, read_measured, write_measured
 from published.numbers import Left, mean
+from wing import whole
 
 HOLDS, OTHER_SIZE, UNCLEAR, FAILS, NONE = VERDICTS
 A, B = (Number("table 1", "w", policy, "avg_jct") for policy in ("a", "b"))
@@ -117,6 +118,7 @@ def test_a_factor_of_125_in_any_number_turns_a_check_red(source):
     assert found.rows >= 8
 
 
+@pytest.mark.skipif(not whole(), reason="papers are not here")
 def test_nearly_all_wrong_numbers_are_noticed():
     counts = [noticed(source, read_measured(FOLDER / f"{source}.csv").found) for source in SOURCES]
     assert sum(one.noticed for one in counts) >= 0.95 * sum(one.rows for one in counts)
