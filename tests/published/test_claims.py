@@ -1,6 +1,7 @@
 """Claims of the papers: how they are judged, their ranges, and whether a wrong number is noticed."""
 
 import pytest
+from wing import whole
 
 from published import SOURCES, Number, Ours, judge
 from published import claims as judging
@@ -8,7 +9,6 @@ from published.bounds import bounds, noticed
 from published.claims import VERDICTS, Claim, range_of, read_claims
 from published.committed import CLOCK, FOLDER, moved, read_measured, write_measured
 from published.numbers import Left, mean
-from wing import whole
 
 HOLDS, OTHER_SIZE, UNCLEAR, FAILS, NONE = VERDICTS
 A, B = (Number("table 1", "w", policy, "avg_jct") for policy in ("a", "b"))
