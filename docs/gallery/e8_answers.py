@@ -14,6 +14,6 @@ trace = lab.generate("venus", days=7, load=1.0, cluster_gpus=32, rng=0)
 scenario = lab.Scenario(trace.filter(trace["gpus"] <= 16), cluster, delays=lab.Delays(restart=60.0))
 log = operate(scenario, Rule(lab.Tiresias(), "thresholds", (1e3, 1e6)))
 brief = log.oracle(hold=7200.0, jobs=7200.0)
-found = {name: (log.estimate(name, draws=20), brief) for name in ("naive", "ridge", "trees")}
+found = {name: (log.estimate(name), brief) for name in ("naive", "ridge", "trees")}
 
 figure = plots.figure(plots.answers(found))

@@ -15,6 +15,7 @@ from gpuschedlab.autosched.forecast.generation import Forecast
 from gpuschedlab.autosched.tuner.measure import Probe
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.knobs import knob_word, knobs_of
+from gpuschedlab.metrics.intervals import half_width
 from gpuschedlab.sim import Policy, Scenario
 from gpuschedlab.sweep.identity import digest
 from gpuschedlab.traces import validate
@@ -108,8 +109,7 @@ def shapley(value: Callable, count: int, *, permutations: int = PERMUTATIONS, rn
         place = np.array(order, int)
         path = np.array([value(tuple((place < k).tolist())) for k in range(count + 1)])
         steps.append(np.diff(path, axis=0)[place])
-    spread = np.zeros(count) if exact else np.sum(steps, axis=2).std(axis=0, ddof=1)
-    return np.mean(steps, axis=0), 1.96 * spread / math.sqrt(len(steps))
+    return np.mean(steps, axis=0), np.zeros(count) if exact else half_width(np.sum(steps, axis=2))
 
 
 def jct_parts(probe: Probe, policy) -> np.ndarray:

@@ -6,7 +6,7 @@ from .fairness import (
     finish_time_fairness_by_type as finish_time_fairness_by_type,
     unfair_fraction as unfair_fraction,
 )
-from .intervals import Blocks as Blocks, PairedRatio as PairedRatio, paired_ratio as paired_ratio
+from .intervals import PairedRatio as PairedRatio, paired_ratio as paired_ratio
 from .pools import pool_levels as pool_levels
 from .attainment import slo_attainment as slo_attainment, slo_violation as slo_violation
 from .summaries import METRICS as METRICS, Metric as Metric, compare as compare, summary as summary

@@ -120,7 +120,7 @@ def measure(data_dir, name: str, seed: int) -> dict:
     row = {"case": name, "seed": seed, "rows": log.frame.height, "worst": max(ratio.values())}
     row["follows"] = float(spearmanr(log.frame["load"], ranks).statistic)
     chosen = {way: log.oracle(jobs=jobs, instants=INSTANTS).best for way, jobs in FORKS.items()}
-    found = {way: log.estimate(*how, draws=0) for way, how in WAYS.items()}
+    found = {way: log.estimate(*how, interval=False) for way, how in WAYS.items()}
     chosen |= {way: estimate.best for way, estimate in found.items()}
     brief = log.oracle(hold=EVERY, jobs=EVERY, instants=MANY)
     exact, naive, adjusted = (
@@ -131,7 +131,7 @@ def measure(data_dir, name: str, seed: int) -> dict:
     row["right_end"] = (exact < 0) == (ratio[last] < ratio[first])
     tossed = operate(scenario, rule_of(name, seed, coin=1.0), DAY, wait=0.0)
     for outcome in ("objective", "restricted"):
-        early = tossed.estimate("naive", (), outcome, draws=0)
+        early = tossed.estimate("naive", (), outcome, interval=False)
         way = {"objective": "ended", "restricted": "restricted"}[outcome]
         chosen[way] = early.best
         row[f"{way}_rank"] = float(spearmanr(early.mean, [means[v] for v in early.values]).statistic)

@@ -42,7 +42,7 @@ def known(days=40, coin=0.2, seed=0, effect=1.0) -> Log:
 
 @pytest.mark.parametrize("method", [m for m in METHODS if m not in ("naive", "causalnex", "backdoor")])
 def test_an_estimate_that_holds_the_load_fixed_finds_the_effect(method):
-    found = known().estimate(method, ("load",), draws=20)
+    found = known().estimate(method, ("load",))
     assert np.diff(found.mean) == pytest.approx([-1, -1], abs=0.4 if method == "trees" else 0.15)
     assert (found.low < found.high).all()
     assert found.best == 2.0
@@ -51,7 +51,7 @@ def test_an_estimate_that_holds_the_load_fixed_finds_the_effect(method):
 def test_the_naive_estimate_has_the_wrong_sign():
     """High loads have high knobs: the mean of rows rises where the knob lowers it."""
     log = known()
-    found = log.estimate("naive", draws=20)
+    found = log.estimate("naive")
     assert found.mean == pytest.approx([log.frame.filter(knob=v)["objective"].mean() for v in (0.0, 1.0, 2.0)])
     assert (np.diff(found.mean) > 0.3).all()
     assert found.best == 0.0
@@ -59,7 +59,7 @@ def test_the_naive_estimate_has_the_wrong_sign():
 
 
 def test_of_a_coin_alone_the_naive_estimate_is_right():
-    found = known(coin=1.0).estimate("naive", draws=50)
+    found = known(coin=1.0).estimate("naive")
     truth = known(coin=1.0).frame["load"].mean() * 3 + np.array([0, -1, -2])
     assert ((found.low < truth) & (truth < found.high)).all()
 
@@ -69,9 +69,9 @@ def test_a_graph_says_what_to_hold_fixed():
         known(),
         [("load", "knob"), ("load", "objective"), ("knob", "queueing"), ("knob", "objective"), ("load", "queueing")],
     )
-    found = log.estimate("backdoor", outcome="objective", graph=edges, draws=0)
+    found = log.estimate("backdoor", outcome="objective", graph=edges, interval=False)
     assert found.adjust == ("load",)
-    assert found.mean.tolist() == log.estimate("ridge", ("load",), draws=0).mean.tolist()
+    assert found.mean.tolist() == log.estimate("ridge", ("load",), interval=False).mean.tolist()
     hidden = [("mood", "knob"), ("mood", "objective"), ("knob", "objective")]
     with pytest.raises(EstimatorError, match="the effect of knob on objective is not identifiable"):
         log.estimate("backdoor", graph=hidden)
@@ -97,16 +97,16 @@ def test_a_network_answers_as_its_tables_by_hand():
     frame = pl.concat([base] * n).with_columns(
         time=HOUR * np.arange(n), load=load, knob=knob, objective=2 * load - knob
     )
-    found = Log(frame, "knob", n * HOUR).estimate("causalnex", ("load",), draws=0)
+    found = Log(frame, "knob", n * HOUR).estimate("causalnex", ("load",), interval=False)
     assert found.mean == pytest.approx([2 * load.mean(), 2 * load.mean() - 1], abs=0.02)
 
 
 def test_the_overlap_report_names_what_the_log_cannot_say():
     """Without a coin nobody chose the highest value at low loads; effective sizes are those of the rows where all is alike."""
-    silent = known(coin=0.0).estimate("ridge", ("load",), draws=0)
+    silent = known(coin=0.0).estimate("ridge", ("load",), interval=False)
     assert silent.overlap["say"].to_list() == [False, True, False]
     assert "the log cannot say" in silent._repr_html_()
-    tossed = known(coin=1.0).estimate("ridge", ("load",), draws=0)
+    tossed = known(coin=1.0).estimate("ridge", ("load",), interval=False)
     assert tossed.overlap["say"].all()
     assert tossed.overlap["effective"].to_numpy() == pytest.approx(tossed.overlap["rows"].to_numpy(), rel=0.02)
     assert "the log cannot say" not in tossed._repr_html_()
@@ -118,7 +118,7 @@ def test_why_from_a_log_divides_a_change():
     first, second = known(20, 1.0, 1).frame, known(20, 0.0, 2, effect=2.0).frame
     second = second.with_columns(pl.col("time") + 20 * DAY, pl.col("load") + 1, pl.col("objective") + 3)
     log = Log(pl.concat([first, second]), "knob", 40 * DAY)
-    found = log.why(20 * DAY, draws=20)
+    found = log.why(20 * DAY)
     assert found["cause"].to_list() == ["context", "knob", "all else"]
     loads, noise = (first["load"].to_numpy(), second["load"].to_numpy()), np.random.default_rng(3).normal(size=(50, 1))
 
@@ -297,10 +297,10 @@ def test_a_rule_follows_the_load_and_tosses_its_coin():
 def test_the_question_is_held_fixed_with_context(log):
     """All that `estimate` offers runs on a played log, and names its columns."""
     for method in ("ridge", "trees", "aipw", "g-formula"):
-        found = log.estimate(method, draws=2)
+        found = log.estimate(method)
         assert found.adjust == CONTEXT
         assert np.isfinite(found.mean).all()
-    assert log.estimate("ridge", outcome="speed", draws=0).higher
+    assert log.estimate("ridge", outcome="speed", interval=False).higher
 
 
 # --- the bench
@@ -337,11 +337,11 @@ def test_the_explorer_says_what_its_bars_are(log):
     assert played.frame["time"].max() < 3 * DAY
     estimate, oracle = found["2 h: naive"]
     assert estimate.effect[0] == pytest.approx(estimate.mean[-1] - estimate.mean[0])
-    assert estimate.effect[1] < estimate.effect[2]
+    assert np.isnan(estimate.effect[1:]).all(), "of three days nothing is certain"
     assert found["2 h: load held fixed"][0].adjust == ("load",)
     for name, pair in found.items():
         first, second = (f"{np.expm1(each.effect[0]):+.0%}" for each in pair)
-        assert f"{name} {first} delay, forks {second}" in explorer.status.value
+        assert f"{name} {first} delay (too short to tell), forks {second}" in explorer.status.value
     bars = explorer.board.drawings["answers"].data
     assert list(bars[0]["y"]) == [pair[0].effect[0] for pair in found.values()]
     assert bars[1]["error_y"]["array"][0] == pytest.approx(oracle.effect[2] - oracle.effect[0])

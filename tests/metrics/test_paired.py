@@ -1,4 +1,4 @@
-"""Ratios of average JCT on the same jobs: exact cases, and how often the interval holds the truth of queues that are solved."""
+"""Ratios of average JCT on the same jobs: exact cases; how often the interval holds the truth: test_coverage.py."""
 
 import numpy as np
 import pytest
@@ -6,84 +6,69 @@ from scipy import stats
 
 from gpuschedlab.errors import RunError
 from gpuschedlab.metrics import paired_ratio
+from gpuschedlab.metrics.intervals import INNER, WIDER
 
 NAN = float("nan")
 
 
 def test_ratio_by_hand():
-    """Two blocks, (6 + 2) / (3 + 1) = 2, and the third job, which one schedule has not ended, is left out."""
-    found = paired_ratio([0.0, 1.0, 2.0], [6.0, 2.0, 9.0], [3.0, 1.0, NAN], blocks=2)
-    assert found == (2.0, 2.0, 2.0, 2, 2)
-    assert found.verdict == "better"
+    """(6 + 2) / (3 + 1) = 2, and the third job, which one schedule has not ended, is left out; of two jobs no interval."""
+    found = paired_ratio([0.0, 1.0, 2.0], [6.0, 2.0, 9.0], [3.0, 1.0, NAN])
+    assert (found.ratio, found.jobs) == (2.0, 2)
+    assert found.verdict == "too short to tell"
+    assert found.range() == "too short to tell"
+    assert np.isnan([found.low, found.high]).all()
 
 
 def test_interval_by_hand():
-    """Blocks (3, 1) and (1, 1): the ratio 2; left out in turn 1 and 3; in logarithms their spread times sqrt(2 - 1), times t of one."""
-    found = paired_ratio([0.0, 10.0], [3.0, 1.0], [1.0, 1.0], blocks=2)
-    half = stats.t.ppf(0.975, 1) * np.log(3) / 2
-    assert found[:3] == pytest.approx((2.0, 2 * np.exp(-half), 2 * np.exp(half)))
-    assert found.verdict == "undecided"
+    """Five blocks of 200 jobs: the logarithm of the ratio without each of them, their spread times sqrt(5 - 1), times Student's t."""
+    rng = np.random.default_rng(1)
+    first, second = 1 + rng.random(1_000), 1 + rng.random(1_000)
+    found = paired_ratio(np.arange(1_000.0), first, second)
+    without = [np.delete(np.arange(1_000), slice(i, i + 200)) for i in range(0, 1_000, 200)]
+    logs = np.log([first[kept].mean() / second[kept].mean() for kept in without])
+    half = stats.t.ppf(1 - INNER * 0.05 / 2, 4) * logs.std() * 2 * np.sqrt(1 + WIDER / found.times)
+    assert found.low == pytest.approx(found.ratio * np.exp(-half))
+    assert found.high == pytest.approx(found.ratio * np.exp(half))
 
 
 def test_swapped_schedules_give_the_inverse():
     rng = np.random.default_rng(0)
-    submit, first, second = rng.random(200), rng.exponential(2, 200), rng.exponential(1, 200)
+    submit, first, second = rng.random(900), rng.exponential(2, 900), rng.exponential(1, 900)
     one, other = paired_ratio(submit, first, second), paired_ratio(submit, second, first)
     assert (1 / other.ratio, 1 / other.high, 1 / other.low) == pytest.approx(one[:3])
     assert {one.verdict, other.verdict} == {"better", "worse"}
-    assert paired_ratio(submit, first, first) == (1.0, 1.0, 1.0, 200, 10)
+    assert paired_ratio(submit, first, first)[:4] == (1.0, 1.0, 1.0, 900)
     assert paired_ratio(submit, first, first).verdict == "same"
 
 
-def test_blocks_are_of_time_and_empty_ones_do_not_count():
-    found = paired_ratio([0.0, 1.0, 2.0, 100.0], [1.0, 1.0, 1.0, 2.0], [1.0, 1.0, 1.0, 1.0], blocks=10)
-    assert found.blocks == 2
-    alone = paired_ratio([5.0], [4.0], [2.0])
-    assert (alone.ratio, alone.jobs, alone.blocks) == (2.0, 1, 1)
-    assert np.isnan([alone.low, alone.high]).all()
-    assert alone.verdict == "undecided"
-    nothing = paired_ratio([5.0], [4.0], [NAN])
-    assert nothing.jobs == 0
+def test_what_is_too_short_to_tell():
+    """Few jobs; a queue that never came to rest; a few jobs that carry all."""
+    alone, nothing = paired_ratio([5.0], [4.0], [2.0]), paired_ratio([5.0], [4.0], [NAN])
+    assert (alone.ratio, alone.jobs, nothing.jobs) == (2.0, 1, 0)
     assert np.isnan(nothing.ratio)
-    assert nothing.verdict == "undecided"
+    submit, rng = np.arange(1_000.0), np.random.default_rng(0)
+    rising = 1 + submit + rng.random(1_000)
+    rare = 1 + rng.random(1_000)
+    rare[::100] = 1e6
+    assert paired_ratio(submit, rising, rising / 2 + rng.random(1_000)).times < 30
+    for first in (rising, rare):
+        assert paired_ratio(submit, first, 1 + rng.random(1_000)).verdict == "too short to tell"
+    assert {alone.verdict, nothing.verdict} == {"too short to tell"}
+
+
+def test_jobs_count_in_order_of_submission():
+    rng = np.random.default_rng(2)
+    submit, first, second = np.arange(500.0), 1 + rng.random(500), 1 + rng.random(500)
+    mixed = rng.permutation(500)
+    found = paired_ratio(submit[mixed], first[mixed], second[mixed])
+    assert found == pytest.approx(paired_ratio(submit, first, second))
 
 
 @pytest.mark.parametrize(
     ("first", "options"),
-    [([1.0], {}), ([0.0, 1.0], {}), ([1.0, 1.0], {"blocks": 1}), ([1.0, 1.0], {"level": 1.0})],
+    [([1.0], {}), ([0.0, 1.0], {}), ([1.0, 1.0], {"level": 0.0}), ([1.0, 1.0], {"level": 1.0})],
 )
 def test_bad_input(first, options):
     with pytest.raises(RunError, match="paired_ratio: found"):
         paired_ratio([0.0, 1.0], first, [1.0, 1.0], **options)
-
-
-def coverage(load: float, jobs: int, blocks, times: int, rng) -> dict[int, float]:
-    """Share of M/M/1 queues whose interval holds the true ratio of sojourn times, served 1.25 times as fast by the second.
-
-    Sojourn by Lindley's recursion; its mean is 1 / (rate of service - rate of arrival).
-    """
-    truth, held = (1.25 - load) / (1 - load), dict.fromkeys(blocks, 0)
-    for _ in range(times):
-        between, service = rng.exponential(1 / load, jobs - 1), rng.exponential(1.0, jobs)
-        both = []
-        for serving in (service, service / 1.25):
-            path = np.append(0.0, np.cumsum(serving[:-1] - between))
-            both.append(path - np.minimum.accumulate(path) + serving)
-        for count in blocks:
-            found = paired_ratio(np.append(0.0, np.cumsum(between)), *both, blocks=count)
-            held[count] += (found.low <= truth <= found.high) / times
-    return held
-
-
-def test_interval_holds_the_truth_about_as_often_as_it_says():
-    held = coverage(0.7, 10_000, (10, 5000), 100, np.random.default_rng(0))
-    assert held[10] > 0.86, "95 %, less four standard deviations of 100 draws"
-    assert held[5000] < 0.7, "jobs that queue together are no independent draws"
-
-
-if __name__ == "__main__":
-    for load in (0.7, 0.85):
-        print(
-            load,
-            {n: f"{share:.0%}" for n, share in coverage(load, 2500, (10, 2500), 400, np.random.default_rng(0)).items()},
-        )

@@ -10,13 +10,14 @@ from gpuschedlab import plots
 from gpuschedlab.autosched import Rule, operate
 from gpuschedlab.autosched.logbook.log import CONTEXT
 from gpuschedlab.knobs import Knob, Knobbed
+from gpuschedlab.metrics.intervals import SHORT
 from gpuschedlab.widgets.parts.cache import Cache
 from gpuschedlab.widgets.parts.knob_explorer import KnobExplorer
 
 HOUR, DAY = 3600.0, 86_400.0
 EVERY = 2 * HOUR
-DRAWS, INSTANTS = 20, 16
-"""Bootstrap samples behind an interval, and instants at which an oracle forks."""
+INSTANTS = 16
+"""At which an oracle forks."""
 
 
 @dataclass(frozen=True)
@@ -73,9 +74,7 @@ class LogbookExplorer(KnobExplorer):
         asked = {"2 h: naive": ("naive", brief, {}), "2 h: load held fixed": ("backdoor", brief, {"graph": graph})}
         asked |= {"2 h: by trees": ("trees", brief, {}), "2 h: AIPW": ("aipw", brief, {})}
         asked[f"{now.hold} h: g-formula"] = ("g-formula", held, {"steps": steps})
-        return log, {
-            name: (log.estimate(how, draws=DRAWS, **more), oracle) for name, (how, oracle, more) in asked.items()
-        }
+        return log, {name: (log.estimate(how, **more), oracle) for name, (how, oracle, more) in asked.items()}
 
     def _numbers(self, answer) -> dict:
         return {"answers": plots.answers(answer[1])}
@@ -85,7 +84,8 @@ class LogbookExplorer(KnobExplorer):
         said = [f"{log.frame.height} intervals; {log.knob} {log.values[-1]:g} against {log.values[0]:g}"]
         for name, (estimate, oracle) in found.items():
             shown, exact = (np.expm1(e.effect[0]) for e in (estimate, oracle))
-            said.append(f"{name} {shown:+.0%} delay, forks {exact:+.0%}")
+            short = f" ({SHORT})" if np.isnan(estimate.effect[1]) else ""
+            said.append(f"{name} {shown:+.0%} delay{short}, forks {exact:+.0%}")
         overlap = found["2 h: load held fixed"][0].overlap
         silent = ", ".join(f"{value:g}" for value in overlap.filter(~pl.col("say"))["value"])
         return (

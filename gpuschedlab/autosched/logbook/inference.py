@@ -10,17 +10,14 @@ from gpuschedlab._extras import need
 from gpuschedlab.autosched.attribution import shapley
 from gpuschedlab.autosched.logbook.estimators import LEAST, METHODS, Rows, propensity_fit, ridge_fit, under_each
 from gpuschedlab.errors import EstimatorError
-from gpuschedlab.metrics.intervals import percentiles
+from gpuschedlab.metrics.intervals import SHORT, block_of, refitted_interval
 
-DAY = 86_400.0
-DRAWS = 100
-"""Bootstrap samples of days behind an interval."""
 FEWEST = 5
 """A value with fewer rows than this, or a share below `LEAST`, in a quarter of the loads: of it the log cannot say anything."""
 
 
 class Estimate(NamedTuple):
-    """Mean outcome (k,) under each of the `values`, ends of its 95 % interval, and whether `higher` is better.
+    """Mean outcome (k,) under each of the `values`, ends of its 95 % interval (nan: too short to tell), and whether `higher` is better.
 
     effect : (3,) mean of the last value less that of the first, and the ends of its 95 % interval.
     overlap : frame of `value, rows, effective` (sample size under inverse propensities), `least` share of the value in a quarter of
@@ -53,7 +50,8 @@ class Estimate(NamedTuple):
         rows = ""
         for row in self.table.iter_rows(named=True):
             silent = "" if row.get("say", True) else "<td style='color:red'>the log cannot say</td>"
-            numbers = f"<td>{row['mean']:.3f}</td><td>{row['low']:.3f} to {row['high']:.3f}</td>"
+            range_ = SHORT if np.isnan(row["low"]) else f"{row['low']:.3f} to {row['high']:.3f}"
+            numbers = f"<td>{row['mean']:.3f}</td><td>{range_}</td>"
             rows += f"<tr><th>{row['value']:g}</th>{numbers}{silent}</tr>"
         return f"<p>{self.method}: {self.outcome} by value; best {self.best:g}</p><table>{rows}</table>"
 
@@ -92,7 +90,7 @@ def identify(graph, cause: str, effect: str, seen) -> tuple[str, ...]:
 
 
 def estimate(
-    frame: pl.DataFrame, knob: str, method: str, adjust, outcome: str, *, higher=False, draws=DRAWS, rng=0, graph=(), steps=12
+    frame: pl.DataFrame, knob: str, method: str, adjust, outcome: str, *, higher=False, interval=True, graph=(), steps=12
 ) -> Estimate:  # fmt: skip
     """Estimate of a frame of intervals: `Log.estimate`, where the parameters are described."""
     if method not in METHODS:
@@ -104,19 +102,23 @@ def estimate(
         expected = f"expected some of {', '.join(frame.columns)}, and not the knob"
         raise EstimatorError(f"Log.estimate: found column {wrong[0]!r}; {expected}.")
     values = tuple(frame[knob].unique().sort())
-    rows, days = _rows_of(frame, knob, values, adjust, outcome)
-    rows, rng, each = rows._replace(steps=steps), np.random.default_rng(rng), METHODS[method]
-    found, mean = [each(_resampled(rows, days, rng)) for _ in range(draws)], each(rows)
-    with_effect = np.array([(*x, x[-1] - x[0]) for x in found]) if draws else np.full((1, len(values) + 1), np.nan)
-    low, high = percentiles(with_effect, partly=True) if draws else with_effect[[0, 0]]
-    effect = np.array([mean[-1] - mean[0], low[-1], high[-1]])
-    overlap = _overlap(frame, knob, values, rows)
-    return Estimate(method, outcome, adjust, values, mean, low[:-1], high[:-1], effect, higher, overlap)
+    rows = _rows_of(frame, knob, values, adjust, outcome)._replace(steps=steps)
+
+    def fitted(some: Rows) -> np.ndarray:
+        mean = METHODS[method](some)
+        return np.array([*mean, mean[-1] - mean[0]])
+
+    found = fitted(rows)
+    low = high = np.full_like(found, np.nan)
+    if interval:
+        low, high = refitted_interval(lambda block: fitted(_without(rows, block)), found, rows.y)
+    effect, overlap = np.array([found[-1], low[-1], high[-1]]), _overlap(frame, knob, values, rows)
+    return Estimate(method, outcome, adjust, values, found[:-1], low[:-1], high[:-1], effect, higher, overlap)
 
 
-def attribute(before, after, knob: str, context, outcome: str, *, draws=DRAWS, rng=0) -> pl.DataFrame:
+def attribute(before, after, knob: str, context, outcome: str) -> pl.DataFrame:
     """Shares of a change of a mean outcome between two stretches of a log (frames): `Log.why`, where it is described."""
-    values, rng = tuple(pl.concat([before[knob], after[knob]]).unique().sort()), np.random.default_rng(rng)
+    values = tuple(pl.concat([before[knob], after[knob]]).unique().sort())
     sides = [_rows_of(side, knob, values, context, outcome) for side in (before, after)]
 
     def shares(sides):
@@ -128,14 +130,13 @@ def attribute(before, after, knob: str, context, outcome: str, *, draws=DRAWS, r
 
         return shapley(value, 3)[0].ravel()
 
-    found = [shares([_resampled(*side, rng) for side in sides]) for _ in range(draws)]
-    low, high = percentiles(found)
-    named = {"cause": ["context", knob, "all else"], "share": shares([rows for rows, _ in sides])}
-    return pl.DataFrame(named | {"low": low, "high": high})
+    found, outcomes = shares(sides), [side.y for side in sides]
+    low, high = refitted_interval(lambda block: shares([_without(side, block) for side in sides]), found, *outcomes)
+    return pl.DataFrame({"cause": ["context", knob, "all else"], "share": found, "low": low, "high": high})
 
 
-def _rows_of(frame: pl.DataFrame, knob: str, values, adjust, outcome: str) -> tuple[Rows, np.ndarray]:
-    """Rows with an outcome, and the day (n,) of each."""
+def _rows_of(frame: pl.DataFrame, knob: str, values, adjust, outcome: str) -> Rows:
+    """Rows with an outcome, in order of time."""
     x = frame.select(pl.col(adjust).cast(pl.Float64)).to_numpy() if adjust else np.empty((frame.height, 0))
     y, after = frame[outcome].cast(pl.Float64).to_numpy(), np.vstack([x[1:], np.full((1, x.shape[1]), np.nan)])
     kept = np.isfinite(y) & np.isfinite(x).all(axis=1)
@@ -143,15 +144,14 @@ def _rows_of(frame: pl.DataFrame, knob: str, values, adjust, outcome: str) -> tu
         raise EstimatorError(
             f"Log: found no row with all of {', '.join((*adjust, outcome))}; expected some. Name others."
         )
-    a, days = np.searchsorted(values, frame[knob].to_numpy()), (frame["time"].to_numpy() // DAY).astype(int)
-    return Rows(x[kept], a[kept], y[kept], after[kept], len(values)), days[kept]
+    a = np.searchsorted(values, frame[knob].to_numpy())
+    return Rows(x[kept], a[kept], y[kept], after[kept], len(values))
 
 
-def _resampled(rows: Rows, days: np.ndarray, rng) -> Rows:
-    """Rows of as many days, drawn with replacement."""
-    named = np.unique(days)
-    picked = np.concatenate([np.flatnonzero(days == day) for day in rng.choice(named, len(named))])
-    return rows._replace(**{name: getattr(rows, name)[picked] for name in ("x", "a", "y", "after")})
+def _without(rows: Rows, block: int) -> Rows:
+    """Rows without a block of time."""
+    kept = block_of(len(rows.y)) != block
+    return rows._replace(**{name: getattr(rows, name)[kept] for name in ("x", "a", "y", "after")})
 
 
 def _overlap(frame: pl.DataFrame, knob: str, values, rows: Rows) -> pl.DataFrame:

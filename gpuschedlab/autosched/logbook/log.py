@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab._files import UNREADABLE, reason
-from gpuschedlab.autosched.logbook.inference import DRAWS, Estimate, attribute, estimate
+from gpuschedlab.autosched.logbook.inference import Estimate, attribute, estimate
 from gpuschedlab.autosched.logbook.play import DAY, FLOOR, HOUR, Rule, context_of, fork, played
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.metrics.intervals import half_width
@@ -66,7 +66,7 @@ class Log:
         outcome : str
             A column, such as those of `OUTCOMES`.
         **options
-            `draws` of the bootstrap of days, `rng`, `graph`, and `steps` (intervals) of the g-formula.
+            `interval` (False: none), `graph`, and `steps` (intervals) of the g-formula.
 
         Raises
         ------
@@ -76,24 +76,24 @@ class Log:
         higher = OUTCOMES.get(outcome, False)
         return estimate(self.frame, self.knob, method, adjust, outcome, higher=higher, **options)
 
-    def why(self, at: float, outcome: str = "objective", *, draws: int = DRAWS, rng=0) -> pl.DataFrame:
+    def why(self, at: float, outcome: str = "objective") -> pl.DataFrame:
         """Shares of context, knob and all else in the change of the mean outcome from before an instant (s) to after, with intervals.
 
         The graph is context -> knob -> outcome and context -> outcome. A mechanism is as before or as after: whole rows of the context,
-        the probability of each value given it, and the mean outcome given both (ridge). Nothing is simulated or drawn but the
-        bootstrap of days on each side.
+        the probability of each value given it, and the mean outcome given both (ridge). Nothing is simulated. Of both sides
+        a fifth of the time is left out in turn for the intervals.
 
         Returns
         -------
         polars.DataFrame
-            `cause`, `share`, and its 95 % interval `low, high`.
+            `cause`, `share`, and its 95 % interval `low, high` (nan: too short to tell).
 
         References
         ----------
         Budhathoki, Janzing, Bloebaum and Ng, "Why did the distribution change?", AISTATS 2021.
         """
         before, after = self.frame.filter(pl.col("time") < at), self.frame.filter(pl.col("time") >= at)
-        return attribute(before, after, self.knob, CONTEXT, outcome, draws=draws, rng=rng)
+        return attribute(before, after, self.knob, CONTEXT, outcome)
 
     def oracle(
         self, values=None, hold: float = math.inf, jobs="system", *, then: float | None = None, instants: int = 10

@@ -13,6 +13,8 @@ HOUR, DAY = 3600.0, 24
 """Seconds in an hour, hours in a day."""
 PAIRS = (("fixed", "default"), ("selftune", "default"), ("autosched", "default"), ("autosched", "selftune"))
 """Lines that are set beside each other."""
+WORDS = {"undecided": "no clear difference", "same": "no clear difference"}
+"""Verdicts that are said in other words."""
 
 
 class Answer(NamedTuple):
@@ -65,13 +67,14 @@ def gained(recording: Recording) -> Answer:
     rows = []
     for name, other in PAIRS:
         if {name, other} <= {*recording.lines}:
-            times, low, high, jobs, _ = times_as_good(recording, name, other)
-            words = "better" if low > 1 else "worse" if high < 1 else "no clear difference"
+            found = times_as_good(recording, name, other)
+            times, low, high, jobs, _ = found
             rows.append({"line": name, "beside": other, "times as good": round(times, 3), "from": round(low, 3)})
-            rows[-1] |= {"to": round(high, 3), "jobs": jobs, "this trace says": words}
+            rows[-1] |= {"to": round(high, 3), "jobs": jobs, "this trace says": WORDS.get(found.verdict, found.verdict)}
     said = "; ".join(
         f"beside {row['beside']}, {row['line']} is {row['times as good']:.2f} times as good "
-        f"({row['from']:.2f} to {row['to']:.2f}): {row['this trace says']}"
+        + (f"({row['from']:.2f} to {row['to']:.2f}): " if row["from"] == row["from"] else "on average: ")
+        + row["this trace says"]
         for row in rows
         if row["line"] == "autosched"
     )

@@ -8,6 +8,7 @@ import numpy as np
 from gpuschedlab.autosched.controller import HOUR
 from gpuschedlab.errors import RunError
 from gpuschedlab.metrics import PairedRatio, paired_ratio
+from gpuschedlab.metrics.intervals import SHORT
 from gpuschedlab.scenarios import recipe_of
 
 NAME = "me"
@@ -97,15 +98,15 @@ def sentence(found: PairedRatio) -> str:
         "worse": "worse than AutoSched",
         "undecided": "the two cannot be distinguished on this trace",
     }
-    range_ = f"95 %: {found.low:.3f} to {found.high:.3f}"
-    return f"{NAME}: {found.ratio:.3f} times as good as AutoSched ({range_}): {ends[found.verdict]}"
+    times = f"{NAME}: {found.ratio:.3f} times as good as AutoSched"
+    return f"{times}: {SHORT}" if found.verdict == SHORT else f"{times} (95 %: {found.range(3)}): {ends[found.verdict]}"
 
 
 def table(rows: list[Row]) -> str:
     """HTML table of `compare`."""
     cells = []
     for row in rows:
-        range_ = "" if row.times.verdict == "same" else f" ({row.times.low:.2f} to {row.times.high:.2f})"
+        range_ = "" if row.times.verdict == "same" else f" ({row.times.range()})"
         times = f"<b>{row.times.ratio:.2f}</b>{range_}"
         line = (escape(row.name), f"{row.average / HOUR:.3f}", times, row.switches)
         cells.append("".join(f"<td>{cell}</td>" for cell in line))

@@ -37,6 +37,7 @@ def add(parser):
 
 def replay(args) -> None:
     """Print the verdict, the rules beside each other, and what does not fit or is not modelled."""
+    from gpuschedlab.metrics.intervals import SHORT
     from gpuschedlab.papers.clusters.recipe import Site
     from gpuschedlab.papers.clusters.replay import replay as replayed
     from gpuschedlab.papers.clusters.standing import standing
@@ -58,9 +59,7 @@ def replay(args) -> None:
     waits = ", ".join(
         f"{name} {own[f'recorded{key}']:,.0f}" for name, key in (("mean", ""), ("median", "_median"), ("p95", "_p95"))
     )
-    print(
-        f"{found.verdict}\n\n{own['jobs']:,} jobs; recorded waits (s): {waits}; 95 % intervals by {found.blocks.unit}"
-    )
+    print(f"{found.verdict}\n\n{own['jobs']:,} jobs; recorded waits (s): {waits}; 95 % intervals (nan: {SHORT})")
     print(laid_out(found.table.drop(ABOUT)))
     plays = f"; [delays] launch = {site.launch + found.launch:g} plays them" if found.launch else ""
     later = f"fitted on the first half: MAE {found.later['mae']:.1f} s on the second{plays}"

@@ -5,24 +5,23 @@ import polars as pl
 from scipy import stats
 
 from gpuschedlab.errors import RunError
-from gpuschedlab.metrics.intervals import Blocks
+from gpuschedlab.metrics.intervals import ratio_interval
 
 
-def start_errors(submit, recorded, simulated, blocks: Blocks | None = None) -> dict[str, float]:
+def start_errors(submit, recorded, simulated) -> dict[str, float]:
     """Compare simulated starts with recorded ones (s), over the jobs that have both.
 
     Parameters
     ----------
     submit, recorded, simulated : (n,) arrays
         Instants; nan: not started.
-    blocks : Blocks, optional
-        Of all n jobs, for the interval of the mean error; default: `Blocks.of_log(submit)`.
 
     Returns
     -------
     dict of str to float
         `jobs`; `recorded` and `simulated` mean waits, `recorded_median`, `simulated_median`, `recorded_p95`, `simulated_p95`; `bias`
-        (simulated - recorded), `mae`, its interval `low` and `high`, `median` and `p90` of the absolute difference; shares
+        (simulated - recorded), `mae`, its 95 % interval `low` and `high` (nan: too short to
+        tell), `median` and `p90` of the absolute difference; shares
         `within_10`, `within_60`, `within_600` s; `rank`: Spearman's correlation of the waits, nan where one side never changes.
 
     Raises
@@ -43,13 +42,12 @@ def start_errors(submit, recorded, simulated, blocks: Blocks | None = None) -> d
             f"start_errors: found arrays of shapes {shapes}; expected one submission and two starts for each job."
         )
     both = np.isfinite(recorded) & np.isfinite(simulated)
-    blocks = blocks or Blocks.of_log(submit)
     waits = {"recorded": (recorded - submit)[both], "simulated": (simulated - submit)[both]}
     if not both.any():
         return {"jobs": 0}
     error = (simulated - recorded)[both]
     size = np.abs(error)
-    low, high = Blocks(np.unique(blocks.of[both], return_inverse=True)[1], blocks.unit).interval(size)
+    low, high = ratio_interval(size[np.argsort(submit[both], kind="stable")], np.ones(len(size)))
     changes = all(np.ptp(wait) > 0 for wait in waits.values())
     found = {"jobs": int(both.sum()), "bias": error.mean(), "mae": size.mean(), "low": low, "high": high}
     found |= {"median": np.median(size), "p90": np.quantile(size, 0.9)}

@@ -7,7 +7,7 @@ import polars as pl
 
 from gpuschedlab.errors import TraceError
 from gpuschedlab.estimators import Estimator, Oracle
-from gpuschedlab.metrics.intervals import Blocks
+from gpuschedlab.metrics.intervals import SHORT, difference_interval
 from gpuschedlab.papers.clusters.doubts import doubts
 from gpuschedlab.papers.clusters.metrics import start_errors, start_errors_by
 from gpuschedlab.papers.clusters.recipe import Site
@@ -56,20 +56,15 @@ class Calibration:
         """Names of the rules."""
         return tuple(self.starts.columns[self.starts.columns.index("quarter") + 1 :])
 
-    @cached_property
-    def blocks(self) -> Blocks:
-        """Blocks of the log that intervals draw anew."""
-        return Blocks.of_log(self.starts["submit"].to_numpy())
-
     def errors(self, rule: str) -> dict[str, float]:
         """`start_errors` of a rule over the whole log."""
-        return start_errors(*self.starts.select("submit", "started", rule).get_columns(), self.blocks)
+        return start_errors(*self.starts.select("submit", "started", rule).get_columns())
 
     @cached_property
     def table(self) -> pl.DataFrame:
         """One row per rule, nearest first: its `start_errors`, and how much larger its mean error is than that of the site's own rule.
 
-        The latter is `more`, with the interval of this paired difference, `more_low` and `more_high`.
+        The latter is `more`, with the interval of this paired difference, `more_low` and `more_high` (nan: too short to tell).
         """
         # Whoever never starts, starts later.
         last = max(self.starts[name].max() or 0.0 for name in ("started", *self.rules))
@@ -79,7 +74,7 @@ class Calibration:
         rows = []
         for rule in self.rules:
             more = error[rule] - error[self.own]
-            low, high = self.blocks.interval(more)
+            low, high = difference_interval(error[self.own], error[rule])
             rows.append({"rule": rule} | self.errors(rule) | {"more": more.mean(), "more_low": low, "more_high": high})
         return pl.DataFrame(rows).sort("mae", maintain_order=True)
 
@@ -124,17 +119,20 @@ class Calibration:
         own, table = self.errors(self.own), self.table
         nearest = table["rule"][0] if table["mae"][0] < own["mae"] else self.own
         near = table.filter((pl.col("more_low") <= 0) & (pl.col("more_high") >= 0))
+        short = table.filter(pl.col("more_low").is_nan())["rule"]
         first = f"{nearest} is nearer to the log than {self.own}. " if nearest != self.own else ""
         alike = [rule for rule in near["rule"] if rule != self.own]
         return (
             f"{first}{self.own}: mean wait {own['simulated']:.0f} s, recorded {own['recorded']:.0f} s; half of the starts within "
             f"{own['median']:.0f} s, 9 of 10 within {own['p90']:.0f} s. Differences below {abs(own['bias']):.0f} s of mean wait are within "
-            "what the model misses." + (f" The log does not tell it from {', '.join(alike)}." if alike else "")
+            "what the model misses."
+            + (f" The log does not tell it from {', '.join(alike)}." if alike else "")
+            + (f" The log is {SHORT} it from {', '.join(short)}." if len(short) else "")
         )
 
     def summary(self) -> dict:
         """The site's own rule and its errors, by name."""
-        return {"rule": self.own, "launch": self.launch, "blocks": self.blocks.unit} | self.errors(self.own)
+        return {"rule": self.own, "launch": self.launch} | self.errors(self.own)
 
     def _repr_html_(self) -> str:
         return f"<p>{self.verdict}</p>{self.table._repr_html_()}"

@@ -1,21 +1,22 @@
-"""What if: a site with something changed, over the same weeks of its own log, and whether the replay is good enough to say."""
+"""What if: a site with something changed, over its own log, and whether the replay is good enough to say."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 
-from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import TraceError
-from gpuschedlab.metrics.intervals import DAY, FEWEST, Blocks
+from gpuschedlab.metrics.intervals import difference_interval, verdict
 from gpuschedlab.papers.clusters.recipe import TIMEOUT, Site
 from gpuschedlab.papers.clusters.replay import Calibration
 from gpuschedlab.sim import Policy, Scenario
 from gpuschedlab.sim.setup.prepared import limits_of
 from gpuschedlab.traces.logs.options import nearest
 
-WARM_UP = 3 * DAY
+DAY = 86_400.0
+WARM_UP, SHORTEST = 3 * DAY, 8 * DAY
+"""Seconds of which no job counts, and those of a log that has them at least: a cluster is empty when a log begins."""
 CHANGES = ("more", "cluster", "policy", "estimator", "delays", "limits")
 BOUND = 10.0
 """Seconds below which a run does not make a slowdown larger (Feitelson et al., JSSPP 1997)."""
@@ -30,20 +31,18 @@ class WhatIf:
     Parameters
     ----------
     table : polars.DataFrame
-        One row for each figure: `before`, `after`, `difference`, its 95 % interval `low` and `high`, `bias` of the replay (null
+        One row for each figure: `before`, `after`, `difference`, its 95 % interval `low` and `high` (nan: too short to tell),
+        `bias` of the replay (null
         without one), `verdict`. Figures: mean wait (s: all time in which a job does not run), bounded slowdown, share of jobs that waited
         over an hour.
-    unit : str
-        What intervals draw anew.
-    blocks : int
-        How many there were.
+    jobs : int
+        That count on both sides.
     unknown : float
         GPU-hours of jobs that the log shows stopped at a limit below the new one: for how long they would have run nobody knows.
     """
 
     table: pl.DataFrame
-    unit: str
-    blocks: int
+    jobs: int
     unknown: float = 0.0
 
     def __str__(self) -> str:
@@ -51,11 +50,11 @@ class WhatIf:
 
     def lines(self, verdict: str = "{}") -> list[str]:
         """A line for each figure, its verdict in such a form, and what the intervals and the GPU-hours are of."""
-        lines = [
-            f"{f}: {before:,.4g} to {after:,.4g}, {difference:+,.4g} [{low:+,.4g}, {high:+,.4g}]: {verdict.format(said)}"
-            for f, before, after, difference, low, high, _, said in self.table.iter_rows()
-        ]
-        lines += [f"95 % intervals of paired differences by {self.blocks} {self.unit}; arrivals as recorded"]
+        lines = []
+        for f, before, after, difference, low, high, _, said in self.table.iter_rows():
+            range_ = "" if np.isnan(low) else f" [{low:+,.4g}, {high:+,.4g}]"
+            lines.append(f"{f}: {before:,.4g} to {after:,.4g}, {difference:+,.4g}{range_}: {verdict.format(said)}")
+        lines += [f"95 % intervals of paired differences of {self.jobs:,} jobs; arrivals as recorded"]
         if self.unknown:
             lines += [
                 f"{self.unknown:,.0f} GPU-hours are of jobs stopped at their limits: taken to end there all the same"
@@ -72,16 +71,16 @@ class WhatIf:
         for row in self.table.iter_rows():
             words = [f"{value:,.4g}" if isinstance(value, float) else f"{value}" for value in row]
             rows += f"<tr{' style=color:gray' if row[-1] == BELOW else ''}><td>{'</td><td>'.join(words)}</td></tr>"
-        return f"<table><tr>{head}</tr>{rows}</table><p>{self.blocks} {self.unit}</p>"
+        return f"<table><tr>{head}</tr>{rows}</table><p>{self.jobs:,} jobs</p>"
 
 
 def whatif(
     site: Site, changes: Mapping[str, object], weeks: int | None = None, calibration: Calibration | None = None
 ) -> WhatIf:
-    """Simulate a site as it is and with something changed, week by week, and compare.
+    """Simulate a site as it is and with something changed, over its log, and compare the same jobs.
 
-    Each week is played after three days of warm-up, on both sides alike; days where there are fewer than eight weeks, and the log as
-    a whole, without a warm-up, where there are fewer than five days.
+    Jobs of the first three days do not count, on both sides alike, unless the log is shorter than eight days. Intervals are those of
+    `metrics.intervals.difference_interval`: where a log is too short to tell, the answer says so.
 
     Parameters
     ----------
@@ -90,7 +89,7 @@ def whatif(
         By name: `more` (nodes), `cluster` ("20x8:a100"), `policy` (a `Policy`, or the name of one of `site.policies`), `estimator`,
         `delays`, `limits` (s, or as of a `Scenario`).
     weeks : int, optional
-        The last so many weeks (or days) alone.
+        Jobs of the last so many weeks alone.
     calibration : Calibration, optional
         What `replay(site)` found: its bias stands beside each figure, and a smaller difference is marked.
 
@@ -137,41 +136,17 @@ def stopped(trace: pl.DataFrame, limits: np.ndarray) -> float:
 
 
 def played(sides: tuple[tuple[Scenario, Policy], ...], weeks: int | None = None) -> tuple[pl.DataFrame, ...]:
-    """For each side the jobs of all blocks: `job_id`, `submit`, `wait` and `duration` (s), `block` and `unit`."""
-    submit = sides[0][0].trace["submit"].to_numpy()
-    found: tuple[list, ...] = tuple([] for _ in sides)
-    for block, unit, first, start, end in list(spans(submit))[-(weeks or 0) :]:
-        shift = pl.col("submit") - max(first, float(submit.min()))
-        for rows, (scenario, policy) in zip(found, sides, strict=True):
-            part = scenario.trace.filter(pl.col("submit") >= first, pl.col("submit") < end).with_columns(shift)
-            # not running: before the start, launching, suspended
-            wait = pl.col("end") - pl.col("submit") - pl.col("duration")
-            cluster = since(scenario.cluster, max(first, float(submit.min())))
-            jobs = scenario.replace(trace=part, cluster=cluster).run(policy).jobs.with_columns(wait=wait)
-            jobs = jobs.filter(pl.col("submit") >= start - max(first, float(submit.min())))
-            rows.append(jobs.select("job_id", "submit", "wait", "duration", block=pl.lit(block), unit=pl.lit(unit)))
-    return tuple(pl.concat(rows) for rows in found)
-
-
-def since(cluster: Cluster, origin: float) -> Cluster:
-    """The cluster on a clock that begins at an instant (s): what is over by then is left out of its outages and windows."""
-    names, events = ("start", "end", "announced"), []
-    for e in (e for e in cluster.events if e.end > origin):
-        moved = {name: max(getattr(e, name) - origin, 0.0) for name in names if hasattr(e, name)}
-        events.append(replace(e, **moved))
-    return replace(cluster, events=tuple(events))
-
-
-def spans(submit: np.ndarray) -> Iterator[tuple[int, str, float, float, float]]:
-    """Number and unit of each block, and its instants: where its warm-up, and where it itself begins and ends."""
-    zero, last = float(submit.min()) + WARM_UP, float(submit.max())
-    for unit, (span, fewest) in FEWEST.items():
-        if (many := int((last - zero) // span)) >= fewest:
-            for i in range(many):
-                if ((submit >= zero + i * span) & (submit < zero + (i + 1) * span)).any():
-                    yield i, unit, zero + i * span - WARM_UP, zero + i * span, zero + (i + 1) * span
-            return
-    yield 0, "", -np.inf, -np.inf, np.inf
+    """For each side the jobs that count, in order of submission: `job_id`, `submit`, `wait` and `duration` (s)."""
+    submit = sides[0][0].trace["submit"]
+    first, last = float(submit.min()), float(submit.max())
+    warm = first + WARM_UP if last - first >= SHORTEST else first
+    counts = pl.col("submit") >= (max(warm, last - 7 * DAY * weeks) if weeks else warm)
+    # not running: before the start, launching, suspended
+    wait = pl.col("end") - pl.col("submit") - pl.col("duration")
+    jobs = (scenario.run(policy).jobs.filter(counts).with_columns(wait=wait) for scenario, policy in sides)
+    return tuple(
+        each.select("job_id", "submit", "wait", "duration").sort("submit", maintain_order=True) for each in jobs
+    )
 
 
 def figures(wait: np.ndarray, duration: np.ndarray) -> dict[str, np.ndarray]:
@@ -181,27 +156,21 @@ def figures(wait: np.ndarray, duration: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def compared(before: pl.DataFrame, after: pl.DataFrame, calibration: Calibration | None = None) -> WhatIf:
-    """Paired differences of the same jobs of the same blocks, with intervals that draw the blocks anew."""
-    both = before.join(
-        after.select("job_id", "block", other="wait"), on=["job_id", "block"], maintain_order="left"
-    ).drop_nulls(["wait", "other"])
-    blocks = Blocks(np.unique(both["block"].to_numpy(), return_inverse=True)[1], both["unit"][0])
-    if not blocks.unit:  # the log as a whole
-        blocks = Blocks.of_log(both["submit"].to_numpy())
+    """Paired differences of the same jobs, in order of submission, with intervals."""
+    both = before.join(after.select("job_id", other="wait"), on="job_id", maintain_order="left")
+    both = both.drop_nulls(["wait", "other"])
     one, two = (figures(both[side].to_numpy(), both["duration"].to_numpy()) for side in ("wait", "other"))
     missed = biases(calibration) if calibration else {}
     rows = []
     for name in one:
         difference, bias = float((two[name] - one[name]).mean()), missed.get(name)
-        low, high = blocks.interval(two[name] - one[name])
-        verdict = (
-            "no interval" if np.isnan(low) else "undecided" if low <= 0 <= high else "lower" if high < 0 else "higher"
-        )
-        verdict = BELOW if bias is not None and abs(difference) < abs(bias) else verdict
-        rows.append((name, one[name].mean(), two[name].mean(), difference, low, high, bias, verdict))
+        low, high = difference_interval(one[name], two[name])
+        said = verdict(low, high, ("lower", "higher"))
+        said = BELOW if bias is not None and abs(difference) < abs(bias) else said
+        rows.append((name, one[name].mean(), two[name].mean(), difference, low, high, bias, said))
     columns = ("figure", "before", "after", "difference", "low", "high", "bias", "verdict")
     kinds = {name: pl.String if name in ("figure", "verdict") else pl.Float64 for name in columns}
-    return WhatIf(pl.DataFrame(rows, schema=kinds, orient="row"), blocks.unit, int(blocks.of.max()) + 1)
+    return WhatIf(pl.DataFrame(rows, schema=kinds, orient="row"), both.height)
 
 
 def biases(calibration: Calibration) -> dict[str, float]:

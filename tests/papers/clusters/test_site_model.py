@@ -233,19 +233,21 @@ def test_mean_errors_of_the_recorded_log(recorded):
 def test_the_verdict_on_the_recorded_logs(recorded):
     assert recorded["recorded_250"].verdict == (
         "depth 2 is nearer to the log than EASY. EASY: mean wait 113 s, recorded 122 s; half of the starts within 2 s, 9 of 10 within "
-        "69 s. Differences below 9 s of mean wait are within what the model misses."
+        "69 s. Differences below 9 s of mean wait are within what the model misses. The log is too short to tell it from depth 2, "
+        "conservative, EASY, true run times, greedy, strict FIFO."
     )
-    # this log tells EASY from FIFO and greedy, and neither from deeper plans nor what it knew of run times
-    assert recorded["recorded_800"].verdict.endswith("from depth 2, conservative, EASY, true run times.")
-    assert {found.blocks.unit for found in recorded.values()} == {"blocks of 20 jobs"}
+    # few jobs of these logs waited long: they are no ground for an interval of what other rules would have missed
+    assert "The log does not tell it from depth 2, conservative. The log is" in recorded["recorded_800"].verdict
 
 
 def test_intervals_of_the_recorded_log(recorded):
-    """True run times are further from the log than what the site knew: paired, of the whole log."""
-    table = recorded["recorded_250"].table
+    """250 jobs, of which a few carry the misses, are too short to tell; 800 have an interval for the nearest rules."""
+    assert recorded["recorded_250"].table["low"].is_nan().all()
+    table = recorded["recorded_800"].table
     for rule, mae, low, high, more in table.select("rule", "mae", "low", "high", "more_low").iter_rows():
-        assert low < mae < high
-        assert more > 0 or rule in ("EASY", "depth 2", "conservative")
+        if rule in ("EASY", "depth 2", "conservative"):
+            assert low < mae < high
+            assert more == 0
 
 
 def test_a_site_that_plans_conservatively(data_dir, tmp_path):
@@ -258,7 +260,7 @@ def test_a_site_that_plans_conservatively(data_dir, tmp_path):
         "conservative: mean wait 112 s, recorded 122 s; half of the starts within 2 s, 9 of 10 within 47 s."
         in found.verdict
     )
-    assert found.verdict.endswith("The log does not tell it from depth 2.")
+    assert "The log is too short to tell it from depth 2, " in found.verdict
 
 
 def test_the_launch_delay_is_fitted_on_the_first_half_and_judged_on_the_second(recorded):

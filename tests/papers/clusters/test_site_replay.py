@@ -10,13 +10,16 @@ import polars as pl
 import pytest
 
 from gpuschedlab.cli import main
+from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import ClusterWarning, LabError
-from gpuschedlab.metrics.intervals import DAY, Blocks
+from gpuschedlab.metrics.intervals import SHORT
 from gpuschedlab.papers.clusters.metrics import most_in_use, start_errors, start_errors_by
 from gpuschedlab.papers.clusters.recipe import Site
 from gpuschedlab.papers.clusters.replay import replay
 from gpuschedlab.papers.clusters.standing import standing
-from gpuschedlab.papers.clusters.whatif import BELOW, WARM_UP, biases, compared, since, spans, whatif
+from gpuschedlab.papers.clusters.whatif import BELOW, DAY, WhatIf, biases, compared, played, whatif
+from gpuschedlab.policies import Fifo
+from gpuschedlab.sim import Scenario
 
 JOBS = {
     "job_id": ["a", "b", "c", "d"],
@@ -70,37 +73,6 @@ def test_errors_of_starts_by_hand():
 def test_errors_by_group():
     jobs = pl.DataFrame({"submit": [0, 0, 0], "started": [1, 2, 4], "x": ["u", None, "u"], "s": [1.0, 0.0, 0.0]})
     assert start_errors_by(jobs, "x", "s").select("x", "jobs", "mae").rows() == [("-", 1, 2.0), ("u", 2, 2.0)]
-
-
-def test_blocks_are_as_long_as_the_log_allows():
-    for days, unit, blocks in ((60, "weeks", 9), (20, "days", 21), (6, "days", 7), (4, "blocks of 20 jobs", 3)):
-        found = Blocks.of_log(np.linspace(0, days * DAY, 60))
-        assert (found.unit, found.of.max() + 1) == (unit, blocks)
-    assert Blocks.of_log([5.0, 1.0, 3.0]).of.tolist() == [0, 0, 0]
-    assert np.bincount(Blocks.of_log(np.arange(100)[::-1]).of).tolist() == [20] * 5
-    assert Blocks.of_log(np.arange(10_000)).unit == "blocks of 50 jobs"  # 200 of them
-
-
-def test_intervals_hold_the_mean_as_often_as_they_say():
-    """Blocks that share an error: 95 % intervals hold 0 in some 90 to 97 of 100 logs, intervals by jobs in far fewer."""
-    draw, held = np.random.default_rng(1), {"blocks": 0, "jobs": 0}
-    submit = np.repeat(np.arange(30) * DAY, 20)
-    for i in range(200):
-        values = np.repeat(draw.normal(size=30), 20) + draw.normal(size=600)
-        for name, blocks in (("blocks", Blocks.of_log(submit)), ("jobs", Blocks(np.arange(600), "jobs"))):
-            if name == "blocks" or i < 30:
-                low, high = blocks.interval(values)
-                held[name] += low <= 0 <= high
-    assert 0.88 <= held["blocks"] / 200 <= 0.98
-    assert held["jobs"] / 30 < 0.6
-
-
-def test_intervals_are_paired_and_the_same_each_time():
-    blocks = Blocks.of_log(np.arange(30) * DAY)
-    x = np.random.default_rng(0).normal(size=30)
-    assert blocks.interval(x) == blocks.interval(x)
-    assert blocks.interval(x + 3.0) == pytest.approx(tuple(end + 3.0 for end in blocks.interval(x)))
-    assert np.isnan(Blocks(np.zeros(3, int), "x").interval(np.ones(3))).all()
 
 
 def test_most_gpus_at_once():
@@ -215,9 +187,6 @@ def test_windows_of_a_site_are_windows_of_its_nodes(site):
     assert [w.start for w in replace(made, cluster="1x8")().cluster.events] == [400]
     assert "windows" not in " ".join(replay(made).notes).replace("1 windows are left out", "")
     assert made().run(made.own).jobs["start"].to_list() == [0, 60, 2, 120]  # d has no other place before
-    assert [(w.start, w.end, w.announced) for w in since(made().cluster, 100.0).events] == [(0, 200, 0)] + 2 * [
-        (300, 310, 0)
-    ]
 
 
 def test_groups(site):
@@ -269,27 +238,24 @@ def year(seed: int, effect: float):
 
 
 def test_intervals_of_a_synthetic_year_hold_the_known_effect():
-    held, wider = 0, 0
+    held = 0
     for seed in range(100):
-        before, after = year(seed, -700.0)
-        row = compared(before, after).table.row(0, named=True)
+        row = compared(*year(seed, -700.0)).table.row(0, named=True)
         held += row["low"] <= -700 <= row["high"]
-        blocks = Blocks(before["block"].to_numpy(), "weeks")
-        unpaired = blocks.means(after["wait"], rng=1) - blocks.means(before["wait"], rng=2)
-        wider += np.ptp(np.quantile(unpaired, [0.025, 0.975])) > 2 * (row["high"] - row["low"])
     assert 90 <= held <= 99
-    assert wider == 100
 
 
-def test_blocks_of_a_whatif_are_whole_weeks_after_a_warm_up():
-    submit = np.arange(0, 70 * DAY, 3600.0) + 100
-    found = list(spans(submit))
-    assert len(found) == 9  # 67 days after the first three
-    assert found[0] == (0, "weeks", 100, 100 + WARM_UP, 100 + WARM_UP + 7 * DAY)
-    assert found[1][3] == found[0][4]
-    assert {unit for _, unit, *_ in spans(submit[: 30 * 24])} == {"days"}
-    assert len(list(spans(submit[: 30 * 24]))) == 26
-    assert list(spans(submit[:24])) == [(0, "", -np.inf, -np.inf, np.inf)]
+def test_jobs_of_a_whatif_count_after_a_warm_up():
+    """Three days, unless the log is shorter than eight; the last weeks alone where they are asked for."""
+    rule, submit = Fifo(), np.arange(0, 70 * DAY, 3600.0) + 100
+    for days, weeks, first in ((70, None, 3 * DAY), (70, 1, 70 * DAY - 3600 - 7 * DAY), (5, None, 0.0)):
+        some = submit[submit < days * DAY]
+        trace = pl.DataFrame(
+            {"job_id": [f"{i}" for i in range(len(some))], "submit": some, "gpus": 1, "duration": 60.0}
+        )
+        (jobs,) = played(((Scenario(trace, Cluster.parse("1x2")), rule),), weeks)
+        assert jobs["submit"][0] == pytest.approx(100 + first)
+        assert jobs["submit"][-1] == some[-1]
 
 
 @pytest.fixture(scope="module")
@@ -297,7 +263,7 @@ def ten_days(tmp_path_factory) -> Site:
     """A log of ten busy days, whose recorded starts are those of greedy backfill."""
     draw = np.random.default_rng(4)
     jobs = {"job_id": [f"{i}" for i in range(1500)], "submit": np.sort(draw.uniform(0, 10 * DAY, 1500)).round()}
-    jobs |= {"gpus": draw.choice([1, 2, 4], 1500), "duration": draw.exponential(2_400.0, 1500).round() + 1}
+    jobs |= {"gpus": draw.choice([1, 2, 4], 1500), "duration": draw.exponential(1_000.0, 1500).round() + 1}
     path = tmp_path_factory.mktemp("site") / "jobs.csv"
     frame = pl.DataFrame(jobs).with_columns(requested_time=pl.col("duration") * 2)
     frame.with_columns(started=pl.col("submit")).write_csv(path)
@@ -307,9 +273,9 @@ def ten_days(tmp_path_factory) -> Site:
     return Site(f"csv:{path}", "1x6")
 
 
-def test_whatif_plays_the_same_days_on_both_sides(ten_days):
+def test_whatif_counts_the_same_jobs_on_both_sides(ten_days):
     found = whatif(ten_days, {"more": 1})
-    assert (found.unit, found.blocks) == ("days", 6)
+    assert found.jobs == (ten_days.trace["submit"] >= ten_days.trace["submit"].min() + 3 * DAY).sum()
     wait = found.table.row(0, named=True)
     assert wait["difference"] == pytest.approx(wait["after"] - wait["before"])
     assert wait["low"] < wait["difference"] < wait["high"] < 0
@@ -318,15 +284,18 @@ def test_whatif_plays_the_same_days_on_both_sides(ten_days):
     same = whatif(ten_days, {"policy": "EASY"}).table
     assert same["difference"].to_list() == [0.0, 0.0, 0.0]
     assert set(same["verdict"]) == {"undecided"}
-    # the last day by hand: three days before it, its jobs alone counted
-    scenario, zero = ten_days(), float(ten_days.trace["submit"].min())
-    first, start, end = zero + 5 * DAY, zero + 8 * DAY, zero + 9 * DAY
-    part = scenario.trace.filter(pl.col("submit") >= first, pl.col("submit") < end)
-    jobs = scenario.replace(trace=part).run(ten_days.policies["EASY"]).jobs.filter(pl.col("submit") >= start)
-    one = whatif(ten_days, {"policy": "greedy"}, weeks=1)
-    assert one.blocks == 1
-    assert one.table["verdict"].to_list() == ["no interval"] * 3
-    assert one.table["before"][0] == pytest.approx((jobs["start"] - jobs["submit"]).mean())
+
+
+def test_a_short_log_is_too_short_to_tell(ten_days):
+    """Five jobs of a log say nothing, and every surface says so."""
+    scenario = ten_days()
+    few = scenario.replace(trace=scenario.trace.head(5))
+    found = compared(*played(((few, ten_days.own), (few, ten_days.policies["greedy"]))))
+    assert set(found.table["verdict"]) <= {SHORT, "undecided"}
+    longer = compared(*(year(0, -700.0)))
+    changed = longer.table.with_columns(low=pl.lit(float("nan")), high=pl.lit(float("nan")), verdict=pl.lit(SHORT))
+    assert str(WhatIf(changed, 9)).count("too short to tell") == 3
+    assert "nan" not in str(WhatIf(changed, 9))
 
 
 def test_a_difference_below_what_the_replay_misses_is_marked(ten_days):
@@ -363,7 +332,7 @@ def test_the_command(site, capsys):
     assert main(["replay", "--trace", path, "--by", "vc", "--misses", "--standing"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("EASY: mean wait 44 s, recorded 46 s;")
-    assert "4 jobs; recorded waits (s): mean 46, median 32, p95 110; 95 % intervals by blocks of 20 jobs" in out
+    assert "4 jobs; recorded waits (s): mean 46, median 32, p95 110; 95 % intervals (nan: too short to tell)" in out
     assert "needs 5 GPUs: " in out
     assert "note: no rule here keeps to accounts" in out
     assert main(["replay", "--trace", path, "--json"]) == 0
@@ -381,7 +350,7 @@ def test_the_command(site, capsys):
         == 0
     )
     assert (
-        "what if more=1, policy=srtf, estimator=oracle\nmean wait: 44 to 0, -44 [+nan, +nan]: no interval"
+        "what if more=1, policy=srtf, estimator=oracle\nmean wait: 44 to 0, -44: too short to tell"
         in capsys.readouterr().out
     )
     assert main(["replay", "--trace", path, "--change", "limits=00:30:00"]) == 0

@@ -1,0 +1,67 @@
+"""What-if's intervals hold the truth on logs that the engine plays: weeks of a log of 600 weeks, all of which are the truth.
+
+`python tests/papers/clusters/test_whatif_coverage.py` prints how often, for docs/howto/intervals.md.
+"""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from gpuschedlab.cluster import Cluster
+from gpuschedlab.metrics.intervals import difference_interval
+from gpuschedlab.papers.clusters.whatif import DAY, figures, played
+from gpuschedlab.policies import Fifo
+from gpuschedlab.sim import Scenario
+
+
+def weeks_of_log(load: float, weeks: int, seed: int = 0):
+    """Waits (figure) of each job under EASY on 16 nodes of 8, and on 18; and the week of each job."""
+    rng, jobs = np.random.default_rng(seed), weeks * 7 * 200
+    submit = np.sort(rng.uniform(0, weeks * 7 * DAY, jobs)).round()
+    gpus = rng.choice([1, 2, 4, 8], jobs, p=[0.5, 0.2, 0.2, 0.1])
+    duration = 1 + rng.exponential(load * 128 * DAY / 200 / 2.5, jobs).round()
+    made = {"job_id": [f"{i}" for i in range(jobs)], "submit": submit, "gpus": gpus, "duration": duration}
+    trace = pl.DataFrame(made | {"requested_time": 2 * duration})
+    sides = tuple((Scenario(trace, Cluster.homogeneous(nodes, 8)), Fifo(backfill="easy")) for nodes in (16, 18))
+    before, after = played(sides)
+    one, two = (figures(side["wait"].to_numpy(), side["duration"].to_numpy()) for side in (before, after))
+    return one, two, (before["submit"].to_numpy() // (7 * DAY)).astype(int)
+
+
+def whatif_coverage(load: float, weeks: int, of: int) -> dict[str, tuple[float, float]]:
+    """By figure: shares of logs of so many weeks with a right answer, and with an interval; the truth is that of all weeks."""
+    one, two, week = weeks_of_log(load, of)
+    found = {}
+    for name in one:
+        mean, ends = (two[name] - one[name]).mean(), []
+        for first in range(1, of - weeks, weeks // 2):
+            part = (week >= first) & (week < first + weeks)
+            ends.append(difference_interval(one[name][part], two[name][part]))
+        low, high = np.array(ends).T
+        found[name] = (float(((low <= mean) & (mean <= high) | np.isnan(low)).mean()), float(1 - np.isnan(low).mean()))
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("load", [0.8, 0.9])
+@pytest.mark.parametrize("weeks", [8, 16, 26])
+def test_whatif_of_weeks(load, weeks):
+    for name, (right, told) in whatif_coverage(load, weeks, 600).items():
+        assert right >= 0.90, name
+        assert told >= 0.5 or name == "bounded slowdown" or weeks < 26
+
+
+def test_whatif_of_sixteen_weeks():
+    for right, told in whatif_coverage(0.8, 16, 150).values():
+        assert right >= 0.8
+        assert told > 0
+
+
+if __name__ == "__main__":
+    for load in (0.8, 0.9):
+        for weeks in (8, 16, 26):
+            found = whatif_coverage(load, weeks, 600).items()
+            print(
+                f"load {load}, {weeks} weeks:",
+                *(f"{f}: {100 * a:.0f} % right, {100 * b:.0f} % told;" for f, (a, b) in found),
+            )
