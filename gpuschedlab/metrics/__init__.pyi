@@ -7,7 +7,6 @@ from .fairness import (
     unfair_fraction as unfair_fraction,
 )
 from .intervals import PairedRatio as PairedRatio, paired_ratio as paired_ratio
-from .pools import pool_levels as pool_levels
 from .attainment import slo_attainment as slo_attainment, slo_violation as slo_violation
 from .summaries import METRICS as METRICS, Metric as Metric, compare as compare, summary as summary
 from .times import (

@@ -26,8 +26,6 @@ TIMES = 30
 STRETCHES, FILLED = 100, 20
 """A log is cut into so many stretches; if fewer of them carry it (Kish's effective number), a few rare events are all there is."""
 
-DRAWS = 4_000
-
 
 def half_width(values: np.ndarray, many: int = 0) -> np.ndarray:
     """Half the width of Student's 95 % interval of the mean of values (n, ...); of one `behind` the best of so `many` where given."""
@@ -54,7 +52,7 @@ def best_constant(many: int, seeds: int) -> float:
 
     Differences are paired, each with its own standard error; the quantile is that of drawn normal values.
     """
-    x = np.random.default_rng(0).normal(size=(DRAWS, seeds, many)).astype(np.float32)
+    x = np.random.default_rng(0).normal(size=(4_000, seeds, many)).astype(np.float32)
     behind = x - np.take_along_axis(x, x.mean(axis=1).argmin(axis=1)[:, None, None], axis=2)
     with np.errstate(invalid="ignore"):  # the best beside itself
         t = behind.mean(axis=1) / behind.std(axis=1, ddof=1) * np.sqrt(seeds)
@@ -62,24 +60,19 @@ def best_constant(many: int, seeds: int) -> float:
 
 
 def autocorrelation_times(*series: np.ndarray) -> float:
-    """How many autocorrelation times series (n,), in order of time, are long: by the slowest, summed up to Sokal's window.
+    """How many autocorrelation times series (n,), in order of time, are long: by the slowest.
 
-    Examples
-    --------
-    >>> autocorrelation_times(np.tile([1.0, -1.0], 50)), autocorrelation_times(np.repeat([1.0, -1.0], 50)) < 5
-    (100.0, True)
+    A time is 1 + 2 x the sum of autocorrelations up to the first lag that is 5 of such times (Sokal, 1997), at least 1.
     """
-    return min(len(values) / _autocorrelation_time(values) for values in series)
-
-
-def _autocorrelation_time(values: np.ndarray) -> float:
-    """1 + 2 x the sum of autocorrelations up to the first lag that is 5 of such times (Sokal, 1997), at least 1."""
-    n, away = len(values), values - values.mean()
-    if not away.any():
-        return 1.0
-    covariance = np.fft.irfft(np.abs(np.fft.rfft(away, 1 << (2 * n - 1).bit_length())) ** 2)[:n]
-    times = 2 * np.cumsum(covariance / covariance[0]) - 1
-    return float(max(1.0, times[np.append(np.flatnonzero(np.arange(n) >= 5 * times), n - 1)[0]]))
+    found = []
+    for values in series:
+        n, away, time = len(values), values - values.mean(), 1.0
+        if away.any():
+            covariance = np.fft.irfft(np.abs(np.fft.rfft(away, 1 << (2 * n - 1).bit_length())) ** 2)[:n]
+            times = 2 * np.cumsum(covariance / covariance[0]) - 1
+            time = max(1.0, times[np.append(np.flatnonzero(np.arange(n) >= 5 * times), n - 1)[0]])
+        found.append(n / time)
+    return float(min(found))
 
 
 def _sums(values: np.ndarray, blocks: int) -> np.ndarray:
@@ -102,17 +95,12 @@ def _half(without: np.ndarray, times: float, level: float = LEVEL) -> np.ndarray
 
 
 def refitted_interval(fit: Callable, found: np.ndarray, *outcomes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Ends (k,) around what was `found` in rows in order of time, of which `fit(block)` leaves out a fifth; nan: too short to tell."""
+    """Ends (k,) around what was `found` in rows in order of time; `fit(i)` leaves out fifth i of them; nan: too short to tell."""
     times = autocorrelation_times(*outcomes)
     if times < 2 * TIMES:  # an effect compares two values at least, which share the rows
         return np.full_like(found, np.nan), np.full_like(found, np.nan)
     half = _half(np.stack([fit(block) for block in range(BLOCKS)]), times)
     return found - half, found + half
-
-
-def block_of(n: int) -> np.ndarray:
-    """Block (n,) of each of n rows in order of time, as many in each."""
-    return np.arange(n) * BLOCKS // max(n, 1)
 
 
 def ratio_interval(first: np.ndarray, second: np.ndarray, level: float = LEVEL) -> tuple[float, float]:
@@ -153,13 +141,7 @@ def difference_interval(one: np.ndarray, two: np.ndarray, level: float = LEVEL) 
 
 
 def verdict(low: float, high: float, words: tuple[str, str], center: float = 0.0) -> str:
-    """The first word where an interval lies below a value, the second above, "undecided" where it holds it, or `SHORT`.
-
-    Examples
-    --------
-    >>> verdict(-2.0, -1.0, ("lower", "higher")), verdict(np.nan, np.nan, ("lower", "higher"))
-    ('lower', 'too short to tell')
-    """
+    """The first word where an interval lies below a value, the second above, "undecided" where it holds it, or `SHORT`."""
     if np.isnan(low):
         return SHORT
     return words[0] if high < center else words[1] if low > center else "undecided"

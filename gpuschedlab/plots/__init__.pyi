@@ -16,7 +16,7 @@ from .kinds.charts import Interruptions as Interruptions, MetricBars as MetricBa
 from .kinds.lanes import JobLanes as JobLanes, Lanes as Lanes
 from .load import busy_window as busy_window, load_over_time as load_over_time
 from .load import free_space as free_space, plot_free_space as plot_free_space
-from .load import plot_load_over_time as plot_load_over_time, plot_pools as plot_pools, pools as pools
+from .load import plot_load_over_time as plot_load_over_time
 from .nodes.gantt import Gantt as Gantt, gantt as gantt, plot_gantt as plot_gantt
 from .nodes.gpu_cells import cells as cells, plot_cells as plot_cells, seats as seats
 from .nodes.job_lanes import job_lanes as job_lanes, plot_job_lanes as plot_job_lanes

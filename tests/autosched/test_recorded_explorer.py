@@ -19,6 +19,7 @@ from gpuschedlab.autosched.recording.player import frames, page
 from gpuschedlab.autosched.recording.recording import Recording
 from gpuschedlab.autosched.recording.stages import STAGES, came, last_errors
 from gpuschedlab.errors import RunError
+from gpuschedlab.metrics.intervals import verdict
 
 HOUR = 3600.0
 
@@ -177,8 +178,7 @@ def test_answers_are_counted_from_the_recording(recording):
     assert tried.table["hour"].to_list() == [recording.hours[place].now / HOUR for place in recording.switches]
     gained = answers.gained(recording)
     for row in gained.table.iter_rows(named=True):
-        clear = "better" if row["from"] > 1 else "worse" if row["to"] < 1 else "no clear difference"
-        assert row["this trace says"] == clear
+        assert row["this trace says"] == verdict(row["from"], row["to"], ("worse", "better"), 1.0)
     last = gained.table.row(-1, named=True)
     assert f"beside selftune, autosched is {last['times as good']:.2f} times as good" in gained.sentence
     assert gained.sentence.endswith(f"{last['this trace says']}.")

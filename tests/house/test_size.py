@@ -15,7 +15,7 @@ PACKAGE = ROOT / "gpuschedlab"
 PAGE = ROOT / "CONTRIBUTING.md"
 
 ROOMS: dict[str, int] = {
-    "autosched": 7_712,
+    "autosched": 7_714,
     "check": 1_495,
     "cli": 1_437,
     "cluster": 791,
@@ -30,30 +30,30 @@ ROOMS: dict[str, int] = {
     "papers/deadlines": 2_163,
     "papers/gavel": 447,
     "papers/pollux": 438,
-    "papers/prompttuner": 2_442,
+    "papers/prompttuner": 2_531,
     "papers/shockwave": 229,
     "papers/sia": 1_122,
     "papers/ymir": 2_038,
-    "plots": 2_589,
+    "plots": 2_554,
     "policies": 1_021,
     "report": 616,
     "scenarios": 606,
     "sim": 7_722,
     "speeds": 1_499,
-    "suite": 457,
+    "suite": 460,
     "sweep": 1_148,
     "traces": 6_902,
     "widgets": 2_127,
 }
 """Lines of Python at most, by folder; each paper is a room."""
 
-TOTAL = 56_763
+TOTAL = 56_822
 """Sum of these numbers at most."""
 
-GOALS = {"laboratory": 35_000, "autosched": 8_000, "papers": 15_000, "all": 57_000}
+GOALS = {"laboratory": 35_000, "autosched": 7_714, "papers": 15_000, "all": 57_000}
 """Lines to which limits are lowered, no further: of all but `papers/` and `autosched/`, of these two, and of what is installed."""
 
-LIMITS = {"laboratory": 35_000, "autosched": 8_000, "papers": 15_000, "all": 57_000}
+LIMITS = {"laboratory": 35_000, "autosched": 7_714, "papers": 15_000, "all": 57_000}
 """Lines of Python of these parts at most."""
 
 PAPER = 2_700

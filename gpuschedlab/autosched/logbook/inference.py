@@ -10,7 +10,7 @@ from gpuschedlab._extras import need
 from gpuschedlab.autosched.attribution import shapley
 from gpuschedlab.autosched.logbook.estimators import LEAST, METHODS, Rows, propensity_fit, ridge_fit, under_each
 from gpuschedlab.errors import EstimatorError
-from gpuschedlab.metrics.intervals import SHORT, block_of, refitted_interval
+from gpuschedlab.metrics.intervals import BLOCKS, SHORT, refitted_interval
 
 FEWEST = 5
 """A value with fewer rows than this, or a share below `LEAST`, in a quarter of the loads: of it the log cannot say anything."""
@@ -150,7 +150,7 @@ def _rows_of(frame: pl.DataFrame, knob: str, values, adjust, outcome: str) -> Ro
 
 def _without(rows: Rows, block: int) -> Rows:
     """Rows without a block of time."""
-    kept = block_of(len(rows.y)) != block
+    kept = np.arange(len(rows.y)) * BLOCKS // len(rows.y) != block
     return rows._replace(**{name: getattr(rows, name)[kept] for name in ("x", "a", "y", "after")})
 
 

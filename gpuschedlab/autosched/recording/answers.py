@@ -13,8 +13,6 @@ HOUR, DAY = 3600.0, 24
 """Seconds in an hour, hours in a day."""
 PAIRS = (("fixed", "default"), ("selftune", "default"), ("autosched", "default"), ("autosched", "selftune"))
 """Lines that are set beside each other."""
-WORDS = {"undecided": "no clear difference", "same": "no clear difference"}
-"""Verdicts that are said in other words."""
 
 
 class Answer(NamedTuple):
@@ -70,7 +68,7 @@ def gained(recording: Recording) -> Answer:
             found = times_as_good(recording, name, other)
             times, low, high, jobs, _ = found
             rows.append({"line": name, "beside": other, "times as good": round(times, 3), "from": round(low, 3)})
-            rows[-1] |= {"to": round(high, 3), "jobs": jobs, "this trace says": WORDS.get(found.verdict, found.verdict)}
+            rows[-1] |= {"to": round(high, 3), "jobs": jobs, "this trace says": found.verdict}
     said = "; ".join(
         f"beside {row['beside']}, {row['line']} is {row['times as good']:.2f} times as good "
         + (f"({row['from']:.2f} to {row['to']:.2f}): " if row["from"] == row["from"] else "on average: ")
