@@ -11,6 +11,8 @@ from pathlib import Path
 
 import polars as pl
 
+from gpuschedlab.errors import MOST_CELLS, MOST_ROWS
+
 KEY = "gpuschedlab sha256"
 """Entry of a parquet file's metadata: the checksum of all its bytes, those of the checksum itself taken as zeros."""
 
@@ -28,17 +30,7 @@ def reason(error: BaseException) -> str:
 
 @contextlib.contextmanager
 def whole(path: Path) -> Iterator[Path]:
-    """Give a path to write a file to, which takes the place of `path` when that is done; what fails leaves no trace.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "found.txt"
-    >>> with whole(path) as part:
-    ...     _ = part.write_text("42")
-    >>> path.read_text()
-    '42'
-    """
+    """Give a path to write a file to, which takes the place of `path` when that is done; what fails leaves no trace."""
     # In the same folder, since a rename is atomic only within one file system.
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
@@ -60,19 +52,7 @@ def sums(files: Mapping[str, Path]) -> str:
 
 
 def verify(path: Path, note: Path):
-    """Check a file against its line in a file of `sums`; a file that has none, or no note, is as good as any.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "found.txt"
-    >>> _ = path.write_text("42"), (note := path.with_name("sums")).write_text(sums({"found.txt": path}))
-    >>> verify(path, note)
-    >>> _ = path.write_text("43")
-    >>> verify(path, note)
-    Traceback (most recent call last):
-    OSError: other bytes than were written: its checksum is not that in sums
-    """
+    """Check a file against its line in a file of `sums`; a file that has none, or no note, is as good as any."""
     lines = note.read_text(errors="replace").splitlines() if note.is_file() else []
     known = {name: digits for digits, _, name in (line.partition("  ") for line in lines)}
     found = sha256(path)
@@ -81,18 +61,7 @@ def verify(path: Path, note: Path):
 
 
 def parquet(frame: pl.DataFrame, metadata: Mapping[str, str] = {}, **options) -> bytes:
-    """Parquet file of a frame that carries its own checksum (`KEY`), for `frame_of`; options of `polars.DataFrame.write_parquet`.
-
-    Examples
-    --------
-    >>> raw = bytearray(parquet(pl.DataFrame({"x": [1.0, 2.0]})))
-    >>> frame_of(bytes(raw))["x"].to_list()
-    [1.0, 2.0]
-    >>> raw[20] ^= 1
-    >>> frame_of(bytes(raw))
-    Traceback (most recent call last):
-    OSError: other bytes than were written: its checksum is not that in its metadata
-    """
+    """Parquet file of a frame that carries its own checksum (`KEY`), for `frame_of`; options of `polars.DataFrame.write_parquet`."""
     made = io.BytesIO()
     frame.write_parquet(made, metadata={**metadata, KEY: "0" * 64}, **options)
     raw = made.getvalue()
@@ -118,6 +87,11 @@ def frame_of(raw: bytes) -> pl.DataFrame:
         if found.hexdigest().encode() != raw[start:stop]:
             raise OSError("other bytes than were written: its checksum is not that in its metadata")
     try:
+        rows, columns = pl.scan_parquet(raw).select(pl.len()).collect().item(), len(pl.read_parquet_schema(raw))
+        if rows > MOST_ROWS or rows * columns > MOST_CELLS:
+            raise OSError(
+                f"{rows:,} rows of {columns} columns; expected at most {MOST_ROWS:,}, and {MOST_CELLS:,} values"
+            )
         return pl.read_parquet(raw)
     except UNREADABLE as error:
         raise OSError(reason(error)) from error

@@ -1,13 +1,14 @@
 """Clusters: groups of alike nodes, and the outages that they suffer."""
 
 import math
+import re
 from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
 
 import numpy as np
 
-from gpuschedlab.errors import ClusterError
+from gpuschedlab.errors import MOST_GPUS, ClusterError
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,8 @@ class Cluster:
         object.__setattr__(self, "events", tuple(self.events))
         if not self.groups:
             raise ClusterError("Cluster: found no nodes; expected at least one group, such as Nodes('v100', 70, 8).")
+        if self.total_gpus > MOST_GPUS:
+            raise ClusterError(f"Cluster: found {self.total_gpus:,} GPUs; expected at most {MOST_GPUS:,}.")
         for e in self.events:
             if not 0 <= e.node < self.total_nodes:
                 raise ClusterError(f"{e}: expected a node from 0 to {self.total_nodes - 1}.")
@@ -138,11 +141,13 @@ class Cluster:
         groups = []
         for word in text.split(","):
             size, _, gpu_type = word.partition(":")
-            nodes, x, gpus = size.partition("x")
+            found = re.fullmatch(r"\s*(\d{1,9})\s*x\s*(\d{1,9})\s*", size)
             gpu_type, at, partitions = gpu_type.strip().partition("@")
-            if not (x and nodes.strip().isdigit() and gpus.strip().isdigit()):
+            if not found:
                 raise ClusterError(f"cluster {text!r}: found {word!r}; expected NODESxGPUS[:TYPE], such as 70x8:v100.")
-            groups.append(Nodes(gpu_type or "v100", int(nodes), int(gpus), tuple(partitions.split("+")) if at else ()))
+            groups.append(
+                Nodes(gpu_type or "v100", int(found[1]), int(found[2]), tuple(partitions.split("+")) if at else ())
+            )
         return cls(tuple(groups))
 
     @cached_property

@@ -8,7 +8,7 @@ from typing import Any, Literal, NoReturn
 
 import polars as pl
 
-from gpuschedlab.errors import TraceError
+from gpuschedlab.errors import MOST_GPUS, TraceError
 from gpuschedlab.traces.deadlines import LATEST, TABLES, broken_tables
 
 OnBad = Literal["raise", "drop"]
@@ -17,8 +17,6 @@ Read = pl.DataFrame | tuple[pl.DataFrame, pl.DataFrame]
 
 #: Ten years, the longest duration that is still taken for one (s). The longest published one is 50 days (Helios).
 LONGEST = 10 * 365 * 86_400.0
-#: The most GPUs that a job may request. The largest published one requested 2,048 (Helios).
-MOST_GPUS = 1e6
 
 
 #: Column with a row's line in its file, where it is not its place in the frame.

@@ -18,9 +18,9 @@ ROOMS: dict[str, int] = {
     "autosched": 7_714,
     "check": 1_495,
     "cli": 1_437,
-    "cluster": 791,
+    "cluster": 796,
     "estimators": 921,
-    "files beside the rooms": 1_511,
+    "files beside the rooms": 1_495,
     "gym": 434,
     "metrics": 1_334,
     "optim": 2_390,
@@ -42,12 +42,12 @@ ROOMS: dict[str, int] = {
     "speeds": 1_499,
     "suite": 460,
     "sweep": 1_148,
-    "traces": 6_902,
-    "widgets": 2_127,
+    "traces": 6_877,
+    "widgets": 2_129,
 }
 """Lines of Python at most, by folder; each paper is a room."""
 
-TOTAL = 56_822
+TOTAL = 56_788
 """Sum of these numbers at most."""
 
 GOALS = {"laboratory": 35_000, "autosched": 7_714, "papers": 15_000, "all": 57_000}

@@ -214,5 +214,5 @@ def test_a_bad_line_of_swf_is_named_by_its_number(tmp_path, line, column, found)
 
 
 def test_swf_refuses_no_processors(tmp_path):
-    with pytest.raises(TraceError, match=r"found processors=0; expected a number above 0"):
+    with pytest.raises(TraceError, match=r"found processors=0.0; expected a finite number above 0"):
         read("swf", written(tmp_path, LOG, "log.swf"), processors=0)

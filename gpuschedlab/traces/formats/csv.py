@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from gpuschedlab.errors import TraceError
+from gpuschedlab.errors import MOST_CELL, TraceError
 from gpuschedlab.traces.logs.log_files import opened, readable, tables
 from gpuschedlab.traces.logs.options import Options, nearest
 from gpuschedlab.traces.logs.raw import Raw
@@ -58,7 +58,7 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     # cluster. Slurm's steps are left out.
     source = f"csv {files[0].name}"
     with readable(source), opened(files[0]) as lines:
-        first = lines.readline().decode("utf-8-sig", errors="replace")
+        first = lines.readline(MOST_CELL).decode("utf-8-sig", errors="replace")
     table = tables(files, "csv", (), separator=options.separator or _mark(first))
     given = set(options.columns)
     where = _places(table, given, options, source)

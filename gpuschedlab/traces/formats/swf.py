@@ -44,9 +44,6 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     # See Feitelson, Tsafrir and Krakov, "Experience with using the Parallel Workloads Archive", JPDC 2014; Chapin et
     # al., "Benchmarks and standards for the evaluation of parallel job schedulers", JSSPP 1999 (the format, version
     # 2.2).
-    source = f"swf {files[0].name}"
-    if not options.processors > 0:
-        raise TraceError(f"{source}: found processors={options.processors:g}; expected a number above 0, such as 1.")
     frame = lines_of(files, "swf", "lines of 18 numbers")
     text = pl.col("line").str.strip_chars()
     comment = text.str.starts_with(";")

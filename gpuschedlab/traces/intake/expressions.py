@@ -37,17 +37,7 @@ LONGEST, DEEPEST = 1000, 40
 
 
 def compiled(text: str, columns: Sequence[str], source: str) -> pl.Expr:
-    """Compile an expression to polars; the exact name of a column is that column.
-
-    Examples
-    --------
-    >>> frame = pl.DataFrame({"a": ["2", "8"], "gres": ["gpu:t4:1", "gpu:h100:8"]})
-    >>> frame.select(compiled("a * 2 if match(gres, ':([a-z0-9]+):') == 'h100' else 0", ["a", "gres"], "x")).to_series().to_list()
-    [0.0, 16.0]
-    >>> compiled("gres.upper()", ["gres"], "mine.toml")
-    Traceback (most recent call last):
-    gpuschedlab.errors.TraceError: mine.toml: found Call ...
-    """
+    """Compile an expression to polars; the exact name of a column is that column."""
     if not isinstance(text, str):
         raise TraceError(f"{source}: found {text!r}; expected a text: a column's name or an expression over columns.")
     if text in columns:

@@ -32,41 +32,19 @@ def devices(values: pl.Series, read: Callable[[str], Devices]) -> pl.DataFrame:
 
 
 def of_tres(text: str) -> Devices:
-    """Devices of Slurm's TRES: `gres/gpu=N` is the count, entries with a type repeat it; without it they are added up.
-
-    Examples
-    --------
-    >>> of_tres("cpu=8,gres/gpu=4,gres/gpu:a100=4")
-    Devices(gpus=4.0, gpu_types=['a100'], shape=None, shards=0.0)
-    >>> of_tres("gres/gpu:1g.5gb=2").shape
-    '1g.5gb'
-    """
+    """Devices of Slurm's TRES: `gres/gpu=N` is the count, entries with a type repeat it; without it they are added up."""
     entries = TRES.findall(text)
     whole = [float(count) for kind, count in entries if not kind]
     return _added([(kind, float(count)) for kind, count in entries if kind], whole, text)
 
 
 def of_gres(text: str) -> Devices:
-    """Devices of Slurm's GRES: `gpu[:TYPE]:N`, of each node.
-
-    Examples
-    --------
-    >>> of_gres("gpu:tesla:2,nvme:1").gpus, of_gres("gpu:4(IDX:0-3)").gpus, of_gres("nvme:1").gpus
-    (2.0, 4.0, 0.0)
-    """
+    """Devices of Slurm's GRES: `gpu[:TYPE]:N`, of each node."""
     return _added([(kind, float(count or 1)) for kind, count in GRES.findall(text)], [], text)
 
 
 def of_chunks(text: str) -> Devices:
-    """Devices of what PBS selects: chunks of nodes, `N:ngpus=G+...`, or Torque's `N:ppn=P:gpus=G`, where N may be a node's name.
-
-    Examples
-    --------
-    >>> of_chunks("2:ncpus=8:ngpus=4:gpu_type=a100+1:ngpus=1")
-    Devices(gpus=9.0, gpu_types=['a100'], shape=None, shards=0.0)
-    >>> of_chunks("2:ppn=8:gpus=2").gpus, of_chunks("n1:gpus=2+n2:gpus=2").gpus
-    (4.0, 4.0)
-    """
+    """Devices of what PBS selects: chunks of nodes, `N:ngpus=G+...`, or Torque's `N:ppn=P:gpus=G`, where N may be a node's name."""
     total, types = 0.0, []
     for chunk in text.split("+"):
         first, *rest = chunk.split(":")
@@ -78,13 +56,7 @@ def of_chunks(text: str) -> Devices:
 
 
 def of_ids(text: str, ids: dict[str, str]) -> Devices:
-    """Devices of TRES by number, as Slurm's database has them: `1=20,1002=2`; `ids` says which numbers are GPUs, and of what type.
-
-    Examples
-    --------
-    >>> of_ids("1=20,4=1,1002=2", {"1002": "volta"})
-    Devices(gpus=2.0, gpu_types=['volta'], shape=None, shards=0.0)
-    """
+    """Devices of TRES by number, as Slurm's database has them: `1=20,1002=2`; `ids` says which numbers are GPUs, and of what type."""
     entries = [entry.partition("=")[::2] for entry in text.strip('"').split(",")]
     return of_tres(",".join(f"gres/gpu:{ids[key]}={count}" for key, count in entries if key in ids))
 

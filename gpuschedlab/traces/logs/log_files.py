@@ -2,6 +2,7 @@
 
 import contextlib
 import gzip
+import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import IO, Any
 import polars as pl
 
 from gpuschedlab._files import UNREADABLE, reason
-from gpuschedlab.errors import TraceError
+from gpuschedlab.errors import MOST_BYTES, MOST_CELL, MOST_CELLS, MOST_COLUMNS, MOST_ROWS, TraceError
 from gpuschedlab.traces.schema import LINE, require_columns
 
 #: Texts that stand for "nothing here" in the published files.
@@ -19,6 +20,8 @@ SURPLUS = "(beyond the last)"  # what a row has more than there are columns: suc
 RAW = "\0raw"  # what a column was before it was converted: error messages show this
 SECONDS = "seconds from 0 up, at most ten years"
 HEAD = 4096
+PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x78\x01", b"\x78\x9c", b"\x78\xda", b"PK\x03\x04", b"\xfd7zXZ")
+"""How gzip, zstd, zlib, zip and xz begin."""
 
 
 def find_file(path: str | Path, name: str, *, source: str) -> Path:
@@ -56,10 +59,24 @@ def opened(path: Path) -> IO[bytes]:
     return (gzip.open if packed else open)(path, "rb")
 
 
-def text_of(path: Path) -> str:
-    """Text of a file, plain or gzip; bytes that are no text are replaced."""
+def content_of(path: Path, most: int = MOST_BYTES) -> bytes:
+    """Bytes of a file, unpacked where it is gzip; refused as soon as there are more of them, or of lines, than are read."""
+    found, lines = io.BytesIO(), 0
     with opened(path) as stream:
-        return stream.read().decode("utf-8-sig", errors="replace")
+        while part := stream.read(2**22):
+            lines += part.count(b"\n")
+            if found.tell() + len(part) > most or lines > MOST_ROWS:
+                raise TraceError(
+                    f"{path.name}: found more than {found.tell():,} bytes in {lines:,} lines, unpacked; expected at most "
+                    f"{most:,} bytes and {MOST_ROWS:,} lines. Read a part of the log, or leave out what no column needs."
+                )
+            found.write(part)
+    return found.getvalue()
+
+
+def text_of(path: Path, most: int = MOST_BYTES) -> str:
+    """Text of a file, plain or gzip; bytes that are no text are replaced."""
+    return content_of(path, most).decode("utf-8-sig", errors="replace")
 
 
 def read_texts(
@@ -67,15 +84,16 @@ def read_texts(
 ) -> pl.DataFrame:
     """Read a csv file, plain or gzip, all columns as texts: null where there is nothing."""
     with readable(source):
-        _check_text(path, source)
+        raw = content_of(path)
+        _check_text(raw, path, source, separator)
         try:
             how = {"infer_schema": False, "separator": separator, "quote_char": quote}
-            frame = _nulls(pl.read_csv(path, has_header=header is None, **how))
+            frame = _nulls(pl.read_csv(raw, has_header=header is None, **how), source)
         except pl.exceptions.ComputeError as error:
             if quote is None and "utf-8" in str(error):  # names of jobs in another encoding harm nothing else
-                frame = _nulls(pl.read_csv(text_of(path).encode(), **how))
+                frame = _nulls(pl.read_csv(raw.decode("utf-8-sig", errors="replace").encode(), **how), source)
             else:
-                frame = _ragged(path, header is None, how)
+                frame = _ragged(raw, header is None, how, source)
         if header is None:
             return frame.rename({name: name.strip().lstrip("\ufeff") for name in frame.columns})
     names = [name for name in frame.columns if name != SURPLUS]
@@ -88,31 +106,48 @@ def read_texts(
     return frame.slice(1) if frame.height and list(frame.row(0)[: len(header)]) == header else frame
 
 
-def _nulls(frame: pl.DataFrame) -> pl.DataFrame:
+def short_texts(frame: pl.DataFrame, source: str) -> pl.DataFrame:
+    """The table, unless one of its texts is longer than any that a log has."""
+    for texts in frame:
+        # Expressions over a single value copy it several times.
+        size = texts.estimated_size() if len(texts) == 1 else texts.str.len_bytes().max() or 0
+        if size > MOST_CELL:
+            raise TraceError(
+                f"{source}: found a value of {size:,} bytes in {texts.name[:80]}; expected at most {MOST_CELL:,}. Check the quotes."
+            )
+    return frame
+
+
+def _nulls(frame: pl.DataFrame, source: str) -> pl.DataFrame:
     """Null where a text stands for nothing: looked for after reading, which costs a fifth of polars' own `null_values`."""
+    frame = short_texts(frame, source)
     there = frame.select(pl.all().is_in(NOTHING).any()).row(0, named=True) if frame.width else {}
     return frame.with_columns(
         pl.when(pl.col(c).is_in(NOTHING).not_()).then(c).alias(c) for c, any_ in there.items() if any_
     )
 
 
-def _ragged(path: Path, has_header: bool, how: dict) -> pl.DataFrame:
+def _ragged(raw: bytes, has_header: bool, how: dict, source: str) -> pl.DataFrame:
     """Read a table some of whose rows have more fields than it has columns: the first of those is in SURPLUS."""
     how = how | {"truncate_ragged_lines": True}
-    names = pl.read_csv(path, n_rows=1, has_header=has_header, **how).columns
-    with opened(path) as stream:
-        if has_header:
-            stream.readline()
-        # polars takes the number of columns from the first line.
-        wider = how["separator"].join(map(str, range(len(names) + 1))).encode() + b"\n" + stream.read()
-    frame = _nulls(pl.read_csv(wider, **how))
+    names = pl.read_csv(raw, n_rows=1, has_header=has_header, **how).columns
+    # polars takes the number of columns from the first line.
+    wider = how["separator"].join(map(str, range(len(names) + 1))).encode() + b"\n"
+    frame = _nulls(pl.read_csv(wider + (raw.partition(b"\n")[2] if has_header else raw), **how), source)
     return frame.rename(dict(zip(frame.columns, [*names, SURPLUS], strict=True)))
 
 
-def _check_text(path: Path, source: str):
-    """Raise a TraceError if a file begins as no table does, but as one that can be made into one."""
-    with opened(path) as stream:
-        head = stream.read(200)
+def _check_text(raw: bytes, path: Path, source: str, separator: str):
+    """Raise a TraceError if a file begins as no table does, but as one that can be made into one; or if it is too large."""
+    columns, lines = raw.partition(b"\n")[0].count(separator.encode()) + 1, raw.count(b"\n")
+    if columns > MOST_COLUMNS or columns * lines > MOST_CELLS:
+        raise TraceError(
+            f"{source}: found {lines:,} lines of {columns:,} columns; expected at most {MOST_COLUMNS:,} columns, and "
+            f"{MOST_CELLS:,} values. Read a part of the log, or leave out columns that are not needed."
+        )
+    head = raw[:200]
+    if head.startswith(PACKED):  # polars would unpack it, however large it becomes
+        raise TraceError(f"{source}: found a packed file; expected plain text, or gzip once. Unpack {path.name}.")
     if head.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in head:
         raise TraceError(
             f"{source}: found text in UTF-16; expected UTF-8. Convert it: iconv -f UTF-16 -t UTF-8 {path.name} > new.csv, "
@@ -155,14 +190,14 @@ def lines_of(files: Sequence[Path], format: str, expected: str) -> pl.DataFrame:
     for file in files:
         with readable(f"{format} {file.name}", expected):
             lines += text_of(file).splitlines()
-    frame = pl.DataFrame({"line": lines}, schema={"line": pl.String})
+    frame = short_texts(pl.DataFrame({"line": lines}, schema={"line": pl.String}), format)
     return frame.with_columns(pl.int_range(1, 1 + pl.len(), dtype=pl.Int64).alias(LINE))
 
 
 def json_of(file: Path, format: str, expected: str) -> Any:
     """What a JSON file holds."""
     with readable(f"{format} {file.name}", expected):
-        return json.loads(text_of(file))
+        return json.loads(text_of(file, MOST_BYTES // 4))
 
 
 def objects(files: Sequence[Path], format: str, key: str, expected: str) -> list[dict]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 from gpuschedlab.errors import TraceError
@@ -89,11 +91,11 @@ class Options:
     tres: Mapping[str, str] | None = None
     user: str | None = None
     count: str | None = None
-    speeds: Any = None
+    speeds: Mapping[str, float] | str | Path | None = None
     gpu_type: str = "v100"
     speed: float | None = None
     processors: float = 1.0
-    durations: Any = None
+    durations: float | str | Mapping[str, float] | None = None
     workload: str | None = None
     instances: bool = False
     cluster: Mapping[str, str] | None = None
@@ -109,6 +111,17 @@ ALIASES = {"started": "start", "status": "state"}
 #: Names of all options, and those that are numbers.
 NAMES = tuple(f.name for f in fields(Options))
 NUMBERS = ("shards", "speed", "processors")
+#: Words in which options are annotated: what a value must be, and in the words of messages.
+KINDS: dict[str, tuple[tuple[type, ...], str]] = {
+    "str": ((str,), "a text"),
+    "float": ((float, int, str), "a number"),
+    "bool": ((bool, str), "true or false"),
+    "Path": ((Path,), "a path"),
+    "tuple[str, ...]": ((str, list, tuple), "a list of texts"),
+    "Mapping[str, str]": ((Mapping,), "a table of names and texts"),
+    "Mapping[str, float]": ((Mapping,), "a table of names and numbers"),
+    "None": ((NoneType,), "nothing"),
+}
 #: Options with few values.
 CHOICES = {
     "spans": (None, *SHORT),
@@ -134,14 +147,7 @@ TIMES = [
 
 
 def options_of(given: Mapping[str, Any], source: str) -> Options:
-    """Check options, and name the nearest where there is no such one.
-
-    Examples
-    --------
-    >>> options_of({"zon": "UTC"}, "mine.toml")
-    Traceback (most recent call last):
-    gpuschedlab.errors.TraceError: mine.toml: found the option 'zon'; expected one of ... Did you mean zone?
-    """
+    """Check options, and name the nearest where there is no such one."""
     for name, value in given.items():
         if name not in NAMES:
             raise TraceError(
@@ -150,9 +156,10 @@ def options_of(given: Mapping[str, Any], source: str) -> Options:
         if name in CHOICES and value not in CHOICES[name]:
             words = ", ".join(str(c) for c in CHOICES[name] if c is not None)
             raise TraceError(f"{source}: found {name}={value!r}; expected one of {words}.")
-        kind = Mapping if name in ("columns", "states", "tres", "cluster") else object
-        if not isinstance(value, kind) and value is not None:
-            raise TraceError(f"{source}: found {name}={value!r}; expected a table of names and values.")
+        kinds = Options.__annotations__[name].split(" | ")
+        if value is not None and not any(_is(value, kind) for kind in kinds):
+            words = " or ".join(KINDS[kind][1] for kind in kinds if kind != "None")
+            raise TraceError(f"{source}: found {name}={str(value)[:80]!r}; expected {words}.")
     if str(given.get("instances", False)).lower() not in ("true", "false"):
         raise TraceError(f"{source}: found instances={given['instances']!r}; expected true or false.")
     given = dict(given) | {"instances": str(given.get("instances", False)).lower() == "true"}
@@ -160,11 +167,11 @@ def options_of(given: Mapping[str, Any], source: str) -> Options:
         words = given["accept"]
         given["accept"] = tuple(words.replace(",", " ").split() if isinstance(words, str) else words)
     for name in [n for n in NUMBERS if given.get(n) is not None]:
-        try:
+        with contextlib.suppress(ValueError):  # a command line gives words
             given[name] = float(given[name])
-        except (TypeError, ValueError) as error:
-            raise TraceError(f"{source}: found {name}={given[name]!r}; expected a number.") from error
-    units = given.get("units") or {}
+        if isinstance(given[name], str) or not 0 < given[name] < float("inf"):
+            raise TraceError(f"{source}: found {name}={str(given[name])[:80]}; expected a finite number above 0.")
+    units = {} if given.get("units") is None else given["units"]
     by_column = dict.fromkeys(["submit"], units) if isinstance(units, str) else units
     for column, unit in by_column.items():
         if unit not in UNITS or column not in TIMES:
@@ -181,6 +188,14 @@ def options_of(given: Mapping[str, Any], source: str) -> Options:
     return Options(**{name: value for name, value in given.items() if value is not None})
 
 
+def _is(value: Any, kind: str) -> bool:
+    """Whether a value is what a word of an annotation says; true and false are no numbers."""
+    parts = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
+    number = kind.endswith("float]")
+    fits = all(isinstance(part, (float, int) if number else str) for part in parts)
+    return isinstance(value, KINDS[kind][0]) and fits and not (kind == "float" and isinstance(value, bool))
+
+
 def nearest(name: str, names) -> str:
     """Question after the nearest of some names, or nothing."""
     near = difflib.get_close_matches(name, list(names), 1)
@@ -188,13 +203,7 @@ def nearest(name: str, names) -> str:
 
 
 def options_in(settings: Iterable[str]) -> dict[str, Any]:
-    """Options of KEY=VALUE, where a key with a dot is an entry of a table.
-
-    Examples
-    --------
-    >>> options_in(["columns.gpus=a * b", "zone=UTC"])
-    {'columns': {'gpus': 'a * b'}, 'zone': 'UTC'}
-    """
+    """Options of KEY=VALUE, where a key with a dot is an entry of a table."""
     options: dict[str, Any] = {}
     for text in settings:
         key, equals, value = text.partition("=")
@@ -210,15 +219,7 @@ def options_in(settings: Iterable[str]) -> dict[str, Any]:
 
 
 def source_of(word: str) -> tuple[str, str, dict]:
-    """Split FORMAT:PATH, or FORMAT:FILE:COLUMN=NAME,...,OPTION=VALUE, where FILE is the longest part that is a file.
-
-    Examples
-    --------
-    >>> source_of("csv:jobs.csv:gpus=Cards,units=h")
-    ('csv', 'jobs.csv', {'columns': {'gpus': 'Cards'}, 'units': 'h'})
-    >>> source_of("helios:venus/cluster_log.csv")
-    ('helios', 'venus/cluster_log.csv', {})
-    """
+    """Split FORMAT:PATH, or FORMAT:FILE:COLUMN=NAME,...,OPTION=VALUE, where FILE is the longest part that is a file."""
     name, _, path = word.partition(":")
     if "=" not in path or Path(path).exists():
         return name, path, {}

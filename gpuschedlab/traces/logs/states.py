@@ -32,14 +32,7 @@ def word(text: pl.Expr) -> pl.Expr:
 
 
 def meaning(text: pl.Expr, more: Mapping[str, str | None] = {}) -> pl.Expr:
-    """Meaning of states, null where the word is not known; `more` adds words, or changes them.
-
-    Examples
-    --------
-    >>> frame = pl.DataFrame({"state": ["CANCELLED by 1001", "Succeeded", "odd"]})
-    >>> frame.select(meaning(pl.col("state"), {"ODD": "failed"})).to_series().to_list()
-    ['killed', 'completed', 'failed']
-    """
+    """Meaning of states, null where the word is not known; `more` adds words, or changes them."""
     known = WORDS | {name.strip().lower(): what for name, what in more.items()}
     whole, first = text.str.strip_chars().str.to_lowercase(), word(text).str.to_lowercase()
     return pl.coalesce(t.replace_strict(known, default=None, return_dtype=pl.String) for t in (whole, first))

@@ -1,12 +1,13 @@
 """A log of one's own in an explorer: chosen in the browser, read by a spec that can be edited."""
 
+import re
 import tempfile
 import tomllib
 from pathlib import Path
 
 from gpuschedlab._extras import need
 from gpuschedlab.errors import TraceError
-from gpuschedlab.traces.intake.door import intake
+from gpuschedlab.traces.intake.door import taken
 from gpuschedlab.traces.logs.ledger import Intake
 from gpuschedlab.widgets.parts.controls import button
 
@@ -31,9 +32,10 @@ def uploaded(name: str, content: bytes, spec: str = "") -> Intake:
             f"{name}: found a spec; expected a log. Send the log, and write the keys of its spec into the box."
         )
     with tempfile.TemporaryDirectory(prefix="gpuschedlab-") as folder:
-        path = Path(folder) / (Path(name).name or "log")
+        # A name is what a browser says: any text. Of one that is no file's, its end stays, as formats are told by it.
+        path = Path(folder) / re.sub(r"(?a)[^\w.,()+= -]|^\.+$|^$", "_", re.split(r"[/\\]", name)[-1])[-100:]
         path.write_bytes(content)
-        found = intake((format, path) if format else path, **options)
+        found, _ = taken((format, path) if format else path, options)
     if found.trace is None:
         raise TraceError(f"{name}: found a list of nodes, and no jobs; expected a log of jobs.")
     return found

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import polars as pl
 
-from gpuschedlab.errors import TraceError
+from gpuschedlab.errors import MOST_GPUS, TraceError
 from gpuschedlab.traces.logs.devices import whole_or_share
 from gpuschedlab.traces.logs.instants import wall_clock
 from gpuschedlab.traces.logs.log_files import NOTHING, RAW, SECONDS, SURPLUS, find_file, read_texts, readable
 from gpuschedlab.traces.logs.options import Options
 from gpuschedlab.traces.logs.raw import Raw
-from gpuschedlab.traces.schema import LINE, LONGEST, MOST_GPUS, Rule, sift
+from gpuschedlab.traces.schema import LINE, LONGEST, Rule, sift
 
 COURSE = ["status", "start_time", "end_time"]
 JOB = ["job_name", "inst_id", "user", *COURSE]

@@ -1,0 +1,70 @@
+"""Texts of logs, one by one: GPUs, spans, states, expressions and options, as they are written."""
+
+import polars as pl
+import pytest
+
+from gpuschedlab._files import frame_of, parquet, sums, verify, whole
+from gpuschedlab.errors import TraceError
+from gpuschedlab.traces.intake.expressions import compiled
+from gpuschedlab.traces.logs.devices import Devices, of_chunks, of_gres, of_ids, of_tres
+from gpuschedlab.traces.logs.options import options_in, options_of, source_of
+from gpuschedlab.traces.logs.spans import limits, spans
+from gpuschedlab.traces.logs.states import meaning
+
+
+def test_gpus_in_the_words_of_slurm_and_pbs():
+    assert of_tres("cpu=8,gres/gpu=4,gres/gpu:a100=4") == Devices(4.0, ["a100"])
+    assert of_tres("gres/gpu:1g.5gb=2").shape == "1g.5gb"
+    assert [of_gres(text).gpus for text in ("gpu:tesla:2,nvme:1", "gpu:4(IDX:0-3)", "nvme:1")] == [2.0, 4.0, 0.0]
+    assert of_chunks("2:ncpus=8:ngpus=4:gpu_type=a100+1:ngpus=1") == Devices(9.0, ["a100"])
+    assert [of_chunks(text).gpus for text in ("2:ppn=8:gpus=2", "n1:gpus=2+n2:gpus=2")] == [4.0, 4.0]
+    assert of_ids("1=20,4=1,1002=2", {"1002": "volta"}) == Devices(2.0, ["volta"])
+
+
+def test_spans_and_limits():
+    texts = pl.Series(["1-02:03:04", "2h30m", "PT12H", "1,800", "90 min", "1 day, 0:00:01", "01:30"])
+    assert spans(texts).to_list() == [93784.0, 9000.0, 43200.0, 1800.0, 5400.0, 86401.0, None]
+    words = pl.Series(["UNLIMITED", "Partition_Limit", "30", "4294967295"])
+    assert limits(words, unit=60).to_list() == [float("inf"), None, 1800.0, None]
+
+
+def test_expressions_over_columns():
+    frame = pl.DataFrame({"a": ["2", "8"], "gres": ["gpu:t4:1", "gpu:h100:8"]})
+    text = "a * 2 if match(gres, ':([a-z0-9]+):') == 'h100' else 0"
+    assert frame.select(compiled(text, ["a", "gres"], "x")).to_series().to_list() == [0.0, 16.0]
+    with pytest.raises(TraceError, match="mine.toml: found Call"):
+        compiled("gres.upper()", ["gres"], "mine.toml")
+
+
+def test_options_as_words():
+    assert options_in(["columns.gpus=a * b", "zone=UTC"]) == {"columns": {"gpus": "a * b"}, "zone": "UTC"}
+    assert source_of("csv:jobs.csv:gpus=Cards,units=h") == (
+        "csv",
+        "jobs.csv",
+        {"columns": {"gpus": "Cards"}, "units": "h"},
+    )
+    assert source_of("helios:venus/cluster_log.csv") == ("helios", "venus/cluster_log.csv", {})
+    with pytest.raises(TraceError, match=r"mine.toml: found the option 'zon'; expected one of .* Did you mean zone\?"):
+        options_of({"zon": "UTC"}, "mine.toml")
+
+
+def test_files_are_whole_and_what_was_written(tmp_path):
+    path, note = tmp_path / "found.txt", tmp_path / "sums"
+    with whole(path) as part:
+        part.write_text("42")
+    note.write_text(sums({"found.txt": path}))
+    verify(path, note)
+    path.write_text("43")
+    with pytest.raises(OSError, match="other bytes than were written: its checksum is not that in sums"):
+        verify(path, note)
+    raw = bytearray(parquet(pl.DataFrame({"x": [1.0, 2.0]})))
+    assert frame_of(bytes(raw))["x"].to_list() == [1.0, 2.0]
+    raw[20] ^= 1
+    with pytest.raises(OSError, match="other bytes than were written: its checksum is not that in its metadata"):
+        frame_of(bytes(raw))
+
+
+def test_how_jobs_ended():
+    frame = pl.DataFrame({"state": ["CANCELLED by 1001", "Succeeded", "odd"]})
+    found = frame.select(meaning(pl.col("state"), {"ODD": "failed"})).to_series().to_list()
+    assert found == ["killed", "completed", "failed"]
