@@ -25,7 +25,7 @@ ROOMS: dict[str, int] = {
     "metrics": 1_334,
     "optim": 2_390,
     "papers": 9,
-    "papers/clusters": 2_707,
+    "papers/clusters": 2_718,
     "papers/copter": 2_456,
     "papers/deadlines": 2_163,
     "papers/gavel": 447,
@@ -47,7 +47,7 @@ ROOMS: dict[str, int] = {
 }
 """Lines of Python at most, by folder; each paper is a room."""
 
-TOTAL = 56_788
+TOTAL = 56_799
 """Sum of these numbers at most."""
 
 GOALS = {"laboratory": 35_000, "autosched": 7_714, "papers": 15_000, "all": 57_000}

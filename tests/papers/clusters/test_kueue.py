@@ -180,3 +180,45 @@ def test_explain_names_the_quota_that_holds_a_job():
     assert run.explain("a2").reasons.is_empty()
     quiet = lab.Scenario(trace, Cluster.homogeneous(1, 8)).run(Kueue(queues))
     assert quiet.jobs.equals(run.jobs)
+
+
+CHECKPOINTS = lab.Delays(checkpoint=100.0)
+
+
+def failing(*outages) -> Cluster:
+    return Cluster((lab.Nodes("t4", 1, 8),), tuple(Outage(0, *when) for when in outages))
+
+
+def test_who_fails_with_a_node_goes_on_from_its_checkpoint_whatever_evicted_jobs_do():
+    """Without evictions `resume` changes nothing, whatever fails."""
+    trace = trace_of([("a", "x", 0, 4, 1000), ("b", "x", 50, 8, 300), ("c", "x", 60, 2, 700)])
+    cluster = failing((500.0, 600.0), (1_150.0, 1_200.0))
+    scenario = lab.Scenario(trace, cluster, delays=CHECKPOINTS)
+    found = [scenario.run(Kueue(resume=resume)).jobs for resume in (True, False)]
+    assert found[0].equals(found[1])
+    alone = lab.Scenario(trace_of([("a", "x", 0, 4, 1000)]), failing((500.0, 600.0)), delays=CHECKPOINTS)
+    assert alone.run(Kueue(resume=False)).jobs["end"].to_list() == [1_100.0]
+
+
+def test_who_was_evicted_begins_anew_once():
+    """a is evicted at 100 s, begins anew when b has ended at 200, and goes on from 300 of 400 s after a failure at 500 s."""
+    queues = (Queue("a", "team", (("t4", 4),)), Queue("b", "team", (("t4", 4),), reclaim="Any"))
+    trace = trace_of([("a", "a", 0, 8, 400), ("b", "b", 100, 4, 100)])
+    scenario = lab.Scenario(trace, failing((500.0, 550.0)), delays=CHECKPOINTS)
+    assert scenario.run(Kueue(queues, resume=False)).jobs["end"].to_list() == [650.0, 200.0]
+    assert scenario.run(Kueue(queues)).jobs["end"].to_list() == [500.0, 200.0]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"weight": float("nan")}, "weight: found nan; expected a finite number, 0 or more"),
+        ({"weight": -1}, "weight: found -1; expected a finite"),
+        ({"nominal": (("t4", 1), ("t4", 2))}, "expected each GPU type once"),
+        ({"borrow": (("t4", "1"),)}, "expected GPUs, 0 or more"),
+        ({"lend": (("t4", float("nan")),)}, "expected GPUs, 0 or more"),
+    ],
+)
+def test_a_queue_says_what_it_expected(wrong, words):
+    with pytest.raises(PolicyError, match=words):
+        Queue("a", **wrong)

@@ -27,7 +27,7 @@ class _Seen:
     """The queues as arrays, made when they are first asked for, and the jobs seen so far, by their rows in the trace."""
 
     def __init__(self):
-        self.tables, self.rows = None, 0
+        self.tables, self.rows, self.evicted = None, 0, np.zeros(0, np.int64)
         self.jobs = {name: np.zeros(0, kind) for name, kind in JOB.items()}
 
     def arrays(self, queues: tuple[Queue, ...], cluster) -> tuple:
@@ -130,7 +130,10 @@ class Kueue(Round):
             return Allocation(held, view.gpus)
         of_jobs = (rows, held, view.gpus, *seen.jobs.values())
         kind = admit(view.now, *of_jobs, *seen.arrays(self.queues, view.cluster), view.capacity, self.fair)
-        source = None if self.resume else np.where((held < 0) & (kind >= 0) & (view.executed > 0), rows, -1)
+        # Only what Kueue itself evicts begins anew: what fails with its node goes on from its checkpoint.
+        anew = np.isin(rows, seen.evicted) & (kind >= 0)
+        seen.evicted = np.union1d(np.setdiff1d(seen.evicted, rows[anew]), rows[(held >= 0) & (kind < 0)])
+        source = None if self.resume else np.where(anew & (view.executed > 0), rows, -1)
         why = partial(self._why, seen, kind, view.gpus, rows, view.cluster)
         return Allocation(np.maximum(kind, 0), np.where(kind < 0, 0.0, view.gpus), source=source, why=why)
 

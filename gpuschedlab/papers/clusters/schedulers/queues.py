@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 
 from gpuschedlab.errors import PolicyError
 
@@ -50,8 +51,15 @@ class Queue:
                     f"queue {self.name!r}.{name}: found {getattr(self, name)!r}; expected one of {', '.join(expected)}."
                 )
         for name in ("nominal", "borrow", "lend"):
-            if wrong := next((pair for pair in getattr(self, name) if not float(pair[1]) >= 0), None):
+            pairs = getattr(self, name)
+            if wrong := next((pair for pair in pairs if not (isinstance(pair[1], Real) and pair[1] >= 0)), None):
                 raise PolicyError(f"queue {self.name!r}.{name}: found {wrong}; expected GPUs, 0 or more.")
+            if len(dict(pairs)) < len(pairs):
+                raise PolicyError(f"queue {self.name!r}.{name}: found {pairs}; expected each GPU type once.")
+        if not (isinstance(self.weight, Real) and 0 <= self.weight < INF):
+            raise PolicyError(
+                f"queue {self.name!r}.weight: found {self.weight!r}; expected a finite number, 0 or more."
+            )
 
     def quota(self, gpu_type: str) -> tuple[float, float, float]:
         """Nominal quota, borrowing limit and lending limit of a GPU type."""
