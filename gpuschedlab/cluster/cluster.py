@@ -8,7 +8,9 @@ from html import escape
 
 import numpy as np
 
-from gpuschedlab.errors import MOST_GPUS, ClusterError
+from gpuschedlab.errors import MOST_GPUS, ClusterError, check_number
+
+PER_NODE = "a whole number, 1 to 64"
 
 
 @dataclass(frozen=True)
@@ -49,14 +51,11 @@ class Nodes:
             raise ClusterError(
                 f"Nodes {self.gpu_type!r}: found partition {wrong[0]!r}; expected a name without any of @ + , :"
             )
-        if int(self.nodes) != self.nodes or self.nodes < 1:
-            raise ClusterError(
-                f"Nodes {self.gpu_type!r}: found {self.nodes} nodes; expected a whole number, at least 1."
-            )
-        if int(self.gpus_per_node) != self.gpus_per_node or not 1 <= self.gpus_per_node <= 64:
-            raise ClusterError(
-                f"Nodes {self.gpu_type!r}: found {self.gpus_per_node} GPUs a node; expected a whole number, 1 to 64."
-            )
+        who = f"Nodes {self.gpu_type!r}"
+        check_number(self.nodes, ClusterError, f"{who}.nodes", "a whole number, at least 1", low=1, whole=True)
+        check_number(self.gpus_per_node, ClusterError, f"{who}.gpus_per_node", PER_NODE, low=1, whole=True)
+        if self.gpus_per_node > 64:
+            raise ClusterError(f"{who}.gpus_per_node: found {self.gpus_per_node}; expected {PER_NODE}.")
 
 
 def bare(kind: str) -> str:
@@ -123,6 +122,10 @@ class Cluster:
         if self.total_gpus > MOST_GPUS:
             raise ClusterError(f"Cluster: found {self.total_gpus:,} GPUs; expected at most {MOST_GPUS:,}.")
         for e in self.events:
+            for name in ("node", "start", "end"):
+                check_number(
+                    getattr(e, name), ClusterError, f"{e}.{name}", "a number", whole=name == "node", finite=False
+                )
             if not 0 <= e.node < self.total_nodes:
                 raise ClusterError(f"{e}: expected a node from 0 to {self.total_nodes - 1}.")
             if not 0 <= e.start < e.end:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from gpuschedlab.cluster import Cluster
-from gpuschedlab.errors import ClusterError, TraceError
+from gpuschedlab.errors import ClusterError, TraceError, check_number
 from gpuschedlab.estimators import Estimator, Oracle
 from gpuschedlab.sim.policy import Policy, Round
 from gpuschedlab.sim.run import Run
@@ -116,8 +116,10 @@ class Scenario:
         limits_of(self.trace, self.limits)
         object.__setattr__(self, "trace", with_lists(self.trace, self.cluster, self.types))
         eligibility_of(self.trace, self.cluster, self.types)
-        if not (isinstance(self.over, int | float) and 0 <= self.over < float("inf")):
-            raise TraceError(f"over: found {self.over!r}; expected seconds, 0 or more.")
+        check_number(self.over, TraceError, "over", "seconds, 0 or more")
+        check_number(self.seed, TraceError, "seed", "a whole number, 0 or more", whole=True)
+        if self.until is not None:
+            check_number(self.until, TraceError, "until", "seconds, 0 or more, or None", finite=False)
         check_models(self.trace, self.speeds, self.cluster)
         if self.types is None:
             warn_of_types(self.trace, self.cluster)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from gpuschedlab.errors import PolicyError, RunError
+from gpuschedlab.errors import PolicyError, RunError, check_number
 from gpuschedlab.sim.engine.events import DECIDE, FAULT, FULL, PAUSED, TURNS, advance
 from gpuschedlab.sim.engine.jobs.logs import log_open, refresh_active
 from gpuschedlab.sim.engine.jobs.records import SHORTEST
@@ -77,6 +77,7 @@ class Simulation:
                 "simulate(trace, cluster, policy) makes one."
             )
         check_declared(policy)
+        check_number(start, RunError, "start", "seconds, 0 or more")
         self.trace, self.cluster, self.speeds = scenario.trace, scenario.cluster, scenario.speeds
         self.prepared = scenario.prepared
         self.policy, self.estimator = scenario.fitted(policy), scenario.knowledge
@@ -167,6 +168,7 @@ class Simulation:
         self._rounds.put_into_force(self, view, answer, 0.0)
 
     def _begin_until(self, until: float):
+        check_number(until, RunError, "until", "seconds, 0 or more", finite=False)
         self.until, self.over = None if until == np.inf else float(until), False
 
     def _to_round(self, until: float, most: float, watch: bool) -> bool:

@@ -8,7 +8,7 @@ from numbers import Real
 import numpy as np
 import polars as pl
 
-from gpuschedlab.errors import SpeedError
+from gpuschedlab.errors import SpeedError, check_number
 
 OTHERS = "*"
 """Stands for all models that a kind of start does not name."""
@@ -51,10 +51,9 @@ class Delays:
 
     def __post_init__(self):
         for name in ("restart", "switch"):
-            if not 0 <= getattr(self, name) < np.inf:
-                raise SpeedError(f"Delays.{name}: found {getattr(self, name)}; expected seconds, 0 or more.")
-        if self.checkpoint is not None and not self.checkpoint >= 0:
-            raise SpeedError(f"Delays.checkpoint: found {self.checkpoint}; expected seconds >= 0, or None.")
+            check_number(getattr(self, name), SpeedError, f"Delays.{name}", "seconds, 0 or more")
+        if self.checkpoint is not None:
+            check_number(self.checkpoint, SpeedError, "Delays.checkpoint", "seconds >= 0, or None", finite=False)
         # A tuple can be hashed, pickled and written as JSON; a copy by `dataclasses.replace` passes it in again.
         kinds = {
             kind: {OTHERS: value} if isinstance(value, Real) else _named(value, f" of {kind!r}")

@@ -18,14 +18,14 @@ ROOMS: dict[str, int] = {
     "autosched": 7_714,
     "check": 1_495,
     "cli": 1_437,
-    "cluster": 796,
+    "cluster": 799,
     "estimators": 921,
-    "files beside the rooms": 1_495,
+    "files beside the rooms": 1_505,
     "gym": 434,
     "metrics": 1_334,
     "optim": 2_390,
     "papers": 9,
-    "papers/clusters": 2_718,
+    "papers/clusters": 2_715,
     "papers/copter": 2_456,
     "papers/deadlines": 2_163,
     "papers/gavel": 447,
@@ -38,8 +38,8 @@ ROOMS: dict[str, int] = {
     "policies": 1_021,
     "report": 616,
     "scenarios": 606,
-    "sim": 7_722,
-    "speeds": 1_499,
+    "sim": 7_726,
+    "speeds": 1_498,
     "suite": 460,
     "sweep": 1_148,
     "traces": 6_877,
@@ -47,7 +47,7 @@ ROOMS: dict[str, int] = {
 }
 """Lines of Python at most, by folder; each paper is a room."""
 
-TOTAL = 56_799
+TOTAL = 56_812
 """Sum of these numbers at most."""
 
 GOALS = {"laboratory": 35_000, "autosched": 7_714, "papers": 15_000, "all": 57_000}

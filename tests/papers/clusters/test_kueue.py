@@ -201,7 +201,7 @@ def test_who_fails_with_a_node_goes_on_from_its_checkpoint_whatever_evicted_jobs
 
 
 def test_who_was_evicted_begins_anew_once():
-    """a is evicted at 100 s, begins anew when b has ended at 200, and goes on from 300 of 400 s after a failure at 500 s."""
+    """Job a is evicted at 100 s, begins anew when b has ended at 200, and goes on from 300 of 400 s after a failure at 500 s."""
     queues = (Queue("a", "team", (("t4", 4),)), Queue("b", "team", (("t4", 4),), reclaim="Any"))
     trace = trace_of([("a", "a", 0, 8, 400), ("b", "b", 100, 4, 100)])
     scenario = lab.Scenario(trace, failing((500.0, 550.0)), delays=CHECKPOINTS)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
 
-from gpuschedlab.errors import PolicyError
+from gpuschedlab.errors import PolicyError, check_number
 
 INF = float("inf")
 
@@ -56,10 +56,7 @@ class Queue:
                 raise PolicyError(f"queue {self.name!r}.{name}: found {wrong}; expected GPUs, 0 or more.")
             if len(dict(pairs)) < len(pairs):
                 raise PolicyError(f"queue {self.name!r}.{name}: found {pairs}; expected each GPU type once.")
-        if not (isinstance(self.weight, Real) and 0 <= self.weight < INF):
-            raise PolicyError(
-                f"queue {self.name!r}.weight: found {self.weight!r}; expected a finite number, 0 or more."
-            )
+        check_number(self.weight, PolicyError, f"queue {self.name!r}.weight", "a finite number, 0 or more")
 
     def quota(self, gpu_type: str) -> tuple[float, float, float]:
         """Nominal quota, borrowing limit and lending limit of a GPU type."""
