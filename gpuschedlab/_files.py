@@ -52,11 +52,14 @@ def sums(files: Mapping[str, Path]) -> str:
 
 
 def verify(path: Path, note: Path):
-    """Check a file against its line in a file of `sums`; a file that has none, or no note, is as good as any."""
-    lines = note.read_text(errors="replace").splitlines() if note.is_file() else []
+    """Check a file against its line in a file of `sums`, which must have one; without a note a file is as good as any."""
+    if not note.exists():
+        return
+    lines = note.read_text(errors="replace").splitlines()
     known = {name: digits for digits, _, name in (line.partition("  ") for line in lines)}
-    found = sha256(path)
-    if known.get(path.name, found) != found:
+    if path.name not in known:
+        raise OSError(f"no checksum of it in {note.name}, which was cut off or emptied")
+    if known[path.name] != sha256(path):
         raise OSError(f"other bytes than were written: its checksum is not that in {note.name}")
 
 

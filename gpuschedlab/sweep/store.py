@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -73,11 +74,11 @@ class Store:
         """Whether a cell's run is kept, too, and its files are what was written."""
         folder = self.runs / key
         try:
-            for name in (*(f"{name}.parquet" for name in FRAMES), "info.json", SUMS):
+            for name in (*(f"{name}.parquet" for name in FRAMES), "info.json"):
                 verify(folder / name, folder / SUMS)
         except OSError:
             return False
-        return True
+        return (folder / SUMS).is_file()
 
     def keep(self, outcome: Outcome, about: dict):
         """Keep a finished cell: its run first, so that the cell's file vouches for both."""
@@ -85,11 +86,15 @@ class Store:
         row = pl.DataFrame([{"cell": key} | about | outcome.metrics], schema=SCHEMA, orient="row")
         line = {"cell": key, "seconds": outcome.seconds}
         if outcome.run is not None:
-            line["rounds"] = outcome.rounds
+            line["rounds"], folder = outcome.rounds, self.runs / key
+            with disk_errors(self):
+                for path in (folder, *folder.glob("*")):
+                    make_way(path, folder=path == folder)
             outcome.run.to_parquet(self.runs / key)
         with disk_errors(self):
             append_line(self.log, line)
             put(self.cells / f"{key}.parquet", parquet(row, statistics=False))
+            make_way(self.errors / f"{key}.txt")
             (self.errors / f"{key}.txt").unlink(missing_ok=True)
 
     def keep_error(self, outcome: Outcome):
@@ -137,8 +142,15 @@ def _asked(row: dict) -> str:
 
 def put(path: Path, raw: bytes):
     """Write a file whole or not at all."""
+    make_way(path)
     with whole(path) as part:
         part.write_bytes(raw)
+
+
+def make_way(path: Path, *, folder: bool = False):
+    """Set aside what is no file, or no folder, where one is to be written: nothing is lost, and nothing is in the way."""
+    if path.exists() and path.is_dir() != folder:
+        path.rename(path.with_name(f"{path.name}.{os.getpid()}.aside"))
 
 
 @contextlib.contextmanager

@@ -100,7 +100,33 @@ def test_a_panic_of_polars_is_told_in_our_own_way(tmp_path, monkeypatch):
         lab.Run.from_parquet(folder)
 
 
-@pytest.mark.parametrize("harm", ["cut off", "flipped", "gone"])
+@pytest.mark.parametrize("kept", [0, 100, 400])
+def test_checksums_that_were_emptied_or_cut_off_vouch_for_nothing(tmp_path, kept):
+    folder = lab.simulate(small_trace(), CLUSTER, lab.Fifo()).to_parquet(tmp_path / "run")
+    (folder / SUMS).write_bytes((folder / SUMS).read_bytes()[:kept])
+    with pytest.raises(RunError, match=f"found no checksum of it in {SUMS}"):
+        lab.Run.from_parquet(folder)
+
+
+def test_what_is_no_file_in_a_files_place_is_set_aside_by_a_sweep(tmp_path):
+    scenario = lab.Scenario(small_trace(), CLUSTER)
+    again = lambda: sweep(scenario, [lab.Fifo()], tmp_path, keep_runs=True, progress=False)  # noqa: E731
+    again()
+    (cell,), (run,) = tmp_path.glob("cells/*.parquet"), tmp_path.glob("runs/*")
+    whole, jobs = cell.read_bytes(), (run / "jobs.parquet").read_bytes()
+    for path in (cell, run / "jobs.parquet", tmp_path / "sweep.json"):
+        path.unlink()
+        (path / "inside").mkdir(parents=True)
+        again()
+        assert (cell.read_bytes(), (run / "jobs.parquet").read_bytes()) == (whole, jobs)
+        assert [found.name for found in path.parent.glob(f"{path.name}.*.aside/*")] == ["inside"]
+    run.rename(tmp_path / "elsewhere")
+    run.write_text("no folder")
+    again()
+    assert (run / "jobs.parquet").read_bytes() == jobs
+
+
+@pytest.mark.parametrize("harm", ["cut off", "flipped", "gone", "emptied"])
 def test_a_harmed_run_of_a_finished_sweep_is_run_again(tmp_path, harm):
     scenario = lab.Scenario(small_trace(), CLUSTER)
     sweep(scenario, [lab.Fifo(), lab.Srtf()], tmp_path, keep_runs=True, progress=False)
@@ -110,6 +136,8 @@ def test_a_harmed_run_of_a_finished_sweep_is_run_again(tmp_path, harm):
         harmed.write_bytes(whole[: len(whole) // 2])
     elif harm == "flipped":
         flip(harmed, len(whole) // 2)
+    elif harm == "emptied":
+        (harmed.parent / SUMS).write_text("")
     else:
         (harmed.parent / SUMS).unlink()
     sweep(scenario, [lab.Fifo(), lab.Srtf()], tmp_path, keep_runs=True, progress=False)

@@ -20,7 +20,7 @@ ROOMS: dict[str, int] = {
     "cli": 1_437,
     "cluster": 799,
     "estimators": 921,
-    "files beside the rooms": 1_505,
+    "files beside the rooms": 1_508,
     "gym": 434,
     "metrics": 1_334,
     "optim": 2_390,
@@ -41,13 +41,13 @@ ROOMS: dict[str, int] = {
     "sim": 7_726,
     "speeds": 1_498,
     "suite": 460,
-    "sweep": 1_148,
+    "sweep": 1_160,
     "traces": 6_877,
     "widgets": 2_129,
 }
 """Lines of Python at most, by folder; each paper is a room."""
 
-TOTAL = 56_812
+TOTAL = 56_827
 """Sum of these numbers at most."""
 
 GOALS = {"laboratory": 35_000, "autosched": 7_714, "papers": 15_000, "all": 57_000}
