@@ -154,6 +154,7 @@ def test_demo_in_small(here, capsys):
     assert main(["compare", "--jobs", "300", "--days", "2", "--load", "0.8", "--out", ""]) == 0
     told = capsys.readouterr().out
     assert ", 81% of the cluster" in told or ", 80% of the cluster" in told
+    assert "Policies know of durations what runtime predicts, having learnt from" in told
     assert "those with @oracle know the truth" in told
     assert sum(line.startswith(LINEUP) for line in told.splitlines()) == len(LINEUP)
 

@@ -13,6 +13,7 @@ import pytest
 import gpuschedlab as lab
 from gpuschedlab import gym, problems, sim, traces, widgets
 from gpuschedlab._faces import names_of_papers, papers
+from gpuschedlab.cli import main
 from gpuschedlab.cli.parser import COMMANDS, commands, make_parser
 
 
@@ -158,3 +159,20 @@ def test_every_name_of_a_stub_is_there(home):
         assert getattr(home, name) is not None
     with pytest.raises(AttributeError, match="no_such_name"):
         _ = home.no_such_name
+
+
+def test_five_jobs_on_the_default_cluster_get_a_word(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"j{i},{i * 60},2,{i + 1}\n" for i in range(5))
+    (tmp_path / "jobs.csv").write_text("id,when,GPUs,Hours\n" + rows)
+    word = "csv:jobs.csv:job_id=id,submit=when,duration=Hours"
+    assert main(["compare", "fifo", "srtf", "--trace", word, "--out", ""]) == 0
+    said = capsys.readouterr()
+    text = said.out + said.err
+    assert (
+        "All jobs together ask for 10 GPUs: none ever waits for others. Name a smaller cluster: --cluster 2x8." in text
+    )
+    assert "Policies know the true durations." in text
+    assert "'Hours' is in h, as its name says" in text
+    assert main(["compare", "fifo", "srtf", "--trace", word, "--cluster", "1x2", "--out", ""]) == 0
+    assert "All jobs together" not in capsys.readouterr().out

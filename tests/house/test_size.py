@@ -17,7 +17,7 @@ PAGE = ROOT / "CONTRIBUTING.md"
 ROOMS: dict[str, int] = {
     "autosched": 7_714,
     "check": 1_495,
-    "cli": 1_437,
+    "cli": 1_442,
     "cluster": 799,
     "estimators": 921,
     "files beside the rooms": 1_508,
@@ -42,12 +42,12 @@ ROOMS: dict[str, int] = {
     "speeds": 1_498,
     "suite": 460,
     "sweep": 1_160,
-    "traces": 6_877,
+    "traces": 6_904,
     "widgets": 2_129,
 }
 """Lines of Python at most, by folder; each paper is a room."""
 
-TOTAL = 56_827
+TOTAL = 56_859
 """Sum of these numbers at most."""
 
 GOALS = {"laboratory": 35_000, "autosched": 7_714, "papers": 15_000, "all": 57_000}

@@ -3,12 +3,13 @@
 import polars as pl
 import pytest
 
+import gpuschedlab as lab
 from gpuschedlab._files import frame_of, parquet, sums, verify, whole
 from gpuschedlab.errors import TraceError
 from gpuschedlab.traces.intake.expressions import compiled
 from gpuschedlab.traces.logs.devices import Devices, of_chunks, of_gres, of_ids, of_tres
 from gpuschedlab.traces.logs.options import options_in, options_of, source_of
-from gpuschedlab.traces.logs.spans import limits, spans
+from gpuschedlab.traces.logs.spans import limits, spans, unit_in
 from gpuschedlab.traces.logs.states import meaning
 
 
@@ -68,3 +69,39 @@ def test_how_jobs_ended():
     frame = pl.DataFrame({"state": ["CANCELLED by 1001", "Succeeded", "odd"]})
     found = frame.select(meaning(pl.col("state"), {"ODD": "failed"})).to_series().to_list()
     assert found == ["killed", "completed", "failed"]
+
+
+@pytest.mark.parametrize(
+    ("name", "unit"),
+    [
+        ("Hours", "h"),
+        ("runtime_min", "min"),
+        ("Elapsed (ms)", "ms"),
+        ("durationSeconds", "s"),
+        ("wait_h", "h"),
+        ("DAYS", "d"),
+    ]
+    + [(name, None) for name in ("duration", "d", "h", "Thours", "items", "hours_used", "algorithms", "")],
+)
+def test_units_in_names_of_columns(name, unit):
+    assert unit_in(name) == unit
+
+
+def test_a_unit_in_a_columns_name_is_used_and_said(tmp_path):
+    path = tmp_path / "jobs.csv"
+    path.write_text("id,when_min,GPUs,Hours,start_day\na,0,2,1.5,2024-05-01\nb,10,2,0:30:00,2024-05-02\n")
+    columns = {"job_id": "id", "submit": "when_min", "duration": "Hours"}
+    found = lab.intake(("csv", path), columns=columns)
+    assert found.trace.select("submit", "duration").rows() == [(0.0, 5400.0), (600.0, 1800.0)]
+    assert found.report.assumed[:2] == [
+        "'when_min' is in min, as its name says (units= gives another)",
+        "'Hours' is in h, as its name says (units= gives another)",
+    ]
+    given = lab.intake(("csv", path), columns=columns, units={"duration": "min"})
+    assert given.trace["duration"].to_list() == [90.0, 1800.0]
+    assert not any("Hours" in text for text in given.report.assumed)
+    of_expression = lab.intake(("csv", path), columns=columns | {"submit": "when_min * 60"})
+    assert of_expression.trace["submit"].to_list() == [0.0, 600.0]
+    dates = lab.intake(("csv", path), columns={"job_id": "id", "submit": "start_day", "duration": "Hours"})
+    assert dates.trace["submit"].to_list() == [0.0, 86_400.0]
+    assert not any("start_day" in text for text in dates.report.assumed)

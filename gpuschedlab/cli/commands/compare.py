@@ -122,18 +122,23 @@ def _store(folder: str | None, unstored: dict[str, str]):
 
 
 def caption(scenario, about: dict[str, str]) -> str:
-    """What is run on what, and what the policies know, in three lines."""
+    """What is run on what, and what the policies know, in three lines; in a fourth, that nothing can wait."""
     found = scenario.summary()
     load = "" if found["load"] is None else f", {found['load']:.0%} of the cluster's GPU-time"
     outages = f", {found['outages']} node failures" if found["outages"] else ""
-    knows = "the truth" if about["estimator"] == "oracle" else f"what {about['estimator']} says"
+    knows = (
+        "the true durations" if about["estimator"] == "oracle" else f"of durations what {about['estimator']} predicts"
+    )
     if scenario.history is not None:
         knows += f", having learnt from {about['history']} (so have Gittins indices)"
+    others = "" if about["estimator"] == "oracle" else "; those with @oracle know the truth"
+    asked = scenario.trace["gpus"].ceil().sum()
+    idle = f"\nAll jobs together ask for {asked:,.0f} GPUs: none ever waits for others. Name a smaller cluster: --cluster 2x8."
     speed = "changes" if scenario.speeds is not None else "does not change"
     return (
         f"{found['jobs']:,} jobs over {found['days']:.3g} days ({about['trace']}){load}.\n"
         f"{found['GPUs']:,} GPUs: {found['cluster']}{outages}; placement {speed} how fast a job goes.\n"
-        f"Policies know of durations {knows}; those with @oracle know the truth."
+        f"Policies know {knows}{others}.{idle if asked <= found['GPUs'] else ''}"
     )
 
 

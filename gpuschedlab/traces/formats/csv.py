@@ -9,8 +9,9 @@ import polars as pl
 
 from gpuschedlab.errors import MOST_CELL, TraceError
 from gpuschedlab.traces.logs.log_files import opened, readable, tables
-from gpuschedlab.traces.logs.options import Options, nearest
+from gpuschedlab.traces.logs.options import TIMES, Options, nearest
 from gpuschedlab.traces.logs.raw import Raw
+from gpuschedlab.traces.logs.spans import UNITS, unit_in
 from gpuschedlab.traces.schema import SCHEMA, shown
 
 #: Our columns, and the names by which they are found: lower case, letters and digits only, the likeliest first.
@@ -70,7 +71,14 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         where |= {"state": "state", "meaning": "status"}
     for name in [n for n in has & set(where) if SCHEMA.get(n) and SCHEMA[n].dtype == pl.Boolean]:
         where[name] = pl.col(where[name]).str.to_lowercase().replace_strict(TRUTH, default=None)
-    return Raw(table, where, guessed=[n for n in where if n != "left"])
+    theirs = {ours: name for ours, name in (where | dict(options.columns)).items() if isinstance(name, str)}
+    # Of columns, not of expressions over them, which convert what they will.
+    found = {n: unit_in(theirs[n]) for n in TIMES if theirs.get(n) in table.columns and options.unit(n, 0.0) == 0.0}
+    bare = {n: table[theirs[n]].cast(pl.Float64, strict=False).is_not_null().any() for n in found if found[n]}
+    units = {ours: found[ours] for ours, any_ in bare.items() if any_}
+    assumed = [f"{theirs[n]!r} is in {unit}, as its name says (units= gives another)" for n, unit in units.items()]
+    seconds = {ours: UNITS[unit] for ours, unit in units.items()}
+    return Raw(table, where, units=seconds, assumed=assumed, guessed=[n for n in where if n != "left"])
 
 
 def _plain(name: str) -> str:

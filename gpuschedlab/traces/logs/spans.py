@@ -1,9 +1,21 @@
 """Spans of time as logs write them, in seconds."""
 
+import re
+
 import polars as pl
 
 #: Seconds of the units in which numbers may be given.
 UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
+WORDS_OF_UNITS = {
+    "us": "us usec microsecond microseconds",
+    "ms": "ms msec millis millisecond milliseconds",
+    "s": "s sec secs second seconds",
+    "min": "min mins minute minutes",
+    "h": "h hr hrs hour hours",
+    "d": "d day days",
+}
+NAMED = {word: unit for unit, words in WORDS_OF_UNITS.items() for word in words.split()}
+"""Words at the ends of columns' names, and the unit of each."""
 #: What a good span is, in the words of error messages.
 SPAN = "a number from 0 up, at most ten years, or a text such as 1-02:30:00, 2h30m, PT12H"
 #: What a text of two fields (01:30) may be.
@@ -21,6 +33,13 @@ SCALE = {"w": 604_800.0, "d": 86_400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
 UNLIMITED = ("unlimited", "infinite", "inf", "infinity", "no limit")
 #: Slurm's NO_VAL and INFINITE, of 32 and of 64 bits.
 NO_VALUES = (2.0**32 - 1, 2.0**32 - 2, 2.0**64 - 1, 2.0**64 - 2)
+
+
+def unit_in(name: str) -> str | None:
+    """Unit that the name of a column ends with: `Hours`, `runtime_min`, `Elapsed (ms)`, `durationSeconds`."""
+    words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)
+    # A letter alone is no unit, but the name of a column.
+    return NAMED.get(words[-1].lower()) if words and len(name.strip()) > 1 else None
 
 
 def decimal_number(text: pl.Expr, decimal: str = ".") -> pl.Expr:
