@@ -175,6 +175,10 @@ def _table(heads: tuple, lines: list[tuple]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in [heads, ("---",) * len(heads), *lines])
 
 
+ENOUGH = 5
+"""Seeds below which nothing is said of the best of many: its constant is 35 standard errors for three."""
+
+
 def standing() -> str:
     """Where every policy stands on the suite: behind the best of each task, and why some have not run."""
     rows = pl.read_csv(FOLDER / "standing.csv", schema_overrides={"why": pl.Utf8}).to_dicts()
@@ -197,10 +201,11 @@ def standing() -> str:
 
 
 def _behind(row: dict) -> str:
-    """A cell: how far behind the best, bold where the seeds do not tell it from the best."""
+    """A cell: how far behind the best, bold where the seeds do not tell it from the best; of few seeds, that they are too few."""
     if row["behind"] is None:
         return "–"
-    half = row["half"] if row["half"] is not None else np.nan
-    told = row["behind"] - half > 0 or (np.isnan(half) and row["behind"] > 0)
-    text = f"{round(100 * row['behind'])}" + (f"\u00a0±\u00a0{100 * half:.0f}" if half > 0 else "")
-    return text if told else f"**{text}**"
+    half, text = row["half"], f"{round(100 * row['behind'])}"
+    if row["behind"] > 0 and (half is None or np.isnan(half) or row["seeds"] < ENOUGH):
+        return f"{text}\u00a0(short)"
+    text += f"\u00a0±\u00a0{100 * half:.0f}" if half else ""
+    return f"**{text}**" if row["behind"] <= (half or 0.0) else text

@@ -1,6 +1,6 @@
 """A metric over a knob.
 
-Lines over one knob; with several seeds, means and their intervals.
+Lines over one knob; with several seeds, means, and from the least seed to the largest.
 """
 
 # Group: Sweeps

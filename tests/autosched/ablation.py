@@ -30,6 +30,7 @@ from published.kept import measure_all
 
 from autosched.loop import NODES as REAL_NODES
 from autosched.loop import SPAN, real_trace, times
+from gpuschedlab.metrics.intervals import mean_interval
 
 NODES, DAYS, CHANGE = 12, 3.0, 1.0
 """Nodes of 8 GPUs, days played, and the day at whose end a regime changes."""
@@ -188,11 +189,7 @@ def interval(logs) -> dict:
     >>> interval([0.0, 0.0, 0.0])
     {'times_autosched': 1.0, 'low': 1.0, 'high': 1.0}
     """
-    from scipy.stats import t
-
-    logs = np.fromiter(logs, float)
-    mean, n = logs.mean(), len(logs)
-    half = t.ppf(0.975, n - 1) * logs.std(ddof=1) / np.sqrt(n) if n > 1 else np.nan
+    mean, half = mean_interval(np.fromiter(logs, float))
     ends = zip(("times_autosched", "low", "high"), (mean, mean - half, mean + half), strict=True)
     return {name: float(np.exp(end)) for name, end in ends}
 

@@ -21,11 +21,13 @@ from functools import cache
 from itertools import product
 from typing import NamedTuple
 
+import numpy as np
 import polars as pl
 from published.data import DAY
 from published.kept import measure_all
 
 from autosched.ablation import interval
+from gpuschedlab.metrics.intervals import mean_interval
 
 NODES, DAYS, EVERY, HOUR = 16, 28, 7200.0, 3600.0
 SEEDS = tuple(range(40, 50))
@@ -155,8 +157,6 @@ def judge(rows: list[dict]) -> list[dict]:
 
 def effects(rows: list[dict]) -> list[dict]:
     """A row for each setting: means over the seeds of all that is no choice, with half of their 95 % intervals."""
-    from scipy.stats import t
-
     found = []
     for name in CASES:
         group = [row for row in rows if row["case"] == name]
@@ -171,9 +171,7 @@ def effects(rows: list[dict]) -> list[dict]:
                 "ended_rank",
                 "restricted_rank",
             ):
-                values, n = [row[key] for row in group], len(group)
-                half = t.ppf(0.975, n - 1) * statistics.stdev(values) / math.sqrt(n) if n > 1 else math.nan
-                case |= {key: statistics.fmean(values), f"{key}_half": half}
+                case[key], case[f"{key}_half"] = mean_interval(np.array([row[key] for row in group], float))
             found.append(case)
     return found
 

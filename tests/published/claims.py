@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import t
 
 from gpuschedlab.errors import LabError
+from gpuschedlab.metrics.intervals import mean_interval
 from published.numbers import Number, Ours, as_ours, file_of, read_table
 
 VERDICTS = ("holds", "holds, of another size", "not clear", "does not hold", "cannot be had here")
@@ -263,7 +263,7 @@ def _interval(values: list[float]) -> tuple[float | None, float | None]:
         return None, None
     values = np.asarray(values, float)
     way, back = (np.log, np.exp) if (values > 0).all() else (lambda x: x, lambda x: x)
-    middle, half = way(values).mean(), t.ppf(0.975, len(values) - 1) * way(values).std(ddof=1) / np.sqrt(len(values))
+    middle, half = mean_interval(way(values))
     return float(back(middle - half)), float(back(middle + half))
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from gpuschedlab.metrics.intervals import mean_interval
 from gpuschedlab.papers.prompttuner.recipe import PromptLoop
 
 THIRDS = 3
@@ -19,11 +20,8 @@ def saved(seed: int, recipe: PromptLoop) -> np.ndarray:
 
 def over_seeds(name: str, values: np.ndarray) -> dict:
     """Mean of the seeds' values with its 95 % interval."""
-    from scipy.stats import t
-
-    n = len(values)
-    half = t.ppf(0.975, n - 1) * values.std(ddof=1) / np.sqrt(n) if n > 1 else np.nan
-    return {"iterations, growing less frozen": name, "mean": float(values.mean()), "+-": float(half), "seeds": n}
+    mean, half = mean_interval(values)
+    return {"iterations, growing less frozen": name, "mean": mean, "+-": half, "seeds": len(values)}
 
 
 def day(seeds: tuple, recipe: PromptLoop) -> list[dict]:

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from gpuschedlab.metrics.intervals import mean_interval
+
 POLICIES = {
     "prompttuner": ("PromptTuner", {}),
     "infless, blind": ("Infless", {"aware": False}),
@@ -93,13 +95,11 @@ def _start_share(scenario) -> float:
 
 def paired(name: str, ours: list[dict], base: list[dict]) -> dict:
     """Late share (%) and cost ($) of runs, and their differences from others of the same seeds with 95 % intervals."""
-    from scipy.stats import t
-
     row = {"what": name}
     for metric, unit in (("late", 100.0), ("cost", 1.0)):
         a, b = (unit * np.array([each[metric] for each in runs]) for runs in (ours, base))
-        half = t.ppf(0.975, len(a) - 1) * (a - b).std(ddof=1) / np.sqrt(len(a)) if len(a) > 1 else np.nan
-        row |= {metric: float(a.mean()), f"{metric} less": float((a - b).mean()), f"+- {metric}": float(half)}
+        less, half = mean_interval(a - b)
+        row |= {metric: float(a.mean()), f"{metric} less": less, f"+- {metric}": half}
     return row
 
 

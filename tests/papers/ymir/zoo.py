@@ -15,6 +15,7 @@ from published.kept import measure_all
 
 from gpuschedlab.estimators import Transfers
 from gpuschedlab.metrics.fairness import finish_time_fairness_by_type, unfair_fraction
+from gpuschedlab.metrics.intervals import mean_interval
 from gpuschedlab.papers.ymir.estimators.transferability import GainErrors
 from gpuschedlab.papers.ymir.metrics import merged_shares
 from gpuschedlab.papers.ymir.recipe import MergingCluster, digits_estimator, digits_pairs
@@ -133,11 +134,8 @@ def estimates(seed: int) -> dict[str, float]:
 
 def interval(ratios) -> tuple[float, float, float]:
     """Geometric mean and its interval of 95 % of ratios of single seeds."""
-    from scipy.stats import t
-
-    logs = np.log(ratios)
-    width = t.ppf(0.975, len(logs) - 1) * logs.std(ddof=1) / np.sqrt(len(logs)) if len(logs) > 1 else np.nan
-    return tuple(float(np.exp(x)) for x in (logs.mean(), logs.mean() - width, logs.mean() + width))
+    mean, half = mean_interval(np.log(ratios))
+    return tuple(float(np.exp(x)) for x in (mean, mean - half, mean + half))
 
 
 def run(data_dir=None, seeds: tuple = SEEDS) -> dict:
