@@ -26,13 +26,13 @@ ROOMS: dict[str, int] = {
     "optim": 2_390,
     "papers": 9,
     "papers/clusters": 2_715,
-    "papers/copter": 2_456,
+    "papers/copter": 2_468,
     "papers/deadlines": 2_163,
     "papers/gavel": 447,
     "papers/pollux": 438,
     "papers/prompttuner": 2_531,
     "papers/shockwave": 229,
-    "papers/sia": 1_122,
+    "papers/sia": 1_128,
     "papers/ymir": 2_038,
     "plots": 2_554,
     "policies": 1_021,
@@ -47,7 +47,7 @@ ROOMS: dict[str, int] = {
 }
 """Lines of Python at most, by folder; each paper is a room."""
 
-TOTAL = 56_859
+TOTAL = 56_877
 """Sum of these numbers at most."""
 
 GOALS = {"laboratory": 35_000, "autosched": 7_714, "papers": 15_000, "all": 57_000}

@@ -5,13 +5,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+COSTLY = 0.1
+"""Share of the window from which on a restart outweighs a rigid job's turn; chosen so that turns lose a tenth of their time at most."""
+
 
 @dataclass
 class Service:
     """Rounds in which jobs had GPUs, of the last W = window / interval, and the penalty that follows.
 
     The constant, plus W less the rounds that it was served, for a job that ran in the last round; plus W for one that was not
-    served in any; plus nothing for one that has had a turn and waits for the window to pass.
+    served in any; plus nothing for one that has had a turn and waits for the window to pass. A rigid job cannot make room by
+    shrinking: one whose restart takes more than `COSTLY` of the window keeps its GPUs as one that was not served.
 
     `window` is tau (s); less than a round: the penalty is constant.
     """
@@ -28,4 +32,5 @@ class Service:
         while len(self.rounds) > most:
             self.rounds.popleft()
         served = sum(np.isin(view.index, rows) for rows in self.rounds).astype(int)
+        served[view.running & ~view.elastic & (view.restart > COSTLY * self.window)] = 0
         return constant + np.where(view.running, most - served, np.where(served == 0, most, 0))

@@ -79,7 +79,7 @@ def summary(scale: int, tol: float, rows: list[dict]) -> dict:
     cold, bare, warm = LEAST[scale][tol]
     ok = row["cold_over_ipm"] >= cold and row["cold_over_bare"] >= bare and row["warm_over_ipm"] >= warm
     ok &= row["whole"] >= WHOLE and row["round_lost"] <= LOST[tol]
-    ok &= row["lost"] <= 2 * tol and row["broken"] <= tol
+    ok &= row["lost"] <= tol and row["broken"] <= tol
     ok &= not warm or 2 * row["warm_evaluations"] <= row["cold_evaluations"]
     return row | {"ok": bool(ok)}
 

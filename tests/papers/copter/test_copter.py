@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuschedlab.errors import Infeasible, OutOfTime, SolverError
-from gpuschedlab.optim import Change, EditedProgram, Program, Session, solve
+from gpuschedlab.optim import Change, EditedProgram, Program, Session, relative_gap, solve
 from gpuschedlab.papers.copter.solver.bound import proved_bound
 from gpuschedlab.papers.copter.solver.proximal import Copter
 
@@ -392,3 +392,21 @@ def test_sifting_goes_on_from_the_last_columns():
         exact = solve(program, method="simplex").objective
         assert session.solve().objective == pytest.approx(exact, rel=1e-9)
         assert again.solve().x.tolist() == session.solve().x.tolist()
+
+
+@pytest.mark.parametrize("tol", [1e-2, 2e-3, 1e-4])
+def test_optimal_is_said_where_the_gap_is_within_the_tolerance_alone(tol):
+    """On relaxed rounds and general programs: by its own bound, and by what an exact solver finds."""
+    rng, optimal = np.random.default_rng(7), 0
+    for _ in range(12):
+        n, m = 30, 12
+        A = rng.integers(0, 4, (m, n)).astype(float)
+        program = Program(rng.uniform(0.5, 3, n), A, row_upper=A.sum(axis=1) * 0.2, upper=1.0, maximize=True)
+        for most in (1, 2, 300):
+            found = Copter(tol=tol, steps=most).solve(program)
+            within = relative_gap(found.objective, found.bound) <= tol
+            assert within or found.status != "optimal"
+            optimal += found.status == "optimal"
+        assert found.status == "optimal"
+        assert found.objective >= (1 - tol) * solve(program, method="simplex").objective - 1e-9
+    assert optimal >= 12

@@ -269,6 +269,17 @@ def test_under_congestion_the_penalty_shares_time():
         assert simulate(trace, cluster, Sia(timeshare=less)).jobs.equals(alone.jobs)
 
 
+@pytest.mark.parametrize("restart", [40.0, 120.0, 600.0])
+def test_time_sharing_is_no_ruin_of_rigid_jobs(restart):
+    """Ten jobs of a whole node each on two: a job whose restart outweighs its turn keeps its GPUs, as without sharing."""
+    cluster, trace = Cluster.parse("2x4:t4"), jobs([4] * 10, switch=[restart] * 10)
+    alone, shared = (simulate(trace, cluster, Sia(timeshare=tau)).jobs for tau in (0.0, 300.0))
+    assert shared["restarts"].sum() == 0
+    assert shared["jct"].mean() <= 1.001 * alone["jct"].mean()
+    turns = simulate(trace.with_columns(switch=20.0), cluster, Sia(timeshare=300.0)).jobs
+    assert turns["restarts"].mean() > 5  # where a restart costs little, jobs take turns
+
+
 @pytest.mark.data
 def test_time_sharing_costs_little_where_few_wait(data_dir):
     """The stand-in for Spike-240: about the average JCT and the 3 restarts per job of Sia without it."""

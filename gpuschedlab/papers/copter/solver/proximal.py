@@ -37,7 +37,7 @@ class Residuals:
     evaluations: float  # of the dual, until then
     primal: float  # largest amount by which a row is broken, over its bound, or over the usual one where that is larger
     dual: float  # largest reduced cost that no bound of its variable allows, over the usual cost
-    gap: float  # |objective - bound| / (unit + |objective| + |bound|); the unit is 1, or less where usual costs and variables are
+    gap: float  # |objective - bound| / max(unit, |objective|, |bound|); the unit is 1, or less where usual costs and variables are
 
     @property
     def worst(self) -> float:
@@ -118,20 +118,18 @@ class Copter(Limits):
         until = start + (np.inf if self.time_limit is None else self.time_limit)
         state = _Steps(self, program, lp, *self._start(lp, x0, y0), until)
         status = state.run()
-        self.trace, now = state.trace, state.newton.now
+        self.trace = state.trace
         if status in ("infeasible", "unbounded"):
             raise unsolvable(program, status)
         if not state.trace:
             raise OutOfTime(f"{program.name}: no step in time; give more than time_limit={self.time_limit}.")
-        x, y = lp.unscaled(state.x, state.y, now.price)
+        x, y = lp.unscaled(state.x, state.y, state.newton.now.price)
         self._last, solver = (x, y, state.size), f"copter {len(self.trace)} steps"
         if self.vertex:
             found = Sift(self.time_limit, self.gap, self.work).solve(program, x, y)
             return replace(found, seconds=time.perf_counter() - start, solver=f"{solver}, {found.solver}")
-        x = np.clip(x, program.lower, program.upper)
-        bound = lp.sign * now.proved if now.worst == 0 else proved_bound(program, y)
-        seconds = time.perf_counter() - start
-        return Solution(x, status, program.value(x), bound, seconds, solver, y, program.shape)
+        x, value, bound = state.found or state.answer()
+        return Solution(x, status, value, bound, time.perf_counter() - start, solver, y, program.shape)
 
     def _round(self, problem: MultipleChoice, x0) -> Solution:
         """Solve a round of choices by its relaxation and the shim."""
@@ -162,6 +160,7 @@ class _Steps:
         size_x, self.cost = lp.scales
         self.tau, self.unit = size_x / self.cost, min(1.0, max(size_x * self.cost, 1e-6))
         self.trace: list[Residuals] = []
+        self.found: tuple[np.ndarray, float, float] | None = None  # `answer`, where the residuals are small
 
     def run(self) -> str:
         """Step until solved, proved impossible, or out of steps, evaluations or time: the status."""
@@ -172,10 +171,12 @@ class _Steps:
             if time.perf_counter() > self.until:
                 return "time limit"
             self.y, solved = newton.step(self.x, self.y, self.tau * self.size, WITHIN * tol)
-            self.x = newton.now.x.copy()
+            self.x, self.found = newton.now.x.copy(), None
             self.trace.append(self._residuals(k))
             if self.trace[-1].worst <= tol:
-                return "optimal"
+                self.found = self.answer()
+                if self.gap(*self.found[1:]) <= tol:
+                    return "optimal"
             self.size = min(self.size * GROWTH, LARGEST) if solved else max(self.size / 2, 1e-2)
             unsolved = 0 if solved else unsolved + 1
             if unsolved == UNSOLVED and not self.has_point():
@@ -207,5 +208,16 @@ class _Steps:
     def _residuals(self, k: int) -> Residuals:
         now, lp = self.newton.now, self.lp
         broken = np.maximum(now.activity - lp.ru, lp.rl - now.activity) / lp.sizes
-        gap = abs(now.cost - now.proved) / (self.unit + abs(now.cost) + abs(now.proved))
+        gap = self.gap(now.cost, now.proved)
         return Residuals(k, self.newton.done, float(max(broken.max(initial=0.0), 0.0)), now.worst / self.cost, gap)
+
+    def answer(self) -> tuple[np.ndarray, float, float]:
+        """Point within its bounds, its objective, and what the prices prove: less than those of the step, where these have a remainder."""
+        now, lp, program = self.newton.now, self.lp, self.program
+        x, y = lp.unscaled(self.x, self.y, now.price)
+        x = np.clip(x, program.lower, program.upper)
+        return x, program.value(x), lp.sign * now.proved if now.worst == 0 else proved_bound(program, y)
+
+    def gap(self, objective: float, bound: float) -> float:
+        """Distance of a bound from an objective, relative to the larger of both and the unit."""
+        return abs(objective - bound) / max(self.unit, abs(objective), abs(bound))
