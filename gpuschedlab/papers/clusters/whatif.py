@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.errors import TraceError
-from gpuschedlab.metrics.intervals import difference_interval, verdict
+from gpuschedlab.metrics.intervals import SHORT, difference_interval, verdict
 from gpuschedlab.papers.clusters.recipe import TIMEOUT, Site
 from gpuschedlab.papers.clusters.replay import Calibration
 from gpuschedlab.sim import Policy, Scenario
@@ -69,7 +69,7 @@ class WhatIf:
         head = "".join(f"<th>{name}</th>" for name in self.table.columns)
         rows = ""
         for row in self.table.iter_rows():
-            words = [f"{value:,.4g}" if isinstance(value, float) else f"{value}" for value in row]
+            words = [f"{x:,.4g}".replace("nan", SHORT) if isinstance(x, float) else f"{x}" for x in row]
             rows += f"<tr{' style=color:gray' if row[-1] == BELOW else ''}><td>{'</td><td>'.join(words)}</td></tr>"
         return f"<table><tr>{head}</tr>{rows}</table><p>{self.jobs:,} jobs</p>"
 

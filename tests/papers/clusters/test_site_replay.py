@@ -296,6 +296,7 @@ def test_a_short_log_is_too_short_to_tell(ten_days):
     changed = longer.table.with_columns(low=pl.lit(float("nan")), high=pl.lit(float("nan")), verdict=pl.lit(SHORT))
     assert str(WhatIf(changed, 9)).count("too short to tell") == 3
     assert "nan" not in str(WhatIf(changed, 9))
+    assert "nan" not in WhatIf(changed, 9)._repr_html_()
 
 
 def test_a_difference_below_what_the_replay_misses_is_marked(ten_days):
