@@ -1,42 +1,44 @@
 """Plant small faults over the whole package and see which tests catch them: `make faults SEED=3 COUNT=20`.
 
-Faults are drawn by lines: each line of the package that can hold one is as likely as any other. Each is planted alone, in a private copy
-of the tree. First the doctests of its file run and the tests nearest to it (those that import its module or name what it defines, and
-those of its room), then all that `make test` runs, then what only `make test ALL=1` runs, until one fails. Faults in compiled code
-are judged by the nearest tests without compiling (NUMBA_DISABLE_JIT=1). What was measured is kept: an interrupted command goes on.
-`table.csv` beside this file lists the faults of one seed, with the first test that catches each, or why it changes no answer.
+Faults are drawn by lines: each line of the package that can hold one is as likely as any other. They are judged in a private copy of
+the tree, in three stages:
+
+near
+    Each fault alone, by the doctests of its file and the tests nearest to it (those that name what stands about its place). Faults
+    in compiled files are judged without compiling (NUMBA_DISABLE_JIT=1).
+test
+    Those that are left, planted all together, by all that `make test` runs. The tests that fail are run without a fault and say
+    which functions they call; then each fault is planted alone and judged by those that call its function; then again what is left.
+all
+    The same with what only `make test ALL=1` runs (`OPTIONS=--all`).
+
+What was measured is kept in `build/`: an interrupted command goes on. `table.csv` beside this file lists the faults of one seed, with
+the first test that catches each, or why it changes no answer. `python tests/faults/plant.py --first tests/optim` lists the faults that
+tests of that name (or part of a name) are first to catch: tests that are first to none may be cut, or left to `make test ALL=1`.
 """
 
 import argparse
-import ast
 import csv
 import json
 import os
 import queue
-import re
-import resource
-import shutil
-import subprocess
 import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from pathlib import Path
 
 import numpy as np
-from mutations import Mutation, mutations_of
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGE, TESTS = ROOT / "gpuschedlab", ROOT / "tests"
+sys.path.insert(0, str(ROOT))
+
+from copies import Copy, apart, compiled  # noqa: E402
+from mutations import Mutation, mutations_of  # noqa: E402
+from near import PACKAGE, function_at, nearest  # noqa: E402
+
 TABLE = Path(__file__).with_name("table.csv")
 COLUMNS = ("seed", "file", "line", "kind", "before", "after", "caught", "stage", "note")
-LEFT_OUT = (".git", ".venv", "build", "runs", ".hypothesis", ".pytest_cache", "*.pyc")
-NEAREST = 8
-"""Files of tests that run first."""
-CPU = {"near": 400, "test": 1500, "all": 3000}
-"""Seconds of the processor after which tests that do not end are stopped."""
-NOT_NEAR = ("browser", "faults", "published", "budgets")
 
 
 def chosen(seed: int, count: int) -> list[Mutation]:
@@ -49,120 +51,201 @@ def chosen(seed: int, count: int) -> list[Mutation]:
     return [lines[place][rng.integers(len(lines[place]))] for place in places]
 
 
-@cache
-def texts() -> dict[Path, str]:
-    """Text of every file of tests that may be near to something."""
-    files = sorted(TESTS.rglob("test_*.py"))
-    return {file: file.read_text() for file in files if file.relative_to(TESTS).parts[0] not in NOT_NEAR}
+class Study:
+    """Faults of a seed, and what was found of them."""
 
+    def __init__(self, seed: int, count: int, workers: int):
+        self.file, self.workers, self.lock = ROOT / f"build/faults-{seed}.json", workers, threading.Lock()
+        self.file.parent.mkdir(exist_ok=True)
+        empty = {"drawn": [], "found": {}, "past": {}, "failing": {}, "skipped": [], "seconds": {}}
+        self.kept = json.loads(self.file.read_text()) if self.file.exists() else empty
+        drawn = self.kept["drawn"]
+        if len(drawn) < count:
+            drawn += chosen(seed, count)[len(drawn) :]
+        self.faults = [Mutation(*fault) for fault in drawn[:count]]
+        self.copies = queue.Queue()
 
-def nearest(path: str) -> list[Path]:
-    """Files of tests by how near they are to a file: its module imported, names of it used, its room or its paper's."""
-    file = PACKAGE / path
-    module, tree = f"gpuschedlab.{path.removesuffix('.py').replace('/', '.')}", ast.parse(file.read_text())
-    names = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
-    words = re.compile(rf"(?<![\w.])(?:{'|'.join(sorted(n for n in names if len(n) > 4)) or '(?!)'})\b")
-    parts = Path(path).parts
-    room = TESTS.joinpath(*parts[: 2 if parts[0] == "papers" else 1])
-    scores = {}
-    for test, text in texts().items():
-        score = 6 * (module.removesuffix(".__init__") in text) + len(set(words.findall(text)))
-        scores[test] = score + 2 * (room in test.parents) + (room in test.parents and file.stem in test.stem)
-    ranked = sorted((test for test in scores if scores[test] > 1), key=lambda test: (-scores[test], test))
-    return ranked[:NEAREST]
+    def save(self):
+        """Keep what is known."""
+        self.file.write_text(json.dumps(self.kept, indent=1))
 
+    def left(self, stage: str) -> list[Mutation]:
+        """Faults that are neither caught nor known to pass a stage."""
+        return [
+            f
+            for f in self.faults
+            if f.name not in self.kept["found"] and stage not in self.kept["past"].get(f.name, ())
+        ]
 
-def compiled(path: str) -> bool:
-    """Whether a file has functions that are compiled."""
-    return bool(re.search(r"^\s*@njit|^    def key\(now, job", (PACKAGE / path).read_text(), re.MULTILINE))
+    def learn(self, passed: dict[str, float], mode: str):
+        """Tests that pass are sound; how long a function of tests takes."""
+        known, sums = self.kept["seconds"].setdefault(mode, {}), {}
+        for test, seconds in passed.items():
+            sums[test.partition("[")[0]] = sums.get(test.partition("[")[0], 0) + seconds
+        known |= sums
 
-
-def located(fault: Mutation, text: str) -> Mutation:
-    """The fault where its place is now, in a file that was edited since it was drawn.
-
-    Raises
-    ------
-    ValueError
-        The place is gone.
-    """
-    places = [found.start() for found in re.finditer(re.escape(fault.before), text)]
-    if not places:
-        raise ValueError(f"{fault.name}: {fault.path} has no such place any more.")
-    begin = min(places, key=lambda place: abs(place - fault.begin))
-    return fault._replace(begin=begin, end=begin + len(fault.before))
-
-
-class Copy:
-    """A private copy of the tree, in which one fault at a time is planted."""
-
-    def __init__(self, folder: Path):
-        self.folder = folder
-        if not folder.exists():
-            shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(*LEFT_OUT), symlinks=True)
-        self.sound = self.known()
-
-    def known(self) -> set[Path]:
-        """Folders of machine code."""
-        return set((self.folder / "gpuschedlab/__pycache__").glob("compiled-*"))
-
-    def run(self, stage: str, words: list[str], interpreted: bool) -> str | None:
-        """First test that fails, None: all pass; "died": they ended in another way, or not in time."""
-        env = os.environ | {
-            "PYTHONPATH": str(self.folder),
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "NUMBA_DISABLE_JIT": str(int(interpreted)),
-        }
-        env |= {"GPUSCHEDLAB_ALL_TESTS": "1"} if stage == "all" else {}
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "--tb=line", "-p", "no:cacheprovider"]
-        command += ["--reruns=0", "--timeout=0", *words]  # a busy machine catches no fault
-        limit = (CPU[stage], CPU[stage] + 5)
-        done = subprocess.run(
-            command, cwd=self.folder, env=env, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, limit),
-        )  # fmt: skip
-        if done.returncode in (0, 5):
-            return None
-        failed = re.search(r"^(?:FAILED|ERROR) (\S.*?)(?: - .*)?$", done.stdout, re.MULTILINE)
-        return failed[1] if failed else "died"
-
-    def judged(self, fault: Mutation, skipped: set[str]) -> tuple[str, str]:
-        """Which test catches a fault, and at which stage; both empty where none does."""
-        near = [f"gpuschedlab/{fault.path}", *(test.relative_to(ROOT).as_posix() for test in nearest(fault.path))]
-        for stage, words in (("near", near), ("test", []), ("all", [])):
-            interpreted = stage == "near" and compiled(fault.path)
-            while caught := self.with_fault(fault, stage, [*words, *(f"--deselect={t}" for t in skipped)], interpreted):
-                alone = words if caught == "died" else [caught]
-                if self.run(stage, [*alone, *(f"--deselect={t}" for t in skipped)], interpreted) is None:
-                    return caught, stage
-                if caught == "died":
+    def judge_near(self, fault: Mutation):
+        """Judge a fault alone, by the tests nearest to it."""
+        copy, begin = self.copies.get(), time.monotonic()
+        interpreted = compiled(fault.path)
+        mode = "interpreted" if interpreted else "compiled"
+        seconds = self.kept["seconds"].get(mode, {})
+        has_examples = ">>>" in (PACKAGE / fault.path).read_text()
+        words = [f"gpuschedlab/{fault.path}"] if has_examples else []
+        words += nearest(fault.path, fault.line, seconds)
+        skipped = [test for test in self.kept["skipped"] if test.startswith(mode)]
+        caught, skip = "", [test.partition(" ")[2] for test in skipped]
+        while words and not caught:
+            found = copy.run([fault], words, interpreted=interpreted, first=True, skip=skip)
+            test = found.failed[0] if found.failed else found.running
+            with self.lock:
+                self.learn(found.passed, mode)
+            if not test:
+                break
+            trusted = test.partition("[")[0] in seconds and test in found.failed
+            alone = None if trusted or "::" not in test else copy.run([], [test], interpreted=interpreted, seconds=12)
+            if trusted or (alone and test in alone.passed):
+                caught = test
+            elif test in found.failed and "::" not in test:  # a file that cannot be collected
+                caught = test
+            elif "::" in test:
+                with self.lock:  # it fails, or takes too long, without the fault as well: it says nothing
+                    self.kept["skipped"].append(f"{mode} {test}")
+                    seconds = self.kept["seconds"].setdefault(mode, {})
+                    seconds[test.partition("[")[0]] = 60.0
+                skip.append(test)
+                if test == found.running:
                     break
-                skipped.add(caught)  # it fails without the fault as well: it says nothing
-        return "", ""
+            else:
+                print(f"{fault.name}: the tests did not run: {test}", flush=True)
+                break
+        self.copies.put(copy)
+        with self.lock:
+            self.conclude(fault, caught, "near")
+            self.save()
+        print(f"{fault.name}\n    {caught or 'not caught'} ({time.monotonic() - begin:.0f} s)", flush=True)
 
-    def with_fault(self, fault: Mutation, stage: str, words: list[str], interpreted: bool) -> str | None:
-        """What `run` finds with the fault in its place, which is taken out again."""
-        path = self.folder / "gpuschedlab" / fault.path
-        sound, dated = path.read_text(), path.stat().st_mtime_ns
-        path.write_text(located(fault, sound).applied(sound))
-        try:
-            return self.run(stage, words, interpreted)
-        finally:
-            path.write_text(sound)
-            os.utime(path, ns=(dated, dated))  # machine code is kept by it
-            for folder in self.known() - self.sound:
-                shutil.rmtree(folder, ignore_errors=True)
+    def conclude(self, fault: Mutation, caught: str, stage: str):
+        """Note what was found of a fault."""
+        if caught:
+            self.kept["found"][fault.name] = [caught, stage]
+        else:
+            self.kept["past"].setdefault(fault.name, []).append(stage)
+
+    def near(self):
+        """The first stage."""
+        for number in range(self.workers):
+            self.copies.put(Copy(ROOT / f"build/faults-copy-{number}"))
+        with ThreadPoolExecutor(self.workers) as pool:
+            list(pool.map(self.judge_near, self.left("near")))
+
+    def together(self, stage: str):
+        """A stage of all that is left: one run of the tests, then those that failed say what they caught."""
+        copy, left = Copy(ROOT / "build/faults-copy-0"), self.left(stage)
+        while left:
+            group = apart(left)
+            names, failing = [f.name for f in group], self.kept["failing"].get(stage, {})
+            if failing.get("group") != names:
+                begin = time.monotonic()
+                skip = self.kept.get("ran", []) if stage == "all" else []
+                found = copy.run(group, [], stage, workers=self.workers, skip=skip)
+                self.learn(found.passed, "compiled")
+                failing = {"group": names, "tests": found.failed}
+                self.kept["failing"][stage] = failing
+                if stage == "test":
+                    self.kept["ran"] = sorted({*found.passed, *found.failed})
+                self.save()
+                print(
+                    f"{len(group)} faults together: {len(found.failed)} tests fail, {len(found.passed)} pass "
+                    f"({time.monotonic() - begin:.0f} s) {found.running}",
+                    flush=True,
+                )
+            self.assign(copy, group, failing["tests"], stage)
+            left = self.left(stage)
+
+    def assign(self, copy: Copy, group: list[Mutation], tests: list[str], stage: str):
+        """Which fault of a group each failing test catches, and which faults none catches."""
+        tests = few(tests)
+        for interpreted in (False, True):
+            suspects = [f for f in group if compiled(f.path) == interpreted]
+            if not suspects or not tests:
+                continue
+            at = {f: (str(copy.package / f.path), function_at(f.path, f.line)) for f in suspects}
+            sound = copy.run([], tests, stage, interpreted=interpreted, places=list(set(at.values())), seconds=900)
+            for fault in suspects:
+                files = {
+                    file_of(t) for t, calls in sound.calls.items() if at[fault][1] is None or list(at[fault]) in calls
+                }
+                called = {t for t, calls in sound.calls.items() if list(at[fault]) in calls}
+                tried = [t for t in sound.passed if file_of(t) in files and sound.passed[t] < 60]
+                tried.sort(key=lambda t: (t not in called, sound.passed[t]))
+                caught = self.first(copy, fault, tried, stage, interpreted)
+                if caught:
+                    self.conclude(fault, caught, stage)
+                    self.save()
+                print(f"{fault.name}\n    {caught or 'not caught'} ({stage}; {len(tried)} tests)", flush=True)
+        rest = [fault for fault in group if fault.name not in self.kept["found"]]
+        sound = copy.run([], tests, stage, seconds=900).passed if tests and rest else {}
+        self.halves(copy, rest, list(sound), stage)
+        for fault in group:
+            if fault.name not in self.kept["found"]:
+                self.conclude(fault, "", stage)
+        self.save()
+
+    def first(self, copy: Copy, fault: Mutation, tests: list[str], stage: str, interpreted: bool) -> str:
+        """First of some sound tests that fails with a fault."""
+        if not tests:
+            return ""
+        found = copy.run([fault], tests, stage, interpreted=interpreted, first=True, seconds=240)
+        return (found.failed or [found.running])[0]
+
+    def halves(self, copy: Copy, group: list[Mutation], tests: list[str], stage: str):
+        """Look for what the rest of a group is caught by in halves; machine code is made anew for each."""
+        if not group or not tests:
+            return
+        found = copy.run(group, tests, stage)
+        failed = found.failed or [found.running] * bool(found.running)
+        print(f"{len(group)} faults together, {len(tests)} tests: {len(failed)} fail", flush=True)
+        if failed and len(group) == 1:
+            self.conclude(group[0], failed[0], stage)
+            self.save()
+        elif failed:
+            middle = len(group) // 2
+            self.halves(copy, group[:middle], failed, stage)
+            self.halves(copy, group[middle:], failed, stage)
 
 
-def rows_of(seed: int, kept: dict) -> list[dict]:
+def file_of(test: str) -> str:
+    """File of a test."""
+    return test.partition("::")[0]
+
+
+def few(tests: list[str], most: int = 4) -> list[str]:
+    """Of tests that are one function with other parameters the first few."""
+    found = {}
+    for test in tests:
+        if "::" in test:
+            found.setdefault(test.partition("[")[0], []).append(test)
+    return [test for same in found.values() for test in same[:most]]
+
+
+def rows_of(seed: int, study: Study) -> list[dict]:
     """Rows of the table: what was found of each fault, and the notes that stand in the table already."""
-    with TABLE.open() if TABLE.exists() else open(os.devnull) as file:
-        notes = {tuple(row[c] for c in COLUMNS[1:6]): row["note"] for row in csv.DictReader(file)}
+    notes = {tuple(row[c] for c in COLUMNS[1:6]): row["note"] for row in table()}
     rows = []
-    for drawn in kept["drawn"]:
-        fault, found = Mutation(*drawn), kept["found"].get(Mutation(*drawn).name, ["?", ""])
+    for fault in study.faults:
+        found = study.kept["found"].get(fault.name) or (["", ""] if fault.name in study.kept["past"] else ["?", ""])
         place = (fault.path, str(fault.line), fault.kind, fault.before, fault.after)
         rows.append(dict(zip(COLUMNS, (seed, *place, *found, notes.get(place, "")), strict=True)))
     return rows
+
+
+def table() -> list[dict]:
+    """Rows of the table as it is."""
+    if not TABLE.exists():
+        return []
+    with TABLE.open() as file:
+        return list(csv.DictReader(file))
 
 
 def summary(rows: list[dict]) -> str:
@@ -182,55 +265,45 @@ def summary(rows: list[dict]) -> str:
     return "\n".join([*lines, f"{total}; {len(rows) - len(judged)} change no answer or were not judged"])
 
 
+def listed(rows: list[dict]) -> str:
+    """A line a fault."""
+    words = (
+        (f"{row['file']}:{row['line']} {row['before']} -> {row['after']}", row["caught"] or row["note"]) for row in rows
+    )
+    return "\n".join(f"{place}: {what or 'SURVIVES'}" for place, what in words)
+
+
 def main() -> int:
     """Plant the faults of a seed that were not judged yet, and list what caught them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--near", action="store_true", help="only the first stage")
+    parser.add_argument("--all", action="store_true", help="the tests that only ALL=1 runs as well")
     parser.add_argument("--list", action="store_true", help="only list the faults")
     parser.add_argument("--again", action="store_true", help="plant those again that nothing caught")
     parser.add_argument("--table", action="store_true", help=f"write what is known to {TABLE.name}")
+    parser.add_argument("--first", help="faults of the table that tests whose names have this are first to catch")
     given = parser.parse_args()
-    results = ROOT / f"build/faults-{given.seed}.json"
-    results.parent.mkdir(exist_ok=True)
-    kept = json.loads(results.read_text()) if results.exists() else {"drawn": [], "found": {}, "skipped": []}
-    if len(kept["drawn"]) < given.count:
-        kept["drawn"] = kept["drawn"] + chosen(given.seed, given.count)[len(kept["drawn"]) :]
-    faults, skipped = [Mutation(*drawn) for drawn in kept["drawn"]], set(kept["skipped"])
-    left = [f for f in faults if f.name not in kept["found"] or (given.again and not kept["found"][f.name][0])]
+    if given.first:
+        print(listed([row for row in table() if given.first in row["caught"]]) or "none")
+        return 0
+    study = Study(given.seed, given.count, given.workers)
+    if given.again:
+        study.kept |= {"past": {}, "failing": {}}
     if not given.list and not given.table:
-        copies, lock = queue.Queue(), threading.Lock()
-        for number in range(given.workers):
-            copies.put(number)
-
-        def judge(fault: Mutation):
-            number, begin = copies.get(), time.monotonic()
-            found = Copy(ROOT / f"build/faults-copy-{number}").judged(fault, skipped)
-            copies.put(number)
-            with lock:
-                kept["found"][fault.name], kept["skipped"] = found, sorted(skipped)
-                results.write_text(json.dumps(kept, indent=1))
-                print(
-                    f"{fault.name}\n    {found[0] or 'SURVIVES'} ({found[1]}, {time.monotonic() - begin:.0f} s)",
-                    flush=True,
-                )
-
-        with ThreadPoolExecutor(given.workers) as pool:
-            list(pool.map(judge, left))
-    rows = rows_of(given.seed, kept)
+        study.near()
+        for stage in [] if given.near else ["test", "all"] if given.all else ["test"]:
+            study.together(stage)
+    rows = rows_of(given.seed, study)
     if given.table:
         with TABLE.open("w", newline="") as file:
             writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
             writer.writeheader()
             writer.writerows(rows)
     if given.list:
-        print(
-            "\n".join(
-                f"{row['file']}:{row['line']} {row['before']} -> {row['after']}: {row['caught'] or 'SURVIVES'}"
-                for row in rows
-            )
-        )
+        print(listed(rows))
     print(summary(rows))
     return 0
 
