@@ -94,7 +94,7 @@ def nearest(path: str, line: int, seconds: dict[str, float]) -> list[str]:
     own = [node.name for node in around(tree, line)]
     defined = {node.name: _words(node) for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
     callers = {name for name, words in defined.items() if own and words & set(own) and name not in own}
-    weights = {name: 1.0 for name in defined} | dict.fromkeys(callers, 4.0) | dict.fromkeys(own, 8.0)
+    weights = dict.fromkeys(defined, 1.0) | dict.fromkeys(callers, 4.0) | dict.fromkeys(own, 8.0)
     weights = {name: weight for name, weight in weights.items() if len(name) > 2}
     room = "tests/" + "/".join(parts[: 2 if parts[0] == "papers" else 1])
     ranked = []

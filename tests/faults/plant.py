@@ -104,9 +104,8 @@ class Study:
                 break
             trusted = test.partition("[")[0] in seconds and test in found.failed
             alone = None if trusted or "::" not in test else copy.run([], [test], interpreted=interpreted, seconds=12)
-            if trusted or (alone and test in alone.passed):
-                caught = test
-            elif test in found.failed and "::" not in test:  # a file that cannot be collected
+            uncollected = test in found.failed and "::" not in test
+            if trusted or uncollected or (alone and test in alone.passed):
                 caught = test
             elif "::" in test:
                 with self.lock:  # it fails, or takes too long, without the fault as well: it says nothing
