@@ -211,6 +211,15 @@ def test_lanes_are_split_where_free_ones_are_apart():
     assert not over.any()
 
 
+def test_stretches_beyond_the_lanes_are_drawn_over_the_fewest_others():
+    # All of 4 lanes are busy: owners 0, 1, 1, 2; two lanes over one owner alone are the middle ones.
+    row, width = np.zeros(4, np.int64), np.array([1, 2, 1, 2])
+    start, end = np.array([0.0, 0.0, 0.0, 5.0]), np.array([9.0, 9.0, 9.0, 9.0])
+    _, low, high, over = pack_lanes(row, start, end, width, np.array([4]))
+    assert (low.tolist(), high.tolist()) == ([0, 1, 3, 1], [1, 3, 4, 3])
+    assert over.tolist() == [False, False, False, True]
+
+
 def test_gantt_groups(runs):
     found = plots.gantt(runs["First"], by="model")
     assert set(found.groups) == {"resnet50", "lm", "cyclegan", "", "other"}

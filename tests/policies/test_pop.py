@@ -1,6 +1,7 @@
 """POP as a policy: parts that keep the nodes of their jobs, on random jobs and nodes that come, go and fail."""
 
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -9,7 +10,9 @@ from wing import in_parts
 
 from gpuschedlab.check.laws import ALWAYS
 from gpuschedlab.cluster import Cluster, Outage
+from gpuschedlab.cluster.free_gpus import FreeGpus
 from gpuschedlab.policies import Optimus, Pop, ThemisRounds
+from gpuschedlab.policies.kept_placement import repacked
 from gpuschedlab.policies.pop import on_nodes
 from gpuschedlab.sim import Allocation, Delays, Round, Scenario, Simulation, Wrapped, simulate
 from gpuschedlab.speeds import Speeds
@@ -118,3 +121,51 @@ def test_nodes_for_all_jobs_of_an_answer():
     more = on_nodes(view, Allocation(np.zeros(4, int), np.array([1.0, 1, 4, 4]), status="x"), "consolidate")
     assert more.gpus.tolist() == [0.0, 0.0, 4.0, 4.0]
     assert more.status == "x, 2 without a place"
+
+
+def held_view(held, gpus):
+    """What `repacked` reads of a view: rows (job, node, GPUs) that are held by jobs of so many GPUs."""
+
+    class Held(SimpleNamespace):
+        def __len__(self):
+            return len(gpus)
+
+    return Held(nodes=np.array(held, float).reshape(-1, 3))
+
+
+def test_who_may_stay_goes_where_it_was_if_that_is_still_free():
+    """Job 2 needs a whole node: all are placed anew, the pinned one first; the others where they were, if that is free at their turn."""
+    gpus = np.array([1.0, 1.0, 4.0])
+    view = held_view([(0, 0, 1.0), (1, 1, 1.0)], gpus)
+    yes, none = np.array([True, True, False]), np.zeros(3, bool)
+
+    def placed(todo, pinned):
+        rows, left = repacked(
+            view, todo, yes, pinned, lambda: FreeGpus(Cluster.homogeneous(2, 4)), lambda free, i: free.take(gpus[i])
+        )
+        return sorted(map(tuple, rows.tolist())), left
+
+    assert placed([0, 1], none) == ([(0, 0, 1), (1, 1, 1)], [])  # nobody moves without need
+    assert placed([2, 1, 0], none) == ([(0, 1, 1), (1, 1, 1), (2, 0, 4)], [])  # 0 finds its node taken, 1 does not
+    assert placed([2, 1, 0], np.array([False, True, False])) == ([(0, 1, 1), (1, 1, 1), (2, 0, 4)], [])
+    assert placed([1, 0, 2], yes) == ([(0, 0, 1), (1, 1, 1)], [2])  # both are sure to stay: no room
+
+
+def test_parts_answers_become_one_with_every_field():
+    one = Allocation(np.array([1]), np.array([2.0]), delay=np.array(["warm"]), partner=np.array([-1]), wake=5.0)
+    two = Allocation(
+        np.array([0, 0]), np.array([1.0, 1.0]), partner=np.array([1, 0]), merged=np.array([True, True]),
+        profiling=np.array([False, True]), source=np.array([7, -1]), nodes=np.array([[1, 0, 1.0]]), wake=3.0,
+        reserved={"bank": np.array([2.0])},
+    )  # fmt: skip
+    three = Allocation(
+        np.array([0]), np.array([0.0]), delay=np.array(["quite cold"]), wake=9.0, reserved={"bank": np.array([1.0])}
+    )
+    whole = Allocation.combined(5, [(np.array([4]), one), (np.array([0, 2]), two), (np.array([1]), three)])
+    assert whole.delay.tolist() == ["", "quite cold", "", "", "warm"]
+    assert whole.partner.tolist() == [2, -1, 0, -1, -1]
+    assert whole.merged.tolist() == [True, False, True, False, False]
+    assert whole.profiling.tolist() == [False, False, True, False, False]
+    assert whole.source.tolist() == [7, -1, -1, -1, -1]
+    assert (whole.gpus.tolist(), whole.gpu_type.tolist()) == ([1, 0, 1, 0, 2], [0, 0, 0, 0, 1])
+    assert (whole.nodes.tolist(), whole.wake, whole.reserved["bank"].tolist()) == ([[2, 0, 1]], 3.0, [3.0])

@@ -99,6 +99,11 @@ def test_what_a_card_says_follows_from_the_figures(tmp_path):
     }
     found = Standing(("mine.py:Mine",), pl.DataFrame([row | costs for row in rows]))
     assert found.verdicts("mine.py:Mine") == {"wins": ["venus-0.7"], "loses": ["venus-0.9"], "open": ["venus-1.1"]}
+    ladder = found.ladder("venus-0.7")
+    assert [row["policy"] for row in ladder] == ["mine.py:Mine", "fifo", "srtf", "lucid"]
+    assert [(row["seeds"], row["value"]) for row in ladder[1:]] == [(2, 15.0)] * 3
+    assert ladder[1]["behind"] == (pytest.approx(1 / 9), pytest.approx(0, abs=1e-12))
+    assert ladder[0]["behind"] == (0, 0)
     assert found.against("mine.py:Mine", "fifo", "venus-0.7") == (pytest.approx(-0.1), pytest.approx(0, abs=1e-12))
     said = " ".join(sentences(found, "mine.py:Mine"))
     assert "Better than every policy beside it: venus-0.7." in said

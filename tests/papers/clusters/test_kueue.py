@@ -101,6 +101,12 @@ def test_a_strict_queue_waits_for_its_first_job():
         assert dict(run.jobs.select("job_id", "start").rows())["c"] == start
 
 
+def test_a_job_may_take_the_whole_cluster_and_one_that_asks_for_more_lets_others_by():
+    queue = (Queue("q", nominal=(("t4", 8),)),)
+    run = lab.simulate(trace_of([("whole", "q", 0, 8, 10), ("b", "q", 1, 2, 10)]), EIGHT, Kueue(queue))
+    assert dict(run.jobs.select("job_id", "start").rows()) == {"whole": 0.0, "b": 10.0}
+
+
 def test_what_is_not_needed_is_given_back():
     """b1 needs 4 GPUs, of which 1 is free: a2 (1 GPU, the last admitted) is not enough, a1 (4 GPUs) alone is."""
     queues = (Queue("a", "t", (("t4", 2),)), Queue("b", "t", (("t4", 4),), reclaim="Any"))

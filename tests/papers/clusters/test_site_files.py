@@ -136,6 +136,12 @@ def test_lines_of_slurm_conf():
     assert len(site.unmodelled) == len(set(site.unmodelled))
 
 
+def test_every_parameter_of_the_plan_is_read_in_its_unit():
+    words = "bf_interval=7,bf_window=11,bf_max_job_test=13,bf_resolution=17,bf_min_age_reserve=19,bf_job_part_count_reserve=23"
+    s = read_conf(f"SchedulerParameters={words}", "slurm.conf", Description()).scheduler
+    assert (s.every, s.window, s.tested, s.resolution, s.min_age, s.depth) == (7, 660, 13, 17, 19, 23)
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [

@@ -66,6 +66,15 @@ def test_a_deadline_tips_whether_the_third_job_can_wait():
     assert own.steps[8].state.entries == [(30.0, 1.0)]  # claimed by the second job
 
 
+def test_a_step_says_times_without_and_with_warming_up():
+    policy = lab.PromptTuner()
+    view = prompt.busiest_round(by_hand(), policy)
+    turn = prompt.decided_again(view, policy, {})
+    at = int(np.flatnonzero(np.array(turn.shown) == turn.shown[0])[0])
+    assert turn.times(turn.shown[at]) == "10 s on 1, 5 s on 2, 2.5 s on 4"
+    assert turn.times(turn.shown[at], 10.0) == "20 s on 1, 15 s on 2, 12.5 s on 4"
+
+
 def test_a_player_of_a_round_wants_a_pending_job_of_it():
     view = prompt.busiest_round(by_hand(), lab.PromptTuner())
     with pytest.raises(RunError, match="no pending job 'fifth' at 100 s; expected one of first, second, third"):
