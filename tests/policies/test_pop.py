@@ -134,21 +134,28 @@ def held_view(held, gpus):
 
 
 def test_who_may_stay_goes_where_it_was_if_that_is_still_free():
-    """Job 2 needs a whole node: all are placed anew, the pinned one first; the others where they were, if that is free at their turn."""
-    gpus = np.array([1.0, 1.0, 4.0])
-    view = held_view([(0, 0, 1.0), (1, 1, 1.0)], gpus)
-    yes, none = np.array([True, True, False]), np.zeros(3, bool)
+    """Job 4 needs two of five nodes, and jobs on four of them may stay: if not all can, each goes in its turn where it was."""
+    gpus = np.array([1.0, 1.0, 1.0, 1.0, 8.0])
+    view = held_view([(i, i, 1.0) for i in range(4)], gpus)
+    same, none = np.arange(5) < 4, np.zeros(5, bool)
 
     def placed(todo, pinned):
         rows, left = repacked(
-            view, todo, yes, pinned, lambda: FreeGpus(Cluster.homogeneous(2, 4)), lambda free, i: free.take(gpus[i])
+            view, todo, same, pinned, lambda: FreeGpus(Cluster.homogeneous(5, 4)), lambda free, i: free.take(gpus[i])
         )
-        return sorted(map(tuple, rows.tolist())), left
+        return sorted(map(tuple, rows[:, :2].astype(int).tolist())), left
 
-    assert placed([0, 1], none) == ([(0, 0, 1), (1, 1, 1)], [])  # nobody moves without need
-    assert placed([2, 1, 0], none) == ([(0, 1, 1), (1, 1, 1), (2, 0, 4)], [])  # 0 finds its node taken, 1 does not
-    assert placed([2, 1, 0], np.array([False, True, False])) == ([(0, 1, 1), (1, 1, 1), (2, 0, 4)], [])
-    assert placed([1, 0, 2], yes) == ([(0, 0, 1), (1, 1, 1)], [2])  # both are sure to stay: no room
+    assert placed([3, 2, 1, 0], none) == ([(i, i) for i in range(4)], [])  # nobody moves without need
+    rows, left = placed([4, 3, 2, 1, 0], none)
+    taken = [node for job, node in rows if job == 4]
+    assert (len(taken), left) == (2, [])
+    stay = [job for job in range(4) if job not in taken]
+    assert [row for row in rows if row[0] in stay] == [(job, job) for job in stay]
+    pinned = np.isin(np.arange(5), taken)  # who would move is sure to stay
+    rows, left = placed([4, 3, 2, 1, 0], pinned)
+    assert [row for row in rows if row[0] in taken] == [(job, job) for job in taken]
+    assert left == []
+    assert placed([4, 3, 2, 1, 0], same) == ([(i, i) for i in range(4)], [4])
 
 
 def test_parts_answers_become_one_with_every_field():

@@ -130,3 +130,16 @@ def test_what_was_guessed_reads_every_sample_as_before(data_dir):
         assert uploaded(path.name, content, spec_of(found)).trace.equals(found.trace), name
         read += 1
     assert read >= 15
+
+
+def test_a_report_names_the_gaps_between_submissions_and_where_most_jobs_are(tmp_path):
+    hours = [0, 1, 2, 30, 31, 100, *(200 + i / 100 for i in range(394))]
+    rows = "".join(f"{i},{h * 3600},1,9\n" for i, h in enumerate(hours))
+    (tmp_path / "own.csv").write_text("id,when,cards,took\n" + rows)
+    (tmp_path / "own.toml").write_text(f'format = "csv"\npath = "own.csv"\n{COLUMNS}')
+    found = lab.intake(tmp_path / "own.toml").report
+    assert [(at / 3600, gap, before) for at, gap, before in found.gaps] == [
+        (30, 28, 3 / 400), (100, 69, 5 / 400), (200, 100, 6 / 400),
+    ]  # fmt: skip
+    assert found.span == pytest.approx(203.93 * 3600)
+    assert found.dense == pytest.approx((31 * 3600, 172.93 * 3600))

@@ -9,7 +9,7 @@ from scipy.stats import ks_2samp
 
 from gpuschedlab.errors import TraceError
 from gpuschedlab.traces import Calibration, calibrate, generate, load_preset
-from gpuschedlab.traces.generator import fitting
+from gpuschedlab.traces.generator import calibration, fitting
 from gpuschedlab.traces.trace_statistics import fano, hourly
 
 WEEK = 7 * 86_400.0
@@ -91,3 +91,12 @@ def walk(value):
     yield value
     for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
         yield from walk(one)
+
+
+def test_batches_an_hour_are_a_power_of_its_jobs():
+    """Hours of 4, 16, 64 and 256 jobs, in 2, 4, 8 and 16 batches: the root."""
+    counts = np.tile([4, 16, 64, 256], 6)
+    hour = np.repeat(np.arange(len(counts)), np.sqrt(counts).astype(int)).astype(float)
+    size = np.sqrt(counts[hour.astype(int)])
+    scale, power, _ = calibration._batching(counts, hour, size)
+    assert (scale, power) == (pytest.approx(1, abs=0.05), pytest.approx(0.5, abs=0.02))

@@ -4,9 +4,11 @@ import json
 from itertools import groupby, product
 
 import numpy as np
+import polars as pl
 import pytest
 
 from gpuschedlab.errors import ClusterError, PolicyError
+from gpuschedlab.papers.clusters.doubts import slices_beside
 from gpuschedlab.papers.clusters.recipe import Site
 from gpuschedlab.papers.clusters.replay import replay
 from gpuschedlab.papers.clusters.schedulers.fairshare import ShareTree
@@ -306,3 +308,23 @@ def test_the_best_start_of_3g_leaves_room_for_4g():
     assert profile_of("3g.20gb") == "3g"
     with pytest.raises(ClusterError, match="slice '5g.20gb': expected one of 1g, 2g, 3g, 4g, 7g"):
         profile_of("5g.20gb")
+
+
+def test_the_best_start_is_that_after_which_most_is_possible():
+    for taken in range(256):
+        for profile, (cells, parts, _) in A100.items():
+            starts = [start for name, start in rooms(taken) if name == profile]
+            after = [(len(rooms(taken | (2**cells - 1) << start, COMPUTE - parts)), start) for start in starts]
+            assert best_start(profile, taken) == (max(after)[1] if after else None)
+
+
+def test_slices_that_need_more_gpus_than_there_are_are_named():
+    """Placed largest first: 4g and 3g share a GPU, and 2g, 2g, 2g, 1g another; in the order of the log three would be needed."""
+    shapes = ["1g.5gb", "2g.10gb", "2g.10gb", "2g.10gb", "3g.20gb", "4g.20gb"]
+    share = [int(shape[0]) / COMPUTE for shape in shapes]
+    log = pl.DataFrame({"started": 0.0, "duration": 10.0, "gpus": share, "shape": shapes})
+    assert gpus_for([shape[:2] for shape in reversed(shapes)]) == 2
+    assert list(slices_beside(log, 2)) == []
+    assert list(slices_beside(log, 1)) == ["the log holds 6 slices at once, which need 2 GPUs, and the cluster has 1"]
+    later = log.with_columns(started=pl.Series([0.0, 0, 0, 0, 10, 10]))
+    assert list(slices_beside(later, 1)) == []

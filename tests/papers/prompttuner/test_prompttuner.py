@@ -11,7 +11,7 @@ from gpuschedlab.cluster import Cluster, Nodes, Outage
 from gpuschedlab.errors import PolicyError, SpeedError, TraceError
 from gpuschedlab.estimators import Noisy
 from gpuschedlab.metrics import cost, slo_attainment, summary
-from gpuschedlab.papers.prompttuner.jobs import LOADS, MINUTES, PromptJobs
+from gpuschedlab.papers.prompttuner.jobs import LOADS, MINUTES, PromptJobs, _arrivals
 from gpuschedlab.papers.prompttuner.recipe import PromptLab
 from gpuschedlab.papers.prompttuner.shares import satisfactory_shares
 from gpuschedlab.papers.prompttuner.warm_pools import Pool
@@ -505,3 +505,28 @@ def test_bad_input_is_named():
         run_of(jobs((0, 10, 20)), Greedy())
     with pytest.raises(PolicyError, match=r"PromptTuner.window: found -1"):
         PromptTuner(window=-1)
+
+
+class Even:
+    """In place of random numbers: minutes weigh the same, the first of each part is the busiest, and gaps are equal."""
+
+    def gamma(self, shape, scale, size):
+        return np.full(size, shape * scale)
+
+    def integers(self, low, high):
+        return low
+
+    def exponential(self, scale, size):
+        return np.full(size, scale)
+
+
+@pytest.mark.parametrize(("count", "peak"), [(40, 1.0), (39, 1.0), (100, 5.0), (7, 3.0)])
+def test_each_minute_has_its_share_of_the_requests(count, peak):
+    """As many up to each minute as its share of the weight, to half a request."""
+    found = _arrivals(count, MINUTES, peak, Even())
+    weight = np.full(MINUTES, (MINUTES - peak) / (MINUTES - 1))
+    weight[0] = peak
+    until = np.searchsorted(found, 60.0 * np.arange(1, MINUTES + 1), side="left")
+    assert np.abs(until - count * np.cumsum(weight) / MINUTES).max() <= 0.5 + 1e-9
+    assert (np.diff(found) > 0).all()
+    assert len(found) == count
