@@ -209,6 +209,20 @@ def test_clocks_that_are_set_back(tmp_path):
     assert lab.intake(path).trace["duration"].to_list() == [7200.0]
 
 
+def test_a_job_that_was_suspended_is_told_beside_one_that_ran_too_long(tmp_path):
+    """Of 52 jobs of two minutes by the clock one ran for one, and one for five."""
+    day, tail = "2024-10-02T", "COMPLETED|gres/gpu=1"
+    rows = [
+        f"{i}|{day}01:00:00|{day}01:{i:02}:00|{day}01:{i + 2:02}:00|00:0{took}:00|{tail}"
+        for i, took in enumerate([1, 5, *[2] * 50])
+    ]
+    path = written(tmp_path, "\n".join(["JobID|Submit|Start|End|Elapsed|State|AllocTRES", *rows]) + "\n")
+    found = lab.intake(path, accept=("durations",))
+    assert "1 jobs with an elapsed time below end less start were suspended" in found.report.line()
+    durations = dict(found.trace.select("job_id", "duration").rows())
+    assert (durations["0"], durations["1"], durations["2"]) == (60, 300, 120)
+
+
 def test_what_runs_at_the_snapshot_is_kept_or_dropped(tmp_path):
     head = "id,submit,start,end,gpus,state\n"
     path = written(tmp_path, head + "a,10,20,50,1,Running\nb,15,30,,2,Running\nc,16,,,1,Pending\n", "jobs.csv")

@@ -326,5 +326,7 @@ def test_slices_that_need_more_gpus_than_there_are_are_named():
     assert gpus_for([shape[:2] for shape in reversed(shapes)]) == 2
     assert list(slices_beside(log, 2)) == []
     assert list(slices_beside(log, 1)) == ["the log holds 6 slices at once, which need 2 GPUs, and the cluster has 1"]
+    one = log[[1, 2, 4]]  # the largest first they share a GPU; in the order of the log they would not
+    assert list(slices_beside(one, 1)) == []
     later = log.with_columns(started=pl.Series([0.0, 0, 0, 0, 10, 10]))
     assert list(slices_beside(later, 1)) == []

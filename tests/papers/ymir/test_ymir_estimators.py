@@ -1,5 +1,6 @@
 """What Ymir's estimators say of pairs: symmetric distances, planted lines, hand-made curves, and the zoo's measured gains."""
 
+import re
 from dataclasses import replace
 from itertools import permutations
 
@@ -316,8 +317,10 @@ def test_a_goal_is_where_a_task_ends_and_the_unit_decides_without_one():
         k = np.arange(1, 100)
         assert known.iterations_[task] == pytest.approx(1 + np.flatnonzero(curve.of(k) / curve.of(1) <= 0.5)[0], abs=1)
     epochs = planted()[0]
-    with pytest.warns(UserWarning, match="what was measured of"):
-        slow = YmirEstimator().fit(pl.DataFrame({"task": "a", "k": k, "loss": 1 / (1 + 0.02 * k)}))
+    with pytest.warns(UserWarning, match="what was measured of") as told:
+        slow = YmirEstimator(seen=4).fit(pl.DataFrame({"task": "a", "k": k, "loss": 1 / (1 + 0.02 * k)}))
+    after, times = map(float, re.search(r"after (\d+) epochs, (\d+) times", str(told[0].message)).groups())
+    assert times == round(after / 4)  # of the last that was measured
     assert slow.iterations_["a"] > 99 * 0.95
     steps = planted(unit="steps", rule="paper")[0]
     # An epoch is 10, 30 or 20 steps: one step saves less, so that the rule ends sooner than it does by epochs.
