@@ -74,6 +74,7 @@ SCHEMA: dict[str, Column] = {
     "batch_size": Column(pl.Int64, "samples, from 1 up", low=1),
     "min_gpus": Column(pl.Float64, "the fewest GPUs that the job takes, above 0", high=MOST_GPUS, **ABOVE_0),
     "max_gpus": Column(pl.Float64, "the most GPUs that the job takes, above 0", high=MOST_GPUS, **ABOVE_0),
+    "nodes": Column(pl.Int64, "how many nodes the job asks for, from 1 up; names of nodes are a `nodelist`", low=1),
     "gpu_type": Column(pl.String, "a text: the GPU type that the job asks for"),
     "preemptible": Column(pl.Boolean, "true or false"),
     "account": Column(pl.String, "a text"),
@@ -91,7 +92,7 @@ SCHEMA: dict[str, Column] = {
     "started": Column(pl.Float64, "seconds since the trace's start: when the job started in the log"),
     "state": Column(pl.String, "a text: the log's own word for how the job ended"),
     "attempts": Column(pl.Int64, "starts of the job in the log, from 0 up", low=0),
-    "nodes": Column(pl.String, "a text: nodes on which the job ran in the log"),
+    "nodelist": Column(pl.String, "a text: nodes on which the job ran in the log"),
     "fm": Column(pl.String, "a text"),
     "task": Column(pl.String, "a text"),
     "llm": Column(pl.String, "a text"),
@@ -100,7 +101,7 @@ SCHEMA: dict[str, Column] = {
     "jobs": Column(pl.Float64, "jobs that the row stands for, from 1 up", low=1),
 }
 
-RECORDED = ("started", "state", "status", "attempts", "nodes")
+RECORDED = ("started", "state", "status", "attempts", "nodelist")
 """Columns that a log records after submission: no estimator and no policy may know them of jobs that are to come."""
 
 DECLARED = ("min_gpus", "max_gpus", "preemptible")
@@ -114,6 +115,12 @@ class Rule:
     column: str
     expected: str
     bad: pl.Expr
+    beside: str = ""  # a column that is shown with what was found
+
+
+#: As many of a job's GPUs stand on each of the nodes that it asks for.
+EVEN = (pl.col("nodes") > 1) & (pl.col("gpus") % pl.col("nodes") != 0).fill_null(False)
+EVEN = Rule("nodes", "a number that divides its GPUs, or nothing: any number of nodes will do", EVEN, "gpus")
 
 
 def sift(
@@ -146,7 +153,8 @@ def refuse(source: str, row: int, problem: str, others: int) -> NoReturn:
 def _problem(rule: Rule, row: dict) -> str:
     found = row.get(f"{rule.column}\0raw", row.get(rule.column))
     job = f" (job {str(row['job_id'])[:80]})" if row.get("job_id") is not None and rule.column != "job_id" else ""
-    return f"column {rule.column}{job}: found {repr(found)[:200]}; expected {rule.expected}"
+    beside = f" with {rule.beside} {row[rule.beside]:g}" if rule.beside else ""
+    return f"column {rule.column}{job}: found {repr(found)[:200]}{beside}; expected {rule.expected}"
 
 
 def shown(columns: list[str]) -> str:
@@ -282,6 +290,7 @@ def _rules(frame: pl.DataFrame) -> list[Rule]:
         rules.append(Rule(name, column.expected, column.bad(name)))
     gpus = pl.col("gpus")
     rules.append(Rule("gpus", SCHEMA["gpus"].expected, (gpus > 1) & (gpus != gpus.floor())))
+    rules += [EVEN] if "nodes" in frame.columns else []
     if frame["job_id"].n_unique() < frame.height:
         rules.append(Rule("job_id", SCHEMA["job_id"].expected, pl.col("job_id").is_first_distinct().not_()))
     return rules

@@ -1,6 +1,7 @@
 """Columns of a log under our names, their texts converted, and the rules that a good row keeps."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import polars as pl
 
@@ -12,12 +13,12 @@ from gpuschedlab.traces.logs.options import Options
 from gpuschedlab.traces.logs.raw import LINE, Raw
 from gpuschedlab.traces.logs.spans import SPAN, decimal_number, limits, spans
 from gpuschedlab.traces.logs.states import RUNNING, WAITING, WORDS, meaning, word
-from gpuschedlab.traces.schema import LONGEST, SCHEMA, Rule
+from gpuschedlab.traces.schema import EVEN, LONGEST, SCHEMA, Rule
 
 INSTANTS = ("submit", "eligible", "start", "end")
 SPANS = ("duration", "suspended", "think_time")
 LISTS = ("gpu_types", "partitions", "after")
-NUMBERS = ("gpus", "priority", "weight", "target")
+NUMBERS = ("gpus", "nodes", "priority", "weight", "target")
 LATEST = 1e11  # s since 1970: Unix time in ms, taken for s, lies beyond it
 #: Words of requested times that say nothing.
 NO_LIMITS = ("partition_limit", "invalid", "-1", "not set")
@@ -72,7 +73,7 @@ def converted(frame: pl.DataFrame, raw: Raw, options: Options, theirs: Mapping[s
         changes += [frame["state"].replace_strict(given, words[n], **how).alias(n) for n in words.columns]
     elif "meaning" not in frame.columns:
         changes.append(pl.lit(None, pl.String).alias("meaning"))
-    checked = [n for n in (*INSTANTS, *SPANS, "requested_time", "gpus", "state", "job_id") if n in frame.columns]
+    checked = [n for n in (*INSTANTS, *SPANS, *NUMBERS, "requested_time", "state", "job_id") if n in frame.columns]
     # Rows of the table are those of the frame.
     kept = {n: raw.table[n] for n in raw.table.columns if not n.startswith("\0")} | {
         theirs[n]: frame[n] for n in checked
@@ -120,7 +121,7 @@ def rules_of(frame: pl.DataFrame, raw: Raw, theirs: Mapping[str, str], *, strict
     """What a good row is, of those that have no reason to be left out; a `strict` reading wants a duration of each that ended."""
     has = set(frame.columns)
     job = pl.col("left").is_null()
-    gpus, submit = pl.col("gpus"), pl.col("submit")
+    gpus, submit, nodes = pl.col("gpus"), pl.col("submit"), pl.col("nodes")
     held = job & (pl.col("meaning") != WAITING).fill_null(True)
     surplus = pl.col(SURPLUS + RAW).is_not_null() if SURPLUS in raw.table.columns else pl.lit(False)
     rules = [Rule(SURPLUS, "as many fields as the other rows have", surplus), *raw.rules]
@@ -132,6 +133,10 @@ def rules_of(frame: pl.DataFrame, raw: Raw, theirs: Mapping[str, str], *, strict
     if raw.cpu:
         amount = amount.fill_null(True)
     rules.append(Rule(theirs["gpus"], SCHEMA["gpus"].expected, held & amount))
+    if "nodes" in has:
+        bad = _unread(frame, "nodes", theirs) | (nodes < 1) | (nodes != nodes.floor())
+        rules.append(Rule(theirs["nodes"], SCHEMA["nodes"].expected, held & bad))
+        rules += [replace(EVEN, column=theirs["nodes"], bad=held & EVEN.bad)] if raw.repeats == "error" else []
     for name in [n for n in INSTANTS if n in has]:
         value = pl.col(name)
         range_ = value.is_finite().not_() | (value < 0) | (value > LATEST)

@@ -47,6 +47,8 @@ def join_parts(frame: pl.DataFrame, how: str, snapshot: float | None) -> tuple[p
         own["state"] = pl.coalesce(odd.first(), pl.col("state").first())
     if "gpu_types" in frame.columns:
         own["gpu_types"] = pl.col("gpu_types").explode().drop_nulls().unique(maintain_order=True)
+    if "nodes" in frame.columns:
+        own |= _nodes_of_parts(frame.columns)
     others = [c for c in frame.columns if c not in own and c not in keys]
     joined = parts.group_by(keys, maintain_order=True).agg(
         *(pl.col(c).drop_nulls().first() for c in others), **{k: v for k, v in own.items() if k not in keys}
@@ -58,6 +60,17 @@ def join_parts(frame: pl.DataFrame, how: str, snapshot: float | None) -> tuple[p
     columns = frame.columns
     joined = joined.select(columns) if not rest.height else pl.concat([rest, joined.select(columns)]).sort(LINE)
     return joined, float(more)
+
+
+def _nodes_of_parts(columns: list[str]) -> dict[str, pl.Expr]:
+    """Nodes of a job's parts together: all apart, or all on the same ones, as many GPUs on each; and their names."""
+    held, names = pl.col("gpus") > 0, pl.col("nodelist" if "nodelist" in columns else LINE)
+    nodes, each, where = (v.filter(held) for v in (pl.col("nodes"), pl.col("gpus") / pl.col("nodes"), names))
+    alike, together = ((v.n_unique() == 1) & (v.null_count() == 0) for v in (each, where))
+    apart = (where.n_unique() == where.len()) | (where.null_count() > 0)
+    count = pl.when(together).then(nodes.first()).when(apart).then(nodes.sum())
+    listed = names.drop_nulls().unique(maintain_order=True).cast(pl.String).str.join(",").replace("", None)
+    return {"nodes": pl.when(alike).then(count), "nodelist": listed}
 
 
 def _with_attempts(frame: pl.DataFrame) -> pl.DataFrame:
@@ -100,7 +113,8 @@ def join_attempts(frame: pl.DataFrame, repeats: str, *, each: bool = False) -> t
         "meaning": pl.col("meaning").last(),
         "censored": pl.col("censored").last(),
         "parts": pl.col("resized").sum(),
-    } | ({"state": pl.col("state").last()} if "state" in own.columns else {})
+    }
+    joined |= {name: pl.col(name).last() for name in ("state", "nodes") if name in own.columns}
     rest = [c for c in frame.columns if c not in joined and c != "job_id"]
     jobs = own.group_by("job_id", "chain", maintain_order=True).agg(*(pl.col(c).first() for c in rest), **joined)
     counts["parts"] = int(jobs["parts"].sum())

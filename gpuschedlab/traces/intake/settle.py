@@ -19,7 +19,7 @@ from gpuschedlab.traces.logs.options import Options
 from gpuschedlab.traces.logs.raw import LINE, Raw
 from gpuschedlab.traces.logs.spans import spans
 from gpuschedlab.traces.logs.states import NO_JOB, WAITING
-from gpuschedlab.traces.schema import OnBad, refuse, sift, validate
+from gpuschedlab.traces.schema import EVEN, OnBad, refuse, sift, validate
 
 NEEDED = ("job_id", "submit", "gpus", "duration")
 PLACE = "\0place"  # of a row in the reader's table
@@ -148,6 +148,9 @@ def _kept(
         frame = frame.filter(~out)
     frame = _consistent(frame, raw, options, report)
     frame, counts = join_attempts(frame, raw.repeats, each=options.attempts == "each")
+    if "nodes" in frame.columns and (odd := frame.filter(EVEN.bad).height):
+        report.assumed.append(f"{odd:,} jobs have not as many GPUs on each node: any number of nodes will do")
+        frame = frame.with_columns(nodes=pl.when(~EVEN.bad).then("nodes"))
     ledger.rows += Counter(counts)
     if raw.repeats != "error":
         one = pl.lit(1, pl.Int64)

@@ -1,7 +1,7 @@
 """GPUs, their types and their slices, as Slurm, PBS and Kubernetes write them in texts."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import polars as pl
@@ -11,22 +11,24 @@ MIG = re.compile(r"(\d)g[._](\d+)gb", re.IGNORECASE)
 TRES = re.compile(r"(?:^|[,;\s])(?:gres[:/])?gpu(?:[:/]([^=,:]+))?=(\d+(?:\.\d+)?)")
 GRES = re.compile(r"(?:^|[,;\s])(?:gres[:/])?gpu(?::([A-Za-z_][^:,=(]*|\d+g[^:,=(]*))?(?:[:=](\d+))?(?:\(|,|$)")
 SHARD = re.compile(r"(?:gres[:/])?shard(?::[^=,:]+)?[=:](\d+)")
+NUMBERS = dict.fromkeys(("shards", "nodes"), pl.Float64)
 
 
 class Devices(NamedTuple):
-    """GPUs (whole, or a share of one), their types in the order named, the MIG profile, and shards of GPUs."""
+    """GPUs (whole, or a share of one), their types in the order named, the MIG profile, shards, and nodes of as many GPUs each."""
 
     gpus: float
     gpu_types: list[str]
     shape: str | None = None
     shards: float = 0.0
+    nodes: float | None = None
 
 
 def devices(values: pl.Series, read: Callable[[str], Devices]) -> pl.DataFrame:
     """Devices of texts, each different text read once; null where there is no text."""
     texts = values.unique().drop_nulls()
     found = [read(text) for text in texts]
-    schema = {"gpus": pl.Float64, "gpu_types": pl.List(pl.String), "shape": pl.String, "shards": pl.Float64}
+    schema = {"gpus": pl.Float64, "gpu_types": pl.List(pl.String), "shape": pl.String} | NUMBERS
     table = pl.DataFrame([tuple(one) for one in found], schema=schema, orient="row").with_columns(text=texts)
     return values.rename("text").to_frame().join(table, on="text", how="left", maintain_order="left").drop("text")
 
@@ -45,14 +47,22 @@ def of_gres(text: str) -> Devices:
 
 def of_chunks(text: str) -> Devices:
     """Devices of what PBS selects: chunks of nodes, `N:ngpus=G+...`, or Torque's `N:ppn=P:gpus=G`, where N may be a node's name."""
-    total, types = 0.0, []
+    sets, types = [], []
     for chunk in text.split("+"):
         first, *rest = chunk.split(":")
         named = dict(part.partition("=")[::2] for part in (rest if "=" not in first else [first, *rest]))
         each = named.get("ngpus", named.get("gpus", "0"))
-        total += (float(first) if first.isdigit() else 1.0) * (float(each) if each.isdigit() else 0.0)
+        sets.append((float(first) if first.isdigit() else 1.0, float(each) if each.isdigit() else 0.0))
         types += [named[key] for key in ("gpu_type", "gpu_model", "gputype") if key in named]
-    return Devices(total, list(dict.fromkeys(types)))
+    gpus, nodes = in_sets(sets)
+    return Devices(gpus, list(dict.fromkeys(types)), nodes=nodes)
+
+
+def in_sets(sets: Iterable[tuple[float, float]]) -> tuple[float, float | None]:
+    """GPUs of sets of chunks or pods (how many, GPUs of each), and how many have GPUs, None where these are not alike."""
+    has = [(count, each) for count, each in sets if count * each > 0]
+    alike = len({each for _, each in has}) == 1
+    return sum((count * each for count, each in has), 0.0), sum(count for count, _ in has) if alike else None
 
 
 def of_ids(text: str, ids: dict[str, str]) -> Devices:

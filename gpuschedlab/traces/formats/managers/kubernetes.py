@@ -18,9 +18,9 @@ COMMAND = "kubectl get pods -A -o json > pods.json"
 QUEUES = ("volcano.sh/queue-name", "kueue.x-k8s.io/queue-name")
 TIME = r'"\w*(?:Time|Timestamp|At)"\s*:\s*"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)"'
 SCHEMA = dict.fromkeys(
-    ("job_id", "submit", "start", "end", "state", "meaning", "vc", "user", "name", "shape"), pl.String
+    ("job_id", "submit", "start", "end", "state", "meaning", "vc", "user", "name", "shape", "nodelist"), pl.String
 )
-SCHEMA |= dict.fromkeys(("gpus", "requested_time", "priority"), pl.Float64)
+SCHEMA |= dict.fromkeys(("gpus", "nodes", "requested_time", "priority"), pl.Float64)
 SCHEMA |= {"gpu_types": pl.List(pl.String), LINE: pl.Int64}
 
 
@@ -59,6 +59,7 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         table,
         {name: name for name in SCHEMA if name != LINE},
         gangs="last",
+        assumed=["pods of a job stand on a node each"] if (table["nodes"] > 1).any() else [],
         repeats="attempts",
         snapshot=now,
         missing=["a snapshot: jobs that ended earlier may be missing", "time lost before an eviction is not known"],

@@ -29,14 +29,15 @@ KEYS = {
     "project": "project",
     "vc": "queue",
     "name": "jobname",
-    "nodes": "exec_host",
+    "nodelist": "exec_host",
     "state": "Exit_status",
     "ngpus": r"Resource_List\.ngpus",
     "select": r"Resource_List\.select",
     "chunks": r"Resource_List\.nodes",
+    "nodect": r"Resource_List\.nodect",
 }
 #: Columns that others are made of.
-SPENT = ("ngpus", "select", "chunks", "group", "project", "id", "stamp", "line", "message")
+SPENT = ("ngpus", "select", "chunks", "nodect", "group", "project", "id", "stamp", "line", "message")
 QUARTER = 900.0
 
 
@@ -104,10 +105,14 @@ def _jobs(frame: pl.DataFrame) -> pl.DataFrame:
     queued = queued.with_columns(submit=pl.coalesce("submit", first), meaning=pl.lit(WAITING))
     jobs = pl.concat([ended, running, queued], how="diagonal").sort(LINE)
     chunks = devices(jobs.select(pl.coalesce("select", "chunks").fill_null("")).to_series(), of_chunks)
-    number = pl.col("ngpus").cast(pl.Float64, strict=False)
+    number, nodect = (pl.col(n).cast(pl.Float64, strict=False) for n in ("ngpus", "nodect"))
     known = pl.col("meaning") != WAITING
+    hosts = pl.col("nodelist").str.extract_all(r"[^+/()]+/").list.n_unique()
+    # Each chunk stands on one node; where several shared one, none asked for a node of its own.
+    nodes = pl.when(chunks["gpus"] > 0).then(chunks["nodes"]).otherwise(nodect)
     return jobs.with_columns(
         gpus=pl.coalesce(number, pl.when(known | pl.col("select").is_not_null()).then(chunks["gpus"])),
         gpu_types=pl.when(chunks["gpu_types"].list.len() > 0).then(chunks["gpu_types"]),
+        nodes=pl.when(hosts.is_between(1, nodes - 1).fill_null(False).not_()).then(nodes),
         left=pl.when(pl.col("job_id").str.contains("[]", literal=True)).then(pl.lit("array_parents")),
     )

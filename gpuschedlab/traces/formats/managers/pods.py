@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from gpuschedlab.traces.logs.devices import Devices, resource_gpus
+from gpuschedlab.traces.logs.devices import Devices, in_sets, resource_gpus
 from gpuschedlab.traces.logs.log_files import inside, number, several, text
 from gpuschedlab.traces.logs.states import RUNNING, WAITING
 
@@ -72,6 +72,8 @@ def pod(item: Mapping) -> dict:
         "gpus": asked.gpus,
         "gpu_types": asked.gpu_types or None,
         "shape": asked.shape,
+        "nodes": 1.0 if asked.gpus else None,
+        "nodelist": text(inside(item, "spec", "nodeName")),
         "requested_time": number(inside(item, "spec", "activeDeadlineSeconds")),
         **({"job_id": f"{space}/{group}"} if group else {}),
         "state": phase,
@@ -81,12 +83,17 @@ def pod(item: Mapping) -> dict:
     }
 
 
+def _pods(item: Mapping, sets: str, count: str) -> list[tuple[float, float]]:
+    """Sets of pods of a job: how many, and GPUs of each."""
+    return [
+        (number(p.get(count, 1)) or 0.0, devices_of(inside(p, "template", "spec")).gpus)
+        for p in several(item, "spec", sets)
+    ]
+
+
 def workload(item: Mapping) -> dict:
     """Row of a Workload: from Admitted to Finished, on the flavor of its GPUs."""
-    gpus = sum(
-        (number(p.get("count", 1)) or 0.0) * devices_of(inside(p, "template", "spec")).gpus
-        for p in several(item, "spec", "podSets")
-    )
+    gpus, nodes = in_sets(_pods(item, "podSets", "count"))
     sets = several(item, "status", "admission", "podSetAssignments")
     flavors = [
         text(f) for s in sets for name, f in (inside(s, "flavors") or {}).items() if resource_gpus(str(name), 1.0).gpus
@@ -102,6 +109,7 @@ def workload(item: Mapping) -> dict:
     queue = text(inside(item, "status", "admission", "clusterQueue") or inside(item, "spec", "queueName"))
     return {
         "gpus": gpus,
+        "nodes": nodes,
         "gpu_types": [f for f in dict.fromkeys(flavors) if f] or None,
         "requested_time": number(inside(item, "spec", "maximumExecutionTimeSeconds")),
         **({"vc": queue} if queue else {}),
@@ -113,10 +121,7 @@ def workload(item: Mapping) -> dict:
 
 def volcano(item: Mapping) -> dict:
     """Row of a Job: from Running to the last final condition."""
-    gpus = sum(
-        (number(t.get("replicas", 1)) or 0.0) * devices_of(inside(t, "template", "spec")).gpus
-        for t in several(item, "spec", "tasks")
-    )
+    gpus, nodes = in_sets(_pods(item, "tasks", "replicas"))
     course = [(text(c.get("status")), text(c.get("lastTransitionTime"))) for c in several(item, "status", "conditions")]
     start = next((at for word, at in course if word == "Running"), None)
     phase = text(inside(item, "status", "state", "phase"))
@@ -125,6 +130,7 @@ def volcano(item: Mapping) -> dict:
     queue = text(inside(item, "spec", "queue"))
     return {
         "gpus": gpus,
+        "nodes": nodes,
         **({"vc": queue} if queue else {}),
         "state": phase,
         "start": start,

@@ -12,7 +12,7 @@ from gpuschedlab.traces.formats.managers import slurm_json
 from gpuschedlab.traces.logs.devices import devices, of_gres, of_tres, whole_or_share
 from gpuschedlab.traces.logs.log_files import head_of, tables
 from gpuschedlab.traces.logs.options import Options
-from gpuschedlab.traces.logs.raw import LINE, Raw
+from gpuschedlab.traces.logs.raw import LINE, Raw, numeric
 from gpuschedlab.traces.schema import shown
 
 COMMAND = (
@@ -35,10 +35,12 @@ FIELDS = {
     "qos": ("QOS",),
     "partitions": ("Partition",),
     "name": ("JobName",),
-    "nodes": ("NodeList",),
+    "nodelist": ("NodeList",),
     "priority": ("Priority",),
 }
-CANONICAL = {f.lower(): f for fields in (*FIELDS.values(), TRES, GRES, ("JobID", "JobIDRaw", "NNodes")) for f in fields}
+#: Fields of a job's nodes; the last has 1 where it asked for none.
+NODES = ("NNodes", "AllocNodes", "ReqNodes")
+CANONICAL = {f.lower(): f for fields in (*FIELDS.values(), TRES, GRES, NODES, ("JobID", "JobIDRaw")) for f in fields}
 
 
 def recognises(head: str) -> bool:
@@ -68,7 +70,7 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     there = {ours: [f for f in fields if f in jobs.columns] for ours, fields in FIELDS.items()}
     where = {ours: found[0] for ours, found in there.items() if found}
     gpus, assumed = gpus_of(jobs, options)
-    jobs = jobs.with_columns(gpus).drop(*TRES, *GRES, "NNodes", strict=False)
+    jobs = jobs.with_columns(gpus).drop(*TRES, *GRES, strict=False)
     short = pl.when(pl.col("\0gpus").fill_null(0.0) <= 0, pl.col("\0shards") > 0).then(pl.lit("shards"))
     where |= {
         "job_id": name.str.replace(r"\+\d+$", ""),
@@ -78,8 +80,10 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         "shape": "\0shape",
         "left": short,
         "vc": pl.col("Partition").str.extract(r"^([^,]+)"),
-        "nodes": pl.col("NodeList").replace("None assigned", None),
+        "nodelist": pl.col("NodeList").replace("None assigned", None),
     }
+    if counts := [numeric(f) for f in NODES if f in jobs.columns]:
+        where["nodes"] = pl.when(pl.coalesce(counts[::-1]) > 1).then(pl.coalesce(counts))
     raw_minutes = 60.0 if where.get("requested_time") == "TimelimitRaw" else 1.0
     return Raw(
         jobs,

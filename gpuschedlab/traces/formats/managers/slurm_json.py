@@ -11,10 +11,10 @@ from gpuschedlab.traces.logs.options import Options
 from gpuschedlab.traces.logs.raw import LINE, Raw
 
 SCHEMA = dict.fromkeys(
-    ("job_id", "part", "state", "user", "account", "qos", "name", "partitions", "nodes", "shape"), pl.String
+    ("job_id", "part", "state", "user", "account", "qos", "name", "partitions", "nodelist", "shape"), pl.String
 )
 SCHEMA |= dict.fromkeys(
-    ("submit", "eligible", "start", "end", "duration", "suspended", "requested_time", "gpus"), pl.Float64
+    ("submit", "eligible", "start", "end", "duration", "suspended", "requested_time", "gpus", "nodes"), pl.Float64
 )
 SCHEMA |= {"gpu_types": pl.List(pl.String), LINE: pl.Int64}
 MISSING = ["dependencies are not in sacct", "without -D, attempts before a requeue are not in the log"]
@@ -34,7 +34,8 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     jobs = objects(files, "slurm", "jobs", "the answer of sacct --json")
     table = pl.DataFrame([_job(i, job) for i, job in enumerate(jobs, 1)], schema=SCHEMA, orient="row")
     table = table.with_columns(gpus=whole_or_share(pl.col("gpus")))
-    where = {name: name for name in SCHEMA if name != LINE} | {"vc": pl.col("partitions").str.extract(r"^([^,]+)")}
+    where: dict[str, str | pl.Expr] = {name: name for name in SCHEMA if name != LINE}
+    where |= {"vc": pl.col("partitions").str.extract(r"^([^,]+)"), "nodes": pl.when(pl.col("nodes") > 1).then("nodes")}
     gangs = "common" if table["part"].is_not_null().any() else ""
     return Raw(table, where, units={"requested_time": 60.0}, gangs=gangs, repeats="requeue", missing=MISSING)
 
@@ -61,7 +62,8 @@ def _job(place: int, job: dict) -> dict:
         "qos": text(job.get("qos")),
         "name": text(job.get("name")),
         "partitions": text(job.get("partition")),
-        "nodes": None if job.get("nodes") == "None assigned" else text(job.get("nodes")),
+        "nodes": number(job.get("allocation_nodes")),
+        "nodelist": None if job.get("nodes") == "None assigned" else text(job.get("nodes")),
         **{name: seconds if seconds or name in ("duration", "suspended") else None for name, seconds in when.items()},
         "requested_time": number(inside(job, "time", "limit")),
         "gpus": found.gpus,

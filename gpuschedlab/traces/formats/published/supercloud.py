@@ -9,7 +9,7 @@ import polars as pl
 from gpuschedlab.traces.logs.devices import devices, of_ids
 from gpuschedlab.traces.logs.log_files import tables
 from gpuschedlab.traces.logs.options import Options
-from gpuschedlab.traces.logs.raw import Raw
+from gpuschedlab.traces.logs.raw import Raw, numeric
 
 NEEDED = ["id_job", "state", "timelimit", "time_submit", "time_start", "time_end", "tres_alloc"]
 #: Slurm's states in the order of their numbers (slurm.h, job_states).
@@ -49,7 +49,8 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         "user": "id_user",
         "vc": "partition",
         "account": "account",
-        "nodes": "nodelist",
+        "nodelist": "nodelist",
+        "nodes": pl.when(numeric("nodes_alloc") > 1).then(numeric("nodes_alloc")),
     }
     for name in ("eligible", "start", "end"):  # 0 stands for no instant
         time = pl.col(f"time_{name}")
