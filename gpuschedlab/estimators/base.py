@@ -13,18 +13,8 @@ from gpuschedlab.knobs import Knobbed
 #: Columns of a trace that are known when a job is submitted; all others stay outside the door.
 KNOWN = ("job_id", "submit", "clock", "gpus", "user", "vc", "model", "name", "kind", "deadline", "reward", "deadlines")
 KNOWN += ("rewards", "target", "batch_size", "fm", "task", "llm", "restart", "min_gpus", "max_gpus", "preemptible")
-KNOWN += (
-    "requested_time",
-    "account",
-    "qos",
-    "gpu_types",
-    "shape",
-    "after",
-    "eligible",
-    "partitions",
-    "priority",
-    "weight",
-)
+KNOWN += ("requested_time", "account", "qos", "gpu_types", "shape", "after", "eligible", "partitions")
+KNOWN += ("priority", "weight")
 
 
 def known(jobs: pl.DataFrame, also: tuple[str, ...] = ()) -> pl.DataFrame:

@@ -14,13 +14,7 @@ LEVELS = (("user", "name"), ("user", "kin"), ("user", "gpus"), ("user",), ("gpus
 
 
 def with_kin(jobs: pl.DataFrame) -> pl.DataFrame:
-    """Add column `kin`, the name in lower case with every run of digits as one `#`.
-
-    Examples
-    --------
-    >>> with_kin(pl.DataFrame({"user": ["u"], "name": ["BERT_lr0.1_seed33"]}))["kin"][0]
-    'bert_lr#.#_seed#'
-    """
+    """Add column `kin`, the name in lower case with every run of digits as one `#`."""
     # "bert_lr0.1_seed3" and "bert_lr0.5_seed7" are kin. Columns `user` and `name` are added, all null, where they are
     # missing.
     labels = [pl.col(c) if c in jobs.columns else pl.lit(None).alias(c) for c in ("user", "name")]

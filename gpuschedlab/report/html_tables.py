@@ -16,13 +16,7 @@ OPTIONAL = ("slo_violation", "unfinished")  # shown where any run has a value ot
 
 
 def written(name: str, value) -> str:
-    """Value of a metric as a person reads it: a time in its own unit, percent, whole or three figures.
-
-    Examples
-    --------
-    >>> written("jct_mean", 5400.0), written("utilisation", 0.5), written("preemptions", 12_000)
-    ('1.5 h', '50.0%', '12,000')
-    """
+    """Value of a metric as a person reads it: a time in its own unit, percent, whole or three figures."""
     if value is None:
         return "–"
     if name in SHARES:

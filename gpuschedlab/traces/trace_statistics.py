@@ -42,13 +42,7 @@ def demand(submit: np.ndarray, gpus: np.ndarray, duration: np.ndarray, at: np.nd
 
 
 def batches(submit: np.ndarray, gpus: np.ndarray, vc: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Divide jobs into submission batches: same GPU count (and virtual cluster), each within BATCH_GAP of the last.
-
-    Examples
-    --------
-    >>> batches(np.array([0.0, 30.0, 40.0, 80.0, 200.0]), np.array([1.0, 8.0, 1.0, 1.0, 1.0]))
-    (array([0, 1, 0, 0, 2]), array([3, 1, 1]))
-    """
+    """Divide jobs into submission batches: same GPU count (and virtual cluster), each within BATCH_GAP of the last."""
     # Batches are numbered by their first jobs; the second array is the jobs of each.
     kind = np.unique(gpus, return_inverse=True)[1]
     if vc is not None:

@@ -92,3 +92,8 @@ def test_differences_of_counts_of_nothing_and_of_what_reads_alike_are_worded():
     said = [row.words for row in difference(now, {"preemptions": 0.0, "unfair_fraction": 0.7049, "jct_mean": 60.0})]
     assert said == ["↑ 3,770 worse", "same", "↑ 50.0% worse"]
     assert [row.words for row in difference(now)] == ["", "", ""]
+
+
+def test_values_of_metrics_as_they_are_read():
+    values = {"jct_mean": 5400.0, "utilisation": 0.5, "preemptions": 12_000}
+    assert [written(*value) for value in values.items()] == ["1.5 h", "50.0%", "12,000"]

@@ -14,6 +14,7 @@ from gpuschedlab.errors import RunError, TraceError
 from gpuschedlab.plots.nodes.gantt import gantt
 from gpuschedlab.policies import Themis, ThemisRounds
 from gpuschedlab.sim.explain.decisions import REASONS
+from gpuschedlab.sim.explain.wording import hours, lasting, span
 
 FRAMES = ("jobs", "timeline", "allocations")
 NODES, SIZE = 6, 8
@@ -330,3 +331,9 @@ def test_a_page_shows_the_reasons():
     shown = run.explain("c")._repr_html_()
     assert "behind job b" in shown
     assert "<th>for</th>" in shown
+
+
+def test_times_and_ranges_in_words():
+    assert (hours(5400.0), hours(5400.0, 3)) == ("1.50 h", "1.5 h")
+    assert [lasting(seconds) for seconds in (12.0, 1500.0, 9000.0)] == ["12 s", "25 min", "2.5 h"]
+    assert (span((2.0, 2.0)), span((1, 1), "job"), span((2.0, 5.5), "GPU")) == ("2", "1 job", "2 to 5.5 GPUs")

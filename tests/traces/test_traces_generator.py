@@ -236,5 +236,7 @@ def test_measures_by_hand():
     assert hourly(submit, 2).tolist() == [3.0, 2.0]
     assert fano(np.array([1.0, 3.0])) == 0.5
     assert fano(np.zeros(3)) == 0.0
+    found = batches(np.array([0.0, 30.0, 40.0, 80.0, 200.0]), np.array([1.0, 8.0, 1.0, 1.0, 1.0]))
+    assert [part.tolist() for part in found] == [[0, 1, 0, 0, 2], [3, 1, 1]]
     assert batches(submit, np.ones(5), np.array(["a", "b", "a", "a", "a"]))[0].tolist() == [0, 1, 0, 2, 3]
     assert levels(3).tolist() == [0.0, pytest.approx(0.5), 1.0]

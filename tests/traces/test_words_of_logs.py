@@ -6,8 +6,11 @@ import pytest
 import gpuschedlab as lab
 from gpuschedlab._files import frame_of, parquet, sums, verify, whole
 from gpuschedlab.errors import TraceError
+from gpuschedlab.estimators.past import with_kin
+from gpuschedlab.traces.formats.export import lost_in_swf, without_names
 from gpuschedlab.traces.intake.expressions import compiled
 from gpuschedlab.traces.logs.devices import Devices, of_chunks, of_gres, of_ids, of_tres
+from gpuschedlab.traces.logs.instants import instants
 from gpuschedlab.traces.logs.options import options_in, options_of, source_of
 from gpuschedlab.traces.logs.spans import limits, spans, unit_in
 from gpuschedlab.traces.logs.states import meaning
@@ -19,6 +22,7 @@ def test_gpus_in_the_words_of_slurm_and_pbs():
     assert [of_gres(text).gpus for text in ("gpu:tesla:2,nvme:1", "gpu:4(IDX:0-3)", "nvme:1")] == [2.0, 4.0, 0.0]
     assert of_chunks("2:ncpus=8:ngpus=4:gpu_type=a100+1:ngpus=1") == Devices(9.0, ["a100"])
     assert [of_chunks(text).gpus for text in ("2:ppn=8:gpus=2", "n1:gpus=2+n2:gpus=2")] == [4.0, 4.0]
+    assert of_chunks("n1:gpus=2+n2:gpus=2").nodes == 2.0
     assert of_ids("1=20,4=1,1002=2", {"1002": "volta"}) == Devices(2.0, ["volta"])
 
 
@@ -27,6 +31,20 @@ def test_spans_and_limits():
     assert spans(texts).to_list() == [93784.0, 9000.0, 43200.0, 1800.0, 5400.0, 86401.0, None]
     words = pl.Series(["UNLIMITED", "Partition_Limit", "30", "4294967295"])
     assert limits(words, unit=60).to_list() == [float("inf"), None, 1800.0, None]
+
+
+def test_instants_that_come_twice():
+    twice = instants(pl.Series(["2024-10-27 02:30:00", "1970-01-01T00:01Z", "60"]), zone="Europe/Stockholm")
+    assert (twice["late"] - twice["early"]).to_list() == [3600.0, 0.0, 0.0]
+    assert twice["naive"].to_list() == [True, False, False]
+
+
+def test_names_that_are_given_away_and_what_swf_cannot_hold():
+    trace = pl.DataFrame({"user": ["ann", "bob", "ann", None], "name": "BERT_lr0.1_seed33"})
+    assert without_names(trace)["user"].to_list() == ["u1", "u2", "u1", None]
+    assert with_kin(trace)["kin"].unique().to_list() == ["bert_lr#.#_seed#"]
+    job = pl.DataFrame({"job_id": ["a"], "gpus": [0.5], "qos": ["high"], "nodes": [1], "nodelist": ["n1"]})
+    assert lost_in_swf(job) == ["qos", "nodes", "nodelist", "shares of GPUs (rounded up)"]
 
 
 def test_expressions_over_columns():

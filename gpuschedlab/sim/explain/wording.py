@@ -4,35 +4,17 @@ BEGAN = {"preempted": "preempted; ", "failed": "its node failed; ", "profiled": 
 
 
 def hours(seconds: float, digits: int = 0) -> str:
-    """Write a time in hours, to two decimals or to so many digits.
-
-    Examples
-    --------
-    >>> hours(5400.0), hours(5400.0, 3)
-    ('1.50 h', '1.5 h')
-    """
+    """Write a time in hours, to two decimals or to so many digits."""
     return f"{seconds / 3600:.{digits}g} h" if digits else f"{seconds / 3600:.2f} h"
 
 
 def lasting(seconds: float) -> str:
-    """Write how long something lasted, in the unit that reads best.
-
-    Examples
-    --------
-    >>> lasting(12.0), lasting(1500.0), lasting(9000.0)
-    ('12 s', '25 min', '2.5 h')
-    """
+    """Write how long something lasted, in the unit that reads best."""
     return f"{seconds:.3g} s" if seconds < 120 else f"{seconds / 60:.3g} min" if seconds < 7200 else hours(seconds, 3)
 
 
 def span(least_most: tuple[float, float], noun: str = "") -> str:
-    """Write a range of numbers, or the one number that it is, and what is counted.
-
-    Examples
-    --------
-    >>> span((2.0, 2.0)), span((1, 1), "job"), span((2.0, 5.5), "GPU")
-    ('2', '1 job', '2 to 5.5 GPUs')
-    """
+    """Write a range of numbers, or the one number that it is, and what is counted."""
     low, high = least_most
     number = f"{low:g}" if low == high else f"{low:g} to {high:g}"
     return f"{number} {noun}{'' if high == 1 else 's'}" if noun else number

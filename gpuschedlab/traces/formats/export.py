@@ -19,13 +19,7 @@ NUMBERED = {"user": "user", "group": "account", "executable": "name", "queue": "
 
 
 def without_names(trace: pl.DataFrame) -> pl.DataFrame:
-    """Replace users, accounts and job names by u1, a1, j1, in order of appearance.
-
-    Examples
-    --------
-    >>> without_names(pl.DataFrame({"user": ["ann", "bob", "ann", None]}))["user"].to_list()
-    ['u1', 'u2', 'u1', None]
-    """
+    """Replace users, accounts and job names by u1, a1, j1, in order of appearance."""
     own = {name: _numbers(trace[name]) for name in NAMES if name in trace.columns}
     numbered = [pl.format("{}{}", pl.lit(NAMES[name]), number).alias(name) for name, number in own.items()]
     return trace.with_columns(numbered)
@@ -131,13 +125,7 @@ def write_swf(trace: pl.DataFrame, path: str | Path, *, names: bool = False) -> 
 
 
 def lost_in_swf(trace: pl.DataFrame) -> list[str]:
-    """Columns of a trace that SWF has no field for, and what is rounded.
-
-    Examples
-    --------
-    >>> lost_in_swf(pl.DataFrame({"job_id": ["a"], "gpus": [0.5], "qos": ["high"]}))
-    ['qos', 'shares of GPUs (rounded up)']
-    """
+    """Columns of a trace that SWF has no field for, and what is rounded."""
     kept = {*NUMBERED.values(), "job_id", *["submit", "gpus", "duration", "started", "requested_time"]}
     kept |= {"status", "clock", "after", "think_time"}
     shares = ["shares of GPUs (rounded up)"] if "gpus" in trace.columns and (trace["gpus"] % 1 != 0).any() else []
