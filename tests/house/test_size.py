@@ -19,7 +19,7 @@ ROOMS: dict[str, int] = {
     "check": 1_495,
     "cli": 1_442,
     "cluster": 799,
-    "estimators": 921,
+    "estimators": 905,
     "files beside the rooms": 1_508,
     "gym": 434,
     "metrics": 1_334,
@@ -36,18 +36,18 @@ ROOMS: dict[str, int] = {
     "papers/ymir": 2_038,
     "plots": 2_554,
     "policies": 1_021,
-    "report": 616,
+    "report": 610,
     "scenarios": 606,
-    "sim": 7_726,
+    "sim": 7_708,
     "speeds": 1_498,
     "suite": 460,
     "sweep": 1_160,
-    "traces": 6_904,
+    "traces": 6_939,
     "widgets": 2_129,
 }
 """Lines of Python at most, by folder; each paper is a room."""
 
-TOTAL = 56_877
+TOTAL = 56_872
 """Sum of these numbers at most."""
 
 GOALS = {"laboratory": 35_000, "autosched": 7_714, "papers": 15_000, "all": 57_000}
