@@ -8,6 +8,18 @@ from dataclasses import dataclass
 from gpuschedlab.errors import LabError, PolicyError
 
 
+def check_number(value: object, raises: type[LabError], who: str, expected: str, *, low=0, whole=False, finite=True):
+    """Raise an error unless a value is a number from `low` up: one that is not nan, and no text."""
+    fits = (
+        isinstance(value, numbers.Real)
+        and value >= low
+        and (value % 1 == 0 or not whole)
+        and (value < math.inf or not finite)
+    )
+    if isinstance(value, bool) or not fits:
+        raise raises(f"{who}: found {value!r}; expected {expected}.")
+
+
 @dataclass(frozen=True)
 class Knob:
     """What may be chosen for one field: a range (with unit and scale), or a set of choices.

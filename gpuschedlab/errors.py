@@ -3,9 +3,6 @@
 Beside them the bounds beyond which input is refused, before it takes the memory of the process.
 """
 
-from math import inf
-from numbers import Real
-
 MOST_BYTES, MOST_ROWS, MOST_COLUMNS = 2**30, 20_000_000, 10_000
 """Of a file after unpacking; files of JSON have at most a quarter of these bytes, since their objects take as much memory."""
 MOST_CELLS, MOST_CELL = 200_000_000, 2**20
@@ -16,13 +13,6 @@ MOST_GPUS = 1_000_000
 
 class LabError(Exception):
     """Base of all errors that the package raises on purpose."""
-
-
-def check_number(value: object, raises: type[LabError], who: str, expected: str, *, low=0, whole=False, finite=True):
-    """Raise an error unless a value is a number from `low` up: one that is not nan, and no text."""
-    fits = isinstance(value, Real) and value >= low and (value % 1 == 0 or not whole) and (value < inf or not finite)
-    if isinstance(value, bool) or not fits:
-        raise raises(f"{who}: found {value!r}; expected {expected}.")
 
 
 class TraceError(LabError, ValueError):

@@ -8,7 +8,8 @@ from html import escape
 
 import numpy as np
 
-from gpuschedlab.errors import MOST_GPUS, ClusterError, check_number
+from gpuschedlab._knob import check_number
+from gpuschedlab.errors import MOST_GPUS, ClusterError
 
 PER_NODE = "a whole number, 1 to 64"
 

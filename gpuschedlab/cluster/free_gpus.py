@@ -10,16 +10,7 @@ from gpuschedlab.errors import ClusterError
 
 
 class FreeGpus:
-    """Free GPUs of a cluster, in which jobs are placed by a rule as the simulator would place them.
-
-    Examples
-    --------
-    >>> room = FreeGpus(Cluster.homogeneous(2, 4), "consolidate", free=np.array([3.0, 2.0]))
-    >>> room.fits(np.array([2.0, 3.0, 4.0])).tolist()
-    [True, True, False]
-    >>> room.take(2.0).tolist(), room.fits(np.array([3.0])).tolist()
-    ([[1.0, 2.0]], [True])
-    """
+    """Free GPUs of a cluster, in which jobs are placed by a rule as the simulator would place them."""
 
     def __init__(
         self,

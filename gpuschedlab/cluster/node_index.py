@@ -45,17 +45,7 @@ class NodeIndex(NamedTuple):
 
 
 def index_nodes(nodes: np.ndarray, pools: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Index of the nodes by pool: those that are up by level, and all by size.
-
-    Examples
-    --------
-    >>> nodes = np.zeros(3, NODE)
-    >>> nodes["free"] = 800, 200, 800
-    >>> nodes["size"] = 800
-    >>> count, member, sizes = index_nodes(nodes, 1)
-    >>> int(count[0, 8]), f"{int(member[8, 0]):03b}", int(sizes[0, 8]), int(sizes[0, LARGEST])
-    (2, '101', 3, 8)
-    """
+    """Index of the nodes by pool: those that are up by level, and all by size."""
     count = np.zeros((pools, LEVELS + 1), np.int32)
     member = np.zeros((pools * LEVELS, -(-len(nodes) // WORD)), np.uint64)
     sizes = np.zeros((pools, LEVELS), np.int32)

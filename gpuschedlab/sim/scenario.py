@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from gpuschedlab._knob import check_number
 from gpuschedlab.cluster import Cluster
-from gpuschedlab.errors import ClusterError, TraceError, check_number
+from gpuschedlab.errors import ClusterError, TraceError
 from gpuschedlab.estimators import Estimator, Oracle
 from gpuschedlab.sim.policy import Policy, Round
 from gpuschedlab.sim.run import Run

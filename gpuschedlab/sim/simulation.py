@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from gpuschedlab.errors import PolicyError, RunError, check_number
+from gpuschedlab._knob import check_number
+from gpuschedlab.errors import PolicyError, RunError
 from gpuschedlab.sim.engine.events import DECIDE, FAULT, FULL, PAUSED, TURNS, advance
 from gpuschedlab.sim.engine.jobs.logs import log_open, refresh_active
 from gpuschedlab.sim.engine.jobs.records import SHORTEST
@@ -71,7 +72,7 @@ class Simulation:
         initial: pl.DataFrame | None = None,
         log: bool = False,
     ):
-        if not hasattr(scenario, "prepared"):
+        if not hasattr(type(scenario), "prepared"):  # of the object it would hide what is wrong within
             raise RunError(
                 f"found a {type(scenario).__name__}; expected a Scenario, such as Scenario(trace, cluster). "
                 "simulate(trace, cluster, policy) makes one."

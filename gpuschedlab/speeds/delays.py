@@ -8,7 +8,8 @@ from numbers import Real
 import numpy as np
 import polars as pl
 
-from gpuschedlab.errors import SpeedError, check_number
+from gpuschedlab._knob import check_number
+from gpuschedlab.errors import SpeedError
 
 OTHERS = "*"
 """Stands for all models that a kind of start does not name."""

@@ -49,3 +49,11 @@ def test_what_is_right_passes():
     )
     assert scenario.run(lab.Fifo()).jobs["end"].to_list() == [60.0]
     assert lab.Nodes("t4", np.int64(2), 8.0).nodes == 2
+
+
+def test_what_is_wrong_within_a_scenario_is_not_taken_for_no_scenario(monkeypatch):
+    monkeypatch.setattr(lab.Oracle, "predict", lambda self, jobs: jobs.no_such_thing)
+    with pytest.raises(AttributeError, match="no_such_thing"):
+        lab.Scenario(TRACE, CLUSTER).simulation(lab.Fifo())
+    with pytest.raises(RunError, match="found a DataFrame; expected a Scenario"):
+        lab.sim.Simulation(TRACE, lab.Fifo())

@@ -1,5 +1,6 @@
 """Texts of logs, one by one: GPUs, spans, states, expressions and options, as they are written."""
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -14,6 +15,7 @@ from gpuschedlab.traces.logs.instants import instants
 from gpuschedlab.traces.logs.options import options_in, options_of, source_of
 from gpuschedlab.traces.logs.spans import limits, spans, unit_in
 from gpuschedlab.traces.logs.states import meaning
+from gpuschedlab.traces.trace_statistics import batches
 
 
 def test_gpus_in_the_words_of_slurm_and_pbs():
@@ -123,3 +125,14 @@ def test_a_unit_in_a_columns_name_is_used_and_said(tmp_path):
     dates = lab.intake(("csv", path), columns={"job_id": "id", "submit": "start_day", "duration": "Hours"})
     assert dates.trace["submit"].to_list() == [0.0, 86_400.0]
     assert not any("start_day" in text for text in dates.report.assumed)
+
+
+def test_clock_times_that_come_twice():
+    twice = instants(pl.Series(["2024-10-27 02:30:00", "1970-01-01T00:01Z", "60"]), zone="Europe/Stockholm")
+    assert (twice["late"] - twice["early"]).to_list() == [3600.0, 0.0, 0.0]
+    assert twice["naive"].to_list() == [True, False, False]
+
+
+def test_batches_of_submissions():
+    of, size = batches(np.array([0.0, 30.0, 40.0, 80.0, 200.0]), np.array([1.0, 8.0, 1.0, 1.0, 1.0]))
+    assert (of.tolist(), size.tolist()) == ([0, 1, 0, 0, 2], [3, 1, 1])

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
 
-from gpuschedlab.errors import PolicyError, check_number
+from gpuschedlab._knob import check_number
+from gpuschedlab.errors import PolicyError
 
 INF = float("inf")
 
