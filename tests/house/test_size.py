@@ -18,14 +18,14 @@ ROOMS: dict[str, int] = {
     "autosched": 7_714,
     "check": 1_495,
     "cli": 1_442,
-    "cluster": 799,
+    "cluster": 781,
     "estimators": 905,
-    "files beside the rooms": 1_508,
+    "files beside the rooms": 1_510,
     "gym": 434,
     "metrics": 1_334,
     "optim": 2_390,
     "papers": 9,
-    "papers/clusters": 2_715,
+    "papers/clusters": 2_716,
     "papers/copter": 2_468,
     "papers/deadlines": 2_163,
     "papers/gavel": 447,
@@ -38,8 +38,8 @@ ROOMS: dict[str, int] = {
     "policies": 1_021,
     "report": 610,
     "scenarios": 606,
-    "sim": 7_708,
-    "speeds": 1_498,
+    "sim": 7_710,
+    "speeds": 1_499,
     "suite": 460,
     "sweep": 1_160,
     "traces": 6_939,
@@ -47,7 +47,7 @@ ROOMS: dict[str, int] = {
 }
 """Lines of Python at most, by folder; each paper is a room."""
 
-TOTAL = 56_872
+TOTAL = 56_860
 """Sum of these numbers at most."""
 
 GOALS = {"laboratory": 35_000, "autosched": 7_714, "papers": 15_000, "all": 57_000}
