@@ -38,7 +38,7 @@ picture: $(READY) ## README's picture and numbers, as the code prints them now (
 	$(BIN)/python docs/_ext/readme.py
 
 test: $(READY) ## tests, then lint (ALL=1: those in a browser, slow ones and all seeds as well; TESTS="tests/cli -k name" for some)
-	$(if $(ALL),GPUSCHEDLAB_ALL_TESTS=1) $(BIN)/python -m pytest -n $(or $(WORKERS),2) --dist loadgroup $(TESTS)
+	$(if $(ALL),GPUSCHEDLAB_ALL_TESTS=1) env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n $(or $(WORKERS),2) --dist loadgroup $(TESTS)
 	$(MAKE) --no-print-directory lint
 
 faults: $(READY) ## plant faults over the whole package and see which tests catch them (SEED=1 COUNT=20 OPTIONS=--table)

@@ -94,30 +94,28 @@ def test_what_the_cluster_lacks_is_counted_at_the_door():
         Scenario(jobs((0, 8, 1), vc=["a"]), TWO).run(Fifo())
 
 
-def test_partitions_that_share_nothing_are_clusters_of_their_own():
+@pytest.mark.parametrize("seed", range(30))
+def test_partitions_that_share_nothing_are_clusters_of_their_own(seed):
     """Each partition alone, with its own jobs, gives the same starts, under every backfill and under preemption.
 
     On one node each: where free GPUs are split over nodes, an event of another partition lets a plan try its nodes once more.
     """
-    for seed in range(30):
-        rng = np.random.default_rng(seed)
-        n = 60
-        rows = list(zip(np.sort(rng.uniform(0, 400, n)), rng.integers(1, 7, n), rng.integers(5, 120, n), strict=True))
-        trace = jobs(*rows, vc=list(rng.choice(["a", "b"], n)))
-        whole = Cluster((Nodes("v100", 1, 8, ("a",)), Nodes("v100", 1, 12, ("b",))))
-        policies = [Fifo(backfill=name) for name in ("none", "easy", "greedy")]
-        policies += [Fifo(backfill="plan", depth=depth) for depth in (2, np.inf)] + [Srtf(), Tiresias()]
-        for policy in policies:
-            found = Scenario(trace, whole).run(policy).jobs.select("job_id", "start", "end")
-            for name, gpus in (("a", 8), ("b", 12)):
-                own = trace.filter(vc=name)
-                alone = (
-                    Scenario(own.drop("vc"), Cluster.homogeneous(1, gpus))
-                    .run(policy)
-                    .jobs.select("job_id", "start", "end")
-                )
-                both = found.filter(pl.col("job_id").is_in(own["job_id"].to_list()))
-                assert both.sort("job_id").equals(alone.sort("job_id")), (seed, policy, name)
+    rng = np.random.default_rng(seed)
+    n = 60
+    rows = list(zip(np.sort(rng.uniform(0, 400, n)), rng.integers(1, 7, n), rng.integers(5, 120, n), strict=True))
+    trace = jobs(*rows, vc=list(rng.choice(["a", "b"], n)))
+    whole = Cluster((Nodes("v100", 1, 8, ("a",)), Nodes("v100", 1, 12, ("b",))))
+    policies = [Fifo(backfill=name) for name in ("none", "easy", "greedy")]
+    policies += [Fifo(backfill="plan", depth=depth) for depth in (2, np.inf)] + [Srtf(), Tiresias()]
+    for policy in policies:
+        found = Scenario(trace, whole).run(policy).jobs.select("job_id", "start", "end")
+        for name, gpus in (("a", 8), ("b", 12)):
+            own = trace.filter(vc=name)
+            alone = (
+                Scenario(own.drop("vc"), Cluster.homogeneous(1, gpus)).run(policy).jobs.select("job_id", "start", "end")
+            )
+            both = found.filter(pl.col("job_id").is_in(own["job_id"].to_list()))
+            assert both.sort("job_id").equals(alone.sort("job_id")), (seed, policy, name)
 
 
 def test_the_law_is_broken_where_nodes_are_not_those_asked_for():

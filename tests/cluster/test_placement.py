@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpuschedlab._compiled import records
 from gpuschedlab.cluster import Cluster, Nodes
 from gpuschedlab.cluster.free_gpus import FreeGpus
 from gpuschedlab.cluster.node_index import NODE, SLOTS, NodeIndex, index_nodes
@@ -26,7 +27,7 @@ SIZE = 8
 
 
 def cluster(free, pool=0):
-    nodes = np.zeros(len(free), NODE)
+    nodes = records(np.zeros(len(free), NODE))
     nodes["size"] = SIZE * SLOTS
     nodes["free"] = np.array(free) * SLOTS
     nodes["pool"] = pool
@@ -115,7 +116,7 @@ odd = st.lists(st.tuples(st.sampled_from([1, 2, 4, 5, 6, 8, 12]), st.integers(0,
 def test_nodes_of_any_sizes_are_consolidated_whenever_that_is_possible(found, gpus, rule):
     size = [s for s, _ in found]
     held = [bits & (2**s - 1) for s, bits in found]
-    nodes = np.zeros(len(size), NODE)
+    nodes = records(np.zeros(len(size), NODE))
     nodes["size"] = np.array(size) * SLOTS
     nodes["free"] = [(s - h.bit_count()) * SLOTS for s, h in zip(size, held)]
     nodes["mask"] = held

@@ -338,11 +338,11 @@ def narrow_program(seed: int) -> Program:
     return Program(rng.normal(0, 1, n), A, low, high, 0.0, most, maximize=bool(seed % 2))
 
 
-def test_where_a_method_of_highs_fails_another_one_decides():
+@pytest.mark.parametrize("seed", range(200))
+def test_where_a_method_of_highs_fails_another_one_decides(seed):
     """The interior point alone ends some infeasible programs with a solve error; none is left unsettled."""
-    for seed in range(200):
-        alone, plain = (ending(narrow_program(seed), "highs", method="ipm", crossover=c) for c in (False, True))
-        assert alone == plain != "nothing", seed
+    alone, plain = (ending(narrow_program(seed), "highs", method="ipm", crossover=c) for c in (False, True))
+    assert alone == plain != "nothing", seed
 
 
 @pytest.mark.data

@@ -26,20 +26,20 @@ def one_gpu(submit, duration):
     return Scenario(pl.DataFrame(jobs).sort("submit"), Cluster.homogeneous(1, 1))
 
 
-def test_the_bound_is_reached_on_one_gpu_and_by_no_order_passed():
+@pytest.mark.parametrize("seed", range(20))
+def test_the_bound_is_reached_on_one_gpu_and_by_no_order_passed(seed):
     """Preemption at no cost on one GPU: SRTF is the bound itself, and no priority order of few jobs is below it."""
-    for seed in range(20):
-        rng = np.random.default_rng(seed)
-        scenario = one_gpu(np.sort(rng.uniform(0, 50, 5)), rng.uniform(1, 30, 5))
-        bound = least_jct(scenario)
-        assert scenario.run(Srtf()).summary()["jct_mean"] == pytest.approx(bound, rel=1e-9)
-        submit, duration = (scenario.trace[name].to_list() for name in ("submit", "duration"))
-        for order in itertools.permutations(range(5)):
-            now, ends = 0.0, []
-            for j in order:
-                now = max(now, submit[j]) + duration[j]
-                ends.append(now - submit[j])
-            assert np.mean(ends) >= bound - 1e-9
+    rng = np.random.default_rng(seed)
+    scenario = one_gpu(np.sort(rng.uniform(0, 50, 5)), rng.uniform(1, 30, 5))
+    bound = least_jct(scenario)
+    assert scenario.run(Srtf()).summary()["jct_mean"] == pytest.approx(bound, rel=1e-9)
+    submit, duration = (scenario.trace[name].to_list() for name in ("submit", "duration"))
+    for order in itertools.permutations(range(5)):
+        now, ends = 0.0, []
+        for j in order:
+            now = max(now, submit[j]) + duration[j]
+            ends.append(now - submit[j])
+        assert np.mean(ends) >= bound - 1e-9
 
 
 @pytest.mark.parametrize("task", [task for task in LAB if not task.there()], ids=lambda task: task.name)

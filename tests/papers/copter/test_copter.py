@@ -102,18 +102,18 @@ def test_empty_programs():
         Copter(tol=1e-6).solve(Program(np.empty(0), np.empty((1, 0)), 1.0, 2.0))
 
 
-def test_badly_scaled_programs_are_never_wrong():
-    for seed in range(30):
-        p, rng = random_program(seed), np.random.default_rng(seed + 1000)
-        r, k = 10 ** rng.uniform(-3, 3, p.A.shape[0]), 10 ** rng.uniform(-3, 3, p.A.shape[1])
-        A = sp.csc_array(sp.diags_array(r) @ p.A @ sp.diags_array(k))
-        bad = Program(p.c * k, A, p.row_lower * r, p.row_upper * r, p.lower / k, p.upper / k, maximize=p.maximize)
-        found, exact = Copter(tol=1e-6).solve(bad), solve(p, method="simplex").objective
-        size = max(1.0, abs(exact))
-        assert found.status in ("optimal", "stopped")
-        if found.status == "optimal":
-            assert found.objective == pytest.approx(exact, abs=1e-3 * size), seed
-        assert (found.bound - exact) * (1 if p.maximize else -1) >= -1e-5 * size, seed
+@pytest.mark.parametrize("seed", range(30))
+def test_badly_scaled_programs_are_never_wrong(seed):
+    p, rng = random_program(seed), np.random.default_rng(seed + 1000)
+    r, k = 10 ** rng.uniform(-3, 3, p.A.shape[0]), 10 ** rng.uniform(-3, 3, p.A.shape[1])
+    A = sp.csc_array(sp.diags_array(r) @ p.A @ sp.diags_array(k))
+    bad = Program(p.c * k, A, p.row_lower * r, p.row_upper * r, p.lower / k, p.upper / k, maximize=p.maximize)
+    found, exact = Copter(tol=1e-6).solve(bad), solve(p, method="simplex").objective
+    size = max(1.0, abs(exact))
+    assert found.status in ("optimal", "stopped")
+    if found.status == "optimal":
+        assert found.objective == pytest.approx(exact, abs=1e-3 * size), seed
+    assert (found.bound - exact) * (1 if p.maximize else -1) >= -1e-5 * size, seed
 
 
 def test_a_time_limit():
@@ -354,17 +354,17 @@ def test_the_program_finds_its_groups():
     assert np.sort(np.append(lp.rows, lp.groups)).tolist() == list(range(program.A.shape[0]))
 
 
-def test_a_vertex_is_exact_and_has_few_shares():
-    for seed in range(40):
-        program = multiple_choice(seed)
-        best = solve(program, method="simplex").objective
-        for solver, options in (("sift", {}), ("copter", {"vertex": True})):
-            found = solve(program, solver, **options)
-            assert found.status == "optimal"
-            assert found.objective == pytest.approx(best, rel=1e-9, abs=1e-12), (seed, solver)
-            between = (found.x > 1e-9) & (found.x < 1 - 1e-9)
-            tight = np.isclose(program.A @ found.x, program.row_upper)
-            assert between.sum() <= tight.sum()
+@pytest.mark.parametrize("seed", range(40))
+def test_a_vertex_is_exact_and_has_few_shares(seed):
+    program = multiple_choice(seed)
+    best = solve(program, method="simplex").objective
+    for solver, options in (("sift", {}), ("copter", {"vertex": True})):
+        found = solve(program, solver, **options)
+        assert found.status == "optimal"
+        assert found.objective == pytest.approx(best, rel=1e-9, abs=1e-12), (seed, solver)
+        between = (found.x > 1e-9) & (found.x < 1 - 1e-9)
+        tight = np.isclose(program.A @ found.x, program.row_upper)
+        assert between.sum() <= tight.sum()
 
 
 @pytest.mark.parametrize("first", range(0, 200, 100))
