@@ -60,8 +60,18 @@ FEW = 8
 """Seeds of a test that run otherwise."""
 
 
+INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") != "0"
+"""Whether compiled functions run as Python."""
+
+
 def pytest_collection_modifyitems(config, items):
-    """Where not all tests run, those marked `browser` or `slow` are left out, and seeds from the ninth on."""
+    """Where not all tests run, those marked `browser` or `slow` are left out, and seeds from the ninth on.
+
+    Without machine code those marked `compiled` are skipped.
+    """
+    for item in items if INTERPRETED else ():
+        if item.get_closest_marker("compiled"):
+            item.add_marker(pytest.mark.skip(reason="takes over a minute without machine code (NUMBA_DISABLE_JIT)"))
     if ALL or config.option.markexpr != "not long":
         return
     left = {"browser", "slow"}

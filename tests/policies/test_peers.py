@@ -108,6 +108,7 @@ def erlang_wait(arrivals, service, servers):
     return full / (free + full) / (servers * service - arrivals)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize(
     ("arrivals", "service", "servers", "law", "replications", "jobs", "published", "wait"),
     [
