@@ -42,6 +42,7 @@ def test_the_bound_is_reached_on_one_gpu_and_by_no_order_passed(seed):
         assert np.mean(ends) >= bound - 1e-9
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("task", [task for task in LAB if not task.there()], ids=lambda task: task.name)
 def test_no_policy_beats_the_bound_of_a_task(task):
     scenario = task.make()(0)
