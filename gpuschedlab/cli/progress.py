@@ -36,11 +36,7 @@ class Progress:
 
     @contextlib.contextmanager
     def phase(self, name: str, total: float | None = None, unit: str = "", *, announced=True, each=lambda: None):
-        """Show a phase until the block ends; yields a function that takes how much of `total` is done, in the plural of a unit.
-
-        Where the total is unknown, seconds are shown; `announced` says whether the name is printed when the phase begins. `each`
-        is called once a second.
-        """
+        """Show a phase; yields a function that takes how much of `total` is done (None: seconds); `each` is called once a second."""
         if announced:
             self.say(name)
         done, ended, begin = 0.0, threading.Event(), time.monotonic()

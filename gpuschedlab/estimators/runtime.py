@@ -119,18 +119,6 @@ class Runtime(Estimator):
             nthread=1,
         )
 
-    def importance(self) -> pl.DataFrame:
-        """List how much each feature lowered the squared error in total.
-
-        Returns
-        -------
-        polars.DataFrame
-            `feature` and `gain` (share of all), largest first; features that no tree uses are absent.
-        """
-        gain = self.booster_.get_score(importance_type="total_gain")
-        frame = pl.DataFrame({"feature": list(gain), "gain": list(gain.values())})
-        return frame.select("feature", pl.col("gain") / pl.col("gain").sum()).sort(-pl.col("gain"), "feature")
-
 
 def _clock(jobs: pl.DataFrame) -> dict[str, pl.Series]:
     """GPUs, hour of the day and weekday (0 = Monday) of each job."""

@@ -18,10 +18,7 @@ def log_time_axis(title: str, **more) -> dict:
 
 
 def ecdf(values: np.ndarray, points: int = 500) -> tuple[np.ndarray, np.ndarray]:
-    """Empirical distribution function at no more than `points` of the values, the least and 20 greatest among them.
-
-    Each point is exact: share k / n at the k-th smallest of n values.
-    """
+    """Exact points of the empirical distribution function at no more than `points` of the values, the least and 20 greatest among them."""
     x = np.sort(values)
     n = len(x)
     if n > points:

@@ -186,13 +186,7 @@ def best(cost: np.ndarray) -> np.ndarray:
 
 
 def _uneven(values: list[float]) -> bool:
-    """Whether ascending values are spaced so unevenly that they overlap on a linear axis.
-
-    Examples
-    --------
-    >>> _uneven([0.0, 0.1, 0.3, 1.0, 3.0, 10.0]), _uneven([1.0, 2.0, 4.0, 8.0])
-    (True, False)
-    """
+    """Whether ascending values are spaced so unevenly that they overlap on a linear axis."""
     gaps = np.diff(values)
     return len(gaps) > 1 and bool(gaps.max() > 20 * gaps.min())
 

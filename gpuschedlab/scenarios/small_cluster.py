@@ -49,10 +49,7 @@ class SmallCluster(Recipe):
 
 
 def jobs_of(small: SmallCluster, rng: int) -> pl.DataFrame:
-    """Make jobs that come at random and demand `small.load` of the GPUs.
-
-    Durations are log-normal with a mean of about an hour; all are of the model "net".
-    """
+    """Make jobs of the model "net", log-normal of about an hour, that come at random and demand `small.load` of the GPUs."""
     from scipy.special import erfinv
 
     draw = np.random.default_rng(rng)

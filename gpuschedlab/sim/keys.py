@@ -17,7 +17,7 @@ from gpuschedlab._compiled import njit, records
 from gpuschedlab.errors import PolicyError
 from gpuschedlab.knobs import data_of, knobs_of
 from gpuschedlab.sim.engine.jobs.records import JOB
-from gpuschedlab.sim.engine.jobs.state import KEY, STANDING
+from gpuschedlab.sim.engine.jobs.state import KEY, PLANNER, STANDING
 from gpuschedlab.sim.ordered import Ordered
 from gpuschedlab.sim.policy import Policy
 from gpuschedlab.traces.schema import RECORDED
@@ -179,13 +179,14 @@ def _compiled(function, dtype: np.dtype, who: str, kind=KEY):
 
 
 def calls_of(policy) -> tuple[tuple, np.ndarray]:
-    """(key, change, gate, standing) of an ordered policy, compiled once per class, and its knobs; a round policy has none of its own."""
-    # The last is None where it is never called.
+    """(key, change, gate, standing, planner) of an ordered policy, compiled once per class, and its knobs."""
+    # The last two are None where they are never called; a round policy has none of its own.
     policy = policy if isinstance(policy, Ordered) else _InOrder()
     cls, dtype = type(policy), knob_dtype(type(policy))
     calls = [_compiled(getattr(cls, name), dtype, f"{cls.__name__}.{name}") for name in KEYS]
     looks = policy.period > 0
     calls.append(_compiled(cls.standing, dtype, f"{cls.__name__}.standing", STANDING) if looks else None)
+    calls.append(_compiled(cls.planner, dtype, f"{cls.__name__}.planner", PLANNER) if policy.planned else None)
     return tuple(calls), knob_record(policy)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from gpuschedlab.errors import PolicyError
 from gpuschedlab.knobs import Constraint, Knob, Knobbed
-from gpuschedlab.sim.engine.jobs.records import ALL, DRIFTING, FALLING, SHORTEST, STILL
+from gpuschedlab.sim.engine.jobs.records import ALL, DRIFTING, FALLING, PLAN, SHORTEST, STILL
 from gpuschedlab.sim.policy import Policy
 
 BACKFILL = {"none": 0, "easy": 1, "greedy": 2, "plan": 1}
@@ -107,6 +107,8 @@ class Ordered(Policy):
         Nodes, from the first, on which new jobs are profiled before they queue.
     profile_time : float
         Seconds of profiling.
+    planned : bool
+        Whether `planner` says what starts, and where, in place of backfill and placement rule.
     period : float
         Seconds between looks at how accounts (`charged`) stand: `standing` says it, and all waiting jobs have their keys renewed. 0:
         there are none. Nothing is looked at while no job runs and none can start.
@@ -156,6 +158,7 @@ class Ordered(Policy):
     fraction = 1.0
     profiler_nodes = 0
     profile_time = 0.0
+    planned = False
     period = 0.0
 
     @staticmethod
@@ -188,6 +191,17 @@ class Ordered(Policy):
         """
         raise NotImplementedError
 
+    @staticmethod
+    def planner(now: float, *seen: np.ndarray) -> np.ndarray:
+        """Cells (C,) of jobs that start now: `answer` (row of `queue`), `node` and `slots`; abstract, called where `planned` is true.
+
+        It takes `now` (s); nodes (N,); runs (R + 1,), with their ends (s) and first `cells`, the last row ends the one before; queue (Q,),
+        waiting jobs in order; windows, announced outages; rule (1,), with the fields of `Plan`; cells (C,), what runs hold; allowed
+        (K, N), whether jobs of a kind may use a node, which is up; wake (1,), to be set to an instant (s) before which no later plan
+        starts a job unless something happens; and knobs.
+        """
+        raise NotImplementedError
+
     def rule(self) -> np.ndarray:
         """(1,) RULE record that the engine follows."""
         rule = super().rule()
@@ -196,8 +210,9 @@ class Ordered(Policy):
             if value not in table:
                 raise PolicyError(f"{self.name}.{name}: found {value!r}; expected one of {sorted(table)}.")
             rule[name] = table[value]
-        for name in ("preemptive", "sharing"):
+        for name in ("preemptive", "sharing", "planned"):
             rule[name] = self._flag(name)
+        rule["backfill"] = PLAN if self.planned else rule["backfill"]  # a planner, too, sees waiting jobs in order
         self._rule_plan(rule)
         for name in ("lease", "lease_grid", "patience", "skew", "share_limit", "fraction", "period"):
             rule[name] = self._number(name)

@@ -166,13 +166,7 @@ def _relative(spread, by_type, shapes, gpus, sharing):
 
 
 def _grid(gpus_per_node: int, nodes: int, gpus: int) -> tuple[np.ndarray, np.ndarray]:
-    """All (nodes, GPUs) in use that alike nodes can give, in order of code: nodes ascend, then GPUs.
-
-    Examples
-    --------
-    >>> _grid(2, nodes=2, gpus=4)
-    (array([1, 1, 2, 2, 2]), array([1, 2, 2, 3, 4]))
-    """
+    """All (nodes, GPUs) in use that alike nodes can give, in order of code: nodes ascend, then GPUs."""
     n, g = (a.ravel() for a in np.mgrid[1 : nodes + 1, 1 : gpus + 1])
     fits = (g >= n) & (g <= n * gpus_per_node)
     return n[fits], g[fits]

@@ -118,10 +118,7 @@ def _with(args, **changes) -> argparse.Namespace:
 
 
 def _varied(args) -> tuple[dict[str, list], dict]:
-    """Policies by the words they come from, with their own estimators if they have one, and recipes by their words.
-
-    Every knob that is varied comes in all its values.
-    """
+    """Policies, with their own estimators if they have one, and recipes by their words, every varied knob in all its values."""
     from gpuschedlab.knobs import knobs_of
     from gpuschedlab.sweep import grid
 

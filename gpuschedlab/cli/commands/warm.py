@@ -36,10 +36,7 @@ def warm(args) -> int:
 
 
 def compile_ahead(words: Iterable[str], each: Callable[[int], None] | None = None) -> dict[str, float]:
-    """Compile the engine, the generator, keys and kernels of some policies, and what figures and estimates need: seconds by name.
-
-    What is compiled is kept on disk, so that the next process loads it. `each` is called with how many parts are done.
-    """
+    """Compile the engine, the generator, and what policies, figures and estimates need; `each` is called with the number of parts done."""
     seconds, begin = {}, time.perf_counter()
 
     def done(name: str):

@@ -41,12 +41,7 @@ def relaxed(problem: MultipleChoice, cells: Cells) -> Program:
 
 
 def largest_share(problem: MultipleChoice, cells: Cells, share: np.ndarray) -> np.ndarray:
-    """Give each job the configuration with the largest share that still fits.
-
-    References
-    ----------
-    Jayaram Subramanya, PhD thesis, CMU 2025, 4.4.1.
-    """
+    """Give each job the configuration with the largest share that still fits (Jayaram Subramanya, PhD thesis, CMU 2025, 4.4.1)."""
     # Jobs take turns by their largest share, mandatory ones first; the thesis gives no order.
     n = len(problem.utility)
     best = np.zeros(n)

@@ -186,6 +186,12 @@ class Site(Recipe):
         return Scenario(trace, cluster, estimator=Requested(), delays=delays, types=types, over=over, seed=seed)
 
     @property
+    def epoch(self) -> float:
+        """Seconds of the trace's zero over a multiple of 30 since 1970, by the log's clock."""
+        first = self.log.trace.head(1)
+        return (first["clock"].dt.epoch("s")[0] - first["submit"][0]) % 30.0 if "clock" in first.columns else 0.0
+
+    @property
     def own(self) -> Policy:
         """Quotas where it has queues; else its own backfill, in order of its priorities where it weighs them and has accounts."""
         has, s = self.description, self.description.scheduler
@@ -196,10 +202,13 @@ class Site(Recipe):
             ways |= {"depth": s.depth, "plan": Plan(s.tested, s.window, s.every, s.resolution, s.min_age)}
         w = s.weights
         weights = {f"weight_{name}": getattr(w, name) for name in ("age", "fairshare", "size", "partition", "qos")}
-        if not has.accounts or not any(weights.values()):
+        weighed = has.accounts and any(weights.values())
+        if not weighed and not has.partitions:
             return Fifo(**ways)
         usage = {name: getattr(s, name) for name in ("fairshare", "half_life", "recalculated", "damping")}
         factors = {"partitions": tuple((p.name, p.factor) for p in has.partitions), "qos": has.qos, "tree": has.shares}
+        factors |= {"tiers": tuple((p.name, p.tier) for p in has.partitions), "epoch": self.epoch}
+        weights = weights if weighed else dict.fromkeys(weights, 0)
         return Slurm(**weights, **usage, **factors, **ways, max_age=w.max_age, small=w.small, relative=w.relative)
 
     @property

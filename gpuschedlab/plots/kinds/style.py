@@ -79,10 +79,7 @@ Cells = Demand = LoadOverTime = Pools = SlowdownBySize = SweepFront = Drawing
 
 
 def line(i: int, hover: str | None = None, place: int | None = None, most: int = 9, **stroke) -> dict:
-    """Look of a line of a figure: no pair alike among the first 90; its number gives colour and marker, its place the dash, first solid.
-
-    `hover` is what is shown of a point under the mouse, as plotly's `hovertemplate`; `most` markers are drawn, all if 0.
-    """
+    """Look of a line: its number gives colour and marker, its place the dash; `hover` as `hovertemplate`; `most` markers, 0: all."""
     colour = COLOURS[i % len(COLOURS)]
     dash = DASHES[(i if place is None else place) % len(DASHES)]
     marker = {"color": colour, "symbol": SYMBOLS[i % len(SYMBOLS)], "size": 8, "maxdisplayed": most}

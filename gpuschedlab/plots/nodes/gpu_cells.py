@@ -95,13 +95,7 @@ def free_cells(held: np.ndarray, width: int) -> list[tuple[int, int]]:
 
 
 def _runs_of(bits: int) -> list[tuple[int, int]]:
-    """Neighbouring bits that are set: (first, one past the last) of each stretch.
-
-    Examples
-    --------
-    >>> _runs_of(0b1100110)
-    [(1, 3), (5, 7)]
-    """
+    """Neighbouring bits that are set: (first, one past the last) of each stretch."""
     flags = [0, *(bits >> gpu & 1 for gpu in range(bits.bit_length())), 0]
     return [tuple(ends) for ends in np.flatnonzero(np.diff(flags)).reshape(-1, 2).tolist()]
 

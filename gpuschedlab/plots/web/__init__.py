@@ -70,10 +70,7 @@ def packed(thing) -> str:
 def fragment(
     figures: dict, places: tuple[Place, ...], columns: int = 1, note: str = "", board: str = "", pictures: str = ""
 ) -> str:
-    """HTML of figures in a grid, drawn once `library()` is on the page: a `note` above them, `pictures` in their place until then.
-
-    Those of a `board`, the identity of a widget, are hidden beside it.
-    """
+    """HTML of figures in a grid, drawn once `library()` is there: a `note`, `pictures` until then, both hidden beside a `board`."""
     here = f"gpuschedlab-{uuid4().hex}"
     shown = {p.name: encoded(plain(figures[p.name])) for p in places}
     pack = packed({"places": [p._asdict() for p in places], "figures": shown, "note": note})
@@ -88,11 +85,7 @@ def fragment(
 
 
 def pictures_of(figures: dict, places: tuple[Place, ...], columns: int = 1, note: str = "", board: str = "") -> str:
-    """HTML of pictures of figures, for where no script runs: parameters as in `fragment`.
-
-    JupyterLab shows it of a notebook that is not trusted, too; those of a `board` only there, and where there are no scripts.
-    Without matplotlib a sentence stands in their place.
-    """
+    """HTML of pictures of figures for where no script runs, as in `fragment`; without matplotlib a sentence stands in their place."""
     shown = [_picture(figures[p.name], p, columns) for p in places] if has("matplotlib") else [NO_PICTURE]
     here = f"gpuschedlab-{uuid4().hex}"
     # A page that runs scripts has the board itself; browsers before 2024 know it by the script alone.
@@ -118,10 +111,7 @@ def _picture(figure, place: Place, columns: int) -> str:
 
 
 def output(figures: dict, places: tuple[Place, ...], columns: int = 1, note: str = "", board: str = "") -> str:
-    """HTML of figures for a cell's output (parameters as in `fragment`); the first in a kernel carries the library, too.
-
-    It holds pictures, unless there is a `board`: those are shown apart, by `pictures_of`.
-    """
+    """HTML of figures for a cell's output, as `fragment`; the first in a kernel carries the library; a `board` has no pictures."""
     pictures = "" if board else pictures_of(figures, places, columns, note)
     return fragment(figures, places, columns, note, board, pictures) + (library() if carries_library() else "")
 

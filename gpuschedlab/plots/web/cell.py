@@ -27,10 +27,7 @@ _carrier: Execution | None = None
 
 
 def carries_library() -> bool:
-    """Whether an output that is written now must bring plotly to the page.
-
-    The first in a kernel does, and does again when its own cell is run again, since its output is replaced then.
-    """
+    """Whether an output brings plotly: the first in a kernel does, and again when its cell is run again, which replaces it."""
     global _carrier
     now = execution()
     if now is None:

@@ -35,10 +35,7 @@ DRAW = {"scatter": traces.scatter, "scattergl": traces.scatter, "bar": traces.ba
 
 
 def png(figure, width: int, height: int, dark: bool = False) -> tuple[bytes, str]:
-    """Picture of a `Drawing` or a plotly figure, in pixels, and what it shows in words: its title, and the types of traces that it lacks.
-
-    `dark`: in the colours for a dark page, as `draw.js` has them.
-    """
+    """Picture of a `Drawing` or a plotly figure, in pixels, for a `dark` page or a light one, and its title with the traces it lacks."""
     content, look = _read(plain(figure)), LOOK | {"figure.facecolor": "#FFFFFF"}
     if dark:
         content, look = shaded(content), shaded(look)

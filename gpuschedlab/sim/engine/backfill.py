@@ -13,9 +13,12 @@ from gpuschedlab.cluster.placement import insists
 from gpuschedlab.sim.engine.jobs.accounting import factor_of, find_place, is_eligible, is_patient, nth_pool
 from gpuschedlab.sim.engine.jobs.lifecycle import can_host, hold, join, start
 from gpuschedlab.sim.engine.jobs.queues import ahead, drop_waiting, first_queued, queue_classes, requeue
-from gpuschedlab.sim.engine.jobs.records import GREEDY
+from gpuschedlab.sim.engine.jobs.records import ASK, CELL, GREEDY, RUN
 
 ANY = 2**31 - 1  # slots, more than any job's
+ASKS, RUNS, CELLS = (
+    np.dtype((np.record, kind)) for kind in (ASK, RUN, CELL)
+)  # as attributes where nothing is compiled, too
 
 
 @njit(inline="never")
@@ -150,6 +153,53 @@ def fill(S):
             if r.backfill != GREEDY:
                 close_behind(S, j)
         n = requeue(S, n)
+
+
+@njit(inline="never")
+def list_waiting(S):
+    """What the first waiting jobs ask for, in order, as many as a plan looks at; which they are, is in `chosen`."""
+    queue, i = np.empty(int(min(S.scalar[0].waiting, S.rule[0].tested)), ASKS), 0
+    n = queue_classes(S, ANY) if open_classes(S) > 0 else 0
+    while n > 0 and i < len(queue):
+        j, a = first_queued(S, n), queue[i]
+        S.chosen[i], a.slots, a.kind = j, S.body[j].slots, S.body[j].knows
+        a.estimate, a.submit = S.job[j].estimate, S.job[j].submit
+        S.cls[S.body[j].cls].head += 1
+        n, i = requeue(S, n), i + 1
+    return queue
+
+
+@njit(inline="never")
+def list_runs(S):
+    """Running jobs, one more row that ends the last, and what they hold."""
+    runs, cells, k = np.empty(S.scalar[0].running + 1, RUNS), np.empty(S.entry.shape[0], CELLS), 0
+    for i in range(S.scalar[0].running):
+        j = S.running[i]
+        runs[i].end, runs[i].first, e = S.job[j].started + S.job[j].estimate, k, S.body[j].head
+        while e >= 0:
+            cells[k].node, cells[k].slots = S.entry[e].node, S.entry[e].slots
+            e, k = S.entry[e].next, k + 1
+    runs[-1].end, runs[-1].first = np.inf, k
+    return runs, cells[:k]
+
+
+@njit(inline="never")
+def obey(S):
+    """Start the waiting jobs that the policy's own planner starts, on the nodes that it names."""
+    queue, (runs, held), wake = list_waiting(S), list_runs(S), np.zeros(1)
+    allowed = np.empty((S.known.shape[0], S.nodes.shape[0]), np.bool_)
+    for n in range(S.nodes.shape[0]):
+        allowed[:, n] = (S.known[:, S.nodes[n].type] > 0) & (S.nodes[n].down == 0)
+    cells, i = S.planner(S.scalar[0].now, S.nodes, runs, queue, S.window, S.rule, held, allowed, wake, S.knobs), 0
+    while i < len(cells):
+        row, k = cells[i].answer, 0
+        while i < len(cells) and cells[i].answer == row:
+            S.place_node[k], S.place_slots[k] = cells[i].node, cells[i].slots
+            i, k = i + 1, k + 1
+        drop_waiting(S, S.chosen[row])
+        hold(S, S.chosen[row], k, S.place_node, S.place_slots)
+        start(S, S.chosen[row], S.nodes[cells[i - 1].node].type, queue[row].slots)
+    S.scalar[0].rests_until = wake[0]
 
 
 @njit(inline="never")

@@ -29,7 +29,7 @@ def after_decision(S):
         # Past this instant by more than rounding errors, or it would be decided twice.
         sc.decide_at = on_grid(sc.now + r.interval * 1e-6, r.interval)
     if r.every > 0 and sc.waiting > 0 and (sc.running > 0 or on_grid(sc.now, r.every) > sc.now):
-        sc.decide_at = on_grid(sc.now + r.every * 1e-6, r.every)  # the next plan
+        sc.decide_at = on_grid(max(sc.now + r.every * 1e-6, sc.rests_until), r.every)  # the next plan
     if r.period > 0 and sc.stand_at > 1e300:
         sc.stand_at = look_again(S)
 

@@ -7,7 +7,7 @@ from numba import types
 
 from gpuschedlab._compiled import njit
 from gpuschedlab.cluster.node_index import count_node
-from gpuschedlab.sim.engine.backfill import can_place, fill, first_waiting, open_classes
+from gpuschedlab.sim.engine.backfill import can_place, fill, first_waiting, obey, open_classes
 from gpuschedlab.sim.engine.due import after_decision, schedule_decision
 from gpuschedlab.sim.engine.jobs.accounting import lease_end, move_clock, refresh, renew_key, set_rate, wake
 from gpuschedlab.sim.engine.jobs.charges import stand
@@ -171,6 +171,8 @@ def decide(S):
         pass
     elif r.preemptive == 1:
         reorder(S)
+    elif r.planned == 1:
+        obey(S)
     elif r.backfill == PLAN:
         plan(S)
     else:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
+import scipy.sparse as sp
 from published.kept import measure_all
 
 from gpuschedlab.errors import OutOfTime
@@ -157,9 +158,26 @@ def measure_flows(data_dir, kind: str, demands: int | None, nodes: int | None) -
     return flow_rows(kind, ways, **({"demands": demands, "nodes": nodes} if demands else {}))
 
 
+def poisson_demands(
+    network, count: int, mean: float, decay: float = 0.9, rng: int | np.random.Generator = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Make pairs (count, 2) and their demands (count,), Mb/s, the largest of Poisson numbers: `mean` falls by `decay` with each link more.
+
+    So it is in Narayanan et al., SOSP'21 (POP), which gives no constants, nor does the thesis.
+    """
+    from scipy.sparse.csgraph import shortest_path
+
+    graph = sp.csr_array((np.ones(len(network.heads)), network.heads, network.starts), shape=(network.nodes,) * 2)
+    hops = shortest_path(graph, unweighted=True)
+    pairs = np.argwhere((hops > 0) & np.isfinite(hops))
+    demand = np.random.default_rng(rng).poisson(mean * decay ** (hops[tuple(pairs.T)] - 1)).astype(float)
+    order = np.argsort(-demand, kind="stable")[:count]
+    return pairs[order], demand[order]
+
+
 def some_demands(network, kind: str, demands: int) -> tuple[np.ndarray, np.ndarray]:
     """Pairs (n, 2) of routers, and their demands by round (rounds, n)."""
-    from gpuschedlab.papers.copter.traffic.networks import bimodal_demands, changed_demands, poisson_demands
+    from gpuschedlab.papers.copter.traffic.networks import bimodal_demands, changed_demands
 
     if kind == "poisson":
         pairs, first = poisson_demands(network, demands, CONSTANTS["poisson_mean_mbps"], CONSTANTS["poisson_decay"])

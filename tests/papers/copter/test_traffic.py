@@ -15,8 +15,6 @@ from gpuschedlab.papers.copter.traffic.networks import (
     bimodal_demands,
     changed_demands,
     generated_network,
-    poisson_demands,
-    read_graphml,
 )
 from gpuschedlab.papers.copter.traffic.program import (
     Routes,
@@ -28,6 +26,7 @@ from gpuschedlab.papers.copter.traffic.program import (
     some_routes,
     top_routes,
 )
+from papers.copter.methods import poisson_demands
 
 
 def some_case(seed: int, nodes: int = 12, count: int = 60):
@@ -164,43 +163,6 @@ def test_demands_are_of_the_kind_that_their_name_says():
     assert not ((demand > 2) & (demand < 8)).any()
     after = changed_demands(demand, np.random.default_rng(0))
     assert 0.9 <= (after / demand).min() < 0.91 < 1.09 < (after / demand).max() <= 1.1
-
-
-GRAPHML = """<?xml version="1.0"?><graphml xmlns="http://graphml.graphdrawing.org/xmlns">
-<key attr.name="LinkSpeedRaw" attr.type="double" for="edge" id="d1"/><key attr.name="Latitude" for="node" id="d2"/>
-<key attr.name="Longitude" for="node" id="d3"/><key attr.name="capacity" for="edge" id="d4"/><graph edgedefault="undirected">
-<node id="a"><data key="d2">1</data><data key="d3">5</data></node>
-<node id="b"><data key="d2">2</data><data key="d3">6</data></node>
-<node id="c"><data key="d2">3</data><data key="d3">7</data></node>
-<edge source="b" target="c"/><edge source="a" target="b"><data key="d1">2.5E9</data></edge>
-<edge source="a" target="c"><data key="d4">70</data></edge><edge source="c" target="c"/></graph></graphml>"""
-
-
-def test_a_network_is_read_from_graphml(tmp_path):
-    path = tmp_path / "some.graphml"
-    path.write_text(GRAPHML)
-    network = read_graphml(path)
-    assert network.tails.tolist() == [0, 0, 1, 1, 2, 2]
-    assert network.heads.tolist() == [1, 2, 0, 2, 0, 1]
-    assert network.capacity.tolist() == [2500, 70, 2500, CAPACITY, 70, CAPACITY]
-    assert network.place.tolist() == [[5, 1], [6, 2], [7, 3]]
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("no xml", "expected an XML file with a graph"),
-        ("<graphml><graph><node id='a'/></graph></graphml>", "found 0 links"),
-        ("<graphml><graph><node id='a'/><edge source='a' target='z'/></graph></graphml>", "found a link to 'z'"),
-    ],
-)
-def test_what_is_no_network_says_so(tmp_path, text, message):
-    path = tmp_path / "wrong.graphml"
-    path.write_text(text)
-    with pytest.raises(SolverError, match=message):
-        read_graphml(path)
-    with pytest.raises(SolverError, match="found no GraphML"):
-        read_graphml(tmp_path / "nowhere.graphml")
 
 
 def test_wrong_arrays_say_so():

@@ -12,12 +12,15 @@ from gpuschedlab.errors import PolicyError
 from gpuschedlab.knobs import Knob
 from gpuschedlab.papers.clusters.schedulers.fairshare import RULES, ShareTree, classic, fair_tree
 from gpuschedlab.papers.clusters.schedulers.priority import DAY, size_factor
+from gpuschedlab.papers.clusters.schedulers.slurm_plan import plan as slurm_plan
 from gpuschedlab.papers.clusters.schedulers.usage import WEEK
 from gpuschedlab.policies.simple import Backfill, Depth, Placement
 from gpuschedlab.sim.ordered import Ordered, Plan
 
 TREE = RULES.index("tree")
 MOST = 4_294_967_295
+TIER = 2.0**36
+"""Of a tier of partitions, more than any priority."""
 FIXED = ("fairshare", "damping", "small", "relative")
 """Knobs that say what factors mean."""
 
@@ -41,8 +44,14 @@ class Slurm(Ordered):
     tree : ShareTree, optional
         Accounts and users, which the trace's columns `account` and `user` name; jobs of others have F = 0. None: all users of the
         trace have one share each.
-    partitions, qos : tuple of (str, float)
-        Priorities of partitions (column `vc`) and of QOS (column `qos`), not below 0; those of no such name have the factor 0.
+    own : bool
+        Whether jobs start by Slurm's own rule, as slurmctld 22.05 has it: the main loop at each event, then a pass of backfill, whose
+        promises hold nodes whole; on the run of neighbouring nodes that has least room. Otherwise by the general plan and `placement`.
+    epoch : float
+        Seconds since 1970 of the trace's zero, of which Slurm's own rule sees what is over multiples of 30.
+    partitions, tiers, qos : tuple of (str, float)
+        Priorities of partitions (column `vc`), their tiers, of which higher ones go first (without: 1), and priorities of QOS (column
+        `qos`), not below 0; those of no such name have the factor 0.
 
     Raises
     ------
@@ -57,10 +66,10 @@ class Slurm(Ordered):
     Differs from the paper in
     -------------------------
     Slurm's weights are 0 by default. Size is GPUs in place of CPUs, and the fewest nodes that hold them. Age counts from submission,
-    not from eligibility. Usage decays continuously; Slurm's steps leave 0.50007 in place of 0.5 after a half-life. No tiers of
-    partitions, no weights of further resources (TRES), no shares "parent", no limits of associations. Plans are exact and made at each
-    event, 500 jobs deep at most, unless `plan` has Slurm's window, interval and resolution; they count GPUs, where Slurm's reserve
-    whole nodes. Column `nice` counts where the trace has it.
+    not from eligibility. Usage decays continuously; Slurm's steps leave 0.50007 in place of 0.5 after a half-life. No
+    weights of further resources (TRES), no shares "parent", no limits of associations. Plans are exact and made at each
+    event, 500 jobs deep at most, unless `plan` has Slurm's window, interval and resolution. Nodes of one job have one GPU type. Column
+    `nice` counts where the trace has it.
 
     Examples
     --------
@@ -87,15 +96,22 @@ class Slurm(Ordered):
     small: Annotated[bool, Knob(help="whether small jobs are favoured, not large ones")] = False
     relative: Annotated[bool, Knob(help="whether size is relative to the requested time")] = False
     backfill: Backfill = "plan"
-    placement: Placement = "pack"
+    own: Annotated[
+        bool, Knob(help="whether jobs start by Slurm's own rule, or by the general plan and a placement rule")
+    ] = True
+    epoch: Annotated[
+        float, Knob(0, 1e10, unit="s", help="of the trace's zero since 1970: Slurm's own rule groups ends by it")
+    ] = 0.0
+    placement: Placement = "consolidate"
     depth: Depth = math.inf
     plan: Plan = Plan(tested=500)
     tree: ShareTree | None = None
     partitions: tuple[tuple[str, float], ...] = ()
+    tiers: tuple[tuple[str, float], ...] = ()
     qos: tuple[tuple[str, float], ...] = ()
     moving = "none"
     charged = ("user",)
-    set_aside: ClassVar = ("placement", "interval", "backfill", "half_life", "recalculated", *FIXED)
+    set_aside: ClassVar = ("placement", "own", "epoch", "interval", "backfill", "half_life", "recalculated", *FIXED)
 
     def __post_init__(self):
         super().__post_init__()
@@ -103,7 +119,7 @@ class Slurm(Ordered):
             raise PolicyError(
                 f"Slurm.tree: found {self.tree!r}; expected a ShareTree, or None: one share for each user."
             )
-        for name in ("partitions", "qos"):
+        for name in ("partitions", "tiers", "qos"):
             wrong = next((pair for pair in getattr(self, name) if not 0 <= pair[1] < math.inf), None)
             if wrong:
                 raise PolicyError(
@@ -111,9 +127,14 @@ class Slurm(Ordered):
                 )
 
     @property
+    def planned(self) -> bool:
+        """Whether jobs start by Slurm's own rule."""
+        return self.own
+
+    @property
     def period(self) -> float:
-        """Seconds between looks at how users stand."""
-        return self.recalculated
+        """Seconds between recalculations, if any factor changes."""
+        return self.recalculated if self.weight_fairshare or self.weight_age else 0.0
 
     def accounts(self, trace: pl.DataFrame) -> tuple[np.ndarray, tuple] | None:
         """Users of the tree, as `Policy.accounts`; None without one."""
@@ -135,6 +156,10 @@ class Slurm(Ordered):
             if most > 0 and column in has:
                 factor = {name: weight * value / most for name, value in pairs}
                 found += trace[column].replace_strict(factor, default=0.0, return_dtype=pl.Float64).to_numpy()
+        if self.tiers and "vc" in has:
+            found += (
+                TIER * trace["vc"].replace_strict(dict(self.tiers), default=1.0, return_dtype=pl.Float64).to_numpy()
+            )
         return found - trace["nice"].cast(pl.Float64).fill_null(0.0).to_numpy() if "nice" in has else found
 
     @staticmethod
@@ -146,6 +171,12 @@ class Slurm(Ordered):
 
     @staticmethod
     def key(now: float, job: np.void, knobs: np.void) -> float:
-        """Minus the priority."""
-        aged = min((now - job.submit) / knobs.max_age, 1.0)
-        return -math.floor(max(0.0, knobs.weight_age * aged + knobs.weight_fairshare * job.standing + job.points))
+        """Minus the priority, jobs of a higher tier of partitions first."""
+        aged, tier = min((now - job.submit) / knobs.max_age, 1.0), math.floor(job.points / TIER + 0.5) * TIER
+        points = job.points - tier
+        return -tier - math.floor(max(0.0, knobs.weight_age * aged + knobs.weight_fairshare * job.standing + points))
+
+    @staticmethod
+    def planner(now, nodes, runs, queue, windows, rule, cells, allowed, wake, knobs):
+        """Slurm's own rule: the main loop, and the pass of backfill."""
+        return slurm_plan(now, nodes, runs, queue, windows, rule[0], cells, allowed, wake, knobs.epoch, knobs.backfill)

@@ -1,6 +1,5 @@
-"""Networks of routers: generated at the scale of Kdl, or read from GraphML; and demands between routers."""
+"""Networks of routers, generated at the scale of Kdl, and demands between routers."""
 
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -114,62 +113,6 @@ def generated_network(nodes: int = KDL[0], links: int = KDL[1], rng: int | np.ra
             full[one[i]] += 1
             full[two[i]] += 1
     return Network.of(np.concatenate([tree, np.array(chosen, int).reshape(-1, 2)]), place=place)
-
-
-def read_graphml(path: str | Path, capacity: float = CAPACITY) -> Network:
-    """Network from a GraphML file, such as those of the Internet Topology Zoo, whose links go both ways.
-
-    A link has the capacity named ``capacity``, else ``LinkSpeedRaw`` (bit/s), else `capacity` (Mb/s); routers are at ``Longitude``
-    and ``Latitude`` where all have them.
-    """
-    from xml.etree import ElementTree
-
-    try:
-        root = ElementTree.parse(path).getroot()
-    except (OSError, ElementTree.ParseError) as error:
-        raise SolverError(
-            f"network: found no GraphML in {path} ({error}); expected an XML file with a graph."
-        ) from error
-    space = root.tag.partition("}")[0] + "}" if root.tag.startswith("{") else ""
-    names = {key.get("id"): key.get("attr.name") for key in root.iter(f"{space}key")}
-
-    def values(element) -> dict:
-        return {names.get(d.get("key"), d.get("key")): d.text for d in element.iter(f"{space}data")}
-
-    nodes = list(root.iter(f"{space}node"))
-    number, places = {node.get("id"): i for i, node in enumerate(nodes)}, [values(node) for node in nodes]
-    links, speeds = [], []
-    for edge in root.iter(f"{space}edge"):
-        ends = [edge.get("source"), edge.get("target")]
-        if unknown := [end for end in ends if end not in number]:
-            raise SolverError(
-                f"network: found a link to {unknown[0]!r} in {path}; expected an id of a node of the file."
-            )
-        if ends[0] != ends[1]:
-            known = values(edge)
-            speed = known.get("capacity") or float(known.get("LinkSpeedRaw") or 0) / 1e6
-            links.append([number[end] for end in ends])
-            speeds.append(float(speed) or capacity)
-    located = all("Longitude" in p and "Latitude" in p for p in places)
-    place = np.array([[float(p["Longitude"]), float(p["Latitude"])] for p in places]) if located else None
-    return Network.of(links, speeds, place=place)
-
-
-def poisson_demands(
-    network: Network, count: int, mean: float, decay: float = 0.9, rng: int | np.random.Generator = 0
-) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs (count, 2) and their demands (count,), Mb/s, the largest of Poisson numbers: `mean` falls by `decay` with each link more.
-
-    So it is in Narayanan et al., SOSP'21 (POP), which gives no constants, nor does the thesis.
-    """
-    from scipy.sparse.csgraph import shortest_path
-
-    graph = sp.csr_array((np.ones(len(network.heads)), network.heads, network.starts), shape=(network.nodes,) * 2)
-    hops = shortest_path(graph, unweighted=True)
-    pairs = np.argwhere((hops > 0) & np.isfinite(hops))
-    demand = np.random.default_rng(rng).poisson(mean * decay ** (hops[tuple(pairs.T)] - 1)).astype(float)
-    order = np.argsort(-demand, kind="stable")[:count]
-    return pairs[order], demand[order]
 
 
 def bimodal_demands(

@@ -122,6 +122,8 @@ ANSWER = _record(
     delay="f8",  # s of delay if it starts, -1: as always
 )
 CELL = _record(answer="i8", node="i8", slots="i8")  # answer: row of ANSWER
+ASK = _record(slots="i8", estimate="f8", submit="f8", kind="i8")  # kind: row of the nodes that it may have
+RUN = _record(end="f8", first="i8")  # first: row of CELL
 
 ENTRY = _record(next="i4", node="i4", slots="i4", pad="i4", mask="u8")
 OUTAGE = _record(time="f8", node="i4", delta="i4")
@@ -201,6 +203,7 @@ SCALARS = _record(
     culprit="i8",  # job of an error
     fault="i8",  # what is wrong with it
     reservations="i8",  # that stand since the last plan
+    rests_until="f8",  # s, before which no plan of the policy's own planner starts a job, unless something happens
 )
 SHORTEST = 1e-3
 """Shortest interval (s); floating point cannot resolve shorter steps within a week."""
@@ -211,6 +214,7 @@ RULE = _record(
     rounds="i8",  # 1: Python decides, 0: the compiled order does
     preemptive="i8",
     backfill="i8",  # STRICT, PLAN, GREEDY
+    planned="i8",  # 1: the policy's own planner decides what starts
     moving="i8",  # which keys drift between changes: STILL, FALLING, DRIFTING, ALL
     placement="i8",
     sharing="i8",  # 1: jobs may share GPUs

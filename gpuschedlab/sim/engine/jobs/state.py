@@ -79,7 +79,7 @@ CHANGING = tuple(name for name in FIELDS if name not in CONSTANT and name not in
 """Arrays that a simulation changes anywhere."""
 WORK_SPACE = ("place_node", "place_slots", "node_gpus", "queue", "chosen", "marked", "victims")
 """Arrays that hold something only within an event."""
-CALLED = ("key", "change", "gate", "standing")
+CALLED = ("key", "change", "gate", "standing", "planner")
 """Functions of a policy that compiled code calls."""
 PLACE = {name: i for i, name in enumerate((*FIELDS, *CALLED, "knobs"))}
 """Row of each array, of each function and of the policy's knobs in a state's table of addresses."""
@@ -92,6 +92,11 @@ KEY = types.FunctionType(types.float64(types.float64, JOB_TYPE, KNOBS))
 NUMBERS = types.Array(types.float64, 1, "C")
 TREE_TYPE = types.Array(from_dtype(kinds.TREE), 1, "C")
 STANDING = types.FunctionType(NUMBERS(types.float64, NUMBERS, TREE_TYPE, KNOBS))
+CELLS, *SEEN = (
+    types.Array(from_dtype(kind), 1, "C") for kind in (kinds.CELL, NODE, kinds.RUN, kinds.ASK, kinds.WINDOW, kinds.RULE)
+)
+ALLOWED = types.Array(types.boolean, 2, "C")
+PLANNER = types.FunctionType(CELLS(types.float64, *SEEN, CELLS, ALLOWED, NUMBERS, KNOBS))
 
 
 class State:
@@ -114,7 +119,7 @@ class State:
 
     def serve(self, keys: tuple, knobs: np.ndarray):
         """Call these functions of a policy, with its knobs, from now on; copies do so, too."""
-        self.key, self.change, self.gate, self.standing = keys
+        self.key, self.change, self.gate, self.standing, self.planner = keys
         self.knobs, self._served = knobs[0], (keys, knobs)  # kept alive: compiled code has their addresses
         if not numba.config.DISABLE_JIT:
             self.table[PLACE["key"] : PLACE["knobs"], 0] = [key.__wrapper_address__() if key else 0 for key in keys]
@@ -150,7 +155,7 @@ class StateType(types.Type):
 
 STATE = StateType()
 _TYPES = {name: types.Array(from_dtype(dtype), ndim, "C") for name, (dtype, ndim) in FIELDS.items()}
-_TYPES |= dict.fromkeys(CALLED, KEY) | {"standing": STANDING, "knobs": KNOBS}
+_TYPES |= dict.fromkeys(CALLED, KEY) | {"standing": STANDING, "planner": PLANNER, "knobs": KNOBS}
 
 
 @extending.register_model(StateType)

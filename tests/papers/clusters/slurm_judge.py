@@ -1,0 +1,196 @@
+"""Slurm's own rule, as it ships, beside a real slurmctld, decision by decision: `make bench BENCH=referee` prints the table.
+
+Of each second of a recording the planner sees the recorded past: who runs where until when by its limit, and who waits. A start counts
+if the planner gives it within two seconds of the recorded one, and did not give it in two earlier seconds in a row.
+"""
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab import Cluster, Plan, Scenario, Slurm
+from gpuschedlab._compiled import records
+from gpuschedlab.cluster.node_index import NODE, SLOTS
+from gpuschedlab.estimators import Requested
+from gpuschedlab.papers.clusters.schedulers.slurm_plan import plan
+from gpuschedlab.sim.engine.jobs.records import ASK, CELL, RULE, RUN, WINDOW
+
+DATA = Path(__file__).resolve().parents[3] / "data/slurm"
+NEAR = 2
+UNWEIGHTED = dict.fromkeys(("weight_age", "weight_fairshare", "weight_size", "weight_partition", "weight_qos"), 0)
+CAP = 8
+"""GPUs that jobs of the QOS `capped` hold at most (`data/slurm/make.py`)."""
+
+
+@dataclass
+class Stream:
+    """A recording: jobs in order of submission, as dicts, on so many nodes of 8 GPUs."""
+
+    name: str
+    nodes: int
+    epoch: int
+    jobs: list[dict]
+    builtin: bool = False
+    tiers: dict[str, int] = field(default_factory=dict)
+    outages: list[tuple[int, int, int]] = field(default_factory=list)
+    priorities: dict[str, list[tuple[int, int]]] = field(default_factory=dict)  # (s, priority) by job
+
+    @property
+    def wait(self) -> float:
+        """Mean wait (s)."""
+        return float(np.mean([job["start"] - job["submit"] for job in self.jobs]))
+
+    def rank(self, i: int, now: int) -> tuple:
+        """What waiting jobs are ordered by."""
+        job = self.jobs[i]
+        known = [p for at, p in self.priorities.get(job["job_id"], ()) if at <= now]
+        return -self.tiers.get(job.get("partition"), 0), -known[-1] if known else 0, i
+
+
+def numbers(nodes: str) -> list[int]:
+    """Nodes, from 0, of a list such as n[1-2,4]."""
+    found = []
+    for part in re.findall(r"\d+(?:-\d+)?", nodes):
+        first, _, last = part.partition("-")
+        found += range(int(first) - 1, int(last or first))
+    return found
+
+
+def recorded(folder: Path = DATA) -> dict[tuple[str, int], Stream]:
+    """All recordings of a folder, by name and number."""
+    read = {p.stem: pl.read_csv(p, infer_schema_length=None) for p in folder.glob("*.csv")}
+    found = {}
+    for row in read["streams"].rows(named=True):
+        of = (pl.col("stream") == row["stream"]) & (pl.col("recording") == row["recording"])
+        jobs = [job | {"nodelist": numbers(job["nodelist"])} for job in read["jobs"].filter(of).rows(named=True)]
+        stream = Stream(row["stream"], row["nodes"], row["epoch"], jobs, row["scheduler"] == "builtin")
+        stream.tiers = {name: int(tier) for name, tier in (pair.split(":") for pair in row["tiers"].split())}
+        if "outages" in read:
+            stream.outages = read["outages"].filter(of).select(pl.col("node") - 1, "down", "up").rows()
+        if "priorities" in read:
+            for job, at, priority in read["priorities"].filter(of).select("job_id", "at", "priority").rows():
+                stream.priorities.setdefault(job, []).append((at, priority))
+        found[row["stream"], row["recording"]] = stream
+    return found
+
+
+def waiting(stream: Stream, now: int) -> list[int]:
+    """Jobs that wait and may start, in order: tasks of an array and jobs of a capped QOS as many as it lets start."""
+    jobs = stream.jobs
+    rows = [i for i, j in enumerate(jobs) if (j.get("eligible") or j["submit"]) <= now <= j["start"]]
+    left, found = {}, []
+    for i in sorted(rows, key=lambda i: stream.rank(i, now)):
+        job = jobs[i]
+        group, most, size = None, np.inf, 1
+        if job.get("throttle") is not None:
+            group, most = job["array"], job["throttle"]
+        elif job.get("qos") == "capped":
+            group, most, size = "capped", CAP, job["gpus"]
+        if group is not None and group not in left:
+            key, value = ("qos", group) if group == "capped" else ("array", group)
+            of = [j for j in jobs if j.get(key) == value and j["start"] < now < j["start"] + j["duration"]]
+            left[group] = most - sum(j["gpus"] if group == "capped" else 1 for j in of)
+        if left.get(group, np.inf) >= size:
+            left[group] = left.get(group, np.inf) - size
+            found.append(i)
+    return found
+
+
+def decision(stream: Stream, now: int, rule: np.ndarray) -> dict[int, list[int]]:
+    """Nodes of each job (by row) that the planner starts in a second."""
+    jobs, queue = stream.jobs, waiting(stream, now)
+    runs = [j for j in jobs if j["start"] < now < j["start"] + j["duration"]]
+    nodes, asks = records(np.zeros(stream.nodes, NODE)), records(np.zeros(len(queue), ASK))
+    rows, cells = records(np.zeros(len(runs) + 1, RUN)), [(n, j) for j in runs for n in j["nodelist"]]
+    held = records(np.zeros(len(cells), CELL))
+    nodes["size"] = nodes["free"] = 8 * SLOTS
+    for i, (n, job) in enumerate(cells):
+        held["node"][i], held["slots"][i] = n, job["gpus"] // job["nodes"] * SLOTS
+        nodes["free"][n] -= held["slots"][i]
+    rows["end"] = [j["start"] + j["requested_time"] for j in runs] + [np.inf]
+    rows["first"] = np.cumsum([0] + [len(j["nodelist"]) for j in runs])
+    for name, scale, column in (("slots", SLOTS, "gpus"), ("estimate", 1, "requested_time"), ("submit", 1, "submit")):
+        asks[name] = [jobs[i][column] * scale for i in queue]
+    up = np.ones((1, stream.nodes), bool)
+    for node, down, again in stream.outages:
+        up[0, node] &= not down <= now < again
+    if not queue:
+        return {}
+    windows, way = records(np.zeros(0, WINDOW)), 0 if stream.builtin else 3
+    answer = plan(float(now), nodes, rows, asks, windows, rule, held, up, np.zeros(1), float(stream.epoch), way)
+    found: dict[int, list[int]] = {}
+    for cell in answer:
+        found.setdefault(queue[int(cell["answer"])], []).append(int(cell["node"]))
+    return found
+
+
+def judged(stream: Stream) -> tuple[int, int]:
+    """How many starts of a recording the planner gives, and on the recorded nodes."""
+    rule = records(np.zeros(1, RULE))
+    rule["depth"] = rule["window"] = rule["tested"] = np.inf
+    rule["resolution"] = 1
+    given: dict[int, dict[int, list[int]]] = {i: {} for i in range(len(stream.jobs))}
+    for now in range(max(job["start"] for job in stream.jobs) + 1):
+        for i, where in decision(stream, now, rule[0]).items():
+            given[i][now] = where
+    right = placed = 0
+    for i, job in enumerate(stream.jobs):
+        near = [now for now in given[i] if abs(now - job["start"]) <= NEAR]
+        early = any(now + 1 in given[i] and now + 1 < job["start"] - NEAR for now in given[i])
+        right += bool(near) and not early
+        placed += bool(near) and not early and any(sorted(given[i][now]) == job["nodelist"] for now in near)
+    return right, placed
+
+
+def agreed(one: Stream, other: Stream) -> int:
+    """How many starts of one recording lie within two seconds of those of another."""
+    starts = {job["job_id"]: job["start"] for job in other.jobs}
+    return sum(abs(starts[job["job_id"]] - job["start"]) <= NEAR for job in one.jobs)
+
+
+def free_running(stream: Stream, runs: int = 20, **knobs) -> list[float]:
+    """Mean waits (s) of simulations whose submissions are shifted by 0 or 1 s."""
+    policy = Slurm(**UNWEIGHTED, plan=Plan(every=1, resolution=1), epoch=float(stream.epoch), **knobs)
+    columns = {name: [float(job[name]) for job in stream.jobs] for name in ("gpus", "duration", "requested_time")}
+    submit, found = np.array([job["submit"] for job in stream.jobs], float), []
+    for seed in range(runs):
+        shifted = submit + np.random.default_rng(seed).integers(0, 2, len(submit))
+        trace = pl.DataFrame({"job_id": [str(job["job_id"]) for job in stream.jobs], "submit": shifted} | columns)
+        run = Scenario(trace, Cluster.homogeneous(stream.nodes, 8), estimator=Requested()).run(policy)
+        found.append(float((run.jobs["start"] - run.jobs["submit"]).mean()))
+    return found
+
+
+def table(streams: dict[tuple[str, int], Stream]) -> list[tuple]:
+    """A row per stream: jobs of both recordings, starts as recorded, on the recorded nodes, and agreement of Slurm with itself."""
+    rows = []
+    for name in dict.fromkeys(name for name, _ in streams):
+        both = [stream for (of, _), stream in streams.items() if of == name]
+        scores = [judged(stream) for stream in both]
+        jobs = sum(len(stream.jobs) for stream in both)
+        rows.append(
+            (
+                name,
+                jobs,
+                *map(sum, zip(*scores, strict=True)),
+                agreed(*both),
+                len(both[0].jobs),
+                *(s.wait for s in both),
+            )
+        )
+    return rows
+
+
+def main() -> None:
+    """Print the table of the page *Checked against Slurm*."""
+    print("| stream | starts as decided | on the recorded nodes | Slurm beside itself | mean wait, twice (s) |")
+    print("| --- | --- | --- | --- | --- |")
+    for name, jobs, right, placed, itself, of, first, second in table(recorded()):
+        print(f"| {name} | {right} of {jobs} | {placed} | {itself} of {of} | {first:.1f}, {second:.1f} |")
+
+
+if __name__ == "__main__":
+    main()
