@@ -14,6 +14,7 @@ TESTS ?=
 SOURCE ?=
 QUICK ?=
 WORKERS ?=
+STREAMS ?=
 OPTIONS ?=
 FOLDER ?=
 PYTHONS ?=
@@ -25,7 +26,7 @@ ifneq ($(shell $(BIN)/python -c 'print(open("$(READY)").read().strip())' 2>/dev/
 $(shell rm -f $(READY))
 endif
 
-.PHONY: help demo picture test faults browser wheels dist binder lint format lab app bench published reference docs lock clean distclean
+.PHONY: help referee demo picture test faults browser wheels dist binder lint format lab app bench published reference docs lock clean distclean
 .DELETE_ON_ERROR:
 
 help: ## what can be made
@@ -56,6 +57,9 @@ dist: $(READY) ## sdist and wheel into dist/ (REPOSITORY=OWNER/NAME: with the ad
 
 binder: $(READY) ## what Binder builds, in a clean tree of the last commit: its seconds and MB
 	PYTHONPATH=$(CURDIR):$(CURDIR)/tests $(BIN)/python -m binder
+
+referee: $(READY) ## record streams of jobs on a real Slurm anew (root, Debian's packages; STREAMS="busy wide" for some)
+	$(BIN)/python data/slurm/make.py $(STREAMS) $(OPTIONS)
 
 lint: $(READY) ## ruff: rules and format, of code and notebooks
 	$(BIN)/ruff check .

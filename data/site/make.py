@@ -88,6 +88,7 @@ def make(folder: Path) -> None:
     for name, text in (("assoc.txt", "\n".join(rows) + "\n"), ("slurm.conf", CONF), ("site.toml", TOML)):
         (folder / name).write_text(text, encoding="utf-8", newline="\n")
     trace = jobs(np.random.default_rng(SEED))
+    trace.write_csv(folder / "jobs.csv")  # the rule looks at its clock
     started = recorded(trace, Site(str(folder / "site.toml")).own)
     trace.with_columns(started=started.round()).write_csv(folder / "jobs.csv")
 

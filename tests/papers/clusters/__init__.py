@@ -3,6 +3,7 @@
 PAGES = {
     "clusters": (
         "docs/systems/slurm.md",
+        "docs/systems/slurm-checked.md",
         "docs/systems/kueue.md",
         "docs/howto/my-cluster.md",
         "notebooks/15_my_cluster.ipynb",

@@ -72,7 +72,7 @@ def recorded(folder: Path = DATA) -> dict[tuple[str, int], Stream]:
             stream.outages = read["outages"].filter(of).select(pl.col("node") - 1, "down", "up").rows()
         if "priorities" in read:
             for job, at, priority in read["priorities"].filter(of).select("job_id", "at", "priority").rows():
-                stream.priorities.setdefault(job, []).append((at, priority))
+                stream.priorities.setdefault(str(job), []).append((at, priority))
         found[row["stream"], row["recording"]] = stream
     return found
 

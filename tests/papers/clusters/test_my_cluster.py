@@ -62,7 +62,7 @@ def test_its_words_and_lines_are_those_of_whatif(explorer, found):
     site = found.site
     explorer.knobs["more"].value = 1
     assert explorer.outcome.table.equals(whatif(site, {"more": 1}, calibration=found).table)
-    assert "<b>lower</b>" in explorer.status.value
+    assert "<b>undecided</b>" in explorer.status.value
     explorer.knobs["more"].value = 0
     explorer.knobs["depth"].value = 1
     rule = explorer.knobs.thing.rule
