@@ -23,11 +23,7 @@ def _window(owner, busy, lanes, want):
 
 @njit
 def pack_lanes(row, start, end, width, lanes):
-    """Draw each stretch on free neighbouring lanes of its row, in parts where the free ones are not neighbours, or over others.
-
-    Row, start and end (s) and width (lanes, 1 at least) of each stretch (k,), sorted by (row, start); lanes (R,) of each row. Returned are
-    pieces (p,) in order: their stretch, and on which lanes, low to high - 1; and whether they are over others, whose GPUs they share.
-    """
+    """Draw stretches (k,), by (row, start), on free lanes (R,) of their rows or over others: pieces (p,): stretch, low, high, over."""
     most = lanes.max() if len(lanes) else 0
     total = 0
     for i in range(len(row)):
