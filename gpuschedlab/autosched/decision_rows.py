@@ -65,13 +65,7 @@ class Rows:
 
 
 def _value(value) -> str:
-    """Value of a knob in a few characters.
-
-    Examples
-    --------
-    >>> _value((3250.4, 1.5e6)), _value(0.25), _value("time")
-    ('(3,250, 1,500,000)', '0.25', 'time')
-    """
+    """Value of a knob in a few characters."""
     if isinstance(value, tuple | list):
         return f"({', '.join(map(_value, value))})"
     if isinstance(value, bool | str):

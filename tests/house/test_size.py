@@ -15,31 +15,31 @@ PACKAGE = ROOT / "gpuschedlab"
 PAGE = ROOT / "CONTRIBUTING.md"
 
 ROOMS: dict[str, int] = {
-    "autosched": 7_714,
+    "autosched": 7_683,
     "check": 1_495,
-    "cli": 1_442,
+    "cli": 1_432,
     "cluster": 781,
-    "estimators": 905,
+    "estimators": 893,
     "files beside the rooms": 1_510,
     "gym": 434,
     "metrics": 1_334,
-    "optim": 2_390,
+    "optim": 2_385,
     "papers": 9,
-    "papers/clusters": 2_716,
-    "papers/copter": 2_468,
-    "papers/deadlines": 2_163,
+    "papers/clusters": 3_025,
+    "papers/copter": 2_356,
+    "papers/deadlines": 2_139,
     "papers/gavel": 447,
-    "papers/pollux": 438,
-    "papers/prompttuner": 2_531,
+    "papers/pollux": 432,
+    "papers/prompttuner": 2_505,
     "papers/shockwave": 229,
     "papers/sia": 1_128,
-    "papers/ymir": 2_038,
-    "plots": 2_554,
+    "papers/ymir": 2_019,
+    "plots": 2_516,
     "policies": 1_021,
     "report": 610,
-    "scenarios": 606,
-    "sim": 7_710,
-    "speeds": 1_499,
+    "scenarios": 603,
+    "sim": 7_787,
+    "speeds": 1_493,
     "suite": 460,
     "sweep": 1_160,
     "traces": 6_939,
@@ -47,17 +47,17 @@ ROOMS: dict[str, int] = {
 }
 """Lines of Python at most, by folder; each paper is a room."""
 
-TOTAL = 56_860
+TOTAL = 56_954
 """Sum of these numbers at most."""
 
-GOALS = {"laboratory": 35_000, "autosched": 7_714, "papers": 15_000, "all": 57_000}
+GOALS = {"laboratory": 35_000, "autosched": 7_683, "papers": 9, "all": 57_000}
 """Lines to which limits are lowered, no further: of all but `papers/` and `autosched/`, of these two, and of what is installed."""
 
-LIMITS = {"laboratory": 35_000, "autosched": 7_714, "papers": 15_000, "all": 57_000}
+LIMITS = {"laboratory": 35_000, "autosched": 7_683, "papers": 9, "all": 57_000}
 """Lines of Python of these parts at most."""
 
 PAPER = 2_700
-LARGE = {"papers/clusters": 3_200}
+LARGE = {"papers/clusters": 3_025}
 """Lines at most of a paper, and of those that are several."""
 
 BESIDE = "files beside the rooms"

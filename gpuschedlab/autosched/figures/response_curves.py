@@ -109,13 +109,7 @@ def wrapped(text: str, wide: int = 20) -> str:
 
 
 def plateau(values: np.ndarray, mean: np.ndarray, value: float, here: float) -> tuple[float, float]:
-    """Lowest and highest of values (n,) around one at which the same is predicted, `here`, as at it; mean (n,) is what is predicted.
-
-    Examples
-    --------
-    >>> plateau(np.array([0.0, 0.25, 0.5, 0.75, 1.0]), np.array([1.0, 2.0, 2.0, 3.0, 2.0]), 0.5, 2.0)
-    (0.25, 0.5)
-    """
+    """Lowest and highest of values (n,) around one at which the same is predicted, `here`, as at it; mean (n,) is what is predicted."""
     other = values[mean != here]
     within = (values > other[other < value].max(initial=-1.0)) & (values < other[other > value].min(initial=2.0))
     return float(values[within].min(initial=value)), float(values[within].max(initial=value))

@@ -32,14 +32,7 @@ segments are divided by the reference's requests, so that it ranks them as "manh
 
 
 def periodic_part(counts: np.ndarray, terms: int) -> np.ndarray:
-    """Mean and strongest `terms` periods of a series (n,), by FFT; nothing below 0.
-
-    Examples
-    --------
-    >>> day = np.cos(np.arange(48) * 2 * np.pi / 24)
-    >>> bool(np.allclose(periodic_part(5 + day + 0.1 * (np.arange(48) == 7), terms=1), 5 + day, atol=0.01))
-    True
-    """
+    """Mean and strongest `terms` periods of a series (n,), by FFT; nothing below 0."""
     spectrum = np.fft.rfft(counts)
     size = np.abs(spectrum)
     size[0] = np.inf

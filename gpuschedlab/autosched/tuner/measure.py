@@ -177,13 +177,7 @@ def others_of(objective: str, goals) -> list[str]:
 
 
 def weighed(goals: dict[str, float], weights) -> float:
-    """Weighted geometric mean of goals, of which higher ones count inverse: lower is better.
-
-    Examples
-    --------
-    >>> round(weighed({"jct": 100.0, "fair": 0.25}, (1, 1)), 9)
-    20.0
-    """
+    """Weighted geometric mean of goals, of which higher ones count inverse: lower is better."""
     logs = (np.log(max(value, SMALL)) * (-1 if OBJECTIVES[goal].higher else 1) for goal, value in goals.items())
     return float(np.exp(np.average([*logs], weights=weights)))
 

@@ -32,13 +32,7 @@ def time_left(view: View) -> np.ndarray:
 
 
 def chosen_by_count(order: np.ndarray, gpus: np.ndarray, capacity: float) -> np.ndarray:
-    """Whether each job (n,) is chosen: those in `order`, one after the other, for which there is still room.
-
-    Examples
-    --------
-    >>> chosen_by_count(np.array([2, 0, 1]), np.array([4.0, 1.0, 3.0]), 4.0).tolist()
-    [False, True, True]
-    """
+    """Whether each job (n,) is chosen: those in `order`, one after the other, for which there is still room."""
     chosen, room = np.zeros(len(gpus), bool), capacity
     for i in order:
         if gpus[i] <= room + LITTLE:

@@ -198,13 +198,7 @@ def search(population, size, base, speedup, factor, most, least, power, small, g
 
 @njit
 def survivors(values, count):
-    """Best `count` matrices, best first; those whose fitness was there before come after all others.
-
-    Examples
-    --------
-    >>> survivors(np.array([1.0, 3.0, 3.0, 2.0]), 3).tolist()
-    [1, 3, 0]
-    """
+    """Best `count` matrices, best first; those whose fitness was there before come after all others."""
     order = np.argsort(-values, kind="mergesort")
     first = np.empty(len(order), np.int64)
     again = np.empty(len(order), np.int64)

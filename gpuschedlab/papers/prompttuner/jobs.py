@@ -137,13 +137,7 @@ class PromptJobs(Knobbed):
 
 
 def worth_a_search(seconds: float | np.ndarray, deadline: float | np.ndarray, budget: float = BUDGET) -> np.ndarray:
-    """Whether the prompt bank is searched: iff that takes at most a share of the time to the deadline (4.5.2).
-
-    Examples
-    --------
-    >>> worth_a_search(9.2, [45.0, 46.0]).tolist()
-    [False, True]
-    """
+    """Whether the prompt bank is searched: iff that takes at most a share of the time to the deadline (4.5.2)."""
     return np.asarray(seconds) <= budget * np.asarray(deadline, float) + 1e-9
 
 

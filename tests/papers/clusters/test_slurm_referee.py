@@ -1,4 +1,4 @@
-"""Slurm's own rule beside recorded streams of a real slurmctld, decision by decision, and mean waits of free runs beside the recorded ones."""
+"""Slurm's own rule beside recorded streams of a real slurmctld, decision by decision, and mean waits of free runs."""
 
 import csv
 import runpy

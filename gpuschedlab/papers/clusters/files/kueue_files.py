@@ -68,13 +68,7 @@ def _queue(item: dict, unknown: dict[str, None]) -> Queue:
 
 
 def quantity(value: object) -> float:
-    """Read a quantity of Kubernetes.
-
-    Examples
-    --------
-    >>> quantity("500m"), quantity(9), quantity("2k")
-    (0.5, 9.0, 2000.0)
-    """
+    """Read a quantity of Kubernetes."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([mkMG]?)", str(value))
     if not match:
         raise ValueError(f"the quantity {value!r}")

@@ -130,13 +130,7 @@ def e_store(fleet: Fleet, load: np.ndarray, slack: float = SLACK) -> tuple[np.nd
 
 
 def shard_parts(fleet: Fleet, parts: int, rng: int | np.random.Generator = 0) -> list[tuple[np.ndarray, np.ndarray]]:
-    """POP's parts (servers, shards), rising: servers are dealt evenly at random, shards go where most of their replicas are.
-
-    Examples
-    --------
-    >>> [s.tolist() for s, _ in shard_parts(random_fleet(8, 4), 2)]
-    [[0, 1], [2, 3]]
-    """
+    """POP's parts (servers, shards), rising: servers are dealt evenly at random, shards go where most of their replicas are."""
     N = len(fleet.memory)
     if not 1 <= parts <= N:
         raise SolverError(f"shards: found {parts} parts; expected 1 to {N}, the servers.")

@@ -143,13 +143,7 @@ def shard_relaxed(fleet: Fleet, load: np.ndarray, slack: float = SLACK) -> Progr
 
 
 def whole_shares(share: np.ndarray) -> np.ndarray:
-    """Shares (N, D) of a solver, cleaned: none below `TINY`, and those of a shard sum to 1.
-
-    Examples
-    --------
-    >>> whole_shares(np.array([[0.5, 1e-9], [0.48, 1.0]])).round(2).tolist()
-    [[0.51, 0.0], [0.49, 1.0]]
-    """
+    """Shares (N, D) of a solver, cleaned: none below `TINY`, and those of a shard sum to 1."""
     share = np.where(share > TINY, share, 0.0)
     total = share.sum(axis=0)
     if not (total > 0).all():

@@ -95,15 +95,7 @@ def allocate_flow(
 
 
 def split_demands(routes: Routes, demand: np.ndarray, parts: int, rng: np.random.Generator) -> list[np.ndarray]:
-    """POP's parts (n,) of the demand: each of its clients is dealt to a random part, those of one demand to different ones.
-
-    Examples
-    --------
-    >>> routes = Routes(np.array([0, 1]), np.ones((1, 2)))
-    >>> parts = split_demands(routes, np.array([8.0, 8.0]), 2, np.random.default_rng(0))
-    >>> sum(parts).tolist()
-    [8.0, 8.0]
-    """
+    """POP's parts (n,) of the demand: each of its clients is dealt to a random part, those of one demand to different ones."""
     demand = np.asarray(demand, float)
     n = len(demand)
     largest = np.sort(demand)[::-1][: int(np.ceil(TOP * n))]

@@ -72,14 +72,7 @@ def flow_program(routes: Routes, capacity: np.ndarray, demand: np.ndarray) -> Pr
 
 
 def fitted_flow(routes: Routes, capacity: np.ndarray, demand: np.ndarray, flow: np.ndarray) -> np.ndarray:
-    """A flow (P,) that breaks bounds by a solver's tolerance, divided by the excess of its pair, then by the largest of its links.
-
-    Examples
-    --------
-    >>> routes = Routes(np.array([0, 1]), sp.csc_array([[1.0, 1.0]]))
-    >>> fitted_flow(routes, np.array([2.0]), np.array([1.0, 3.0]), np.array([2.0, 3.0])).tolist()
-    [0.5, 1.5]
-    """
+    """A flow (P,) that breaks bounds by a solver's tolerance, divided by the excess of its pair, then by the largest of its links."""
     flow = np.maximum(flow, 0.0)
     asked = np.bincount(routes.pair, flow, len(demand))
     flow = flow / np.maximum(_over(asked, demand), 1.0)[routes.pair]
@@ -90,14 +83,7 @@ def fitted_flow(routes: Routes, capacity: np.ndarray, demand: np.ndarray, flow: 
 
 
 def filled_flow(routes: Routes, capacity: np.ndarray, demand: np.ndarray, flow: np.ndarray) -> np.ndarray:
-    """A feasible flow, and on top of it what still fits on the first path of each pair, the largest demand first.
-
-    Examples
-    --------
-    >>> routes = Routes(np.array([0, 1]), sp.csc_array([[1.0, 1.0]]))
-    >>> filled_flow(routes, np.array([2.0]), np.array([1.5, 3.0]), np.array([1.0, 0.0])).tolist()
-    [1.0, 1.0]
-    """
+    """A feasible flow, and on top of it what still fits on the first path of each pair, the largest demand first."""
     flow, first = np.array(flow, float), routes.first()
     left = np.asarray(demand, float) - np.bincount(routes.pair, flow, len(demand))
     room = np.asarray(capacity, float) - routes.uses @ flow
@@ -112,14 +98,7 @@ def filled_flow(routes: Routes, capacity: np.ndarray, demand: np.ndarray, flow: 
 
 
 def top_routes(routes: Routes, demand: np.ndarray, share: float = 0.1) -> np.ndarray:
-    """Paths (p,), rising, of the largest demands (n,): of a share of these, by number.
-
-    Examples
-    --------
-    >>> routes = Routes(np.array([0, 0, 1, 2]), sp.csc_array(np.ones((1, 4))))
-    >>> top_routes(routes, np.array([3.0, 9, 1]), share=0.3).tolist()
-    [2]
-    """
+    """Paths (p,), rising, of the largest demands (n,): of a share of these, by number."""
     demand = np.asarray(demand)
     chosen = np.zeros(len(demand), bool)
     chosen[np.argsort(-demand, kind="stable")[: int(np.ceil(share * len(demand)))]] = True
@@ -127,27 +106,13 @@ def top_routes(routes: Routes, demand: np.ndarray, share: float = 0.1) -> np.nda
 
 
 def some_routes(routes: Routes, paths: np.ndarray) -> tuple[Routes, np.ndarray]:
-    """Some paths (p,), rising, as routes of their own, and the pairs (of the old ones) that they are of.
-
-    Examples
-    --------
-    >>> routes = Routes(np.array([0, 0, 1]), sp.csc_array(np.ones((1, 3))))
-    >>> some_routes(routes, np.array([2]))[1].tolist()
-    [1]
-    """
+    """Some paths (p,), rising, as routes of their own, and the pairs (of the old ones) that they are of."""
     pairs, own = np.unique(routes.pair[paths], return_inverse=True)
     return Routes(own, routes.uses[:, paths]), pairs
 
 
 def excess(routes: Routes, capacity: np.ndarray, demand: np.ndarray, flow: np.ndarray) -> float:
-    """Largest amount by which a flow breaks a demand, a capacity, or 0, relative to the largest capacity; 0 if none.
-
-    Examples
-    --------
-    >>> routes = Routes(np.array([0]), sp.csc_array([[1.0]]))
-    >>> excess(routes, np.array([2.0]), np.array([4.0]), np.array([3.0]))
-    0.5
-    """
+    """Largest amount by which a flow breaks a demand, a capacity, or 0, relative to the largest capacity; 0 if none."""
     return float(flow_program(routes, capacity, demand).violation(flow) / np.max(capacity))
 
 

@@ -85,13 +85,7 @@ class LearningCurve(Around, Estimator):
 
 @lru_cache(maxsize=4096)
 def measurements_to(metric: tuple[float, ...], target: float, most: float) -> float:
-    """Measurements after which a target is expected, from those made so far, which rise or fall; at most so many.
-
-    Examples
-    --------
-    >>> measurements_to(tuple(1 - 0.8 / n for n in range(1, 20)), 0.97, 100.0) in (26.0, 27.0)
-    True
-    """
+    """Measurements after which a target is expected, from those made so far, which rise or fall; at most so many."""
     y, goal = rising(np.array(metric), target)
     if (y >= goal).any():
         return float(np.flatnonzero(y >= goal)[0] + 1)
@@ -100,13 +94,7 @@ def measurements_to(metric: tuple[float, ...], target: float, most: float) -> fl
 
 
 def rising(metric: np.ndarray, target: float) -> tuple[np.ndarray, float]:
-    """A metric and its target in [0, 1], where more is better.
-
-    Examples
-    --------
-    >>> [np.round(v, 3).tolist() for v in rising(np.array([90.0, 40.0]), 25.0)]
-    [[0.1, 0.6], 0.75]
-    """
+    """A metric and its target in [0, 1], where more is better."""
     scale = 100.0 if max(metric.max(), target) > 1 else 1.0
     falls = metric[-1] < metric[0]
     return (1 - metric / scale, 1 - target / scale) if falls else (metric / scale, target / scale)

@@ -108,13 +108,7 @@ def _entries(value, row, column, shape) -> sp.coo_array:
 
 
 def lease_choices(jobs: LeaseJobs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Jobs, deadlines and placements (m,) of the variables s: those in which the leases needed fit before the deadline.
-
-    Examples
-    --------
-    >>> [a.tolist() for a in lease_choices(LeaseJobs.of([1], [[2, 3]], [[2, 4]], [[9, 5]]))]
-    [[0, 0, 0], [0, 1, 1], [0, 0, 1]]
-    """
+    """Jobs, deadlines and placements (m,) of the variables s: those in which the leases needed fit before the deadline."""
     need = jobs.need[:, None, :]
     return np.nonzero((need > 0) & (need <= jobs.due[:, :, None]))
 

@@ -51,15 +51,7 @@ def _unit(x: np.ndarray) -> np.ndarray:
 
 
 def k_medoids(distance: np.ndarray, clusters: int, rng: int | np.random.Generator = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Medoids (K,) ascending, and the cluster (C,) of each point, from random medoids: FasterPAM (Schubert & Rousseeuw, 2021).
-
-    Examples
-    --------
-    >>> places = np.array([0.0, 1.0, 2.0, 10.0, 11.0, 12.0])
-    >>> medoids, cluster = k_medoids(abs(places[:, None] - places), 2)
-    >>> medoids.tolist(), cluster.tolist()
-    ([1, 4], [0, 0, 0, 1, 1, 1])
-    """
+    """Medoids (K,) ascending, and the cluster (C,) of each point, from random medoids: FasterPAM (Schubert & Rousseeuw, 2021)."""
     _check(len(distance), clusters)
     seed = int(np.random.default_rng(rng).integers(2**31))
     # One thread: the fast one of many threads adds in another order, and near ties would depend on the machine.

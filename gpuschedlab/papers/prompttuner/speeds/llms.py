@@ -37,13 +37,7 @@ cost, which is left out."""
 
 
 def prompt_speeds(most: int = 8, communication: float = COMMUNICATION) -> Speeds:
-    """Iterations a second of each LLM: a GPUs, up to `most`, are (1 - communication) a times as fast as one, on any nodes (4.2.2).
-
-    Examples
-    --------
-    >>> prompt_speeds(2).rates([0], [0.0], types=[0, 0], nodes=[1, 2], gpus=[1, 2]).round(2).tolist()
-    [[10.0, 19.9]]
-    """
+    """Iterations a second of each LLM: a GPUs, up to `most`, are (1 - communication) a times as fast as one, on any nodes (4.2.2)."""
     rows = [
         (llm, GPU_TYPE, gpus, gpus * (1 - communication * (gpus > 1)) / seconds)
         for llm, seconds in ITERATION.items()
@@ -74,12 +68,6 @@ def prompt_delays(warm_up: float = 1.0, connect: float = CONNECT) -> Delays:
 
 
 def search_as_work(warm_up: float = 1.0, connect: float = CONNECT) -> Delays:
-    """As `prompt_delays`, where the scores of a search are part of each job's work: kinds of start with and without one are equal.
-
-    Examples
-    --------
-    >>> search_as_work().seconds("cold bank", ["vicuna-7b"]).round(1).tolist()
-    [52.0]
-    """
+    """As `prompt_delays`, where the scores of a search are part of each job's work: kinds of start with and without one are equal."""
     kinds = dict(prompt_delays(warm_up, connect).kinds)
     return Delays(kinds={kind + bank: dict(kinds[kind]) for kind in ("warm", "cold") for bank in ("", " bank")})

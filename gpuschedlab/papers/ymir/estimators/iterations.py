@@ -63,14 +63,7 @@ def fit_loss(k, loss, *, square: bool = True) -> LossCurve:
 
 
 def converged(curve: LossCurve, gain: float = 0.0, *, flat: float = FLAT, most: int = MOST) -> int:
-    """First k >= 1 from which one more saves no more than `flat` of the loss, divided by 1 + gain (3.5).
-
-    Examples
-    --------
-    >>> curve = LossCurve(0.05, 1.0, 0.5)
-    >>> converged(curve), converged(curve, gain=0.2)
-    (43, 39)
-    """
+    """First k >= 1 from which one more saves no more than `flat` of the loss, divided by 1 + gain (3.5)."""
     return _first(lambda k: (curve.of(k) - curve.of(k + 1)) / _more(gain) <= flat, most)
 
 

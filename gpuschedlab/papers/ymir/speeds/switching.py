@@ -34,11 +34,5 @@ def pipeline_switch(stages: int, backward: float, store: float, load: float, for
 
 
 def loader_switch(load: float, prepare: float, notice: float = 30.0) -> float:
-    """Seconds of a data-parallel switch that are seen, when the data loader is prepared `notice` seconds ahead.
-
-    Examples
-    --------
-    >>> loader_switch(4.2, 30.0), loader_switch(4.2, 30.0, notice=0.0)
-    (4.2, 34.2)
-    """
+    """Seconds of a data-parallel switch that are seen, when the data loader is prepared `notice` seconds ahead."""
     return load + max(0.0, prepare - notice)

@@ -63,13 +63,7 @@ def task_speeds(fm: str, tasks: int = 9) -> Speeds:
 
 
 def task_curves(fm: str, tasks: Iterable[str]) -> pl.DataFrame:
-    """Measured curves of some tasks of a foundation model, as `Curves.from_frame` takes them; progress is in epochs of a task alone.
-
-    Examples
-    --------
-    >>> task_curves("vit", ["cifar100", "mnist"]).select("mode", "model", "other").unique().height
-    6
-    """
+    """Measured curves of some tasks of a foundation model, as `Curves.from_frame` takes them; progress is in epochs of a task alone."""
     tasks = list(tasks)
     rows = pl.read_parquet(_file(fm, "curves.parquet")).filter(
         pl.col("task").is_in(tasks), pl.col("other").is_in(tasks) | pl.col("other").is_null(), fm=fm

@@ -1,0 +1,50 @@
+"""Examples of small internal functions: what they say is printed is printed."""
+
+import doctest
+import importlib
+
+import pytest
+
+EXAMPLES = [
+    (
+        "gpuschedlab.autosched.decision_rows",
+        """\
+>>> _value((3250.4, 1.5e6)), _value(0.25), _value("time")
+('(3,250, 1,500,000)', '0.25', 'time')""",
+    ),
+    (
+        "gpuschedlab.autosched.figures.response_curves",
+        """\
+>>> plateau(np.array([0.0, 0.25, 0.5, 0.75, 1.0]), np.array([1.0, 2.0, 2.0, 3.0, 2.0]), 0.5, 2.0)
+(0.25, 0.5)""",
+    ),
+    (
+        "gpuschedlab.autosched.forecast.arrivals",
+        """\
+>>> day = np.cos(np.arange(48) * 2 * np.pi / 24)
+>>> bool(np.allclose(periodic_part(5 + day + 0.1 * (np.arange(48) == 7), terms=1), 5 + day, atol=0.01))
+True""",
+    ),
+    (
+        "gpuschedlab.autosched.forecast.ranges",
+        """\
+>>> range_of([0.0, 300.0, 1e6]).tolist()
+[0, 1, 5]""",
+    ),
+    (
+        "gpuschedlab.autosched.tuner.measure",
+        """\
+>>> round(weighed({"jct": 100.0, "fair": 0.25}, (1, 1)), 9)
+20.0""",
+    ),
+]
+"""Module, and what is typed and printed there."""
+
+
+@pytest.mark.parametrize(("module", "typed"), EXAMPLES)
+def test_what_is_typed_prints_what_is_said(module, typed):
+    names = vars(importlib.import_module(module)).copy()
+    example = doctest.DocTestParser().get_doctest(typed + "\n", names, module, None, 0)
+    assert example.examples
+    options = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    assert doctest.DocTestRunner(optionflags=options).run(example).failed == 0
