@@ -133,3 +133,18 @@ def maker():
     """Function of a folder of data/: what its `make.py` defines, which makes the files there."""
     data = Path(__file__).resolve().parent.parent / "data"
     return cache(lambda name: SimpleNamespace(**runpy.run_path(str(data / name / "make.py"))))
+
+
+ADDED_UP = ("check", "cluster", "gym", "papers/clusters", "policies", "sim", "suite", "sweep")
+"""Folders in whose tests the books of every run are added up again."""
+
+
+@pytest.fixture(autouse=True)
+def added_up(request, monkeypatch):
+    """Runs of the test so far, in the folders where their books are added up again; None elsewhere."""
+    here = Path(__file__).resolve().parent
+    if not any(request.path.is_relative_to(here / folder) for folder in ADDED_UP):
+        return None
+    from added_up import add_up
+
+    return add_up(monkeypatch)

@@ -17,7 +17,7 @@ from dice import Dice
 from wing import said
 
 from gpuschedlab import Cluster, Delays, Nodes, Outage, Round, Scenario, Speeds
-from gpuschedlab.check.recount import progress_adds_up
+from gpuschedlab.check.books import books_add_up
 from gpuschedlab.errors import LabError
 from gpuschedlab.knobs import knobs_of
 from gpuschedlab.policies import ALL
@@ -165,7 +165,7 @@ def problem_of(name: str, seed: int) -> str | None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         made = case(name, seed)
-        return "left out" if made is None else progress_adds_up(made[0].run(made[1]), *made)
+        return "left out" if made is None else books_add_up(made[0].run(made[1]), *made)
 
 
 def main(count: int, seed: int, only: list[str]):

@@ -6,7 +6,7 @@ They read a run's frames and nothing else, so they check the engine as well as t
 import numpy as np
 import polars as pl
 
-from gpuschedlab.metrics import utilisation
+from gpuschedlab.metrics import cost, utilisation
 
 #: Relative error that adding up in another order may leave.
 CLOSE = 1e-9
@@ -49,6 +49,46 @@ def capacity_holds(run, cluster) -> str | None:
     return problem
 
 
+def reserved_gpus_fit(run, cluster) -> str | None:
+    """No more GPUs of a type are reserved and held than nodes of it have that are up."""
+    if run.pools.is_empty():
+        return None
+    types, rows = pl.Series(cluster.gpu_types), _owned(run)
+    down = pl.DataFrame(_down(cluster), {"node": pl.Int64, "start": pl.Float64, "end": pl.Float64}, orient="row")
+    down = down.with_columns(
+        gpu_type=types.gather(pl.Series(cluster.node_type).gather(down["node"])),
+        gpus=pl.Series(np.asarray(cluster.node_gpus, float)).gather(down["node"]),
+    )
+    taken = pl.concat([part.select("gpu_type", "gpus", "start", "end") for part in (rows, down, reserved_times(run))])
+    ends = taken.select("gpu_type", time="end", more=-pl.col("gpus"))
+    taken = (
+        pl.concat([taken.select("gpu_type", time="start", more="gpus"), ends])
+        .group_by("gpu_type", "time", maintain_order=True)
+        .agg(pl.col("more").sum())
+        .sort("time")
+        .with_columns(taken=pl.col("more").cum_sum().over("gpu_type"))
+    )
+    most = pl.col("gpu_type").replace_strict(list(cluster.gpu_types), list(map(float, cluster.capacity)))
+    wrong = taken.with_columns(most=most).filter(pl.col("taken") > pl.col("most") + 1e-6)
+    return first_wrong(
+        wrong, "{taken:g} GPUs of {gpu_type} are held, reserved or down at t={time:g} s; there are {most:g}"
+    )
+
+
+def bills_add_up(run, cluster) -> str | None:
+    """What is billed, at one price or at one for each type, is what jobs held and what was reserved."""
+    rows = pl.concat([part.select("gpu_type", "gpus", "start", "end") for part in (_owned(run), reserved_times(run))])
+    rows = rows.with_columns(seconds=pl.col("gpus") * (pl.col("end") - pl.col("start")))
+    prices = {name: 1.0 + k for k, name in enumerate(cluster.gpu_types)}
+    for price, worth in (
+        (1.0, pl.col("seconds")),
+        (prices, pl.col("seconds") * pl.col("gpu_type").replace_strict(prices)),
+    ):
+        found, expected = 3600 * cost(run, price), float(rows.select(worth.sum()).item())
+        if not np.isclose(found, expected, rtol=CLOSE):
+            return f"{found:.6f} GPU-s are billed at {price}; held and reserved GPUs add up to {expected:.6f}"
+
+
 def gpu_time_is_conserved(run, cluster) -> str | None:
     """GPU-time is the same in the allocations, the timeline and the jobs."""
     rows = _owned(run)
@@ -89,17 +129,6 @@ def times_add_up(run, cluster) -> str | None:
     )
 
 
-def starts_take_time(run, cluster) -> str | None:
-    """A start is the beginning of a stretch of time with GPUs; each preemption and failure ends one, and another follows."""
-    jobs = jobs_with(run, run.allocations, began=pl.col("start").n_unique()).filter(pl.col("end").is_not_null())
-    stops = pl.col("preemptions") + pl.col("failures")
-    return first_wrong(
-        jobs.filter((pl.col("restarts") >= pl.col("began")) | (stops > pl.col("restarts"))),
-        "job {job_id} was restarted {restarts} times, preempted {preemptions} times and failed {failures} times; its "
-        "allocations begin at {began} instants; expected fewer restarts than these, and one after each stop",
-    )
-
-
 def limits_hold(run, cluster) -> str | None:
     """No job holds GPUs for longer from a start than its limit and what it may overrun it by; at most there it is stopped."""
     if "timed_out" not in run.jobs.columns:
@@ -134,18 +163,6 @@ def nodes_were_asked_for(run, cluster) -> str | None:
             return problem
 
 
-def work_is_done(run, cluster) -> str | None:
-    """A job at reference speed holds GPUs for its duration, its delays, its profiling and what was undone, unless it is timed out."""
-    done = pl.col("executed") - pl.col("overhead") - pl.col("lost") - pl.col("profiled")
-    stopped = pl.col("timed_out") if "timed_out" in run.jobs.columns else pl.lit(False)
-    wrong = run.jobs.filter(~stopped & ((done - pl.col("duration")).abs() > _near(pl.col("executed"))))
-    return first_wrong(
-        wrong,
-        "job {job_id} lasts {duration} s; it held GPUs for {executed} s, of which {overhead} s were delays, "
-        "{lost} s were lost and {profiled} s profiling; expected duration = held - delays - lost - profiling",
-    )
-
-
 def requests_are_met(run, cluster) -> str | None:
     """A job without a speed table runs on exactly the GPUs that it requests, or not at all; profiling is no run."""
     given = (
@@ -163,20 +180,18 @@ def idle_time_is_left_out(run, cluster) -> str | None:
     """Utilisation is of the time from the first submission to the last end, and of the GPUs that were up then."""
     begin, end = float(run.jobs["submit"].min()), float(run.jobs["end"].max())
     up = cluster.total_gpus * (end - begin)
-    for node, size in enumerate(cluster.node_gpus):
-        down = begin
-        for e in sorted((e for e in cluster.events if e.node == node), key=lambda e: e.start):
-            up -= size * max(0.0, min(e.end, end) - max(e.start, down))
-            down = max(down, e.end)
+    for node, start, back in _down(cluster):
+        up -= cluster.node_gpus[node] * max(0.0, min(back, end) - max(start, begin))
     used, found = float(run.jobs["attained"].sum()) / up, utilisation(run)
     if not np.isclose(found, used, rtol=CLOSE):
         return f"utilisation is {found:.9f}; expected {used:.9f}, from the first submission to the last end"
 
 
-#: Laws of every run, and those of a run without speed tables besides.
-ALWAYS = (all_finish, capacity_holds, gpu_time_is_conserved, littles_law_holds, times_add_up, starts_take_time)
-ALWAYS += (idle_time_is_left_out, limits_hold, nodes_were_asked_for)
-RIGID = (work_is_done, requests_are_met)
+#: Laws of every run, however far it went; those of a run to its end; and those of a run without speed tables besides.
+BOOKS = (capacity_holds, reserved_gpus_fit, gpu_time_is_conserved, bills_add_up, times_add_up, limits_hold)
+BOOKS += (nodes_were_asked_for,)
+ENDED = (all_finish, littles_law_holds, idle_time_is_left_out)
+RIGID = (requests_are_met,)
 
 
 def jobs_with(run, rows: pl.DataFrame, **columns: pl.Expr) -> pl.DataFrame:
@@ -184,6 +199,24 @@ def jobs_with(run, rows: pl.DataFrame, **columns: pl.Expr) -> pl.DataFrame:
     found = rows.group_by("job", maintain_order=True).agg(**columns)
     jobs = run.jobs.with_columns(job=pl.int_range(pl.len(), dtype=pl.Int64))
     return jobs.join(found, on="job", how="left", maintain_order="left")
+
+
+def reserved_times(run) -> pl.DataFrame:
+    """Rows of `Run.pools` with `start` and `end` (s): the next row of their name and type, or where the run stopped."""
+    stop = max(run.info["now"], run.timeline["time"].max() or 0.0, run.pools["time"].max() or 0.0)
+    end = pl.col("time").shift(-1).over("name", "gpu_type").fill_null(stop)
+    return run.pools.sort("time", maintain_order=True).with_columns(start="time", end=end)
+
+
+def _down(cluster) -> list[tuple[int, float, float]]:
+    """Outages by node, start and end (s), none of which overlap on a node."""
+    rows, until = [], {}
+    for e in sorted(cluster.events, key=lambda e: e.start):
+        start = max(e.start, until.get(e.node, -np.inf))
+        if e.end > start:
+            rows.append((e.node, float(start), float(e.end)))
+            until[e.node] = e.end
+    return rows
 
 
 def _near(seconds: pl.Expr) -> pl.Expr:

@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.check.answer_laws import LAWS, Recorded
+from gpuschedlab.check.books import books_add_up
 from gpuschedlab.check.first_difference import different, different_until
-from gpuschedlab.check.laws import ALWAYS, RIGID, first_wrong
-from gpuschedlab.check.recount import progress_adds_up
+from gpuschedlab.check.laws import ENDED, RIGID, first_wrong
 from gpuschedlab.check.report import CheckReport, no_docstring, not_frozen, run_battery
 from gpuschedlab.check.samples import Guess, elastic_sample, small_trace
 from gpuschedlab.cluster import Cluster, Nodes, Outage, Window
@@ -244,9 +244,8 @@ class _PolicyBattery:
     def _broken(self, *parts, **more):
         scenario = self.scenario(*parts, **more)
         run = scenario.run(self.policy)
-        laws = ALWAYS + RIGID * (scenario.speeds is None) + getattr(self.policy, "laws", ())
-        problems = filter(None, (law(run, scenario.cluster) for law in laws))
-        return next(problems, None) or progress_adds_up(run, scenario, self.policy)
+        problems = filter(None, (law(run, scenario.cluster) for law in ENDED + RIGID * (scenario.speeds is None)))
+        return next(problems, None) or books_add_up(run, scenario, self.policy)
 
 
 def _slower(policy):

@@ -27,17 +27,19 @@ class Wrong(Exception):
     """Something does not add up."""
 
 
-def progress_adds_up(run: Run, scenario: Scenario, policy: Policy) -> str | None:
+def progress_adds_up(run: Run, scenario: Scenario, policies: tuple, most: int | None = None) -> str | None:
     """Report the first job whose end, starts or seconds do not follow from its allocations; None: all do."""
-    # The run is one from the beginning, under one policy. Work, speeds, delays and outages are taken from its scenario; of the
-    # policy only what it sets aside for profiling, and whether it decides by rounds.
-    held = stretches(run)
+    # Of `most` jobs at most, spread evenly over the trace. Work, speeds, delays and outages are taken from the scenario; of the
+    # policies, pairs (instant from which on, policy), only what they set aside for profiling, and whether they decide by rounds.
+    n = run.jobs.height
+    chosen = np.linspace(0, n - 1, min(n, most or n)).astype(int)
+    held = stretches(run, chosen)
     shared = {j: {s._replace(**OWN) for s in of if s.partner is not None} for j, of in held.items()}
     try:
-        for j in range(run.jobs.height):
+        for j in chosen.tolist():
             for s in held.get(j, ()):
                 _check_partner(s, j, shared)
-            _Account(j, run, scenario, policy).check(held.get(j, []))
+            _Account(j, run, scenario, policies).check(held.get(j, []))
     except Wrong as wrong:
         return str(wrong)
 
@@ -62,7 +64,7 @@ class _Account:
     j: int
     run: Run
     scenario: Scenario
-    policy: Policy
+    policies: tuple[tuple[float, Policy], ...]
     progress: float = 0.0
     pause: float = 0.0  # s of delay that are left
     since: float = 0.0  # s, when it started
@@ -120,7 +122,7 @@ class _Account:
             if s.source != before.source:
                 raise Wrong(f"{self.name} changes its source {at} without a start; expected {before.source}")
             return
-        allowed = self._delays()
+        allowed = self._delays(s.start)
         if not any(abs(s.delay - seconds) <= TINY for seconds in allowed):
             words = " or ".join(f"{seconds:g}" for seconds in sorted(allowed))
             raise Wrong(f"{self.name} started {at} with a delay of {s.delay:g} s; expected {words} s")
@@ -130,14 +132,19 @@ class _Account:
         self.starts += 1
         self.pause, self.since, self.saved = s.delay, s.start, (self.progress, self.useful)
 
-    def _delays(self) -> set[float]:
+    def _in_force(self, now: float) -> list[Policy]:
+        """Policies that decide at an instant: both where one takes over then."""
+        ends = [since for since, _ in self.policies[1:]] + [math.inf]
+        return [p for (since, p), end in zip(self.policies, ends, strict=True) if since - TINY <= now <= end + TINY]
+
+    def _delays(self, now: float) -> set[float]:
         """Seconds that the next start may take: those of every start, or, where rounds decide, of a kind that they may name."""
         delays, row = self.scenario.delays, self.row
         switch, restart = (
             getattr(delays, name) if row.get(name) is None or math.isnan(row[name]) else row[name]
             for name in ("switch", "restart")
         )
-        named = [dict(of) for _, of in delays.kinds] if isinstance(self.policy, Round) else []
+        named = [dict(of) for _, of in delays.kinds if any(isinstance(p, Round) for p in self._in_force(now))]
         kinds = {of.get(row.get("model"), of.get("*")) for of in named} - {None}
         return kinds | {switch + (restart if self.starts else 0.0)}
 
@@ -224,21 +231,29 @@ class _Account:
         if done or goes_on or running:
             return
         # Where jobs were given GPUs twice at an instant, what the first gave has no row.
-        two_rounds = (self.run.columns("rounds")["time"] == s.end).sum() > 1
-        profiler = all(node < getattr(self.policy, "profiler_nodes", 0) for node, _ in s.cells)
-        if profiler and s.end - self.since >= self.policy.profile_time - TINY:
+        in_force = self._in_force(s.end)
+        two_rounds = (self.run.columns("rounds")["time"] == s.end).sum() > 1 or len(in_force) > 1
+        if self._profiled(s, in_force):
             self._undo(0.0, 0.0)
         elif any(e.node in dict(s.cells) and e.start == s.end for e in self.scenario.cluster.events):
             self.sums["failures"] += 1
             self._undo(*self.saved)
         elif two_rounds or (beyond and end == s.end):  # one may stop it, and the other start or move it
             self.unsure += 1
-        elif not isinstance(self.policy, Round) or after is None or after.start > s.end:
+        elif not isinstance(in_force[0], Round) or after is None or after.start > s.end:
             self.sums["preemptions"] += 1
         if beyond:  # done as soon as it starts again, without a row
             self.unseen = 1
             if self.progress < self.work:
                 raise self._other_end(s, end)
+
+    def _profiled(self, s: Stretch, in_force: list[Policy]) -> bool:
+        """Whether a stretch ends as a profiler is done with the job."""
+        having, held = [p for p in in_force if getattr(p, "profiler_nodes", 0)], s.end - self.since
+        if not having or len(self.policies) > 1:  # one that takes over has nodes that were empty, and the jobs of the one before
+            times = [p.profile_time for p in having]
+            return bool(times) and min(times) - TINY <= held <= max(times) + TINY
+        return held >= having[0].profile_time - TINY and max(s.cells)[0] < having[0].profiler_nodes
 
     def _other_end(self, s: Stretch, end: float | None) -> Wrong:
         """What is wrong with a stretch that ends at another instant than the job's work."""

@@ -35,11 +35,14 @@ class Stretch(NamedTuple):
         return math.fsum(gpus for _, gpus in self.cells)
 
 
-def stretches(run: Run) -> dict[int, list[Stretch]]:
-    """Stretches of each job (a row of `Run.jobs`), in order of time."""
+def stretches(run: Run, jobs: np.ndarray) -> dict[int, list[Stretch]]:
+    """Stretches of jobs (rows of `Run.jobs`) and of their partners, in order of time."""
     by_job: dict[int, list[Stretch]] = {}
-    names = Stretch._fields[:-1]
-    rows = run.allocations.sort("job", "start", "end", "node").select("job", *names, "node", "gpus").iter_rows()
+    names, held = Stretch._fields[:-1], run.allocations
+    if len(jobs) < run.jobs.height:
+        some = held["job"].is_in(jobs)
+        held = held.filter(some | held["job"].is_in(held["partner"].filter(some).drop_nulls().implode()))
+    rows = held.sort("job", "start", "end", "node").select("job", *names, "node", "gpus").iter_rows()
     for (job, *shared), cells in groupby(rows, key=lambda row: row[: len(names) + 1]):
         by_job.setdefault(job, []).append(Stretch(*shared, tuple(row[-2:] for row in cells)))
     return by_job
@@ -64,9 +67,9 @@ class Table:
 
     def rates(self, s: Stretch, jobs: float) -> np.ndarray | None:
         """Rate of each segment on a stretch's cells, by as many jobs as its row stands for; None: the table has none."""
-        if s.gpu_type not in self.speeds.gpu_types:
-            return None
         kind, counts = self.speeds.type_codes([s.gpu_type])[0], [int(gpus + TINY) for _, gpus in s.cells]
+        if kind < 0:
+            return None
         gpus, nodes = max(1, int(s.gpus + TINY)), len(counts)
         if jobs > 1:
             part = max(1, round(s.gpus / jobs))

@@ -243,13 +243,16 @@ class Simulation:
     def switch(self, policy: Policy):
         """Go on under another policy, or other knobs; running jobs keep their GPUs until it decides otherwise.
 
-        A profiler that grows takes nodes as they become empty. What the former policy carried from round to round is gone.
+        A profiler that grows takes nodes as they become empty. What the former policy carried from round to round is gone, and
+        what it had reserved is given back: now, or by the first answer of a round policy.
         """
         check_declared(policy)
         from gpuschedlab.sim.setup import continuation
 
         self.policy, self.memory = policy, _begun(policy)
         continuation.rebuild(self)
+        if self.reserved and not isinstance(policy, Round):
+            self._rounds.reserve(self, {})
         self.raise_fault()
 
     def snapshot(self) -> "Snapshot":

@@ -8,7 +8,8 @@ import polars as pl
 import pytest
 from wing import in_parts
 
-from gpuschedlab.check.laws import ALWAYS
+from gpuschedlab.check.books import books_add_up
+from gpuschedlab.check.laws import ENDED
 from gpuschedlab.cluster import Cluster, Outage
 from gpuschedlab.cluster.free_gpus import FreeGpus
 from gpuschedlab.policies import Optimus, Pop, ThemisRounds
@@ -67,8 +68,10 @@ def drawn(seed: int, choices) -> tuple[pl.DataFrame, Cluster, Round, dict]:
 def broken(seed: int) -> str | None:
     """The first law that a random run breaks."""
     trace, cluster, policy, parts = drawn(seed, [Optimus(), ThemisRounds(), *in_parts()])
-    run = simulate(trace, cluster, policy, **parts)
-    return next((problem for law in ALWAYS if (problem := law(run, cluster))), None)
+    scenario = Scenario(trace, cluster, **parts)
+    run = scenario.run(policy)
+    problems = (law(run, cluster) for law in ENDED)
+    return next(filter(None, problems), None) or books_add_up(run, scenario, policy)
 
 
 @pytest.mark.parametrize("seed", range(24))

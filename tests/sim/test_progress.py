@@ -18,6 +18,7 @@ from gpuschedlab import (
     Speeds,
     Srtf,
 )
+from gpuschedlab.check.books import books_add_up
 from gpuschedlab.check.recount import progress_adds_up
 
 
@@ -77,7 +78,7 @@ def sound():
 
 
 def test_a_sound_run_adds_up(sound):
-    assert [progress_adds_up(*case) for case in sound.values()] == [None, None]
+    assert [books_add_up(*case) for case in sound.values()] == [None, None]
     jobs = sound["ordered"][0].jobs
     assert min(jobs[c].sum() for c in ("preemptions", "restarts", "failures", "lost", "overhead")) > 0
     held = sound["rounds"][0].allocations
@@ -164,4 +165,6 @@ def test_a_tampered_run_is_found_out(sound, name):
     held = getattr(run, frame)
     held = held.filter(~at(progress)) if columns is None else held.with_columns(**columns)
     assert not held.equals(getattr(run, frame))
-    assert re.search(words, progress_adds_up(replace(run, **{frame: held}), scenario, policy) or "nothing")
+    tampered = replace(run, **{frame: held})
+    assert books_add_up(tampered, scenario, policy) is not None
+    assert re.search(words, progress_adds_up(tampered, scenario, ((0.0, policy),)) or "nothing")

@@ -5,7 +5,8 @@ from dice import Dice, parts
 from polars.testing import assert_frame_equal
 
 from gpuschedlab.check.answer_laws import LAWS, Recorded
-from gpuschedlab.check.laws import ALWAYS
+from gpuschedlab.check.books import books_add_up
+from gpuschedlab.check.laws import ENDED
 from gpuschedlab.sim import Scenario, Simulation, simulate
 
 
@@ -14,8 +15,9 @@ from gpuschedlab.sim import Scenario, Simulation, simulate
 def test_no_law_is_broken(seed, free):
     jobs, cluster, more = parts(seed)
     policy = Recorded(Dice(seed, free_moves=free, placement="pack" if seed % 3 else "spread"))
-    run = simulate(jobs, cluster, policy, **more)
-    problems = [law(run, cluster) for law in ALWAYS]
+    scenario = Scenario(jobs, cluster, **more)
+    run = scenario.run(policy)
+    problems = [law(run, cluster) for law in ENDED] + [books_add_up(run, scenario, policy)]
     problems += [
         law(policy.seen, run, cluster) for name, law in LAWS.items() if name not in ("gpus", "nodes", "gpu_type")
     ]

@@ -308,6 +308,37 @@ def test_jobs_on_a_profiler_count_among_all_others_once_there_is_none():
     assert simulation.run().jobs["end"].null_count() == 0
 
 
+@dataclass(frozen=True)
+class Reserving(Round):
+    """Give each job its GPUs in order of arrival, and reserve the rest."""
+
+    on_event = True
+
+    def allocate(self, view):
+        left, gpus = view.capacity[0], np.zeros(len(view))
+        for i, asked in enumerate(view.gpus):
+            gpus[i] = asked if asked <= left else 0.0
+            left -= gpus[i]
+        return Allocation(np.zeros(len(view), int), gpus, reserved={"rest": [left]})
+
+
+def test_what_a_policy_had_reserved_is_given_back_at_a_switch(added_up):
+    """To a policy that orders jobs at once; a round policy says by its first answer what it keeps."""
+    trace = jobs((0, 2, 100), (10, 1, 20), (50, 4, 30))
+    simulation = Simulation(Scenario(trace, Cluster.homogeneous(1, 4)), Reserving())
+    simulation.advance(40.0)
+    kept = simulation.copy()
+    simulation.switch(Fifo())
+    run = simulation.run()
+    assert run.pools.rows()[-1] == (40.0, "rest", "v100", 0.0)
+    assert run.pools["gpus"].to_list() == [2, 1, 2, 0]
+    held = 2 * 100 + 20 + 4 * 30
+    assert run.summary()["gpu_time_billed"] == held + 2 * 10 + 1 * 20 + 2 * 10
+    kept.switch(Reserving())
+    assert kept.run().pools["gpus"].to_list() == [2, 1, 2, 0, 4]
+    assert len(added_up) == 2
+
+
 @pytest.mark.parametrize("policy", [Srtf(), Tiresias(metric="gittins"), Lucid(profiler_nodes=2)], ids=lambda p: p.name)
 def test_a_copy_under_another_policy_is_a_copy_that_was_switched(policy):
     simulation = Simulation(Scenario(random_trace(load=1.3), EIGHT), Tiresias())

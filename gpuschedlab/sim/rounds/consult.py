@@ -9,7 +9,7 @@ from gpuschedlab.errors import LabError, PolicyError
 from gpuschedlab.sim.engine.apply import apply_answer
 from gpuschedlab.sim.engine.jobs.logs import refresh_active
 from gpuschedlab.sim.rounds.allocation import Allocation
-from gpuschedlab.sim.rounds.answer import Check, Checked
+from gpuschedlab.sim.rounds.answer import Check
 from gpuschedlab.sim.rounds.view import View
 
 
@@ -60,7 +60,11 @@ def put_into_force(simulation, view: View, answer: Allocation, seconds: float):
     """Check an answer that took some seconds, put it into force, and log it."""
     checked = Check(answer, view, simulation.policy.name).checked()
     simulation.answered = (view.now, checked.jobs, answer.why)
-    wake = _reserve(simulation, view.now, checked)
+    changed = reserve(simulation, checked.reserved)
+    # Once all jobs are done, a policy may still give back what it reserved: rounds end with the second that changes nothing.
+    simulation.quiet = 0 if changed or not simulation.finished else simulation.quiet + 1
+    goes_on = simulation.quiet < 2 and (simulation.reserved or not simulation.finished)
+    wake = checked.wake if goes_on else np.nan
     short = apply_answer(simulation.state, records(checked.jobs), records(checked.cells), wake)
     simulation.raise_fault()
     # What a program proved is not of a round in which some of its jobs found no place.
@@ -68,16 +72,11 @@ def put_into_force(simulation, view: View, answer: Allocation, seconds: float):
     simulation.rounds.append((view.now, seconds, objective, float(answer.bound), status, float(answer.seconds)))
 
 
-def _reserve(simulation, now: float, checked: Checked) -> float:
-    """Log what is reserved from now on; instant of the next round (s; nan: as always)."""
-    # Once all jobs are done, a policy may still give back what it reserved: rounds end with the second that changes nothing.
-    s, changed = simulation, False
-    for name in sorted(s.reserved.keys() | checked.reserved.keys()):
-        none = np.zeros(len(s.cluster.gpu_types))
-        old, new = s.reserved.get(name, none), checked.reserved.get(name, none)
-        for kind in np.flatnonzero(old != new):
-            changed = True
-            s.pools.append((now, name, s.cluster.gpu_types[kind], float(new[kind])))
-    s.reserved = checked.reserved
-    s.quiet = 0 if changed or not s.finished else s.quiet + 1
-    return checked.wake if s.quiet < 2 and (s.reserved or not s.finished) else np.nan
+def reserve(simulation, reserved: dict[str, np.ndarray]) -> bool:
+    """Log what is reserved from now on, GPUs (T,) by name, in the place of what was; whether that changes anything."""
+    s, before, none = simulation, len(simulation.pools), np.zeros(len(simulation.cluster.gpu_types))
+    for name in sorted(s.reserved.keys() | reserved.keys()):
+        old, new = s.reserved.get(name, none), reserved.get(name, none)
+        s.pools.extend((s.now, name, s.cluster.gpu_types[k], float(new[k])) for k in np.flatnonzero(old != new))
+    s.reserved = reserved
+    return len(s.pools) > before
