@@ -250,7 +250,9 @@ class _Account:
     def _profiled(self, s: Stretch, in_force: list[Policy]) -> bool:
         """Whether a stretch ends as a profiler is done with the job."""
         having, held = [p for p in in_force if getattr(p, "profiler_nodes", 0)], s.end - self.since
-        if not having or len(self.policies) > 1:  # one that takes over has nodes that were empty, and the jobs of the one before
+        if (
+            not having or len(self.policies) > 1
+        ):  # one that takes over has nodes that were empty, and the jobs of the one before
             times = [p.profile_time for p in having]
             return bool(times) and min(times) - TINY <= held <= max(times) + TINY
         return held >= having[0].profile_time - TINY and max(s.cells)[0] < having[0].profiler_nodes

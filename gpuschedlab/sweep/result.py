@@ -26,7 +26,8 @@ class Sweep:
     frame : polars.DataFrame
         `policy, scenario, cluster, estimator, seed`, a column for each knob that differs between policies of one class
         (null where a policy has no such knob; `NAME_knob` where a metric or another column has that name), and the
-        metrics of `metrics.METRICS` but for `seconds`, which `times` has. The same call gives the same bytes.
+        metrics of `metrics.METRICS` but for `seconds`, which `times` has. The same call gives the same bytes. Where books were
+        found wrong, `books` says what does not add up (null where all does, or nobody looked).
     failed : dict of str to str
         What went wrong with the cells that have no row, by what they are.
     missing : int
@@ -35,6 +36,8 @@ class Sweep:
         Where it is kept.
     knobs : dict of str to dict
         `label` (with unit) and `log` (scale) of each knob that differs.
+    wrong : dict of str to str
+        What does not add up in the books of finished cells, by what they are; those of one cell in fifty are added up again.
     """
 
     frame: pl.DataFrame
@@ -42,6 +45,7 @@ class Sweep:
     missing: int = 0
     folder: Path = Path()
     knobs: dict[str, dict] = field(default_factory=dict)
+    wrong: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def read(cls, folder) -> "Sweep":
@@ -58,7 +62,12 @@ class Sweep:
         lost = {row["cell"]: store.error(row["cell"]) for row in rows if row["cell"] not in found}
         failed = {_word(row, knobs): error for row in rows if (error := lost.get(row["cell"]))}
         missing = sum(error is None for error in lost.values())
-        return cls(_frame(rows, found, knobs), failed, missing, store.folder, knobs)
+        lines, done = store.logged(), [row for row in rows if row["cell"] in found]
+        books = [lines.get(row["cell"], {}).get("books") or None for row in done]
+        wrong = {_word(row, knobs): problem for row, problem in zip(done, books, strict=True) if problem}
+        frame = _frame(rows, found, knobs)
+        frame = frame.with_columns(books=pl.Series(books, dtype=pl.String)) if wrong else frame
+        return cls(frame, failed, missing, store.folder, knobs, wrong)
 
     def filter(self, *predicates, **constraints) -> "Sweep":
         """Part of it: rows chosen as by `polars.DataFrame.filter`, such as ``filter(policy="themis")``."""
@@ -80,8 +89,9 @@ class Sweep:
         if unknown := sorted(set(metrics) - set(self.frame.columns)):
             raise RunError(f"sweep: found no metric {unknown[0]!r}; expected some of {', '.join(METRICS)}.")
         by = [name for name in (*NAMES, *self.knobs) if name != "seed"]
-        means = (pl.col(name).mean() for name in metrics)
-        return self.frame.group_by(by, maintain_order=True).agg(pl.len().alias("seeds"), *means)
+        shown = [pl.len().alias("seeds"), *(pl.col(name).mean() for name in metrics)]
+        shown += [pl.col("books").drop_nulls().first()] if self.wrong else []
+        return self.frame.group_by(by, maintain_order=True).agg(shown)
 
     def summary(self) -> dict[str, int]:
         """Cells finished, failed and missing."""
@@ -109,7 +119,8 @@ class Sweep:
         )
 
     def __repr__(self):
-        counts = ", ".join(f"{count} {what}" for what, count in self.summary().items() if count or what == "finished")
+        parts = self.summary() | {"with wrong books": len(self.wrong)}
+        counts = ", ".join(f"{count} {what}" for what, count in parts.items() if count or what == "finished")
         return f"Sweep({counts}; {', '.join(self.knobs) or 'no knobs'})"
 
     def _repr_html_(self) -> str:

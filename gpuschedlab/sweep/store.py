@@ -30,7 +30,8 @@ class Store:
     """A sweep's folder."""
 
     # `cells/KEY.parquet` (the metrics, one row), `runs/KEY/` (where runs are kept), `errors/KEY.txt`, `log.jsonl` (how
-    # long each cell took: the only file that two sweeps do not have alike) and `sweep.json` (the rows, in order).
+    # long each cell took, and of some whether their books add up: the only file that two sweeps do not have alike) and
+    # `sweep.json` (the rows, in order).
 
     def __init__(self, folder):
         self.folder = Path(folder)
@@ -84,7 +85,7 @@ class Store:
         """Keep a finished cell: its run first, so that the cell's file vouches for both."""
         key = outcome.key
         row = pl.DataFrame([{"cell": key} | about | outcome.metrics], schema=SCHEMA, orient="row")
-        line = {"cell": key, "seconds": outcome.seconds}
+        line = {"cell": key, "seconds": outcome.seconds} | ({} if outcome.books is None else {"books": outcome.books})
         if outcome.run is not None:
             line["rounds"], folder = outcome.rounds, self.runs / key
             with disk_errors(self):
@@ -131,7 +132,7 @@ class Store:
         return path.read_text(errors="replace").partition("\n")[0] if path.is_file() else None
 
     def logged(self) -> dict[str, dict]:
-        """What the log has of cells, by key: `seconds`, and `rounds` where runs are kept."""
+        """What the log has of cells, by key: `seconds`, `rounds` where runs are kept, `books` where they were added up."""
         return {said["cell"]: said for said in json_lines(self.log) if isinstance(said.get("cell"), str)}
 
 

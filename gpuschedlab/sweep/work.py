@@ -12,6 +12,9 @@ import polars as pl
 from gpuschedlab.errors import LabError, RunError
 from gpuschedlab.sweep.identity import code_of_package
 
+MOST = 200
+"""Jobs whose progress is followed where a cell's books are added up."""
+
 HELD = 4
 """Scenarios, with what their estimators have learnt, that a worker keeps at hand."""
 
@@ -30,6 +33,7 @@ class Outcome:
     error: str = ""  # what went wrong, in one line
     trace: str = ""  # and where
     labels: dict | None = None  # columns of the cell's file about its scenario: cluster, estimator
+    books: str | None = None  # what in its run does not add up, "" where all does; None: not looked at
 
 
 def packed(raw: bytes) -> np.ndarray:
@@ -37,21 +41,21 @@ def packed(raw: bytes) -> np.ndarray:
     return np.frombuffer(raw, np.uint8)
 
 
-def work(key: str, raw: bytes | tuple, scenario, code: str, keep_runs: bool) -> Outcome:
-    """Compute a cell; its errors are reported, not raised."""
+def work(key: str, raw: bytes | tuple, scenario, code: str, keep_runs: bool, add_up: bool) -> Outcome:
+    """Compute a cell, and `add_up` its books; its errors are reported, not raised."""
     try:
         if code != code_of_package():
             raise RunError(
                 "found another version of the package, or of its dependencies, on this worker; expected the same "
                 "as where the sweep was started. Install that there."
             )
-        return _computed(key, *(pickle.loads(raw) if isinstance(raw, bytes) else raw), scenario, keep_runs)
+        return _computed(key, *(pickle.loads(raw) if isinstance(raw, bytes) else raw), scenario, keep_runs, add_up)
     except Exception as raised:  # a policy may be anybody's code, and must not take the other cells with it
         message = str(raised) if isinstance(raised, LabError) else f"{type(raised).__name__}: {raised}"
         return Outcome(key, error=message.replace("\n", " "), trace=traceback.format_exc())
 
 
-def _computed(key, scenario_key, policy, estimator, estimator_key, measure, given, keep_runs) -> Outcome:
+def _computed(key, scenario_key, policy, estimator, estimator_key, measure, given, keep_runs, add_up) -> Outcome:
     from gpuschedlab.metrics import summary
 
     scenario = _once((scenario_key,), lambda: _opened(given))
@@ -65,13 +69,18 @@ def _computed(key, scenario_key, policy, estimator, estimator_key, measure, give
     metrics.pop("seconds")
     about = scenario.summary()
     labels = {"cluster": about["cluster"], "estimator": about["estimator"].lower()}
+    books = None
+    if add_up:
+        from gpuschedlab.check.books import books_add_up
+
+        books = books_add_up(run, scenario, simulation.policy, MOST) or ""
     if not keep_runs:
-        return Outcome(key, metrics, seconds=seconds, labels=labels)
+        return Outcome(key, metrics, seconds=seconds, labels=labels, books=books)
     # Two runs of a cell must be the same bytes: the time that they took is kept apart.
     untimed = run.rounds.with_columns(pl.lit(None, pl.Float64).alias(name) for name in ("seconds", "solving"))
     info = {name: value for name, value in run.info.items() if name != "seconds"}
     rounds = tuple(run.rounds["seconds"].to_list())
-    return Outcome(key, metrics, replace(run, rounds=untimed, info=info), seconds, rounds, labels=labels)
+    return Outcome(key, metrics, replace(run, rounds=untimed, info=info), seconds, rounds, labels=labels, books=books)
 
 
 def _opened(given):

@@ -27,9 +27,9 @@ ORDER = (
     {"metrics", "estimators"},  # they read frames, not simulations, and a run asks them for its summary
     {"sim"},
     {"policies"},
-    {"parse", "scenarios", "sweep"},
+    {"check", "parse", "scenarios", "sweep"},
     {"plots"},
-    {"check", "comparison", "problems", "report", "suite", "widgets", "gym", "cli"} | {"__main__", "__init__"},
+    {"comparison", "problems", "report", "suite", "widgets", "gym", "cli"} | {"__main__", "__init__"},
     {"papers", "autosched"},
 )
 RANK = {part: rank for rank, parts in enumerate(ORDER) for part in parts}

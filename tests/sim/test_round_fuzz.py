@@ -7,7 +7,7 @@ from polars.testing import assert_frame_equal
 from gpuschedlab.check.answer_laws import LAWS, Recorded
 from gpuschedlab.check.books import books_add_up
 from gpuschedlab.check.laws import ENDED
-from gpuschedlab.sim import Scenario, Simulation, simulate
+from gpuschedlab.sim import Scenario, Simulation
 
 
 @pytest.mark.parametrize("free", [False, True])

@@ -1,8 +1,9 @@
 """Sweeps in one process: grids, what a cell is, what is kept."""
 
 import importlib.util
+import json
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from gpuschedlab import Cluster, Delays, Fifo, History, Noisy, Run, Runtime, Sce
 from gpuschedlab.check import small_trace
 from gpuschedlab.errors import PolicyError
 from gpuschedlab.metrics import METRICS
+from gpuschedlab.sim import Simulation
 from gpuschedlab.speeds import default_speeds
 from gpuschedlab.sweep import Sweep, cross, grid, identity, sweep
 
@@ -321,3 +323,36 @@ def test_a_broken_cell_is_computed_again(tmp_path, harm):
     assert Sweep.read(tmp_path).frame.height == 1
     sweep(scenario, [Fifo(), Srtf()], tmp_path, progress=False)
     assert cells(tmp_path) == before
+
+
+# The books of cells -------------------------------------------------------------------------------------------
+
+
+def test_the_books_of_one_cell_in_fifty_are_added_up(tmp_path):
+    found = sweep(scenario, grid(Themis, f=17), tmp_path / "s", seeds=3, progress=False)
+    lines = [json.loads(line) for line in (tmp_path / "s" / "log.jsonl").read_text().splitlines()]
+    assert [i for i, line in enumerate(lines) if "books" in line] == [0, 50]
+    assert [line["books"] for line in lines if "books" in line] == ["", ""]
+    assert found.wrong == {}
+    assert "books" not in found.frame.columns
+
+
+def test_books_that_do_not_add_up_are_said_at_the_end_and_in_the_table(tmp_path, monkeypatch):
+    result = Simulation.result
+
+    def forged(self, last=False):
+        run = result(self, last)
+        return replace(run, allocations=run.allocations.with_columns(gpus=9 * pl.col("gpus")))
+
+    monkeypatch.setattr(Simulation, "result", forged)
+    with pytest.warns(UserWarning, match=r"the books of fifo on scenario, 2x8:v100, seed 0 do not add up.* gave .* it has 8"):
+        found = sweep(scenario, [Fifo(), Srtf()], tmp_path / "s", seeds=2, progress=False)
+    assert [*found.wrong] == ["fifo on scenario, 2x8:v100, seed 0"]
+    assert [row is None for row in found.frame["books"]] == [False, True, True, True]
+    assert [row is None for row in found.table()["books"]] == [False, True]
+    assert repr(found) == "Sweep(4 finished, 1 with wrong books; no knobs)"
+    monkeypatch.undo()
+    with pytest.warns(UserWarning, match="do not add up"):  # the same call says it again
+        again = sweep(scenario, [Fifo(), Srtf()], tmp_path / "s", seeds=2, progress=False)
+    assert again.wrong == found.wrong
+    assert again.frame.equals(found.frame)
