@@ -1,7 +1,8 @@
-"""Random runs of every policy, whose progress is added up anew: `python tests/random_runs.py --count 2000`.
+"""Random runs of every policy, whose books are added up again: `python tests/random_runs.py --count 2000`.
 
-Clusters have one or two GPU types on nodes of one or two sizes, odd ones among them, and nodes that fail; jobs are rigid or elastic,
-with rates by placement, shape and phase, factors of pairs, and delays of their own.
+Clusters have one or two GPU types on nodes of one or two sizes, odd ones among them, and nodes that fail, some in partitions; jobs are
+rigid or elastic, with rates by placement, shape and phase, factors of pairs, and delays of their own, and some ask for GPU types.
+Half of the simulations are copied, or switched to other policies, on their way.
 """
 
 import argparse
@@ -16,11 +17,12 @@ import polars as pl
 from dice import Dice
 from wing import said
 
-from gpuschedlab import Cluster, Delays, Nodes, Outage, Round, Scenario, Speeds
+from gpuschedlab import Cluster, Delays, Nodes, Outage, Round, Run, Scenario, Speeds
 from gpuschedlab.check.books import books_add_up
 from gpuschedlab.errors import LabError
 from gpuschedlab.knobs import knobs_of
 from gpuschedlab.policies import ALL
+from gpuschedlab.sim.ordered import Plan
 from gpuschedlab.speeds import Curves
 
 POLICIES = ALL | {"dice": Dice}
@@ -29,6 +31,7 @@ LIMIT = 50_000.0
 LEFT_OUT = ("time_limit", "late")
 BRIEF = {"population": 6, "generations": 4}
 MODELS = ("a", "b", "c")
+PLANS = (Plan(), Plan(tested=2), Plan(window=500.0, resolution=30.0), Plan(keep=True), Plan(every=60.0, min_age=20.0))
 
 
 def cluster_of(rng) -> Cluster:
@@ -115,7 +118,7 @@ def trace_of(rng, most: float, speeds: Speeds | None) -> pl.DataFrame:
     return frame
 
 
-def policy_of(rng, cls):
+def policy_of(rng, cls, cluster: Cluster):
     """The policy with its default knobs, or with any allowed ones."""
     if cls is Dice:
         return Dice(
@@ -135,37 +138,107 @@ def policy_of(rng, cls):
                 continue
             number = k.low * (k.high / k.low) ** share if k.log else k.low + share * (k.high - k.low)
             values[name] = (number,) if info.kind == "floats" else number
-    return cls(**cls.project({f.name: getattr(cls(), f.name) for f in fields(cls) if f.name in known} | values))
+    policy = cls(**cls.project({f.name: getattr(cls(), f.name) for f in fields(cls) if f.name in known} | values))
+    more = {"plan": PLANS[rng.integers(len(PLANS))]} if "plan" in vars(policy) and rng.random() < 0.5 else {}
+    drawn = said("DRAWN").get(cls.__name__.lower())
+    return replace(policy, **more | ({} if drawn is None else drawn(rng, cluster)))
 
 
-def case(name: str, seed: int) -> tuple[Scenario, object] | None:
-    """Scenario and policy of a seed; None: they do not go together."""
-    rng = np.random.default_rng((seed, sorted(POLICIES).index(name)))
-    cluster, delays = cluster_of(rng), delays_of(rng, named=name == "dice")
-    policy = policy_of(rng, POLICIES[name])
-    left = slice(getattr(policy, "profiler_nodes", 0), None)
+def parted(rng, cluster: Cluster) -> Cluster:
+    """The cluster with each group of nodes in one partition, or in both."""
+    names = (("v0",), ("v1",), ("v0", "v1"))
+    return replace(cluster, groups=tuple(replace(g, partitions=names[rng.integers(3)]) for g in cluster.groups))
+
+
+def asking(rng, cluster: Cluster, trace: pl.DataFrame) -> tuple[pl.DataFrame, dict]:
+    """Trace whose jobs are in partitions that are there, and options; half of the time they ask for types."""
+    there, n = sorted({name for g in cluster.groups for name in g.partitions}), trace.height
+    if there:
+        trace = trace.with_columns(vc=pl.Series([there[i] for i in rng.integers(0, len(there), n)]))
+    if rng.random() < 0.5:
+        return trace, {}
+    kinds = sorted({g.gpu_type for g in cluster.groups})
+    some = (rng.permutation(kinds)[: rng.integers(1, 3)].tolist() for _ in range(n))
+    lists = [asked if rng.random() < 0.7 else None for asked in some]
+    return trace.with_columns(gpu_types=pl.Series(lists, dtype=pl.List(pl.String))), {"types": "requested"}
+
+
+def goes_with(policy, cluster: Cluster, delays: Delays) -> bool:
+    """Whether a policy can get anything done there: its slices are longer than delays, and it leaves nodes to run on."""
     slices = policy.interval if isinstance(policy, Round) else policy.lease or np.inf
     kinds = max((seconds for _, of in delays.kinds for _, seconds in of), default=0.0)
-    too_short = 1 < slices <= 1.1 * max(delays.restart + delays.switch, kinds)  # slices within delays get nothing done
-    if left.start >= cluster.total_nodes or (too_short and name != "dice"):
+    too_short = 1 < slices <= 1.1 * max(delays.restart + delays.switch, kinds)
+    return getattr(policy, "profiler_nodes", 0) < cluster.total_nodes and (not too_short or isinstance(policy, Dice))
+
+
+def case(name: str, seed: int, plain: bool = False) -> tuple[Scenario, object] | None:
+    """Scenario and policy of a seed; None: they do not go together. `plain`: without partitions and types asked for."""
+    rng = np.random.default_rng((seed, sorted(POLICIES).index(name)))
+    cluster, delays = cluster_of(rng), delays_of(rng, named=name == "dice")
+    asks = np.random.default_rng((seed, 1))
+    if name != "dice" and not plain and asks.random() < 0.3:
+        cluster = parted(asks, cluster)
+    policy = policy_of(rng, POLICIES[name], cluster)
+    if not goes_with(policy, cluster, delays):
         return None
+    left = slice(getattr(policy, "profiler_nodes", 0), None)
     speeds = speeds_of(rng, cluster, rigid=name != "dice")
     most = np.bincount(cluster.node_type[left], cluster.node_gpus[left]).max()
     trace = trace_of(rng, min(most, 4.0) if name == "dice" else most, speeds)
+    options = {}
     if name == "dice":
         trace = trace.with_columns(
             pl.col("model").fill_null("a"), pl.col("target").clip(upper_bound=200), gpus=pl.lit(1.0)
         )
+    elif not plain:
+        trace, options = asking(asks, cluster, trace)
     estimator = said("ESTIMATORS")[name]() if name in said("ESTIMATORS") and speeds is not None else None
-    return Scenario(trace, cluster, speeds=speeds, delays=delays, estimator=estimator, until=LIMIT), policy
+    try:
+        scenario = Scenario(trace, cluster, speeds=speeds, delays=delays, estimator=estimator, until=LIMIT, **options)
+        scenario.simulation(policy)
+    except LabError:  # refused before the first event: a job that could never run, a policy that does not keep to types
+        return None
+    return scenario, policy
 
 
-def problem_of(name: str, seed: int) -> str | None:
-    """What is wrong with the run of a seed: None, "left out", or the law's words."""
+def played(rng, scenario: Scenario, policy, past: list) -> Run:
+    """Run of a simulation that is copied, and switched, at some instants; `past` takes (instant, policy in force from then on)."""
+    simulation = scenario.simulation(policy)
+    for now in np.sort(rng.uniform(0, 3000, rng.integers(1, 5)) if rng.random() < 0.5 else []):
+        simulation.advance(now)
+        other = None
+        if rng.random() < 0.5:
+            names = sorted(POLICIES.keys() - said("ESTIMATORS").keys() - ({"dice"} - {type(policy).__name__.lower()}))
+            other = policy_of(rng, POLICIES[names[rng.integers(len(names))]], scenario.cluster)
+        if other is None or not goes_with(other, scenario.cluster, scenario.delays):
+            twin = simulation.copy()
+            simulation.advance(now + rng.uniform(0, 500))  # what the original does is nothing to the copy
+            simulation = twin
+            continue
+        try:
+            simulation = simulation.under(other)
+        except LabError:  # it cannot take over: refused at once
+            continue
+        past.append((now, other))
+    return simulation.run(LIMIT)
+
+
+def problem_of(name: str, seed: int, plain: bool = False) -> str | None:
+    """What is wrong with the run of a seed: None, "left out", or the law's words. `plain`: one policy, from beginning to end."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        made = case(name, seed)
-        return "left out" if made is None else books_add_up(made[0].run(made[1]), *made)
+        made = case(name, seed, plain)
+        if made is None:
+            return "left out"
+        past = [(0.0, made[1])]
+        try:
+            run = made[0].run(made[1]) if plain else played(np.random.default_rng(seed), *made, past)
+            problem = books_add_up(run, made[0], tuple(past))
+        except LabError as error:
+            problem = f"{type(error).__name__}: {error}"
+        except Exception:
+            problem = traceback.format_exc()
+    return problem and f"{', '.join(f'{p} at {now:.6g} s' for now, p in past)}: {problem}"
 
 
 def main(count: int, seed: int, only: list[str]):
@@ -173,12 +246,7 @@ def main(count: int, seed: int, only: list[str]):
     names, seen, wrong = only or sorted(POLICIES), Counter(), 0
     while sum(seen.values()) < count:
         for name in names:
-            try:
-                problem = problem_of(name, seed)
-            except LabError as error:
-                problem = f"{type(error).__name__}: {error}"
-            except Exception:
-                problem = traceback.format_exc()
+            problem = problem_of(name, seed)
             if problem == "left out":
                 continue
             seen[name] += 1

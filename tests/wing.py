@@ -7,6 +7,7 @@ BUDGETS           modules of budgets of single calls
 LONG_JOB          policies that are measured with one job of so many days
 BRIEF             knobs with which tests run a policy that searches for long
 SCENARIOS         functions of a seed that make what a policy is for
+DRAWN             functions of a generator and a cluster: knobs of a policy that are no numbers, for random runs
 ESTIMATORS        functions that make the estimator of a policy
 PARTS             policies that serve parts of a cluster, too, and knobs of each
 TIME_LIMITS       policies that take a limit in seconds
