@@ -10,8 +10,6 @@ from gpuschedlab.metrics import cost, utilisation
 
 #: Relative error that adding up in another order may leave.
 CLOSE = 1e-9
-#: Fractions of a GPU are given in hundredths.
-HUNDREDTH = 0.01 + 1e-9
 
 
 def all_finish(run, cluster) -> str | None:
@@ -163,19 +161,6 @@ def nodes_were_asked_for(run, cluster) -> str | None:
             return problem
 
 
-def requests_are_met(run, cluster) -> str | None:
-    """A job without a speed table runs on exactly the GPUs that it requests, or not at all; profiling is no run."""
-    given = (
-        run.allocations.filter(~pl.col("profiling"))
-        .group_by("job", "start", "end", maintain_order=True)
-        .agg(pl.col("gpus").sum())
-        .sort("start", "job")
-    )
-    asked = run.jobs["gpus"].gather(given["job"])
-    wrong = given.with_columns(asked=asked).filter((pl.col("gpus") - pl.col("asked")).abs() > HUNDREDTH)
-    return first_wrong(wrong, "row {job} of .jobs ran on {gpus:g} GPUs at t={start:g} s; it requested {asked:g}")
-
-
 def idle_time_is_left_out(run, cluster) -> str | None:
     """Utilisation is of the time from the first submission to the last end, and of the GPUs that were up then."""
     begin, end = float(run.jobs["submit"].min()), float(run.jobs["end"].max())
@@ -187,11 +172,10 @@ def idle_time_is_left_out(run, cluster) -> str | None:
         return f"utilisation is {found:.9f}; expected {used:.9f}, from the first submission to the last end"
 
 
-#: Laws of every run, however far it went; those of a run to its end; and those of a run without speed tables besides.
+#: Laws of every run, however far it went; and those of a run to its end besides.
 BOOKS = (capacity_holds, reserved_gpus_fit, gpu_time_is_conserved, bills_add_up, times_add_up, limits_hold)
 BOOKS += (nodes_were_asked_for,)
 ENDED = (all_finish, littles_law_holds, idle_time_is_left_out)
-RIGID = (requests_are_met,)
 
 
 def jobs_with(run, rows: pl.DataFrame, **columns: pl.Expr) -> pl.DataFrame:

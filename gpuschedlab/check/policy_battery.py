@@ -11,7 +11,7 @@ import polars as pl
 from gpuschedlab.check.answer_laws import LAWS, Recorded
 from gpuschedlab.check.books import books_add_up
 from gpuschedlab.check.first_difference import different, different_until
-from gpuschedlab.check.laws import ENDED, RIGID, first_wrong
+from gpuschedlab.check.laws import ENDED, first_wrong
 from gpuschedlab.check.report import CheckReport, no_docstring, not_frozen, run_battery
 from gpuschedlab.check.samples import Guess, elastic_sample, small_trace
 from gpuschedlab.cluster import Cluster, Nodes, Outage, Window
@@ -244,7 +244,7 @@ class _PolicyBattery:
     def _broken(self, *parts, **more):
         scenario = self.scenario(*parts, **more)
         run = scenario.run(self.policy)
-        problems = filter(None, (law(run, scenario.cluster) for law in ENDED + RIGID * (scenario.speeds is None)))
+        problems = filter(None, (law(run, scenario.cluster) for law in ENDED))
         return next(problems, None) or books_add_up(run, scenario, self.policy)
 
 

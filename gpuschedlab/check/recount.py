@@ -16,6 +16,8 @@ from gpuschedlab.sim import Policy, Round, Run, Scenario
 
 CLOSE = 1e-9
 """Relative error that adding up in another order may leave."""
+HUNDREDTH = 0.01 + 1e-9
+"""Fractions of a GPU are given in hundredths."""
 COUNTED = ("restarts", "failures", "preemptions")
 SUMMED = ("executed", "attained", "overhead", "lost", "shared", "profiled")
 OWN = {"delay": None, "source": None, "profiling": False}
@@ -122,6 +124,8 @@ class _Account:
             if s.source != before.source:
                 raise Wrong(f"{self.name} changes its source {at} without a start; expected {before.source}")
             return
+        if s.profiling and not any(isinstance(p, Round) for p in self._in_force(s.start)):
+            raise Wrong(f"{self.name} is profiled {at} under a policy that orders jobs; expected that it runs")
         allowed = self._delays(s.start)
         if not any(abs(s.delay - seconds) <= TINY for seconds in allowed):
             words = " or ".join(f"{seconds:g}" for seconds in sorted(allowed))
@@ -180,6 +184,8 @@ class _Account:
         if s.partner is not None:
             factor *= self._factor("merged" if s.merged else "sharing", self.j, s.partner)
         if self.table is None:
+            if abs(s.gpus - self.row["gpus"]) > HUNDREDTH:
+                raise Wrong(f"{self.name} ran on {s.gpus:g} GPUs at t={s.start:g} s; it requested {self.row['gpus']:g}")
             return [(factor, self.work)]
         rates = self.table.rates(s, self.row.get("jobs") or 1.0)
         if rates is None:

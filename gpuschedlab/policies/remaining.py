@@ -43,7 +43,6 @@ def requested_rates(view) -> np.ndarray:
     whole, which = np.unique(np.ceil(view.gpus), return_inverse=True)
     table = view.rates(*configurations).reshape(len(which), len(whole), len(view.capacity))
     found = table[np.arange(len(which)), which]
-    found[view.model < 0] = 1.0
     return np.where(view.gpus[:, None] <= view.capacity, found, np.nan)
 
 

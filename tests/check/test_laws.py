@@ -24,9 +24,9 @@ def sound():
 
 
 def test_a_sound_run_obeys_all_laws(sound):
-    every = laws.BOOKS + laws.ENDED + laws.RIGID
+    every = laws.BOOKS + laws.ENDED
     assert [law(sound, CLUSTER) for law in every] == [None] * len(every)
-    assert len(every) == 11
+    assert len(every) == 10
     assert sound.jobs["preemptions"].sum() > 0
 
 
@@ -55,7 +55,6 @@ FORGERIES = {
     "idle_time_is_left_out": [
         ({"capacity": pl.col("capacity") * 1.001}, "timeline", "from the first submission to the last end"),
     ],
-    "requests_are_met": [({"gpus": pl.col("gpus") + 1}, "allocations", "it requested")],
 }
 CASES = [(law, *case) for law, cases in FORGERIES.items() for case in cases]
 

@@ -112,9 +112,9 @@ def settings_of(draw, cls):
     return {"trace": trace, "cluster": cluster, "policy": policy, "delays": lost}
 
 
-def problems(run, cluster, rigid=True):
+def problems(run, cluster):
     # The books are added up for each run (`added_up`).
-    found = {law.__name__: law(run, cluster) for law in laws.ENDED + laws.RIGID * rigid}
+    found = {law.__name__: law(run, cluster) for law in laws.ENDED}
     return {name: problem for name, problem in found.items() if problem}
 
 
@@ -158,7 +158,7 @@ def test_laws_hold_for_elastic_jobs_on_typed_nodes_that_fail(name):
         groups = (Nodes("slow", 4, 4), Nodes("fast", 3, 4))
         cluster = Cluster(groups).with_failures(mtbf=4000, mttr=300, until=6000, rng=seed)
         run = simulate(jobs, cluster, ALL[name](), speeds=speeds, delays=Delays(restart=10.0, checkpoint=60.0))
-        assert problems(run, cluster, rigid=False) == {}
+        assert problems(run, cluster) == {}
         assert run.jobs["failures"].sum() > 0
 
 

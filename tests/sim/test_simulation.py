@@ -339,6 +339,27 @@ def test_what_a_policy_had_reserved_is_given_back_at_a_switch(added_up):
     assert len(added_up) == 2
 
 
+@dataclass(frozen=True)
+class Profiling(Round):
+    """Hold one GPU for each job, without progress."""
+
+    on_event = True
+
+    def allocate(self, view):
+        return Allocation(np.zeros(len(view), int), np.ones(len(view)), profiling=np.ones(len(view), bool))
+
+
+def test_a_job_profiled_on_fewer_gpus_than_it_asks_for_does_not_run_on_them_after_a_switch(added_up):
+    simulation = Simulation(Scenario(jobs((0, 2, 100), (0, 1, 50)), Cluster.homogeneous(1, 4)), Profiling())
+    simulation.advance(40.0)
+    simulation.switch(Fifo())
+    run = simulation.run()
+    assert run.jobs["end"].to_list() == [140, 90]
+    assert run.jobs["profiled"].to_list() == [40, 40]
+    assert run.jobs["restarts"].to_list() == [1, 0]
+    assert added_up
+
+
 @pytest.mark.parametrize("policy", [Srtf(), Tiresias(metric="gittins"), Lucid(profiler_nodes=2)], ids=lambda p: p.name)
 def test_a_copy_under_another_policy_is_a_copy_that_was_switched(policy):
     simulation = Simulation(Scenario(random_trace(load=1.3), EIGHT), Tiresias())

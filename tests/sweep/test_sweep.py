@@ -345,7 +345,9 @@ def test_books_that_do_not_add_up_are_said_at_the_end_and_in_the_table(tmp_path,
         return replace(run, allocations=run.allocations.with_columns(gpus=9 * pl.col("gpus")))
 
     monkeypatch.setattr(Simulation, "result", forged)
-    with pytest.warns(UserWarning, match=r"the books of fifo on scenario, 2x8:v100, seed 0 do not add up.* gave .* it has 8"):
+    with pytest.warns(
+        UserWarning, match=r"the books of fifo on scenario, 2x8:v100, seed 0 do not add up.* gave .* it has 8"
+    ):
         found = sweep(scenario, [Fifo(), Srtf()], tmp_path / "s", seeds=2, progress=False)
     assert [*found.wrong] == ["fifo on scenario, 2x8:v100, seed 0"]
     assert [row is None for row in found.frame["books"]] == [False, True, True, True]

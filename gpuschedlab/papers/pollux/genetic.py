@@ -27,15 +27,16 @@ def below(state, n):
 
 
 @njit
-def repair(rows, size, most, least, state):
-    """Make a matrix possible: at most one spread job per node, no more GPUs than jobs may have, or nodes hold.
+def repair(rows, size, most, least, state, may):
+    """Make a matrix possible: at most one spread job per node, no more GPUs than jobs may have, or nodes hold, and on no others.
 
-    `rows` (J, N) are changed in place: jobs that come first keep what they have, fewer GPUs than `least` (J,) become none.
+    `rows` (J, N) are changed in place: jobs that come first keep what they have, fewer GPUs than `least` (J,) become none;
+    `may` (J, N) says which nodes a job may have.
 
     Examples
     --------
     >>> rows = np.array([[1, 1], [1, 1], [2, 0]])
-    >>> repair(rows, np.array([2, 2]), np.array([4, 4, 4]), np.array([1, 1, 1]), np.array([7], np.uint64))
+    >>> repair(rows, np.array([2, 2]), np.array([4, 4, 4]), np.array([1, 1, 1]), np.array([7], np.uint64), rows > -1)
     >>> rows.tolist()  # the second is spread, too, so it loses both; the third has what is left
     [[1, 1], [0, 0], [1, 0]]
     """
@@ -45,6 +46,7 @@ def repair(rows, size, most, least, state):
     for j in range(J):
         spread = 0
         for n in range(N):
+            rows[j, n] *= may[j, n]
             spread += rows[j, n] > 0
         if spread == 0:
             continue
@@ -104,7 +106,7 @@ def fitness(rows, speedup, base, factor, power, small):
 
 
 @njit
-def mutate(rows, size, base, most, least, state):
+def mutate(rows, size, base, most, least, state, may):
     """Change a matrix at random: rows go back to `base`, are thinned, and some cells grow where GPUs are free."""
     J, N = rows.shape
     free = size.copy()
@@ -119,7 +121,7 @@ def mutate(rows, size, base, most, least, state):
             free[n] -= rows[j, n]
     for j in range(J):
         if least[j] == most[j] > 1 and draw(state) < JOIN:
-            join(rows[j], free, most[j])
+            join(rows[j], free, most[j], may[j])
     for held in (False, True):  # one cell of all that have room, and one of those that hold GPUs already
         cells = 0
         chosen_j = chosen_n = -1
@@ -137,28 +139,30 @@ def mutate(rows, size, base, most, least, state):
 
 
 @njit
-def join(row, free, gpus):
-    """Place a job as a whole on the fullest nodes that hold it, or the emptiest ones, if there is room."""
+def join(row, free, gpus, may):
+    """Place a job as a whole on the fullest nodes that hold it, or the emptiest ones, if there is room where it `may` be."""
     free += row
     row[:] = 0
-    if free.sum() < gpus:
+    room = np.where(may, free, 0)
+    if room.sum() < gpus:
         return
     best = -1
-    for n in range(len(free)):
-        if free[n] >= gpus and (best < 0 or free[n] < free[best]):
+    for n in range(len(room)):
+        if room[n] >= gpus and (best < 0 or room[n] < room[best]):
             best = n
     left = gpus
     while left > 0:
         if best < 0:
-            best = np.argmax(free)
-        row[best] = min(left, free[best])
+            best = np.argmax(room)
+        row[best] = min(left, room[best])
         left -= row[best]
-        free[best] -= row[best]
+        room[best] -= row[best]
         best = -1
+    free -= row
 
 
 @njit
-def search(population, size, base, speedup, factor, most, least, power, small, generations, patience, state):
+def search(population, size, base, speedup, factor, most, least, power, small, generations, patience, state, may):
     """Evolve matrices `population` (P, J, N) and return them, best first, with their fitness.
 
     Each generation has as many children as there are matrices: parents are the better of two drawn at random; a child has
@@ -170,7 +174,7 @@ def search(population, size, base, speedup, factor, most, least, power, small, g
     pool[:P] = population
     values = np.full(2 * P, -np.inf)
     for k in range(P):
-        repair(pool[k], size, most, least, state)
+        repair(pool[k], size, most, least, state, may)
         values[k] = fitness(pool[k], speedup, base, factor, power, small)
     stale = 0
     for _ in range(generations):
@@ -183,8 +187,8 @@ def search(population, size, base, speedup, factor, most, least, power, small, g
             cut = below(state, J)
             pool[k, :cut] = pool[pair[0], :cut]
             pool[k, cut:] = pool[pair[1], cut:]
-            mutate(pool[k], size, base, most, least, state)
-            repair(pool[k], size, most, least, state)
+            mutate(pool[k], size, base, most, least, state, may)
+            repair(pool[k], size, most, least, state, may)
             values[k] = fitness(pool[k], speedup, base, factor, power, small)
         order = survivors(values, P)
         pool[:P] = pool[order]

@@ -91,6 +91,7 @@ class Pollux(Round):
             self.generations,
             self.patience,
             kept.state,
+            view.allowed[:, cells.kind][order],
         )
         back = np.argsort(order)
         kept.rows, kept.index = rows[:, back], view.index

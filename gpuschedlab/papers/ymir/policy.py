@@ -101,9 +101,10 @@ class Ymir(Round):
         """Types, GPUs and whether it is to be profiled, of each job (n,): those that were not yet, while there is room."""
         new = (view.profiled < self.profile) & (view.executed <= view.profiled)
         size = np.where(jobs.pipeline, WHOLE, np.where(view.elastic, 1.0, np.ceil(view.gpus)))
-        kind = int(np.argmax(view.capacity))
-        new &= np.cumsum(size * new) <= view.capacity[kind] / 2
-        return np.full(len(view), kind), size * new, new
+        kind = np.where(view.allowed, view.capacity, -1).argmax(axis=1)
+        taken = np.cumsum((size * new)[:, None] * (kind[:, None] == np.arange(len(view.capacity))), axis=0)
+        new &= (taken <= view.capacity / 2)[np.arange(len(view)), kind]
+        return kind, size * new, new
 
     def _entrants(self, view, kept, jobs, profiling) -> np.ndarray:
         """Whether jobs (n,) take part: the shortest ones, on their fewest GPUs, with the partners of those in pairs."""

@@ -4,8 +4,8 @@ from numba import types
 
 from gpuschedlab._compiled import njit
 from gpuschedlab.sim.engine.backfill import try_start
-from gpuschedlab.sim.engine.jobs.accounting import drift_key, set_rate, wake
-from gpuschedlab.sim.engine.jobs.lifecycle import begin_wait, count_host, enter_running, place_in_queue
+from gpuschedlab.sim.engine.jobs.accounting import drift_key, find_speed, set_rate, wake
+from gpuschedlab.sim.engine.jobs.lifecycle import begin_wait, count_host, enter_running, place_in_queue, preempt
 from gpuschedlab.sim.engine.jobs.logs import INDEX, log_stretch, log_tick
 from gpuschedlab.sim.engine.jobs.profiling import enlarge_profilers, stay_end
 from gpuschedlab.sim.engine.jobs.queues import push_waiting
@@ -45,6 +45,19 @@ def seat(S, running):
 
 
 @njit(types.int64(STATE))
+def stop_misfits(S):
+    """Stop jobs that are profiled on GPUs on which they could not run, as nobody asks for their profile any more; how many."""
+    stopped = 0
+    for j in range(S.scalar[0].arrived):
+        b = S.body[j]
+        profiled = S.job[j].state == RUNNING and b.idle == 1
+        if profiled and (b.got != b.slots if S.job[j].model < 0 else find_speed(S, j) < 0):
+            preempt(S, j)
+            stopped += 1
+    return stopped
+
+
+@njit(types.int64(STATE))
 def reinsert(S):
     """Put every active job of a state whose queues are empty back into them, by the present policy's keys."""
     sc = S.scalar[0]
@@ -54,6 +67,7 @@ def reinsert(S):
             continue
         b = S.body[j]
         if state == WAITING:
+            b.idle = 0
             place_in_queue(S, j)
         drift_key(S, j)
         if state == WAITING:

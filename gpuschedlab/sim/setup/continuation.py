@@ -7,7 +7,7 @@ from gpuschedlab.cluster.node_index import index_nodes
 from gpuschedlab.errors import RunError
 from gpuschedlab.sim.engine.jobs.logs import refresh_active
 from gpuschedlab.sim.engine.jobs.records import RUNNING
-from gpuschedlab.sim.engine.warm_start import admit, reinsert, seat
+from gpuschedlab.sim.engine.warm_start import admit, reinsert, seat, stop_misfits
 from gpuschedlab.sim.setup.arrays import arrange
 from gpuschedlab.sim.setup.ledgers import charge_past
 
@@ -73,6 +73,7 @@ def rebuild(simulation):
     """Rebuild queues, classes and pools for the present policy; jobs and nodes stay as they are."""
     # A profiler keeps its nodes, and takes empty ones at once and others as they become empty: the jobs on them stay.
     state = simulation.state.copy()
+    stop_misfits(state)
     refresh_active(state)
     job, body, old = state.job, state.body, state.nodes
     body["pos"], body["tick"], body["timer"] = -1, -1, np.inf

@@ -24,7 +24,7 @@ def _queues(rng, cluster) -> dict:
     within = ("Never", "LowerPriority", "LowerOrNewerEqualPriority")
     nominal = dict(zip(cluster.gpu_types, (int(n) for n in cluster.capacity)))
     parts = {kind: int(rng.integers(1, n + 1)) for kind, n in nominal.items()}
-    own = ({kind: n for kind, n in parts.items()}, {kind: nominal[kind] - n for kind, n in parts.items()})
+    own = (parts, {kind: nominal[kind] - n for kind, n in parts.items()})
     queues = tuple(
         Queue(
             f"v{i}", cohorts[rng.integers(3)], tuple(own[i].items()), some(0.2), some(0.2), bool(rng.random() < 0.3),
