@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from gpuschedlab._extras import need
-from gpuschedlab.errors import PolicyError, RunError
+from gpuschedlab.errors import PolicyError, RunError, interrupts
 from gpuschedlab.metrics.summaries import FIRST
 from gpuschedlab.parse import blame, word_of
 
@@ -136,7 +136,8 @@ def _run_all(trace, cluster=None, policies=None, *, progress=False, each: Callab
         for name, (policy, own) in bar:
             bar.set_description(name) if progress else None
             try:
-                runs[name] = own.run(policy)
+                with interrupts():
+                    runs[name] = own.run(policy)
             except Exception as raised:  # a policy may be anybody's code, and must not take the others with it
                 failed[name], first = blame(raised), first or raised
                 continue

@@ -10,6 +10,9 @@ MOST_CELLS, MOST_CELL = 200_000_000, 2**20
 MOST_GPUS = 1_000_000
 """Of a cluster, and of a job. The largest published job requested 2,048 (Helios)."""
 
+import sys
+from contextlib import contextmanager
+
 
 class LabError(Exception):
     """Base of all errors that the package raises on purpose."""
@@ -77,3 +80,21 @@ class IntakeError(TraceError):
 
 class IntakeWarning(UserWarning):
     """Some of a log's GPU-hours were left out."""
+
+
+@contextmanager
+def interrupts():
+    """Raise the KeyboardInterrupt that another exception came of: compiled code makes a SystemError of it, and policies others."""
+    seen = [sys.exc_info()[1]]  # what is being handled already, such as an interrupt before
+    try:
+        yield
+    except Exception as error:
+        left = [error]
+        while left:
+            one = left.pop()
+            if not any(one is other for other in seen):
+                if isinstance(one, KeyboardInterrupt):
+                    raise one from None
+                seen.append(one)
+                left += [other for other in (one.__cause__, one.__context__) if other is not None]
+        raise

@@ -155,9 +155,7 @@ class _PolicyBattery:
         return self._broken(small_trace(40, rng=2).with_columns(gpus=large), cluster)
 
     def laws_of_a_site(self):
-        """The same with limits, known windows, partitions and preferred types of GPU (of policies that decide by an order)."""
-        if isinstance(self.policy, Round):
-            return None
+        """The same with limits, known windows, partitions and preferred types of GPU."""
         groups = (Nodes("slow", 3, 4, ("main",)), Nodes("fast", 2, 4, ("late", "main")), Nodes("fast", 1, 4, ("late",)))
         jobs, each = small_trace(40, rng=3), pl.int_range(pl.len())
         span = float(jobs["submit"].max())

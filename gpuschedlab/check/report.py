@@ -4,7 +4,7 @@ import html
 from collections.abc import Callable
 from dataclasses import dataclass, is_dataclass
 
-from gpuschedlab.errors import LabError, PolicyError
+from gpuschedlab.errors import LabError, PolicyError, interrupts
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,8 @@ def run_battery(subject: str, checks: dict[str, Callable[[], str | None]], error
     done = []
     for name, check in checks.items():
         try:
-            problem = check() or ""
+            with interrupts():
+                problem = check() or ""
         except Exception as raised:  # user code is checked: any exception is the finding
             problem = str(raised) if isinstance(raised, LabError) else f"it raised {type(raised).__name__}: {raised}"
         done.append(Check(name, (check.__doc__ or name).strip().splitlines()[0].rstrip("."), problem))

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab._knob import check_number
-from gpuschedlab.errors import PolicyError, RunError
+from gpuschedlab.errors import PolicyError, RunError, interrupts
 from gpuschedlab.sim.engine.events import DECIDE, FAULT, FULL, PAUSED, TURNS, advance
 from gpuschedlab.sim.engine.jobs.logs import log_open, refresh_active
 from gpuschedlab.sim.engine.jobs.records import SHORTEST
@@ -127,10 +127,11 @@ class Simulation:
         begin = time.perf_counter()
         self._begin_until(until)
         try:
-            if self.decisions is None:
-                self.go(until, most, watch=until == np.inf)
-            else:
-                self.decisions.follow(self, until)
+            with interrupts():
+                if self.decisions is None:
+                    self.go(until, most, watch=until == np.inf)
+                else:
+                    self.decisions.follow(self, until)
         except BaseException:  # Ctrl-C among them: it is stopped here
             self.until = self.now
             raise
@@ -156,7 +157,8 @@ class Simulation:
         the two.
         """
         self._begin_until(until)
-        return self._rounds.view_now(self) if self._to_round(until, np.inf, until == np.inf) else None
+        with interrupts():
+            return self._rounds.view_now(self) if self._to_round(until, np.inf, until == np.inf) else None
 
     def answer(self, view: "View", answer: "Allocation"):
         """Put an answer to `ask` into force.
@@ -166,7 +168,8 @@ class Simulation:
         PolicyError
             It is impossible: the message names what was found and what was expected.
         """
-        self._rounds.put_into_force(self, view, answer, 0.0)
+        with interrupts():
+            self._rounds.put_into_force(self, view, answer, 0.0)
 
     def _begin_until(self, until: float):
         check_number(until, RunError, "until", "seconds, 0 or more", finite=False)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from gpuschedlab.errors import LabError, RunError
+from gpuschedlab.errors import LabError, RunError, interrupts
 from gpuschedlab.sweep.identity import code_of_package
 
 MOST = 200
@@ -49,7 +49,8 @@ def work(key: str, raw: bytes | tuple, scenario, code: str, keep_runs: bool, add
                 "found another version of the package, or of its dependencies, on this worker; expected the same "
                 "as where the sweep was started. Install that there."
             )
-        return _computed(key, *(pickle.loads(raw) if isinstance(raw, bytes) else raw), scenario, keep_runs, add_up)
+        with interrupts():
+            return _computed(key, *(pickle.loads(raw) if isinstance(raw, bytes) else raw), scenario, keep_runs, add_up)
     except Exception as raised:  # a policy may be anybody's code, and must not take the other cells with it
         message = str(raised) if isinstance(raised, LabError) else f"{type(raised).__name__}: {raised}"
         return Outcome(key, error=message.replace("\n", " "), trace=traceback.format_exc())

@@ -49,8 +49,6 @@ def _answer(simulation, view: View) -> Allocation:
     except LabError:
         raise
     except Exception as error:
-        if isinstance(error.__cause__, KeyboardInterrupt):
-            raise error.__cause__ from None  # it came within compiled code, which makes a SystemError of it
         raise PolicyError(
             f"{simulation.policy.name} at t={view.now:g} s: allocate raised {type(error).__name__}: {error}"
         ) from error

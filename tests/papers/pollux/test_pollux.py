@@ -32,20 +32,36 @@ def possible(rows, size, most):
     return (rows.sum(axis=0) <= size).all() and (rows.sum(axis=1) <= most).all() and not shared.any()
 
 
+def anywhere(rows):
+    """Jobs may have all nodes."""
+    return np.ones(rows.shape, bool)
+
+
+def test_a_job_is_kept_off_nodes_that_it_may_not_have():
+    rows, may = np.array([[2, 0], [0, 1]]), np.array([[False, True], [True, True]])
+    repair(rows, np.array([2, 2]), np.array([4, 3]), np.array([1, 1]), seeded(), may)
+    assert rows.tolist() == [[0, 0], [0, 1]]
+    row, free = np.zeros(2, np.int64), np.array([4, 2])
+    join(row, free, 3, may[0])
+    assert row.tolist() == [0, 0]
+    join(row, free, 2, may[0])
+    assert (row.tolist(), free.tolist()) == ([0, 2], [4, 0])
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_repair_makes_any_matrix_possible_and_leaves_possible_ones(seed):
     rng = np.random.default_rng(seed)
     rows, size, most = rng.integers(0, 4, (5, 3)), np.array([3, 4, 0]), rng.integers(1, 8, 5)
-    repair(rows, size, most, np.ones(5, np.int64), seeded(seed))
+    repair(rows, size, most, np.ones(5, np.int64), seeded(seed), anywhere(rows))
     assert possible(rows, size, most)
     again = rows.copy()
-    repair(again, size, most, np.ones(5, np.int64), seeded(seed))
+    repair(again, size, most, np.ones(5, np.int64), seeded(seed), anywhere(rows))
     assert (again == rows).all()
 
 
 def test_repair_takes_all_from_a_job_that_has_too_few():
     rows = np.array([[2, 0], [2, 1]])
-    repair(rows, np.array([2, 2]), np.array([4, 3]), np.array([1, 3]), seeded())
+    repair(rows, np.array([2, 2]), np.array([4, 3]), np.array([1, 3]), seeded(), anywhere(rows))
     assert rows.tolist() == [[2, 0], [0, 0]]
 
 
@@ -57,8 +73,8 @@ def test_mutations_stay_within_the_nodes_cells(seed):
     state = seeded(seed)
     changed = 0
     for _ in range(50):
-        mutate(rows, size, base, np.full(4, 6), np.ones(4, np.int64), state)
-        repair(rows, size, np.full(4, 6), np.ones(4, np.int64), state)
+        mutate(rows, size, base, np.full(4, 6), np.ones(4, np.int64), state, anywhere(rows))
+        repair(rows, size, np.full(4, 6), np.ones(4, np.int64), state, anywhere(rows))
         changed += (rows != base).any()
         assert possible(rows, size, 6)
     assert changed > 10
@@ -66,13 +82,13 @@ def test_mutations_stay_within_the_nodes_cells(seed):
 
 def test_a_rigid_job_joins_the_fullest_node_that_holds_it():
     row, free = np.array([0, 0, 1]), np.array([4, 3, 1])
-    join(row, free, 3)
+    join(row, free, 3, anywhere(row))
     assert (row.tolist(), free.tolist()) == ([0, 3, 0], [4, 0, 2])
     row = np.zeros(3, np.int64)
-    join(row, np.array([4, 3, 2]), 6)
+    join(row, np.array([4, 3, 2]), 6, anywhere(row))
     assert row.tolist() == [4, 2, 0]
     row = np.zeros(3, np.int64)
-    join(row, np.array([1, 1, 0]), 3)
+    join(row, np.array([1, 1, 0]), 3, anywhere(row))
     assert row.tolist() == [0, 0, 0]
 
 
@@ -99,7 +115,7 @@ def test_the_search_finds_the_best_of_all_matrices(seed):
     best = max(fitness(rows, *given) for rows in every if possible(rows, size, most))
     start = np.repeat(base[None], 30, axis=0)
     rows, values = search(
-        start, size, base, speedup, factor, most, np.ones(3, np.int64), -1.0, 1e-3, 60, 60, seeded(seed)
+        start, size, base, speedup, factor, most, np.ones(3, np.int64), -1.0, 1e-3, 60, 60, seeded(seed), anywhere(base)
     )
     assert values[0] == pytest.approx(best)
     assert fitness(rows[0], *given) == pytest.approx(values[0])
@@ -120,10 +136,10 @@ def test_the_search_ends_when_nothing_is_better():
         -1.0,
         0.0,
     )
-    search(*given, 1000, 3, state)
+    search(*given, 1000, 3, state, anywhere(start[0]))
     few = state.copy()
     state = seeded()
-    search(*given, 3, 1000, state)
+    search(*given, 3, 1000, state, anywhere(start[0]))
     assert (few == state).all()
 
 
