@@ -96,6 +96,8 @@ class Pollux(Round):
         back = np.argsort(order)
         kept.rows, kept.index = rows[:, back], view.index
         chosen = cells.one_type(view, kept.rows[0])
+        lost = kept.rows[0].any(axis=1) & ~chosen.any(axis=1)
+        kept.rows[:, lost] = 0  # or the search would find it as good again, for ever
         kept.last = chosen
         kept.most[view.index] = np.maximum(held, chosen.sum(axis=1))
         return cells.answer(view, chosen, objective=float(values[0]))
