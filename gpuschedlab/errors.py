@@ -3,15 +3,15 @@
 Beside them the bounds beyond which input is refused, before it takes the memory of the process.
 """
 
+import sys
+from contextlib import contextmanager
+
 MOST_BYTES, MOST_ROWS, MOST_COLUMNS = 2**30, 20_000_000, 10_000
 """Of a file after unpacking; files of JSON have at most a quarter of these bytes, since their objects take as much memory."""
 MOST_CELLS, MOST_CELL = 200_000_000, 2**20
 """Values of a table, and bytes of one."""
 MOST_GPUS = 1_000_000
 """Of a cluster, and of a job. The largest published job requested 2,048 (Helios)."""
-
-import sys
-from contextlib import contextmanager
 
 
 class LabError(Exception):

@@ -13,7 +13,6 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from gpuschedlab.check.laws import jobs_with
 from gpuschedlab.optim import relative_gap
 from gpuschedlab.sim import Allocation, Round, Wrapped
 
@@ -143,38 +142,22 @@ def sources_are_named(seen, run, cluster) -> str | None:
             return f"row {job} of .jobs started from the result of row {source}, which had not started"
 
 
-def profiling_makes_no_progress(seen, run, cluster) -> str | None:
-    """Time spent profiling is that of the stretches in which an answer requested it, without delays."""
-    times = pl.col("end") - pl.col("start")
-    stretches = run.allocations.unique(["job", "start", "end"], maintain_order=True)
-    jobs = jobs_with(run, stretches, spent=times.filter("profiling").sum())
-    spent = pl.col("spent").fill_null(0.0)
-    off = (pl.col("profiled") > spent + SLACK) | (pl.col("profiled") + pl.col("overhead") < spent - SLACK)
-    for job, profiled, given in jobs.filter(off).select("job", "profiled", spent).iter_rows():
-        return f"row {job} of .jobs was profiled for {profiled:g} s, and held GPUs to that end for {given:g} s"
+def profiling_is_named(seen, run, cluster) -> str | None:
+    """A job is profiled only where an answer said so."""
     asked = {int(j) for s in seen for j in s.index[s.of("profiling", False).astype(bool)]}
     odd = set(run.allocations.filter("profiling")["job"].unique()) - asked
     return f"row {min(odd)} of .jobs was profiled; no answer said so" if odd else None
 
 
-def delays_are_those_named(seen, run, cluster) -> str | None:
-    """A job's delays add up to no more than those of the starts that were answered."""
-    switch, restart = (run.info["delays"][name] for name in ("switch", "restart"))
-    kinds = {kind: dict(seconds) for kind, seconds in run.info["delays"].get("kinds", ())}
-    if {"switch", "restart"} & set(run.jobs.columns):
-        return None  # job by job
-    allowed = np.zeros(run.jobs.height)
-    starts = run.allocations.unique(["job", "start"]).select("job", "start")
-    by_time = {now: set(rows) for now, rows in starts.group_by("start", maintain_order=True).agg("job").iter_rows()}
-    for s in seen:
-        delay = s.of("delay", "")
-        for i, job in enumerate(s.index):
-            if job in by_time.get(s.now, ()):
-                allowed[job] += max(kinds[delay[i]].values()) if delay[i] else switch + restart
-    wrong = np.flatnonzero(run.jobs["overhead"].to_numpy() > allowed + SLACK)
-    if len(wrong):
-        j = wrong[0]
-        return f"row {j} of .jobs spent {run.jobs['overhead'][int(j)]:g} s starting; the answers gave {allowed[j]:g} s"
+@_each
+def delays_are_those_named(s, run, cluster) -> str | None:
+    """A start that an answer named a kind of has a delay of that kind."""
+    kinds = {kind: dict(seconds).values() for kind, seconds in run.info["delays"].get("kinds", ())}
+    named = dict(zip(s.index.tolist(), s.of("delay", "").tolist(), strict=True))
+    starts = run.allocations.filter(pl.col("start") == s.now, pl.col("delay").is_not_null())
+    for job, delay in starts.select("job", "delay").iter_rows():
+        if named.get(job) and delay not in kinds[named[job]]:
+            return f"row {job} of .jobs started with a delay of {delay:g} s; the answer named {named[job]!r}"
 
 
 @_each
@@ -251,7 +234,7 @@ LAWS = {
     "partner": partners_share,
     "merged": merged_jobs_have_partners,
     "source": sources_are_named,
-    "profiling": profiling_makes_no_progress,
+    "profiling": profiling_is_named,
     "delay": delays_are_those_named,
     "reserved": reserved_gpus_are_logged,
     "wake": rounds_are_on_time,

@@ -12,22 +12,9 @@ from gpuschedlab.sim import Policy, Round, Run, Scenario
 def books_add_up(
     run: Run, scenario: Scenario, policy: Policy | tuple[tuple[float, Policy], ...], most: int | None = None
 ) -> str | None:
-    """Report the first account of a run that does not add up; None: all do.
-
-    GPUs by node while nodes fail, reserved and held GPUs, quotas, nodes that were asked for, limits, GPU-time and bills, and the
-    progress of each job: work done = work asked.
-
-    Parameters
-    ----------
-    run : Run
-        From the beginning of the trace to any instant.
-    scenario : Scenario
-        What it was made in.
-    policy : Policy or tuple of (float, Policy)
-        Under which it was made; where a simulation was switched, the instants (s) from which each policy was in force.
-    most : int, optional
-        Of how many jobs the progress is followed at most, spread evenly over the trace; None: of all.
-    """
+    """Report the first account of a run from the beginning of its trace that does not add up; None: all do."""
+    # Of a simulation that was switched, `policy` has the instants (s) from which on each policy was in force. The progress of
+    # `most` jobs at most is followed, spread evenly over the trace; None: of all.
     policies = ((0.0, policy),) if isinstance(policy, Policy) else policy
     own = getattr(policies[0][1], "laws", ()) if len(policies) == 1 else ()
     problems = (law(run, scenario.cluster) for law in (*BOOKS, *own))

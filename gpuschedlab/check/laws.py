@@ -27,18 +27,10 @@ def all_finish(run, cluster) -> str | None:
 
 def capacity_holds(run, cluster) -> str | None:
     """No node ever gives more GPUs than it has, or any while it is down."""
-    rows = _owned(run)
-    ends = rows.select("node", time="end", given=-pl.col("gpus"))
-    held = (
-        pl.concat([rows.select("node", time="start", given="gpus"), ends])
-        .group_by("node", "time", maintain_order=True)
-        .agg(pl.col("given").sum())
-        .sort("node", "time")
-        .with_columns(held=pl.col("given").cum_sum().over("node"))
-    )
+    held = _at_once(_owned(run), "node")
     size = pl.Series(np.asarray(cluster.node_gpus, float)).gather(held["node"])
-    wrong = held.with_columns(size=size).filter(pl.col("held") > pl.col("size") + 1e-6)
-    problem = first_wrong(wrong.sort("time"), "node {node} gave {held:g} GPUs at t={time:g} s; it has {size:g}")
+    wrong = held.with_columns(size=size).filter(pl.col("taken") > pl.col("size") + 1e-6)
+    problem = first_wrong(wrong, "node {node} gave {taken:g} GPUs at t={time:g} s; it has {size:g}")
     for e in () if problem else cluster.events:
         during = (pl.col("node") == e.node) & (pl.col("start") < e.end) & (pl.col("end") > e.start)
         message = f"row {{job}} of .jobs held GPUs of node {e.node} from {{start:g}} to {{end:g}} s; "
@@ -57,15 +49,8 @@ def reserved_gpus_fit(run, cluster) -> str | None:
         gpu_type=types.gather(pl.Series(cluster.node_type).gather(down["node"])),
         gpus=pl.Series(np.asarray(cluster.node_gpus, float)).gather(down["node"]),
     )
-    taken = pl.concat([part.select("gpu_type", "gpus", "start", "end") for part in (rows, down, reserved_times(run))])
-    ends = taken.select("gpu_type", time="end", more=-pl.col("gpus"))
-    taken = (
-        pl.concat([taken.select("gpu_type", time="start", more="gpus"), ends])
-        .group_by("gpu_type", "time", maintain_order=True)
-        .agg(pl.col("more").sum())
-        .sort("time")
-        .with_columns(taken=pl.col("more").cum_sum().over("gpu_type"))
-    )
+    parts = [part.select("gpu_type", "gpus", "start", "end") for part in (rows, down, reserved_times(run))]
+    taken = _at_once(pl.concat(parts), "gpu_type")
     most = pl.col("gpu_type").replace_strict(list(cluster.gpu_types), list(map(float, cluster.capacity)))
     wrong = taken.with_columns(most=most).filter(pl.col("taken") > pl.col("most") + 1e-6)
     return first_wrong(
@@ -127,22 +112,6 @@ def times_add_up(run, cluster) -> str | None:
     )
 
 
-def limits_hold(run, cluster) -> str | None:
-    """No job holds GPUs for longer from a start than its limit and what it may overrun it by; at most there it is stopped."""
-    if "timed_out" not in run.jobs.columns:
-        return None
-    over = run.info.get("over", 0.0)
-    jobs = jobs_with(run, run.allocations, longest=(pl.col("end") - pl.col("start")).max())
-    held, limit, unbroken = pl.col("executed"), pl.col("limit"), pl.col("restarts") == 0
-    longest = pl.when(unbroken).then(held).otherwise("longest")
-    early = pl.col("timed_out") & unbroken & (held < limit - _near(limit))
-    return first_wrong(
-        jobs.filter((longest > limit + over + _near(held)) | early),
-        "job {job_id} held GPUs for {executed} s, timed out: {timed_out}; expected at most its limit of {limit} s "
-        f"and {over:g} s, and no end by it before",
-    )
-
-
 def nodes_were_asked_for(run, cluster) -> str | None:
     """No job holds nodes outside its partitions, or, where GPU types bind, of a type that it did not ask for."""
     kinds = [g for g in cluster.groups for _ in range(g.nodes)]
@@ -173,8 +142,7 @@ def idle_time_is_left_out(run, cluster) -> str | None:
 
 
 #: Laws of every run, however far it went; and those of a run to its end besides.
-BOOKS = (capacity_holds, reserved_gpus_fit, gpu_time_is_conserved, bills_add_up, times_add_up, limits_hold)
-BOOKS += (nodes_were_asked_for,)
+BOOKS = (capacity_holds, reserved_gpus_fit, gpu_time_is_conserved, bills_add_up, times_add_up, nodes_were_asked_for)
 ENDED = (all_finish, littles_law_holds, idle_time_is_left_out)
 
 
@@ -183,6 +151,14 @@ def jobs_with(run, rows: pl.DataFrame, **columns: pl.Expr) -> pl.DataFrame:
     found = rows.group_by("job", maintain_order=True).agg(**columns)
     jobs = run.jobs.with_columns(job=pl.int_range(pl.len(), dtype=pl.Int64))
     return jobs.join(found, on="job", how="left", maintain_order="left")
+
+
+def _at_once(rows: pl.DataFrame, by: str) -> pl.DataFrame:
+    """GPUs `taken` from each `time` (s) on, by a column, of rows of `gpus` from `start` to `end`, in order of time."""
+    changes = rows.select(by, time="end", more=-pl.col("gpus"))
+    changes = pl.concat([rows.select(by, time="start", more="gpus"), changes]).group_by(by, "time", maintain_order=True)
+    changes = changes.agg(pl.col("more").sum()).sort("time", by)
+    return changes.with_columns(taken=pl.col("more").cum_sum().over(by))
 
 
 def reserved_times(run) -> pl.DataFrame:

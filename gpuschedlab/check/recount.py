@@ -218,8 +218,12 @@ class _Account:
     def _end(self, s: Stretch, after: Stretch | None):
         """The job ends, fails with a node, is done with profiling, is preempted, or goes on."""
         slack, end = self._slack(), self.row["end"]
+        most = self.row["limit"] + self.scenario.over if "timed_out" in self.row else math.inf
+        if s.end - self.since > most + slack:
+            raise Wrong(
+                f"{self.name} held GPUs for {s.end - self.since:.9g} s; expected at most its limit, {most:.9g} s"
+            )
         if self.row.get("timed_out") and after is None:
-            most = self.row["limit"] + self.scenario.over
             if abs(s.end - self.since - most) > slack or self.finish < s.end - slack:
                 raise Wrong(
                     f"{self.name} was stopped {s.end - self.since:.9g} s after its start; expected {most:.9g} s"

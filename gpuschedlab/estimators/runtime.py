@@ -102,7 +102,11 @@ class Runtime(Estimator):
         return np.clip(predicted, *self.range_)
 
     def _matrix(self, jobs: pl.DataFrame, at: str | None = None, label=None):
-        features = _clock(jobs)
+        hour, weekday = pl.col("submit") / 3600 % 24, (pl.col("submit") / 86_400).floor() % 7  # 0: Monday
+        if "clock" in jobs.columns:
+            clock = pl.col("clock").dt
+            hour, weekday = clock.hour() + clock.minute() / 60, clock.weekday() - 1
+        features = jobs.select("gpus", hour=hour, weekday=weekday).to_dict()
         for c, codes in self.codes_.items():
             value = pl.col(c).cast(pl.String) if c in jobs.columns else pl.repeat(None, pl.len(), dtype=pl.String)
             features[c] = jobs.select(value.cast(codes, strict=False).to_physical()).to_series()
@@ -118,13 +122,3 @@ class Runtime(Estimator):
             enable_categorical=True,
             nthread=1,
         )
-
-
-def _clock(jobs: pl.DataFrame) -> dict[str, pl.Series]:
-    """GPUs, hour of the day and weekday (0 = Monday) of each job."""
-    if "clock" in jobs.columns:
-        clock = pl.col("clock").dt
-        hour, weekday = clock.hour() + clock.minute() / 60, clock.weekday() - 1
-    else:
-        hour, weekday = pl.col("submit") / 3600 % 24, (pl.col("submit") / 86_400).floor() % 7
-    return jobs.select("gpus", hour=hour, weekday=weekday).to_dict()

@@ -78,15 +78,6 @@ FIRST = ("jct_mean", "jct_median", "jct_p99", "queueing_mean", "makespan", "util
 """Metrics that tables show first."""
 
 
-def _spreads(jobs: dict) -> dict:
-    """Time metrics of columns of measured jobs: those of METRICS among the mean and tails of each."""
-    found = {"bounded_slowdown_mean": _mean(times.bounded_slowdown(jobs, censored=True))}
-    for function in (times.jct, times.queueing, times.slowdown):
-        spread = times.spread(function(jobs, True))._asdict()
-        found |= {f"{function.__name__}_{part}": value for part, value in spread.items()}
-    return found
-
-
 def _fairness(rho: np.ndarray) -> dict:
     """Metrics of finish-time fairness."""
     spread = times.spread(rho)
@@ -123,7 +114,10 @@ def summary(run, *, censored: bool = False, prices: float | dict[str, float] | N
     known = dict(zip(names, known_jobs(jobs, censored, *names), strict=True))
     spent, kept = usage.gpu_time(run), usage.kept_alive(run)
     kept_slos = attainment.slo_attainment(run, censored)
-    found = _spreads(known)
+    found = {"bounded_slowdown_mean": _mean(times.bounded_slowdown(known, censored=True))}
+    for function in (times.jct, times.queueing, times.slowdown):
+        spread = times.spread(function(known, True))._asdict()
+        found |= {f"{function.__name__}_{part}": value for part, value in spread.items()}
     if speeds is not None:
         found |= _fairness(fairness.finish_time_fairness_by_type(given, speeds, censored))
     elif fairness.elastic_jobs(run):  # what their durations say would look fair

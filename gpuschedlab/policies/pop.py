@@ -70,7 +70,11 @@ class _Parts:
 
     def deal(self, view, most: int) -> bool:
         """Deal the nodes out, unless they are in as many parts as can be; whether there are more or fewer parts than before."""
-        before, wants = self.count, _wants(view)
+        # What each part must hold: GPU types (T,) bool that some jobs can use, and the most GPUs that one of these asks for.
+        types, which = np.unique(view.usable(), axis=0, return_inverse=True)
+        most_of, before = np.zeros(len(types)), self.count
+        np.maximum.at(most_of, which.ravel(), view.gpus)
+        wants = [(np.ones(len(view.capacity), bool), 1.0), *zip(types, most_of, strict=True)]
         for count in range(most, 0, -1):
             if count > 1 and any((view.capacity[types] // gpus).sum() < count for types, gpus in wants):
                 continue
@@ -117,14 +121,6 @@ def _groups(view) -> np.ndarray:
     job, node = view.nodes[:, [POSITION, NODE]].astype(np.int64).T
     held = sparse.csr_array((np.ones(len(job)), (job, node)), shape=(len(view), view.cluster.total_nodes))
     return connected_components(held.T @ held, directed=False)[1]
-
-
-def _wants(view) -> list[tuple[np.ndarray, float]]:
-    """What each part must hold: GPU types (T,) bool that some jobs can use, and the most GPUs that one of these asks for."""
-    types, which = np.unique(view.usable(), axis=0, return_inverse=True)
-    gpus = np.zeros(len(types))
-    np.maximum.at(gpus, which.ravel(), view.gpus)
-    return [(np.ones(len(view.capacity), bool), 1.0), *zip(types, gpus, strict=True)]
 
 
 def _hold(view, part, count: int, wants) -> bool:

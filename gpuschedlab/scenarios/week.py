@@ -139,13 +139,10 @@ def bend(calibration: Calibration, shape: Shape) -> Calibration:
         share = np.asarray(marks.gpu_share) * np.asarray(marks.gpus) ** shape.large
         marks = replace(marks, gpu_share=_tuple(share / share.sum()))
     if shape.tail != 1:
-        marks = replace(marks, duration=tuple(_stretched(np.asarray(row), shape.tail) for row in marks.duration))
+        rows = ((np.asarray(row), float(np.median(row))) for row in marks.duration)
+        rows = tuple(_tuple(np.maximum(1.0, middle * (row / middle) ** shape.tail)) for row, middle in rows)
+        marks = replace(marks, duration=rows)
     return replace(calibration, arrivals=arrivals, marks=marks)
-
-
-def _stretched(seconds: np.ndarray, tail: float) -> tuple:
-    middle = float(np.median(seconds))
-    return _tuple(np.maximum(1.0, middle * (seconds / middle) ** tail))
 
 
 def _tuple(values: np.ndarray) -> tuple:

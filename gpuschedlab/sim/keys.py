@@ -70,7 +70,9 @@ def _check_key(cls: type, name: str, arguments: tuple[str, ...]):
         raise PolicyError(f"{where} takes ({', '.join(given)}); expected ({', '.join(arguments)}).")
     for argument, field in _fields_read(code):
         if argument == given[1] and "job" in arguments and field not in JOB.names:
-            raise PolicyError(f"{where} reads {argument}.{field}: {_no_field(field)}")
+            near = get_close_matches(field, JOB.names, 1)
+            advice = HIDDEN.get(field) or (f"did you mean {near[0]}?" if near else "there is no such field")
+            raise PolicyError(f"{where} reads {argument}.{field}: {advice}; a job has {', '.join(JOB.names)}.")
         if argument == given[-1] and field not in knobs_of(cls) and field not in data_of(cls):
             raise PolicyError(f"{where} reads {argument}.{field}: {_no_knob(cls, field)}")
 
@@ -85,12 +87,6 @@ def _fields_read(code) -> list[tuple[str, str]]:
         loads = step.opname.startswith("LOAD_FAST")
         last = (step.argval[-1] if isinstance(step.argval, tuple) else step.argval) if loads else None
     return found
-
-
-def _no_field(field: str) -> str:
-    near = get_close_matches(field, JOB.names, 1)
-    advice = HIDDEN.get(field) or (f"did you mean {near[0]}?" if near else "there is no such field")
-    return f"{advice}; a job has {', '.join(JOB.names)}."
 
 
 def _no_knob(cls: type, field: str) -> str:

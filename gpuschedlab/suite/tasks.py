@@ -77,12 +77,6 @@ def _week(preset: str, load: float) -> Callable[[], Recipe]:
     return lambda: Week(preset, Amount(days=7, jobs=4000, load=load, cluster_gpus=256), cluster=CLUSTER)
 
 
-def _of_papers() -> list[Task]:
-    """Tasks of the papers, each of its module `task`."""
-    found = [module.TASK for module in loaded_of_papers("task")]
-    return sorted(found, key=lambda task: OF_PAPERS.index(task.name) if task.name in OF_PAPERS else len(OF_PAPERS))
-
-
 OF_PAPERS = ("goodput", "deadlines", "finetuning", "prompts")
 """The order of the papers' tasks; others come after them."""
 
@@ -106,7 +100,9 @@ TASKS = (
         "nodes fail every five days; checkpoints every half hour",
     ),
     Task("estimates", 1, lambda: HarderWeek(error=1.0), "tiresias", "estimates that err by a factor of e, commonly"),
-    *_of_papers(),
+    *sorted(
+        (module.TASK for module in loaded_of_papers("task")), key=lambda task: (*OF_PAPERS, task.name).index(task.name)
+    ),
     Task(
         "helios",
         1,

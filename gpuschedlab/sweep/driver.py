@@ -131,7 +131,10 @@ def _run(plan: Plan, left: list[str], store: Store, workers, keep_runs: bool, ba
             try:
                 _batch(plan, left[:1] if alone else left, store, how, begun, ended)
             except Exception as error:
-                if not _is_death(error):
+                # Loky reports it by a broken pool; Dask after it has tried a cell on several workers, or when a scenario was
+                # lost with the only worker that held it.
+                dask = type(error).__name__ in ("KilledWorker", "FutureCancelledError")
+                if not (dask or isinstance(error, BrokenProcessPool)):
                     raise
                 if alone:
                     _keep(plan, store, Outcome(left[0], error=KILLED, trace=repr(error)), bar)
@@ -178,13 +181,6 @@ def _keep(plan: Plan, store: Store, outcome: Outcome, bar):
         store.keep(outcome, plan.cells[outcome.key].labels | outcome.labels)
     if bar is not None:
         bar.update()
-
-
-def _is_death(error: Exception) -> bool:
-    """Whether a worker was killed."""
-    # Loky reports it by a broken pool; Dask after it has tried a cell on several workers,
-    # or when a scenario was lost with the only worker that held it.
-    return isinstance(error, BrokenProcessPool) or type(error).__name__ in ("KilledWorker", "FutureCancelledError")
 
 
 def _mend_dask(backend):

@@ -12,9 +12,6 @@ import polars as pl
 from gpuschedlab.errors import LabError, RunError, interrupts
 from gpuschedlab.sweep.identity import code_of_package
 
-MOST = 200
-"""Jobs whose progress is followed where a cell's books are added up."""
-
 HELD = 4
 """Scenarios, with what their estimators have learnt, that a worker keeps at hand."""
 
@@ -74,7 +71,7 @@ def _computed(key, scenario_key, policy, estimator, estimator_key, measure, give
     if add_up:
         from gpuschedlab.check.books import books_add_up
 
-        books = books_add_up(run, scenario, simulation.policy, MOST) or ""
+        books = books_add_up(run, scenario, simulation.policy, most=200) or ""
     if not keep_runs:
         return Outcome(key, metrics, seconds=seconds, labels=labels, books=books)
     # Two runs of a cell must be the same bytes: the time that they took is kept apart.

@@ -26,7 +26,7 @@ def sound():
 def test_a_sound_run_obeys_all_laws(sound):
     every = laws.BOOKS + laws.ENDED
     assert [law(sound, CLUSTER) for law in every] == [None] * len(every)
-    assert len(every) == 10
+    assert len(every) == 9
     assert sound.jobs["preemptions"].sum() > 0
 
 

@@ -153,8 +153,13 @@ FORGERIES = {
     "nodes": ("allocations", {"node": 1 - pl.col("node")}, {"nodes": [(0, 1, 2.0)]}, "the answer named 2"),
     "partner": ("allocations", {"guest": pl.lit(True)}, {}, "the answer names no partner"),
     "source": ("jobs", {"source": pl.lit(0)}, {}, "no answer said so"),
-    "profiling": ("jobs", {"profiled": pl.lit(1.0)}, {}, "was profiled for 1 s, and held GPUs to that end for 0 s"),
-    "delay": ("jobs", {"overhead": pl.col("overhead") + 1}, {}, "spent 8 s starting; the answers gave 7 s"),
+    "profiling": ("allocations", {"profiling": pl.lit(True)}, {}, "was profiled; no answer said so"),
+    "delay": (
+        "allocations",
+        {"delay": pl.lit(8.0)},
+        {"delay": ["warm"] * 3},
+        "with a delay of 8 s; the answer named 'warm'",
+    ),
     "reserved": ("pools", {"gpus": pl.col("gpus") + 1}, {"reserved": {"warm": 1.0}}, "pool warm has 2 GPUs"),
 }
 
@@ -163,7 +168,12 @@ FORGERIES = {
 def test_a_run_that_is_not_what_was_answered_is_found_out(name):
     frame, columns, said, words = FORGERIES[name]
 
-    seen, run, cluster = recorded(lambda v, g: said if name != "nodes" or v.now == 0 else {}, delays=Delays(switch=7))
+    def more(view, gpus):
+        if name == "delay":
+            return {"delay": said["delay"][: len(view)]}
+        return said if name != "nodes" or view.now == 0 else {}
+
+    seen, run, cluster = recorded(more, delays=Delays(switch=7, kinds={"warm": 3}))
     assert [law(seen, run, cluster) for law in LAWS.values()] == [None] * len(LAWS)
     assert re.search(words, LAWS[name](seen, forged(run, frame, **columns), cluster) or "nothing")
 

@@ -24,19 +24,13 @@ def explain(args) -> None:
     from gpuschedlab.sim import Run
 
     found = Run.from_parquet(args.run).explain(args.job)
-    intake = _intake(Path(args.run) / INTAKE)
+    intake = {}
+    with contextlib.suppress(OSError, ValueError, RecursionError):  # nothing is kept, or it is damaged
+        kept = json.loads((Path(args.run) / INTAKE).read_text(encoding="utf-8"))
+        intake = kept if isinstance(kept, dict) and isinstance(kept.get("line"), str) else {}
     if not args.json:
         print(found.text(args.every) + (f"\n{intake['line']}" if intake else ""))
         return
     rows = found.steps if args.every else found.reasons
     answer = {"job_id": found.job_id, "about": found.about, "seconds": found.summary(), "waits": rows.to_dicts()}
     print(as_json(answer | ({"intake": intake} if intake else {})))
-
-
-def _intake(path: Path) -> dict:
-    """What is kept of the log; nothing where none is kept, or it is damaged."""
-    with contextlib.suppress(OSError, ValueError, RecursionError):
-        found = json.loads(path.read_text(encoding="utf-8"))
-        if isinstance(found, dict) and isinstance(found.get("line"), str):
-            return found
-    return {}

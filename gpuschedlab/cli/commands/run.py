@@ -53,7 +53,10 @@ def run(args) -> int:
     kept = []
     if args.out:
         kept.append(f"run: {done.to_parquet(args.out)}")
-        keep_intake(about, args.out)
+        path = Path(args.out) / INTAKE  # what came in, for `gpuschedlab explain`
+        path.unlink(missing_ok=True)
+        if "intake" in about:
+            path.write_text(as_json(about["intake"].summary() | {"line": about["intake"].line()}), encoding="utf-8")
     if args.report:
         from gpuschedlab.report import write_report
 
@@ -63,14 +66,6 @@ def run(args) -> int:
         print(f"gpuschedlab: interrupted at t={done.info['now']:g} s; that much was kept.", file=sys.stderr)
         return 130
     return 0
-
-
-def keep_intake(about: dict, folder: str) -> None:
-    """Keep what came in from a log beside a run, for `gpuschedlab explain`."""
-    path = Path(folder) / INTAKE
-    path.unlink(missing_ok=True)
-    if "intake" in about:
-        path.write_text(as_json(about["intake"].summary() | {"line": about["intake"].line()}), encoding="utf-8")
 
 
 def _metrics(name: str, done) -> str:

@@ -79,7 +79,12 @@ class Pymip(Limits):
         S = mip.OptimizationStatus
         far = (np.isinf(program.upper) & (point > FAR)) | (np.isinf(program.lower) & (point < -FAR))
         none = ended in (S.INFEASIBLE, S.INT_INFEASIBLE, S.UNBOUNDED)
-        if not program.c.any() or not (none or (far.any() and self._endless(program))):
+        if (
+            not none and far.any()
+        ):  # does the objective grow without end along a direction that no row and no bound ends?
+            growth = replace(self, gap=Limits.gap).solve(directions(program)).objective
+            none = abs(growth) > 1e-6 * np.abs(program.c).max(initial=0.0)
+        if not none or not program.c.any():
             return ended
         parts = (program.row_lower, program.row_upper, program.lower, program.upper, program.integrality)
         free = Program(np.zeros(len(program.c)), program.A, *parts, name=program.name)
@@ -88,11 +93,6 @@ class Pymip(Limits):
         except Infeasible:
             return S.INFEASIBLE
         return S.UNBOUNDED
-
-    def _endless(self, program: Program) -> bool:
-        """Whether the objective grows without end along a direction that no row and no bound ends."""
-        found = replace(self, gap=Limits.gap).solve(directions(program))
-        return abs(found.objective) > 1e-6 * np.abs(program.c).max(initial=0.0)
 
 
 @contextlib.contextmanager

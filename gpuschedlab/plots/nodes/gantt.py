@@ -124,13 +124,16 @@ def gantt(
     hover, job_end = _hover_texts(run, held)
     labels = tuple(f"{cluster.gpu_types[t]} node {n}" for n, t in zip(shown, types, strict=True))
     finished = held["end"].to_numpy()
+    # A job goes on after a stretch where it started or stopped sharing, moved, or was resized.
+    begun = run.allocations.select("job", end="start", goes_on=True).unique()
+    later = held.select("job", "end").join(begun, on=["job", "end"], how="left", maintain_order="left")
     return Gantt(
         *(name or default, float(start), float(end), labels, cluster.total_nodes, job, row, low, high),
         begin=np.clip(held["start"].to_numpy(), start, end),
         finish=np.clip(finished, start, end),
         group=codes[job],
         groups=groups,
-        cut=(finished < end) & ~(finished >= job_end - 1e-6) & ~_goes_on(run, held),
+        cut=(finished < end) & ~(finished >= job_end - 1e-6) & later["goes_on"].is_null().to_numpy(),
         over=over,
         label=hover["label"].to_numpy(),
         about=hover["about"].to_numpy(),
@@ -138,13 +141,6 @@ def gantt(
         shared=_other(held, "partner", pl.col("guest")),
         source=_other(held, "source", pl.col("source") != pl.col("job")),
     )
-
-
-def _goes_on(run, held: pl.DataFrame) -> np.ndarray:
-    """Whether a job holds GPUs after a stretch (p,), too, and has not stopped: it started or stopped sharing, moved, or was resized."""
-    begun = run.allocations.select("job", end="start", goes_on=True).unique()
-    later = held.select("job", "end").join(begun, on=["job", "end"], how="left", maintain_order="left")
-    return later["goes_on"].fill_null(False).to_numpy()
 
 
 def _other(held: pl.DataFrame, column: str, where: pl.Expr) -> np.ndarray:

@@ -71,8 +71,9 @@ def explain(run, job: str | int) -> Explanation:
     context = _Context(run, row)
     texts = [phrase(context.group(steps[i : i + 1])) for i in range(steps.height)]
     steps = steps.with_columns(text=pl.Series(texts, dtype=pl.Utf8))
-    rows = []
-    for group in (steps[a:b] for a, b in pairwise(_changes(steps))):
+    rows, keys = [], list(steps.select("reason", "blocker", "began").iter_rows())
+    starts = [i for i, key in enumerate(keys) if i == 0 or key[:2] != keys[i - 1][:2] or key[2] is not None]
+    for group in (steps[a:b] for a, b in pairwise([*starts, steps.height])):
         start, reason, blocker = group.select("start", "reason", "blocker").row(0)
         rows.append((start, group["end"][-1], reason, blocker, group["missing"].min(), phrase(context.group(group))))
     schema = steps.select("start", "end", "reason", "blocker", "missing", "text").schema
@@ -133,13 +134,6 @@ def _steps(run, row: int, mine: pl.DataFrame) -> pl.DataFrame:
     frame = mine.with_columns(end=ends, blocker=names.gather(mine["blocker"])).rename({"time": "start"})
     kept = ("start", "end", "reason", "began", "gated", "place", "blocker", "key", "free", "missing")
     return frame.filter(pl.col("reason") != "started").select(*kept, "ahead", "later", "leased", "until", "note")
-
-
-def _changes(steps: pl.DataFrame) -> list[int]:
-    """Bounds of the groups of steps of one wait, reason and blocker."""
-    keys = list(steps.select("reason", "blocker", "began").iter_rows())
-    starts = [i for i, key in enumerate(keys) if i == 0 or key[:2] != keys[i - 1][:2] or key[2] is not None]
-    return [*starts, steps.height]
 
 
 class _Context:

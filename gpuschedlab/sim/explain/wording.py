@@ -81,11 +81,6 @@ def _reserved(facts: dict) -> str:
     return f"would fit, but by the estimates it would delay job {facts['blocker']}, which goes first, is{at}, and {_needs(facts)}"
 
 
-def _undecided(facts: dict) -> str:
-    due = f"; the next one was due at {hours(facts['until'][1])}" if facts["until"][1] is not None else ""
-    return f"no decision since it began to wait{due}"
-
-
 def _left(facts: dict) -> str:
     if facts["note"]:
         return f"{facts['note']}; it {_needs(facts)}"
@@ -99,7 +94,10 @@ PHRASES = {
     "nodes": _needs,
     "behind": _behind,
     "reserved": _reserved,
-    "undecided": _undecided,
+    "undecided": lambda facts: (
+        "no decision since it began to wait"
+        + (f"; the next one was due at {hours(facts['until'][1])}" if facts["until"][1] is not None else "")
+    ),
     "left": _left,
     "unplaced": lambda facts: f"the decision gave it GPUs, and no nodes were found for them; it {_needs(facts)}",
     "window": lambda facts: "would fit, but by its estimate it would run into a window in which nodes are taken",

@@ -14,23 +14,20 @@ def open_ledger(prepared, policy, job: np.ndarray, body: np.ndarray) -> dict[str
     """Ledger of a policy's accounts, nothing used yet, and their tree; each job's account and points are put into `job` and `body`."""
     trace = prepared.trace.frame
     found = policy.accounts(trace)
-    account, (parent, shares, of_row) = _each_alike(trace, policy.charged) if found is None else found
+    if found is None:  # jobs that are alike in all columns that are charged have an account, and each account one share
+        account, columns = np.full(trace.height, -1), policy.charged
+        if columns and not set(columns) - set(trace.columns):
+            whole = pl.all_horizontal(pl.col(columns).is_not_null())
+            ranks = trace.select(pl.when(whole).then(pl.struct(columns).rank("dense"))).to_series()
+            account = ranks.rank("dense").fill_null(0).to_numpy().astype(np.int64) - 1
+        each = np.arange(account.max(initial=-1) + 1)
+        found = account, (np.append(-1, 0 * each), np.append(0.0, 1.0 + 0 * each), np.append(-1, each))
+    account, (parent, shares, of_row) = found
     tree = np.zeros(len(parent), TREE)
     tree["parent"], tree["shares"], tree["account"] = parent, shares, of_row
     job["points"], job["standing"] = policy.points(trace, prepared.cluster), 0.0
     body["account"], body["charged"] = account, 0
     return {"ledger": np.zeros(1 + max(of_row, default=-1), LEDGER), "tree": tree}
-
-
-def _each_alike(trace: pl.DataFrame, columns: tuple[str, ...]):
-    """Account (n,) of each job, by the values that it has in some text columns, -1 where one is null; and one share for each."""
-    code = np.full(trace.height, -1)
-    if columns and not set(columns) - set(trace.columns):
-        whole = pl.all_horizontal(pl.col(columns).is_not_null())
-        ranks = trace.select(pl.when(whole).then(pl.struct(columns).rank("dense"))).to_series()
-        code = ranks.rank("dense").fill_null(0).to_numpy().astype(np.int64) - 1
-    accounts = np.arange(code.max(initial=-1) + 1)
-    return code, (np.append(-1, 0 * accounts), np.append(0.0, 1.0 + 0 * accounts), np.append(-1, accounts))
 
 
 def charge_past(state: State):

@@ -50,22 +50,16 @@ def latents(figures: Marks, slots: Slots, spell: np.ndarray, rng: np.random.Gene
     x = _part(of_spell[0], figures.x_spell) + _part(of_batch[0], 1 - figures.x_spell)
     inside = max(figures.z_spell + figures.z_batch, 1e-9)
     z = _part(of_spell[1], figures.z_spell / inside) + _part(of_batch[1], figures.z_batch / inside)
-    z = _with_odd_ones(z, inside, rng)
+    # Some jobs of a batch last as long as any other job, and the rest nearly as long as each other. So it is in the real
+    # traces: of two jobs of a batch that follow each other, a quarter last within some per cent of each other, half within
+    # 15 % (Philly) to 70 % (PAI), others as long as any two. The correlation within a batch is the chance that neither is odd.
+    odd, own = rng.random(len(z)) > np.sqrt(inside), rng.standard_normal(len(z))
+    z = np.where(odd, own, np.sqrt(1 - JITTER**2) * z + JITTER * own)
     x = _part(x, 1 - figures.x_size**2 - figures.x_residual**2)
     z = _part(z, 1 - figures.z_size**2 - figures.z_residual**2)
     x += figures.x_size * size + figures.x_residual * surplus + np.asarray(figures.week_x)[week]
     z += figures.z_size * size + figures.z_residual * surplus + np.asarray(figures.week_z)[week]
     return Latents(x, z)
-
-
-def _with_odd_ones(z: np.ndarray, inside: float, rng: np.random.Generator) -> np.ndarray:
-    """Let some jobs of a batch last as long as any other job, and the rest nearly as long as each other."""
-    # So it is in the real traces: of two jobs of a batch that follow each other, a quarter last within some per cent of
-    # each other, half within 15 % (Philly) to 70 % (PAI), others as long as any two. The correlation within a batch is
-    # the chance that neither of two jobs is odd.
-    odd = rng.random(len(z)) > np.sqrt(inside)
-    own = rng.standard_normal(len(z))
-    return np.where(odd, own, np.sqrt(1 - JITTER**2) * z + JITTER * own)
 
 
 def _part(values: np.ndarray, share: float) -> np.ndarray:
@@ -105,14 +99,10 @@ def quantile(table: tuple[float, ...], level: np.ndarray) -> np.ndarray:
     return np.maximum(1.0, np.exp(np.interp(level, levels(len(table)), np.log(table))))
 
 
-def mean_duration(table: tuple[float, ...]) -> float:
-    """Return the mean (s) of the distribution that a table describes."""
-    return float(np.mean(quantile(table, (np.arange(20_000) + 0.5) / 20_000)))
-
-
 def mean_work(figures: Marks) -> float:
     """Return the mean GPU time of a job (GPU-s)."""
     share = np.asarray(figures.gpu_share) / np.sum(figures.gpu_share)
-    mean = np.array([mean_duration(table) for table in figures.duration])
+    at = (np.arange(20_000) + 0.5) / 20_000
+    mean = np.array([np.mean(quantile(table, at)) for table in figures.duration])
     gpus = np.asarray(figures.gpus)
     return float(np.sum(share * gpus * mean[bucket_of(figures, gpus)]))

@@ -37,10 +37,13 @@ def figures_of_marks(submit, gpus, duration, batch, size, surplus) -> Marks:
     x_slopes, week_x = _explain(x, shrink, cause, hour // WEEK_HOURS)
     z_slopes, week_z = _explain(z, 1.0, cause, hour // WEEK_HOURS)
     z = z - week_z[hour // WEEK_HOURS]
-    inside = _inside(z, batch, size)
+    many = size > 1
+    product = (np.bincount(batch, z) ** 2 - np.bincount(batch, z**2))[many] / (size - 1)[many]
+    inside = float(np.clip(product.sum() / max(size[many].sum(), 1) / np.mean(z**2), 0.0, 0.95))
     near = batch_correlations(gpus, z, batch, size)
     new = recurrence(near[0], RECENCY)
-    z_spell = min(share_of_spell(near[1], new, RECENCY), MOST_OF_BATCH * inside)
+    same = same_spell(new, RECENCY)  # the correlation is the spell's share of z, times the chance of the same spell
+    z_spell = min(float(np.clip(near[1] @ same / (same @ same), 0.0, 1.0)), MOST_OF_BATCH * inside)
     return Marks(
         gpus=tuple(values.tolist()),
         gpu_share=rounded(number / len(gpus), 7),
@@ -103,22 +106,9 @@ def _near(values: np.ndarray, lag: int, variance: float | None = None) -> float:
     return float(np.mean(values[lag:] * values[:-lag]) / max(variance, 1e-9))
 
 
-def _inside(z: np.ndarray, batch: np.ndarray, size: np.ndarray) -> float:
-    """Return the correlation of z within batches."""
-    many = size > 1
-    product = (np.bincount(batch, z) ** 2 - np.bincount(batch, z**2))[many] / (size - 1)[many]
-    return float(np.clip(product.sum() / max(size[many].sum(), 1) / np.mean(z**2), 0.0, 0.95))
-
-
 def recurrence(near: np.ndarray, recency: float) -> float:
     """Find the share of batches with a new spell, for which P(same spell | lag) comes next to the correlation of GPU counts."""
     return min(NEW_SPELLS, key=lambda new: float(np.sum((near - X_SPELL * same_spell(new, recency)) ** 2)))
-
-
-def share_of_spell(near: np.ndarray, new: float, recency: float) -> float:
-    """Return the share of z that goes with the spell, if correlation is that share times P(same spell | lag)."""
-    same = same_spell(new, recency)
-    return float(np.clip(near @ same / (same @ same), 0.0, 1.0))
 
 
 @cache

@@ -137,7 +137,10 @@ def generate(
     Amount(days, jobs, rate, load, cluster_gpus)
     zero = datetime.datetime.fromisoformat(start) if isinstance(start, str) else start
     zero = zero or datetime.datetime.fromisoformat(START)
-    figures = _fitting(figures, cluster_gpus)
+    marks, most = figures.marks, np.inf if cluster_gpus is None else cluster_gpus
+    number = sum(gpus <= most for gpus in marks.gpus)  # they ascend: those that the cluster does not have are left out
+    marks = dataclasses.replace(marks, gpus=marks.gpus[:number], gpu_share=marks.gpu_share[:number])
+    figures = dataclasses.replace(figures, marks=marks)
     number = jobs or _number(figures, days, rate, load, cluster_gpus)
     target = load * cluster_gpus * days * DAY if jobs and load else None
     if target:  # all durations are stretched by the same factor
@@ -155,14 +158,6 @@ def _number(figures: Calibration, days, rate, load, cluster_gpus) -> int:
     if number > 1e8:
         raise TraceError(f"generate: found {number:.3g} jobs to make; expected at most 1e8. Lower rate, load or days.")
     return max(1, round(number))
-
-
-def _fitting(figures: Calibration, cluster_gpus: float | None) -> Calibration:
-    """Leave out the GPU counts, which ascend, that the cluster does not have."""
-    marks = figures.marks
-    number = len(marks.gpus) if cluster_gpus is None else sum(gpus <= cluster_gpus for gpus in marks.gpus)
-    fitting = dataclasses.replace(marks, gpus=marks.gpus[:number], gpu_share=marks.gpu_share[:number])
-    return dataclasses.replace(figures, marks=fitting)
 
 
 def _frame(figures: Calibration, days, number, target, zero, rng) -> pl.DataFrame:

@@ -17,7 +17,10 @@ def join_parts(frame: pl.DataFrame, how: str, snapshot: float | None) -> tuple[p
         parts, rest = frame.filter(pl.col("part").is_not_null()), frame.filter(pl.col("part").is_null())
         keys = ["job_id", "submit"]
     elif how == "last":
-        parts, rest, keys = _with_attempts(frame), frame.clear(), ["job_id", "attempt"]
+        frame = frame.sort("job_id", "submit", LINE, maintain_order=True)
+        over = pl.col("end").fill_null(float("inf")).cum_max().shift(1).over("job_id")
+        parts = frame.with_columns(attempt=(pl.col("submit") >= over).fill_null(False).cum_sum().over("job_id"))
+        rest, keys = frame.clear(), ["job_id", "attempt"]
     else:
         return frame, 0.0
     if parts.is_empty():
@@ -71,12 +74,6 @@ def _nodes_of_parts(columns: list[str]) -> dict[str, pl.Expr]:
     count = pl.when(together).then(nodes.first()).when(apart).then(nodes.sum())
     listed = names.drop_nulls().unique(maintain_order=True).cast(pl.String).str.join(",").replace("", None)
     return {"nodes": pl.when(alike).then(count), "nodelist": listed}
-
-
-def _with_attempts(frame: pl.DataFrame) -> pl.DataFrame:
-    frame = frame.sort("job_id", "submit", LINE, maintain_order=True)
-    over = pl.col("end").fill_null(float("inf")).cum_max().shift(1).over("job_id")
-    return frame.with_columns(attempt=(pl.col("submit") >= over).fill_null(False).cum_sum().over("job_id"))
 
 
 def join_attempts(frame: pl.DataFrame, repeats: str, *, each: bool = False) -> tuple[pl.DataFrame, dict[str, int]]:

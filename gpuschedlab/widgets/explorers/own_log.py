@@ -68,10 +68,7 @@ class OwnLog:
         self.again = button(owner, "Read again", "read the log as the box says", lambda: self._read(self.spec.value))
         self.box = w.VBox([self.spec, self.again], layout=w.Layout(width="100%", display="none"))
         self.file.observe(lambda _: owner.guarded(self._sent), "value")
-        self.shown.observe(self._toggled, "value")
-
-    def _toggled(self, change):
-        self.box.layout.display = None if change["new"] else "none"
+        self.shown.observe(lambda now: setattr(self.box.layout, "display", None if now["new"] else "none"), "value")
 
     def _sent(self):
         if self.file.value:

@@ -60,7 +60,11 @@ def read(files: Sequence[Path], options: Options) -> Raw:
             f"pbs {files[0].name}, row {odd[LINE][0]}: found {odd['line'][0][:60]!r}; expected MM/DD/YYYY HH:MM:SS;TYPE;ID;key=value ..."
         )
     frame = frame.with_columns(_value(key).alias(ours) for ours, key in KEYS.items())
-    east = _east(frame, options)
+    # Seconds by which stamps are ahead of UTC: the commonest of S and E records, to a quarter of an hour.
+    instant = pl.when(pl.col("type") == "S").then("start").when(pl.col("type") == "E").then("end")
+    tied = frame.select("stamp", instant.cast(pl.Float64, strict=False).alias("instant")).drop_nulls()
+    ahead = ((instants(tied["stamp"], dates=STAMP)["early"] - tied["instant"]) / QUARTER).round().drop_nulls() * QUARTER
+    east = None if ahead.is_empty() else float(ahead.mode().sort()[0])
     latest = instants(frame["stamp"], dates=STAMP, zone=options.zone)["early"].max()
     zone = None if options.zone or east is None or east % 3600 else f"Etc/GMT{-east / 3600:+.0f}"
     jobs = _jobs(frame).with_columns(account=pl.coalesce("account", "project", "group")).drop("type", *SPENT)
@@ -81,15 +85,6 @@ def _value(key: str) -> pl.Expr:
     groups = pl.col("message").str.extract_groups(rf'(?:^|\s){key}=(?:"([^"]*)"|(\S*))').struct
     found = pl.coalesce(groups.field("1"), groups.field("2"))
     return pl.when(found.is_in(["", "_pbs_project_default"]).not_()).then(found)
-
-
-def _east(frame: pl.DataFrame, options: Options) -> float | None:
-    """Seconds by which stamps are ahead of UTC: the commonest of S and E records, to a quarter of an hour."""
-    instant = pl.when(pl.col("type") == "S").then("start").when(pl.col("type") == "E").then("end")
-    tied = frame.select("stamp", instant.cast(pl.Float64, strict=False).alias("instant")).drop_nulls()
-    local = instants(tied["stamp"], dates=STAMP)["early"]
-    ahead = ((local - tied["instant"]) / QUARTER).round().drop_nulls() * QUARTER
-    return None if ahead.is_empty() else float(ahead.mode().sort()[0])
 
 
 def _jobs(frame: pl.DataFrame) -> pl.DataFrame:

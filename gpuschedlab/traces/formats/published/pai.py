@@ -35,7 +35,11 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     latest = (table[name].max() for table in (jobs, tasks) for name in ("start_time", "end_time"))
     last = max((time for time in latest if time is not None), default=0)
     left = dict.fromkeys(("waiting", "cpu_only", "untimed", "never_ran"), 0)
-    tasks, spoilt = _known_tasks(tasks, jobs, bad_jobs, bad_tasks, left)
+    seen, all_tasks = pl.concat([jobs.select("job_name"), bad_jobs.select("job_name")]), tasks.height
+    tasks = tasks.join(seen, on="job_name", how="semi", maintain_order="left")
+    spoilt = bad_tasks.select("job_name").drop_nulls().unique()  # their GPUs are not known
+    left["tasks_without_job"] = all_tasks - tasks.height
+    left["jobs_with_bad_tasks"] = jobs.join(spoilt, on="job_name", how="semi").height
     jobs = jobs.join(spoilt, on="job_name", how="anti", maintain_order="left")
     jobs = jobs.join(_per_job(tasks, last), on="job_name", how="left", maintain_order="left")
     tags, bad_tags = _tags(folder)
@@ -111,16 +115,6 @@ def _tasks(folder: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
         *_times((pl.col("status") == "Terminated") & (pl.col("plan_gpu") > 0)),
     ]
     return _table(folder, "pai_task_table", TASK, rules, ["inst_num", "plan_gpu", "start_time", "end_time"])
-
-
-def _known_tasks(tasks, jobs, bad_jobs, bad_tasks, left: dict) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return tasks of jobs that there are, and the names of jobs with a bad task: their GPUs are not known; count both."""
-    seen = pl.concat([jobs.select("job_name"), bad_jobs.select("job_name")])
-    known = tasks.join(seen, on="job_name", how="semi", maintain_order="left")
-    spoilt = bad_tasks.select("job_name").drop_nulls().unique()
-    left["tasks_without_job"] = tasks.height - known.height
-    left["jobs_with_bad_tasks"] = jobs.join(spoilt, on="job_name", how="semi").height
-    return known, spoilt
 
 
 def _per_job(tasks: pl.DataFrame, last: float) -> pl.DataFrame:

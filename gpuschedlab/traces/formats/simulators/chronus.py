@@ -30,7 +30,11 @@ def read(files: Sequence[Path], options: Options) -> Raw:
             table = read_frame(files[0]).cast(pl.String)
     else:
         table = tables(files, "chronus", (), surplus=True)
-    table = _chosen(table, options.workload, source)
+    sets, one = sorted(table["set"].unique()) if "set" in table.columns else [], options.workload
+    if one is not None or len(sets) > 1:
+        if one not in sets:
+            raise TraceError(f"{source}: found workload {one!r}; expected one of {', '.join(sets) or 'none'}.")
+        table = table.filter(set=one)
     require_columns(table, NEEDED, source=source)
     # Numbers that are joined by dashes; what is no number becomes null, for the rules to find.
     number = pl.element().str.strip_chars().cast(pl.Float64, strict=False)
@@ -58,13 +62,3 @@ def read(files: Sequence[Path], options: Options) -> Raw:
             *(Rule(LISTS[ours][0], expected, bad) for ours, expected, bad in broken_tables() if ours in LISTS),
         ],
     )
-
-
-def _chosen(table: pl.DataFrame, workload: str | None, source: str) -> pl.DataFrame:
-    """The rows of one workload."""
-    sets = sorted(table["set"].unique()) if "set" in table.columns else []
-    if workload is None and len(sets) < 2:
-        return table
-    if workload not in sets:
-        raise TraceError(f"{source}: found workload {workload!r}; expected one of {', '.join(sets) or 'none'}.")
-    return table.filter(pl.col("set") == workload)
