@@ -73,7 +73,7 @@ class Plain(Round):
         gpus, types = np.zeros(len(view)), np.full(len(view), -1)
         left = view.capacity.astype(float).copy()
         for i in self.order(view):
-            for t in np.flatnonzero(left >= view.gpus[i] - 1e-9):
+            for t in np.flatnonzero(view.allowed[i] & (left >= view.gpus[i] - 1e-9)):
                 if np.isfinite(view.rates([t], [1], [max(1, view.gpus[i])])[i]) or view.model[i] < 0:
                     gpus[i], types[i] = view.gpus[i], t
                     left[t] -= view.gpus[i]
