@@ -152,10 +152,16 @@ def has_cell(nodes, n, slots):
 
 
 @njit
+def find_cell(mask, size, slots):
+    """Bits of the cell that holds `slots` on a node of some size, of which the GPUs of a mask are held."""
+    gpus = (slots + SLOTS - 1) // SLOTS
+    return cell(free_block(mask, gpus, size // SLOTS)[0], gpus)
+
+
+@njit
 def take_cell(nodes, n, slots):
     """Take the cell of node n that holds `slots`, if it has one; its bits."""
-    gpus = (slots + SLOTS - 1) // SLOTS
-    bits = cell(free_block(nodes[n].mask, gpus, nodes[n].size // SLOTS)[0], gpus)
+    bits = find_cell(nodes[n].mask, nodes[n].size, slots)
     nodes[n].mask |= bits
     return bits
 

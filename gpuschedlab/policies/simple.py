@@ -32,7 +32,7 @@ class Fifo(Ordered):
 
     Differs from the paper in
     -------------------------
-    Nothing known; a reservation counts the GPUs of a type, not nodes. Nothing is reserved for a job that needs nodes which are
+    Nothing known. Nothing is reserved for a job that needs nodes which are
     down, since no scheduler knows when they will be repaired: jobs behind it pass.
 
     Examples

@@ -37,6 +37,8 @@ class Plan(Knobbed):
         Seconds since submission before which a job is promised nothing.
     keep : bool
         Whether promises stand: they are then only moved earlier, in order of their starts, as jobs end before their estimates.
+    whole : bool
+        Whether promises hold their nodes whole, as Slurm's do, or the GPUs alone that they take.
 
     References
     ----------
@@ -57,6 +59,7 @@ class Plan(Knobbed):
     resolution: Annotated[float, Knob(0, 3600, unit="s", help="slot of a plan; 0: exact times")] = 0
     min_age: Annotated[float, Knob(0, 1e7, unit="s", help="since submission before a start is promised")] = 0
     keep: Annotated[bool, Knob(help="whether promises stand from plan to plan")] = False
+    whole: Annotated[bool, Knob(help="whether promises hold their nodes whole")] = False
 
     constraints: ClassVar = (
         Constraint(

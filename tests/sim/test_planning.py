@@ -1,4 +1,4 @@
-"""Planned backfill: the bytes of the rules that it replaced, a planner in plain Python, what is promised, and what is refused."""
+"""Planned backfill: golden outcomes, a planner in plain Python on a pool, what is promised, and what is refused."""
 
 import math
 from dataclasses import dataclass
@@ -21,14 +21,14 @@ from gpuschedlab.policies import Edf
 INF = math.inf
 SEEDS = range(300)
 BEFORE = Path(__file__).with_name("golden") / "easy.txt"
-"""Outcomes of EASY backfill, seed by seed, under the code of commit 2af9d07, which knew no plans."""
+"""Outcomes of EASY backfill, seed by seed."""
 
 
 def planned(depth: float = INF, **plan) -> Fifo:
     return Fifo(backfill="plan", depth=depth, placement="pack", plan=Plan(**plan))
 
 
-def test_easy_backfill_decides_as_before_there_were_plans():
+def test_easy_backfill_decides_as_before():
     assert [under_easy(seed) for seed in SEEDS] == BEFORE.read_text().split()
 
 
@@ -47,7 +47,7 @@ def test_plans_of_depth_0_and_1_are_greedy_and_easy_backfill():
     assert differ > 200
 
 
-# --- a planner in plain Python, which counts GPUs
+# --- a planner in plain Python, which counts GPUs: all that there is to a plan where they stand on one node
 
 
 class Planner:
@@ -129,7 +129,7 @@ def test_a_planner_in_plain_python_starts_the_same_jobs(depth, plan):
                 "duration": rng.integers(1, 300, 60).astype(float),
             }
         )
-        scenario = Scenario(trace, Cluster.homogeneous(6, 1), estimator=Noisy(error=0.7 * (seed % 2), rng=seed))
+        scenario = Scenario(trace, Cluster.homogeneous(1, 6), estimator=Noisy(error=0.7 * (seed % 2), rng=seed))
         estimates = scenario.knowledge.predict(scenario.trace)
         right = Planner(trace, estimates, 6, depth, plan).starts()
         found = scenario.run(Fifo(backfill="plan", depth=depth, placement="pack", plan=plan)).jobs["start"]

@@ -8,9 +8,7 @@ whole queue.
 import numpy as np
 
 from gpuschedlab._compiled import njit
-from gpuschedlab.cluster.node_index import count_sizes, fewest_nodes
-from gpuschedlab.cluster.placement import insists
-from gpuschedlab.sim.engine.jobs.accounting import factor_of, find_place, is_eligible, is_patient, nth_pool
+from gpuschedlab.sim.engine.jobs.accounting import factor_of, find_place, is_eligible, nth_pool
 from gpuschedlab.sim.engine.jobs.lifecycle import can_host, hold, join, start
 from gpuschedlab.sim.engine.jobs.queues import ahead, drop_waiting, first_queued, queue_classes, requeue
 from gpuschedlab.sim.engine.jobs.records import ASK, CELL, GREEDY, RUN
@@ -200,20 +198,3 @@ def obey(S):
         hold(S, S.chosen[row], k, S.place_node, S.place_slots)
         start(S, S.chosen[row], S.nodes[cells[i - 1].node].type, queue[row].slots)
     S.scalar[0].rests_until = wake[0]
-
-
-@njit(inline="never")
-def up_suffices(S, j):
-    """Whether the nodes that are up could hold waiting job j by the placement rule, were they empty."""
-    slots, insisting = S.body[j].slots, insists(S.rule[0].placement, is_patient(S, j))
-    for p in range(S.pools.shape[0]):
-        k = S.pools[p]
-        if not is_eligible(S, j, p) or k.size < slots:
-            continue
-        if k.size == k.total or not insisting:
-            return True
-        up = np.empty_like(S.sizes)
-        count_sizes(S.nodes, up, True)
-        if fewest_nodes(up, p, slots) <= fewest_nodes(S.sizes, p, slots):
-            return True
-    return False

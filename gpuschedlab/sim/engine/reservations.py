@@ -1,13 +1,14 @@
 """Compiled plans: waiting jobs, in order, start now or are promised the first instant at which they fit; others start beside that.
 
-So many reservations stand as the plan is deep: none is greedy backfill, one is EASY, one for each job is conservative backfill.
+A promise is nodes with the GPUs that it takes on each, from an instant to an end (`room_ahead`). So many stand as the plan is deep: none
+is greedy backfill, one is EASY, one for each job is conservative backfill.
 """
 
 import numpy as np
 
 from gpuschedlab._compiled import njit
-from gpuschedlab.sim.engine.backfill import ANY, close_behind, fill, open_classes, start_on, up_suffices
-from gpuschedlab.sim.engine.free_slots import any_window, book, earliest, free_by_time, free_until, set_apart, slot_end
+from gpuschedlab.cluster.placement import BUDDY, find_cell
+from gpuschedlab.sim.engine.backfill import ANY, close_behind, fill, open_classes, start_on
 from gpuschedlab.sim.engine.jobs.accounting import find_place, is_eligible, nth_pool, on_grid
 from gpuschedlab.sim.engine.jobs.queues import (
     ahead,
@@ -18,12 +19,19 @@ from gpuschedlab.sim.engine.jobs.queues import (
     queue_classes,
     requeue,
 )
-
-
-@njit
-def end_of(S, j, begin):
-    """End (s) of job j, by its estimate, if it starts at an instant."""
-    return slot_end(S, begin + S.job[j].estimate)
+from gpuschedlab.sim.engine.room_ahead import (
+    any_window,
+    book_held,
+    earliest,
+    end_of,
+    free_by_time,
+    hide,
+    last_end,
+    least_room,
+    nodes_from,
+    promise,
+    show,
+)
 
 
 @njit(inline="never")
@@ -56,21 +64,21 @@ def narrow(S):
 
 
 @njit(inline="never")
-def start_beside(S, j):
-    """Start waiting job j, on the first pool on which it delays none that is promised a start, if there is one."""
-    slots, end = S.body[j].slots, end_of(S, j, S.scalar[0].now)
-    k = S.cls[S.body[j].cls]
+def fits_beside(S, j, starts):
+    """Whether there are nodes on which waiting job j delays none that is promised a start; it starts there, if it is to."""
+    end, k = end_of(S, j, S.scalar[0].now), S.cls[S.body[j].cls]
     for n in range(S.pools.shape[0]):
         p = nth_pool(S, j, n)
-        if k.pools >> p & 1 and end <= free_until(S, p, slots):
-            set_apart(S, end, 1)
-            started = start_on(S, j, p)
-            set_apart(S, end, -1)
-            if started:
-                book(S, p, S.scalar[0].now, end, slots)
-                return True
-            if not any_window(S):
-                k.pools &= ~(1 << p)  # nor can another of its demand be placed
+        if k.pools >> p & 1 == 0 or end > S.until[S.body[j].cls, p]:
+            continue
+        show(S, -1, S.scalar[0].now, end)
+        found = start_on(S, j, p) if starts else find_place(S, j, S.body[j].slots, p) > 0
+        hide(S)
+        if found and starts:
+            book_held(S, S.body[j].head, S.scalar[0].now, end, 1)
+        if found:
+            return True
+        S.until[S.body[j].cls, p] = np.nextafter(end, -np.inf)  # nor can another of its demand that ends no sooner
     return False
 
 
@@ -97,33 +105,71 @@ def all_deep(S):
 
 
 @njit(inline="never")
+def book_promise(S, w, sign):
+    """Take what a reservation promises (1), or give it back (-1)."""
+    e, end = w.head, end_of(S, w.job, w.start)
+    while e >= 0:
+        entry = S.promised[e]
+        slots = S.nodes[entry.node].size if S.rule[0].whole == 1 else entry.slots
+        promise(S, entry.node, w.start, end, sign * slots, entry.mask)
+        e = entry.next
+
+
+@njit(inline="never")
+def forget(S, w):
+    """Give the entries of a reservation back."""
+    while w.head >= 0:
+        e = w.head
+        w.head = S.promised[e].next
+        S.promised[e].next = S.scalar[0].free_promise
+        S.scalar[0].free_promise = e
+
+
+@njit(inline="never")
+def forget_all(S):
+    """Forget every reservation."""
+    for i in range(S.scalar[0].reservations):
+        forget(S, S.reservation[i])
+    S.scalar[0].reservations = 0
+
+
+@njit(inline="never")
 def reserve(S, j):
-    """Reserve for job j the first start at which it fits, if that is within the window."""
-    sc = S.scalar[0]
-    slots, pool, begin = S.body[j].slots, -1, np.inf
+    """Reserve for job j the first start at which it fits, if that is within the window; whether it ever fits on nodes that are up."""
+    sc, pool, begin = S.scalar[0], -1, np.inf
     for n in range(S.pools.shape[0]):
         p = nth_pool(S, j, n)
         if is_eligible(S, j, p):
-            at = earliest(S, p, slots, S.job[j].estimate)
+            at = earliest(S, j, p, begin)
             if at < begin:
                 pool, begin = p, at
     if pool >= 0 and begin - sc.now <= S.rule[0].window:
-        book(S, pool, begin, end_of(S, j, begin), slots)
         w = S.reservation[sc.reservations]
-        w.start, w.job, w.pool = begin, j, pool
+        w.start, w.job, w.pool, w.head = begin, j, pool, -1
+        for i in range(nodes_from(S, j, pool, begin)):
+            e = sc.free_promise
+            sc.free_promise = S.promised[e].next
+            entry, n, slots = S.promised[e], S.place_node[i], S.place_slots[i]
+            entry.next, entry.node, entry.slots, entry.mask = w.head, n, slots, 0
+            if S.rule[0].placement == BUDDY:
+                entry.mask = find_cell(least_room(S, n, begin, end_of(S, j, begin))[1], S.nodes[n].size, slots)
+            w.head = e
+        book_promise(S, w, 1)
         sc.reservations += 1
+    return pool >= 0
 
 
 @njit(inline="never")
 def sort_reservations(S):
     """Put reservations in order of their starts; nearly sorted, so by insertion."""
     for i in range(1, S.scalar[0].reservations):
-        start, job, pool = S.reservation[i].start, S.reservation[i].job, S.reservation[i].pool
-        m = i
+        w, m = S.reservation[i], i
+        start, job, pool, head = w.start, w.job, w.pool, w.head
         while m > 0 and S.reservation[m - 1].start > start:
             S.reservation[m] = S.reservation[m - 1]
             m -= 1
-        S.reservation[m].start, S.reservation[m].job, S.reservation[m].pool = start, job, pool
+        w = S.reservation[m]
+        w.start, w.job, w.pool, w.head = start, job, pool, head
 
 
 @njit(inline="never")
@@ -134,17 +180,20 @@ def keep_reservations(S):
     for i in range(had):
         w = S.reservation[i]
         w.start = max(w.start, sc.now)
-        book(S, w.pool, w.start, end_of(S, w.job, w.start), S.body[w.job].slots)
+        book_promise(S, w, 1)
     sc.reservations = 0
     for i in range(had):
         w = S.reservation[i]
         j, stand = w.job, sc.reservations
-        book(S, w.pool, w.start, end_of(S, j, w.start), -S.body[j].slots)
-        if not start_beside(S, j):
+        book_promise(S, w, -1)
+        forget(S, w)
+        S.until[S.body[j].cls] = np.inf  # what was promised to it may be given to it
+        if not fits_beside(S, j, True):
             reserve(S, j)
             if sc.reservations > stand:
                 drop_waiting(S, j)
                 S.marked[stand] = j
+    S.until[:] = np.inf
     return sc.reservations
 
 
@@ -153,73 +202,56 @@ def walk(S, left, strict):
     """Let so many jobs start or be promised a start, in order; how many more may be looked at, none if no one may start."""
     # Strictly, none passes one that does not start.
     sc, r = S.scalar[0], S.rule[0]
-    n, able, some, windows = queue_classes(S, ANY), narrow(S), -1, any_window(S)
+    n, able, some = queue_classes(S, ANY), narrow(S), -1
     while n > 0 and left > 0 and (able > 0 or r.keep == 1) and (left < np.inf or not all_deep(S)):
-        j = first_queued(S, n)
+        j, stood = first_queued(S, n), sc.reservations
         k = S.cls[S.body[j].cls]
-        pools = k.pools
-        started = start_beside(S, j)
+        started = fits_beside(S, j, True)
         if strict and not started:
             k.open = 0
             close_behind(S, j)
         elif not started:
             k.head += 1
-            # Nobody knows when nodes are repaired: no job waits for one that needs them.
-            if not (windows or up_suffices(S, j)):
+            if not deep(S, j) and sc.now - S.job[j].submit >= r.min_age and not reserve(S, j):
+                # Nobody knows when nodes are repaired: no job waits for one that needs them.
                 k.open = 0
-            elif not deep(S, j) and sc.now - S.job[j].submit >= r.min_age:
-                reserve(S, j)
-        if started or k.pools != pools or k.open == 0:
+        if started or k.open == 0:
             able = narrow(S)
         n = requeue(S, n)
         left -= 1
         # What is promised may leave no room for anybody already.
-        if r.keep == 0 and not all_deep(S) and (some < 0 or some == j or not fits(S, some)):
-            some = first_beside(S, True)
+        changed = (started or sc.reservations > stood) and r.keep == 0 and (left < np.inf or not all_deep(S))
+        if changed and (some < 0 or some == j or not fits_beside(S, some, False)):
+            some = next_beside(S, False)
             able = 0 if some < 0 else able
     return left if able > 0 else 0.0
 
 
 @njit(inline="never")
-def free_untils(S):
-    """(C, P) instants (s) until which a demand of each class is free on each pool from now on; inf: for good."""
-    until = np.full((S.cls.shape[0], S.pools.shape[0]), np.inf)
-    for p in range(S.pools.shape[0]):
-        c, k = S.cls.shape[0] - 1, 0  # classes are in order of slots
-        while c >= 0 and k < S.steps[p]:
-            while c >= 0 and S.room[p, k] < S.cls[c].slots:
-                until[c, p] = S.when[p, k]
-                c -= 1
-            k += 1
-    return until
-
-
-@njit(inline="never")
-def fits(S, j):
-    """Whether waiting job j may start beside all that is promised, if nodes can be found."""
-    k, end, found = S.cls[S.body[j].cls], end_of(S, j, S.scalar[0].now), False
-    for p in range(S.pools.shape[0]):
-        found = found or (k.open == 1 and k.pools >> p & 1 == 1 and end <= free_until(S, p, k.slots))
-    return found
-
-
-@njit(inline="never")
-def first_beside(S, some):
-    """First waiting job of the open classes that may start beside all that is promised, or any of them if some will do; -1: none."""
-    best, until = -1, free_untils(S)
+def first_within(S):
+    """First waiting job of the open classes that may end in time to start beside all that is promised; -1: none."""
+    best = -1
     for c in range(S.cls.shape[0]):
         k, last = S.cls[c], -np.inf
         for p in range(S.pools.shape[0]):
-            if k.open == 1 and k.pools >> p & 1:
-                last = max(last, until[c, p])
+            if k.open == 1 and k.pools >> p & 1 and left_of(k) > 0:
+                last = max(last, min(S.until[c, p], last_end(S, S.heap[k.head], p)))
         i, end = k.head, k.first + k.count if last > -np.inf else k.head
         while i < end and (best < 0 or ahead(S.body, S.heap[i], best)):
-            if end_of(S, S.heap[i], S.scalar[0].now) <= last:
+            ends = end_of(S, S.heap[i], S.scalar[0].now)
+            if ends <= last:
                 best = S.heap[i]
-                if some:
-                    return best
             i += 1
     return best
+
+
+@njit(inline="never")
+def next_beside(S, starts):
+    """First waiting job of the open classes that may start beside all that is promised, and does so if it is to; -1: none."""
+    j = first_within(S)
+    while j >= 0 and not fits_beside(S, j, starts):
+        j = first_within(S)
+    return j
 
 
 @njit(inline="never")
@@ -228,14 +260,14 @@ def plan(S):
     sc, r = S.scalar[0], S.rule[0]
     left, windows = r.tested, any_window(S)
     between = r.every > 0 and on_grid(sc.now, r.every) > sc.now
-    if windows:  # neither do all of a demand fit or none, nor is the order strict
-        left = min(left, float(sc.waiting))
-        sc.reservations = sc.reservations if r.keep == 1 else 0
-    elif r.keep == 0:
+    if r.keep == 0:
+        forget_all(S)
+    if not windows and r.keep == 0:
         waited = sc.waiting
         fill(S)
         left = max(0.0, left - (waited - sc.waiting))
-        sc.reservations = 0
+    elif windows:  # neither do all of a demand fit or none, nor is the order strict
+        left = min(left, float(sc.waiting))
     if open_classes(S) == 0 or (between and not windows):
         return
     if look(S) == 0 and r.keep == 0:
@@ -243,11 +275,8 @@ def plan(S):
     free_by_time(S)
     kept = keep_reservations(S) if r.keep == 1 else 0
     left = walk(S, left - kept, between)
-    j = first_beside(S, False) if left == np.inf else -1
-    while j >= 0:
-        start_beside(S, j)
+    while left == np.inf and next_beside(S, True) >= 0:
         narrow(S)
-        j = first_beside(S, False)
     if r.keep == 1:
         sort_reservations(S)
     for i in range(kept):

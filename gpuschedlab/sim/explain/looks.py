@@ -5,12 +5,13 @@ from numba import types
 
 from gpuschedlab._compiled import njit
 from gpuschedlab.cluster.node_index import SLOTS
+from gpuschedlab.sim.engine.backfill import can_place
 from gpuschedlab.sim.engine.events import next_time
-from gpuschedlab.sim.engine.free_slots import book, free_by_time, free_until
 from gpuschedlab.sim.engine.jobs.accounting import find_place, is_eligible, refresh
 from gpuschedlab.sim.engine.jobs.logs import INDEX, put_waiting
 from gpuschedlab.sim.engine.jobs.state import STATE
-from gpuschedlab.sim.engine.reservations import end_of
+from gpuschedlab.sim.engine.reservations import book_promise
+from gpuschedlab.sim.engine.room_ahead import end_of, free_by_time, hide, show
 
 
 @njit(INDEX(STATE))
@@ -52,14 +53,15 @@ def held_by(S, jobs):
     free_by_time(S)
     for i in range(-1, S.scalar[0].reservations):
         if i >= 0:
-            w = S.reservation[i]
-            book(S, w.pool, w.start, end_of(S, w.job, w.start), S.body[w.job].slots)
+            book_promise(S, S.reservation[i], 1)
         for m in range(jobs.shape[0]):
-            j, fits = jobs[m], False
-            for p in range(S.pools.shape[0]):
-                if is_eligible(S, j, p) and S.pools[p].free >= S.body[j].slots:
-                    fits |= end_of(S, j, S.scalar[0].now) <= free_until(S, p, S.body[j].slots)
-            if out[m] == -1 and not fits:
+            j = jobs[m]
+            if out[m] != -1:
+                continue
+            show(S, -1, S.scalar[0].now, end_of(S, j, S.scalar[0].now))
+            fits = can_place(S, j)
+            hide(S)
+            if not fits:
                 out[m] = i if i >= 0 else -2
     return out
 

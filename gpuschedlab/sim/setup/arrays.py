@@ -6,7 +6,19 @@ from gpuschedlab.cluster import Cluster
 from gpuschedlab.cluster.node_index import LEVELS, NODE, SLOTS, index_nodes
 from gpuschedlab.cluster.placement import RELAX
 from gpuschedlab.errors import ClusterError
-from gpuschedlab.sim.engine.jobs.records import CLASS, ENTRY, PLAN, POOL, RESERVATION, SCALARS, STRETCH, TICK, WAITING
+from gpuschedlab.sim.engine.jobs.records import (
+    CLASS,
+    ENTRY,
+    LINE,
+    PLAN,
+    POOL,
+    RESERVATION,
+    SCALARS,
+    STEP,
+    STRETCH,
+    TICK,
+    WAITING,
+)
 from gpuschedlab.sim.engine.jobs.state import WORK_SPACE, State, copied, new_log
 from gpuschedlab.sim.setup.eligibility import check_eligible
 from gpuschedlab.sim.setup.ledgers import open_ledger
@@ -109,9 +121,7 @@ def arrange(prepared: Prepared, job: np.ndarray, body: np.ndarray, policy, ready
     nodes, pools, lacking = _nodes(prepared, profiler_nodes, ready)
     cls, heap_size = _classed(prepared, job, body, rule)
     heap = np.zeros(heap_size + 1, np.int32)
-    planned = len(job) + 1 if rule["backfill"][0] == PLAN else 1
-    steps = _steps(prepared, rule[0], nodes, len(pools)) if planned > 1 else 1
-    body["listed"] = 0
+    planned, promised, steps = _planned(prepared, rule[0], nodes, len(pools))
     return {
         "rule": rule,
         "nodes": nodes,
@@ -120,19 +130,26 @@ def arrange(prepared: Prepared, job: np.ndarray, body: np.ndarray, policy, ready
         "cls": cls,
         "heap": heap,
         "reservation": np.zeros(planned, RESERVATION),
-        "ending": np.zeros(planned, np.int32),
-        "when": np.zeros((len(pools), steps)),
-        "room": np.zeros((len(pools), steps), np.int32),
-        "steps": np.zeros(len(pools), np.int64),
+        "promised": promised,
+        "line": np.zeros(len(nodes), LINE),
+        "step": np.zeros(steps, STEP),
+        "until": np.zeros((len(cls), len(pools))),
     } | open_ledger(prepared, policy, job, body)
 
 
-def _steps(prepared: Prepared, rule, nodes: np.ndarray, pools: int) -> int:
-    """Steps that a plan's profile of a pool may have: one a running job, two for each that starts, is promised a start, or a window."""
+def _planned(prepared: Prepared, rule, nodes: np.ndarray, pools: int):
+    """Rows that a plan needs: for jobs, for the nodes that it promises (linked), and for steps of what will be free."""
+    if rule["backfill"] != PLAN:
+        return 1, np.zeros(1, ENTRY), 1
     n = len(prepared.body)
-    busy = min(n, int(nodes["size"].sum()) // _smallest(prepared))
-    reservations = int(min(n, rule["depth"] * pools))
-    return 1 + 3 * busy + (6 if rule["keep"] else 2) * reservations + 2 * len(prepared.constant["window"])
+    parts = np.sort(np.minimum(-(-prepared.body["slots"] // SLOTS), len(nodes)))
+    parts = int(parts[n - int(min(n, rule["depth"] * pools)) :].sum())
+    promised = np.zeros(parts + 1, ENTRY)
+    promised["next"] = np.arange(1, len(promised) + 1)
+    # One a node, one for each part of a running job, two for each of a job that starts, is promised a start, or a window.
+    busy = int(nodes["size"].sum()) // _smallest(prepared)
+    twice = busy + (2 if rule["keep"] else 1) * parts + len(prepared.constant["window"])
+    return n + 1, promised, len(nodes) + busy + 2 * twice
 
 
 def _check_eligible(prepared: Prepared, placement: str, spared: int, every: bool):

@@ -89,7 +89,7 @@ def rebuild(simulation):
     new["count"], new["member"], new["sizes"] = index_nodes(nodes, len(pools))
     body["ranked"] = 0
     state.scalar["exhausted"] = 0
-    for name in ("timers", "running", "ranked", "waiting", "reservations"):
+    for name in ("timers", "running", "ranked", "waiting", "reservations", "free_promise"):
         state.scalar[name] = 0
     state.scalar["stand_at"] = state.scalar["now"] if new["rule"]["period"][0] > 0 else np.inf
     simulation.state = state.replace(**new)

@@ -274,11 +274,14 @@ def is_patient(S, j):
     return S.rule[0].placement == RELAX and S.cls[S.body[j].cls].tight == 1
 
 
+@njit
+def choose_nodes(S, j, slots, pool):
+    """Choose nodes of a pool for job j by the placement rule, of what the index shows, into the work space; how many, 0: no fit."""
+    index = NodeIndex(S.nodes, S.count, S.member, S.sizes)
+    return find_nodes(index, pool, slots, S.rule[0].placement, is_patient(S, j), S.place_node, S.place_slots)
+
+
 @njit(inline="never")
 def find_place(S, j, slots, pool):
-    """Choose nodes of a pool for job j by the placement rule, into the work space; how many, 0: no fit."""
-    if S.pools[pool].free < slots:
-        return 0
-    rule, patient = S.rule[0].placement, is_patient(S, j)
-    index = NodeIndex(S.nodes, S.count, S.member, S.sizes)
-    return find_nodes(index, pool, slots, rule, patient, S.place_node, S.place_slots)
+    """The same, of what is free now."""
+    return choose_nodes(S, j, slots, pool) if S.pools[pool].free >= slots else 0

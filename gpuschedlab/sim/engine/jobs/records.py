@@ -56,7 +56,6 @@ BODY = _record(
     tick="i4",  # place in the heap of timers, -1 outside
     gated="i1",  # 1 while the gate holds it back
     ranked="i1",  # 1 while it may be preempted, and is in `rank`
-    listed="i1",  # 1 while it is in `ending`
     fresh="i1",  # 1 from its start until time passes
     lease="f8",  # s, until when it may not be preempted
     got="i4",  # slots held
@@ -162,7 +161,14 @@ TREE = _record(
     shares="f8",
     account="i8",  # row of the ledger, -1: of those below it
 )
-RESERVATION = _record(start="f8", job="i4", pool="i4")
+RESERVATION = _record(start="f8", job="i4", pool="i4", head="i4")  # head: first of its nodes among `promised`
+STEP = _record(when="f8", mask="u8", room="i4", next="i4")  # of a node's line; next: -1, it is the last
+LINE = _record(  # of a node: whether anything is promised on it; and, while the index shows a time ahead, what it shows differently
+    changed="i4",
+    shown="i4",
+    aside="i4",  # slots fewer
+    bits="u8",  # GPUs held or not
+)
 TICK = _record(time="f8", used="i8", demanded="i8", capacity="i8", running="i4", waiting="i4", largest="i4")
 STRETCH = _record(
     job="i4",
@@ -204,6 +210,8 @@ SCALARS = _record(
     fault="i8",  # what is wrong with it
     reservations="i8",  # that stand since the last plan
     rests_until="f8",  # s, before which no plan of the policy's own planner starts a job, unless something happens
+    free_promise="i8",  # first free row of `promised`
+    steps="i8",  # of all lines
 )
 SHORTEST = 1e-3
 """Shortest interval (s); floating point cannot resolve shorter steps within a week."""
@@ -238,4 +246,5 @@ RULE = _record(
     resolution="f8",  # s
     min_age="f8",  # s
     keep="i8",
+    whole="i8",
 )

@@ -40,13 +40,13 @@ FIELDS = {
         "sizes": ("i4", 2),  # (P, LEVELS) nodes by pool and GPUs, up or down (ditto)
         "lacking": ("i4", 2),  # (P, LEVELS) nodes of each number of GPUs that a pool waits for, until they are empty
         "pools": (kinds.POOL, 1),  # (P,) nodes of one type that serve one stage
-        "ending": ("i4", 1),  # (n + 1,) how many jobs ran at the last plan, and which, by end; one row without
         "reservation": (kinds.RESERVATION, 1),  # (n + 1,) starts that a plan reserves for jobs; one row without a plan
         "ledger": (kinds.LEDGER, 1),  # (U,) accounts that are charged for GPUs
         "tree": (kinds.TREE, 1),  # (R,) their shares
-        "when": ("f8", 2),  # (P, K) plan: s, from when on in each pool
-        "room": ("i4", 2),  # (P, K) so many slots are free, until the next of the
-        "steps": ("i8", 1),  # (P,) steps
+        "promised": (kinds.ENTRY, 1),  # nodes of reservations, linked one by one
+        "line": (kinds.LINE, 1),  # (N,) plan: each node's free slots over time, in
+        "step": (kinds.STEP, 1),  # steps, the first N of which begin the lines
+        "until": ("f8", 2),  # (C, P) s, beyond which no such demand can end that starts now, in a plan
         "place_node": ("i4", 1),  # (max(n, N) + 2,), as the others of this work space: nodes chosen for a job
         "place_slots": ("i4", 1),  # slots chosen on each
         "node_gpus": ("i4", 1),  # GPUs held on each node, for look-ups of speeds

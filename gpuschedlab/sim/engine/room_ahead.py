@@ -1,0 +1,281 @@
+"""Free slots of each node over time, as a plan sees them: what running jobs will give back, less what is promised.
+
+The line of node n is linked: it begins with step n; from the instant of a step on (`when`, s) so many slots are free (`room`), and the
+buddy rule holds the GPUs of `mask`, until the next step. A placement rule chooses by the least room over the whole time of a job: for
+as long as it looks, the index of free nodes shows that instead of what is free now.
+"""
+
+import numpy as np
+
+from gpuschedlab._compiled import njit
+from gpuschedlab.cluster.node_index import LARGEST, SLOTS, count_node, fewest_nodes, hold
+from gpuschedlab.cluster.placement import BUDDY, insists
+from gpuschedlab.sim.engine.jobs.accounting import choose_nodes, is_patient, on_grid
+
+
+@njit
+def slot_end(S, time):
+    """End (s) of the plan's slot in which an instant lies: plans live in slots, if they have a resolution."""
+    unit = S.rule[0].resolution
+    return on_grid(time, unit) if unit > 0 else time
+
+
+@njit
+def end_of(S, j, begin):
+    """End (s) of job j, by its estimate, if it starts at an instant."""
+    return slot_end(S, begin + S.job[j].estimate)
+
+
+@njit
+def known_window(S, i):
+    """Whether a window has been announced, and is not over."""
+    w, now = S.window[i], S.scalar[0].now
+    return w.announced <= now < w.end
+
+
+@njit(inline="never")
+def any_window(S):
+    """Whether there is one."""
+    found = False
+    for i in range(S.window.shape[0]):
+        found = found or known_window(S, i)
+    return found
+
+
+@njit
+def step_of(S, n, time):
+    """Step of node n that holds at an instant (s)."""
+    i = n
+    while S.step[i].next >= 0 and S.step[S.step[i].next].when <= time:
+        i = S.step[i].next
+    return i
+
+
+@njit
+def add_step(S, i, time):
+    """Step that begins at an instant (s) after step i, with the same room; it is that one if they begin together."""
+    step, new = S.step[i], S.scalar[0].steps
+    if step.when == time:
+        return i
+    S.scalar[0].steps += 1
+    S.step[new] = step
+    S.step[new].when = time
+    step.next = new
+    return new
+
+
+@njit(inline="never")
+def free_by_time(S):
+    """Set the lines to what will be free by the estimates: a job that outlives its own counts as about to end."""
+    sc = S.scalar[0]
+    sc.steps = S.nodes.shape[0]
+    S.until[:] = np.inf
+    for n in range(S.nodes.shape[0]):
+        nd, step = S.nodes[n], S.step[n]
+        step.when, step.room, step.mask, step.next = sc.now, nd.free if nd.down == 0 else 0, nd.mask, -1
+        S.line[n].changed = 0
+    for i in range(sc.running):
+        j = S.running[i]
+        if S.body[j].guest == 0:
+            end = slot_end(S, max(sc.now, S.job[j].started + S.job[j].estimate))
+            book_held(S, S.body[j].head, end, np.inf, -1)
+    for i in range(S.window.shape[0]):
+        if known_window(S, i):
+            book_window(S, S.window[i])
+
+
+@njit(inline="never")
+def book_window(S, w):
+    """Take the node of a window that is to come; that of one under way comes back with the last of them, which stand in order."""
+    n, unit, end = w.node, S.rule[0].resolution, slot_end(S, w.end)
+    if w.start > S.scalar[0].now:
+        begin = np.floor(w.start / unit + 1e-9) * unit if unit > 0 else w.start
+        promise(S, n, max(S.scalar[0].now, begin), end, S.nodes[n].size, 0)
+    else:
+        S.step[n].room = 0
+        i = S.step[n].next if S.step[n].next >= 0 else add_step(S, n, end)
+        S.step[i].when, S.step[i].room = max(S.step[i].when, end), S.nodes[n].size
+
+
+@njit(inline="never")
+def book(S, n, begin, end, slots, mask):
+    """Take slots of node n, and GPUs of a mask, from one instant to another (s); negative: give them back."""
+    if end > begin:
+        i = add_step(S, step_of(S, n, begin), begin)
+        last = add_step(S, step_of(S, i, end), end) if end < 1e300 else -1
+        while i != last:
+            step = S.step[i]
+            step.room -= slots
+            step.mask = step.mask | mask if slots > 0 else step.mask & ~mask
+            i = step.next
+
+
+@njit
+def book_held(S, e, begin, end, sign):
+    """The same with what a job holds, from an entry on; sign -1: it gives that back."""
+    while e >= 0:
+        book(S, S.entry[e].node, begin, end, sign * S.entry[e].slots, S.entry[e].mask)
+        e = S.entry[e].next
+
+
+@njit(inline="never")
+def promise(S, n, begin, end, slots, mask):
+    """The same, for a time to come: from now on more may be free on the node now than is until an end."""
+    S.line[n].changed = 1
+    book(S, n, begin, end, slots, mask)
+
+
+@njit
+def least_room(S, n, begin, end):
+    """Least free slots of node n from one instant to another (s), and the GPUs that the buddy rule holds at any time between."""
+    i = step_of(S, n, begin)
+    room, mask = S.step[i].room, S.step[i].mask
+    i = S.step[i].next
+    while i >= 0 and S.step[i].when < end:
+        room, mask = min(room, S.step[i].room), mask | S.step[i].mask
+        i = S.step[i].next
+    return max(room, 0), mask
+
+
+@njit
+def first_on(S, n, slots, seconds, before):
+    """First instant (s), before another, from which so many slots of node n are free for so long; inf: none."""
+    first, end, i = np.inf, np.inf, n
+    while i >= 0:
+        step = S.step[i]
+        if step.room < slots:
+            first = np.inf
+        else:
+            if first == np.inf:
+                first, end = step.when, slot_end(S, step.when + seconds)
+            if first >= before:
+                return np.inf
+            if step.next < 0 or S.step[step.next].when >= end:
+                return first
+        i = step.next
+    return np.inf
+
+
+@njit(inline="never")
+def show(S, p, begin, end):
+    """Let the index show the least room of a time: of the nodes of pool p, or (-1) of those that are promised, of what is free now."""
+    for n in range(S.nodes.shape[0]):
+        nd, line = S.nodes[n], S.line[n]
+        line.shown = nd.pool == p or (p < 0 and line.changed == 1 and nd.down == 0)
+        if line.shown == 1:
+            room, mask = least_room(S, n, begin, end)
+            if p < 0:
+                room, mask = min(room, nd.free), mask | nd.mask
+            line.aside, line.bits, nd.mask = nd.free - room, nd.mask ^ mask, mask
+            if nd.down > 0:
+                nd.free = room
+                count_node(S.nodes, S.count, S.member, n, 1)
+            else:
+                hold(S.nodes, S.count, S.member, n, line.aside)
+
+
+@njit(inline="never")
+def hide(S):
+    """Let it show what is free now, without what has been taken meanwhile."""
+    for n in range(S.nodes.shape[0]):
+        nd, line = S.nodes[n], S.line[n]
+        if line.shown == 1:
+            nd.mask ^= line.bits
+            if nd.down > 0:
+                count_node(S.nodes, S.count, S.member, n, -1)
+                nd.free += line.aside
+            else:
+                hold(S.nodes, S.count, S.member, n, -line.aside)
+
+
+@njit
+def wants(S, j, p):
+    """Nodes of pool p that job j must find, and the slots that it needs on each of them, 0: all; no nodes: any slots may do."""
+    slots, largest = np.int64(S.body[j].slots), S.sizes[p, LARGEST] * SLOTS
+    if not insists(S.rule[0].placement, is_patient(S, j)):
+        return 0, 0
+    if slots <= largest:
+        return 1, slots
+    return max(fewest_nodes(S.sizes, p, slots) - 1, slots // largest), 0
+
+
+@njit
+def exact(S, j, p):
+    """Whether job j fits wherever a node has room for it."""
+    rule = S.rule[0].placement
+    return S.body[j].slots <= S.sizes[p, LARGEST] * SLOTS and insists(rule, is_patient(S, j)) and rule != BUDDY
+
+
+@njit(inline="never")
+def nodes_from(S, j, p, begin):
+    """Choose nodes of pool p for job j from an instant (s) on for as long as it says, into the work space; how many, 0: no fit."""
+    end, slots, least = end_of(S, j, begin), S.body[j].slots, 2**31 - 1
+    if not exact(S, j, p):
+        show(S, p, begin, end)
+        k = choose_nodes(S, j, slots, p)
+        hide(S)
+        return k
+    for n in range(S.nodes.shape[0]):
+        room = least_room(S, n, begin, end)[0] if S.nodes[n].pool == p else 0
+        if slots <= room < least:
+            S.place_node[0], S.place_slots[0], least = n, slots, room
+    return 1 if least < 2**31 - 1 else 0
+
+
+@njit(inline="never")
+def nth_first(S, j, p, many, need, before):
+    """When so many nodes of pool p have first been free, each by so much and for as long as job j runs: it starts no sooner (s)."""
+    first = np.full(many, before)
+    for n in range(S.nodes.shape[0]):
+        if S.nodes[n].pool == p:
+            slots = need if need > 0 else S.nodes[n].size
+            at, k = first_on(S, n, slots, S.job[j].estimate, first[many - 1]), many - 1
+            while k > 0 and first[k - 1] > at:
+                first[k] = first[k - 1]
+                k -= 1
+            first[k] = min(first[k], at)
+    return first[many - 1]
+
+
+@njit(inline="never")
+def next_step(S, p, time):
+    """First instant (s) after another at which a step begins on a node of pool p; inf: none."""
+    found = np.inf
+    for n in range(S.nodes.shape[0]):
+        i = S.step[step_of(S, n, time)].next if S.nodes[n].pool == p else -1
+        if i >= 0:
+            found = min(found, S.step[i].when)
+    return found
+
+
+@njit(inline="never")
+def earliest(S, j, p, before):
+    """First instant (s), before another, at which job j fits on nodes of pool p for as long as it says; that one: none."""
+    many, need = wants(S, j, p)
+    at = nth_first(S, j, p, many, need, before) if many > 0 else S.scalar[0].now
+    while at < before and not (exact(S, j, p) or nodes_from(S, j, p, at) > 0):
+        at = next_step(S, p, at)
+    return min(at, before)
+
+
+@njit(inline="never")
+def last_end(S, j, p):
+    """Instant (s) by which such a job as j has to end to start on pool p now, beside all that is promised; inf: at any time."""
+    # An upper bound, which is exact where a node with room is enough.
+    many, need = wants(S, j, p)
+    if many == 0:
+        return np.inf
+    last = np.full(many, -np.inf)
+    for n in range(S.nodes.shape[0]):
+        nd = S.nodes[n]
+        slots = need if need > 0 else nd.size
+        if nd.pool == p and nd.down == 0 and nd.free >= slots:
+            i, k = n, many - 1
+            while S.line[n].changed == 1 and i >= 0 and S.step[i].room >= slots:
+                i = S.step[i].next
+            until = S.step[i].when if S.line[n].changed == 1 and i >= 0 else np.inf
+            while k > 0 and last[k - 1] < until:
+                last[k] = last[k - 1]
+                k -= 1
+            last[k] = max(last[k], until)
+    return last[many - 1]
