@@ -59,13 +59,7 @@ def cache_folder(part: str, root: Path | None = None) -> Path:
 
 
 def part_of(module: str) -> str:
-    """Folder whose sources the compiled functions of a module are made of: that of a paper, or a part of the package.
-
-    Examples
-    --------
-    >>> part_of("gpuschedlab.papers.mine.program"), part_of("gpuschedlab.sim.engine.jobs.queues")
-    ('papers/mine', 'sim')
-    """
+    """Folder whose sources the compiled functions of a module are made of: that of a paper, or a part of the package."""
     parts = module.split(".")[1:]
     return "/".join(parts[:2]) if parts[0] == "papers" and len(parts) > 2 else parts[0]
 

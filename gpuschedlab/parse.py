@@ -66,13 +66,7 @@ def estimator_of(text: str):
 
 
 def contenders_of(words: list[str]) -> dict[str, tuple]:
-    """Policies by their words, each with the estimator that stands after `@` (None without).
-
-    Examples
-    --------
-    >>> [own and type(own).__name__ for _, own in contenders_of(["fifo", "srtf@oracle"]).values()]
-    [None, 'Oracle']
-    """
+    """Policies by their words, each with the estimator that stands after `@` (None without)."""
     # Policies with the same word of an estimator share one, and so what it learns.
     if twice := [word for i, word in enumerate(words) if word in words[:i]]:
         raise PolicyError(f"found {twice[0]} twice; expected each policy once.")

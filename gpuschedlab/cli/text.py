@@ -54,13 +54,7 @@ def intake_line(about: dict) -> str:
 
 
 def as_json(value) -> str:
-    """JSON that any reader takes: what is not a number or not finite becomes null or text.
-
-    Examples
-    --------
-    >>> as_json({"until": float("inf")}).split()
-    ['{', '"until":', 'null', '}']
-    """
+    """JSON that any reader takes: what is not a number or not finite becomes null or text."""
     return json.dumps(_finite(value), indent=1, default=str)
 
 

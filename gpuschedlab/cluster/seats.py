@@ -8,14 +8,7 @@ from gpuschedlab.cluster.placement import cell, free_block
 
 @njit
 def seat(order, node, gpus, width, buddy):
-    """Seat stretches on the GPUs of their nodes.
-
-    Examples
-    --------
-    >>> both = seat(np.array([0, 1, -1, 2]), np.zeros(3, int), np.array([1, 2, 1]), np.array([4]), True)
-    >>> [f"{int(bits):04b}" for bits in both]  # the second job takes an aligned pair; the third, the first's place
-    ['0001', '1100', '0001']
-    """
+    """Seat stretches on the GPUs of their nodes."""
     held = np.zeros(len(width), np.uint64)
     taken = np.zeros(len(node), np.uint64)
     for event in order:

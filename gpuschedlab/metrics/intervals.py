@@ -35,13 +35,7 @@ def half_width(values: np.ndarray, many: int = 0) -> np.ndarray:
 
 
 def mean_interval(values: np.ndarray, many: int = 0) -> tuple[float, float]:
-    """Mean of values (n,), and the half width of its interval (`half_width`); nan for fewer than two values.
-
-    Examples
-    --------
-    >>> mean_interval(np.array([1.0, 2.0, 3.0]))
-    (2.0, 2.484...)
-    """
+    """Mean of values (n,), and the half width of its interval (`half_width`); nan for fewer than two values."""
     mean = float(np.mean(values)) if len(values) else np.nan
     return mean, float(half_width(values, many)) if len(values) > 1 else np.nan
 

@@ -49,13 +49,7 @@ def metric_bars(runs, metric: str = "jct_mean", **options) -> Bars:
 
 
 def metric_axis(metric: str) -> tuple[float, str]:
-    """Divisor of a metric, and its axis title: times in hours, but for those that the computer takes.
-
-    Examples
-    --------
-    >>> metric_axis("jct_mean"), metric_axis("preemptions")
-    ((3600.0, 'average JCT (h, lower is better)'), (1.0, 'preemptions (lower is better)'))
-    """
+    """Divisor of a metric, and its axis title: times in hours, but for those that the computer takes."""
     what = METRICS[metric]
     timed = what.unit in ("s", "GPU-s") and metric != "seconds"
     notes = (f"{what.unit[:-1]}h" if timed else what.unit, f"{what.better} is better" if what.better else "")

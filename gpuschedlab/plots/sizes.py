@@ -19,13 +19,7 @@ PERCENTILES = (
 
 
 def size_bucket(gpus: np.ndarray) -> np.ndarray:
-    """Index into `SIZE_LABELS` of each demand (n,), in GPUs.
-
-    Examples
-    --------
-    >>> size_bucket(np.array([0.5, 1, 2, 3, 8, 9, 64])).tolist()
-    [0, 0, 1, 2, 3, 4, 5]
-    """
+    """Index into `SIZE_LABELS` of each demand (n,), in GPUs."""
     return np.searchsorted(SIZES, gpus)
 
 

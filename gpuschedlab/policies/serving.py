@@ -7,13 +7,7 @@ from gpuschedlab._compiled import njit
 
 @njit
 def serve(order, able, gpus, capacity):
-    """Give pairs their GPUs in order, as long as they fit: types and GPUs (n,).
-
-    Examples
-    --------
-    >>> serve(np.array([0, 2, 1, 3]), np.ones((2, 2), np.bool_), np.array([2.0, 2.0]), np.array([2.0, 3.0]))
-    (array([0, 1]), array([2., 2.]))
-    """
+    """Give pairs their GPUs in order, as long as they fit: types and GPUs (n,)."""
     # Pairs (m,) are job x T + type, in the order in which they are served; `able` (n, T) says where each job can run.
     n, T = able.shape
     gpu_type = np.zeros(n, np.int64)

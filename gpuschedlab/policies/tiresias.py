@@ -34,14 +34,7 @@ def _ascending(k: dict) -> dict:
 
 
 def gittins_ranks(services: np.ndarray) -> tuple[float, ...]:
-    """Rank the Gittins index at each point of the grid of attained service, 0 for the highest.
-
-    Examples
-    --------
-    >>> ranks = gittins_ranks(np.array([1.0, 1.0, 1e6]))
-    >>> ranks[0] < ranks[5]  # a new job may well end after 1 GPU-s; one that has outlived it will not end soon
-    True
-    """
+    """Rank the Gittins index at each point of the grid of attained service, 0 for the highest."""
     # The index of a job with attained service a is the largest, over quanta d, of P(S - a <= d | S > a) / E[min(S - a,
     # d) | S > a] (section 3.3), with S drawn from `services` (m,), the total service (GPU-s) of jobs of the past.
     size = np.quantile(np.asarray(services, float), np.linspace(0, 1, min(len(services), 512)))

@@ -11,18 +11,7 @@ WEIGHED = ("jct_mean", "jct_p99", "unfair_fraction")
 
 
 def outcome(runs: dict, censored: bool = False) -> str:
-    """Two sentences: which policy has the shortest average JCT and how far the others are, and what it costs elsewhere.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> from gpuschedlab import Cluster, Fifo, Srtf, simulate
-    >>> trace = pl.DataFrame({"job_id": ["a", "b"], "submit": [0.0, 1.0], "gpus": [1, 1], "duration": [10.0, 2.0]})
-    >>> runs = {p.__name__: simulate(trace, Cluster.homogeneous(1, 1), p()) for p in (Fifo, Srtf)}
-    >>> first, second = outcome(runs).split(". ")
-    >>> second
-    'But p99 JCT is lowest under Fifo (11 s, here 11.9 s).'
-    """
+    """Two sentences: which policy has the shortest average JCT and how far the others are, and what it costs elsewhere."""
     frame = compare(runs, list(WEIGHED), censored=censored).drop_nulls("jct_mean") if runs else None
     if frame is None or frame.is_empty():
         return ""

@@ -11,13 +11,7 @@ PAIRS = ("sharing", "merged", "transfer")
 
 
 def pair_matrix(models: tuple[str, ...], pairs: Mapping[tuple[str, str], float] | None) -> np.ndarray | None:
-    """Factors by pair of names as a matrix, nan where there is none; None without pairs.
-
-    Examples
-    --------
-    >>> pair_matrix(("a", "b"), {("a", "b"): 0.5, ("b", "other"): 0.7}).tolist()
-    [[nan, 0.5], [nan, nan]]
-    """
+    """Factors by pair of names as a matrix, nan where there is none; None without pairs."""
     if not pairs:
         return None
     index = {name: i for i, name in enumerate(models)}

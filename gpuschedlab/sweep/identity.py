@@ -24,15 +24,7 @@ PARTS = (
 
 
 def digest(value) -> str:
-    """Hash a value by its content, as 32 hexadecimal digits.
-
-    Examples
-    --------
-    >>> digest({"b": 1, "a": (2.0, None)}) == digest({"a": [2.0, None], "b": 1})
-    True
-    >>> digest(1) == digest(1.0)
-    False
-    """
+    """Hash a value by its content, as 32 hexadecimal digits."""
     # Policies, clusters, speeds and estimators go by their class, its code, their fields and what they have learnt;
     # frames and arrays by what they hold.
     text = json.dumps(_plain(value), sort_keys=True, separators=(",", ":"))
@@ -121,13 +113,7 @@ def _code(cls: type) -> list[str]:
 
 
 def is_own(module: str) -> bool:
-    """Whether a module is the user's: neither of this package nor installed, so that workers may not have it.
-
-    Examples
-    --------
-    >>> is_own("gpuschedlab.sim"), is_own("json"), is_own("polars")
-    (False, False, False)
-    """
+    """Whether a module is the user's: neither of this package nor installed, so that workers may not have it."""
     top = module.partition(".")[0]
     if top in ("gpuschedlab", "builtins") or (top in sys.stdlib_module_names and top != "__main__"):
         return False

@@ -167,15 +167,7 @@ def export(run, trace: pl.DataFrame, folder: Path, code: str) -> Path:
 
 
 def zipped(write) -> bytes:
-    """Zip file of what `write(folder)` puts into a folder.
-
-    Examples
-    --------
-    >>> import io, zipfile
-    >>> packed = zipped(lambda folder: (folder.mkdir(), (folder / "a.txt").write_text("a")))
-    >>> zipfile.ZipFile(io.BytesIO(packed)).namelist()
-    ['a.txt']
-    """
+    """Zip file of what `write(folder)` puts into a folder."""
     with tempfile.TemporaryDirectory(prefix="gpuschedlab-") as place:
         folder, packed = Path(place) / "run", io.BytesIO()
         write(folder)

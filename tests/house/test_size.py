@@ -17,13 +17,13 @@ PAGE = ROOT / "CONTRIBUTING.md"
 ROOMS: dict[str, int] = {
     "autosched": 7_683,
     "check": 1_529,
-    "cli": 1_421,
-    "cluster": 781,
+    "cli": 1_415,
+    "cluster": 780,
     "estimators": 887,
-    "files beside the rooms": 1_532,
+    "files beside the rooms": 1_520,
     "gym": 434,
-    "metrics": 1_328,
-    "optim": 2_385,
+    "metrics": 1_322,
+    "optim": 2_378,
     "papers": 9,
     "papers/clusters": 3_025,
     "papers/copter": 2_356,
@@ -34,20 +34,20 @@ ROOMS: dict[str, int] = {
     "papers/shockwave": 229,
     "papers/sia": 1_128,
     "papers/ymir": 2_020,
-    "plots": 2_512,
-    "policies": 1_016,
-    "report": 610,
+    "plots": 2_475,
+    "policies": 1_003,
+    "report": 599,
     "scenarios": 600,
-    "sim": 7_790,
-    "speeds": 1_493,
+    "sim": 7_923,
+    "speeds": 1_487,
     "suite": 456,
-    "sweep": 1_180,
+    "sweep": 1_166,
     "traces": 6_894,
-    "widgets": 2_126,
+    "widgets": 2_096,
 }
 """Lines of Python at most, by folder; each paper is a room."""
 
-TOTAL = 56_954
+TOTAL = 56_944
 """Sum of these numbers at most."""
 
 GOALS = {"laboratory": 35_000, "autosched": 7_714, "papers": 15_000, "all": 57_000}

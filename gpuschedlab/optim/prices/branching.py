@@ -30,14 +30,7 @@ class Closed(NamedTuple):
 
 
 def close_cells(problem: MultipleChoice, job, config, *, slack, gap, time_limit=None, work=None) -> Closed:
-    """Solve a multiple-choice knapsack over some of its cells.
-
-    Examples
-    --------
-    >>> problem = MultipleChoice([[3.0, 5.0], [2.0, 4.5]], [0, 0], [1, 2], [3])
-    >>> close_cells(problem, np.array([0, 1, 1]), np.array([0, 0, 1]), slack=0, gap=0).choice.tolist()
-    [0, 1]
-    """
+    """Solve a multiple-choice knapsack over some of its cells."""
     from gpuschedlab.optim.solvers.highs import CLOSED, Highs
 
     n = problem.shape[0]

@@ -166,14 +166,7 @@ def as_runs(runs) -> dict:
 
 
 def readable(seconds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Split durations (n,) in s into values in readable units, and those units.
-
-    Examples
-    --------
-    >>> value, unit = readable(np.array([30.0, 90.0, 7200.0, 172800.0]))
-    >>> value.tolist(), unit.tolist()
-    ([30.0, 1.5, 2.0, 2.0], ['s', 'min', 'h', 'd'])
-    """
+    """Split durations (n,) in s into values in readable units, and those units."""
     which = np.searchsorted([60.0, 3600.0, 86_400.0], seconds, side="right")
     return np.asarray(seconds) / np.array([1.0, 60.0, 3600.0, 86_400.0])[which], np.array(["s", "min", "h", "d"])[which]
 

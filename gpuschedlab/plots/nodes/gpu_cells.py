@@ -76,13 +76,7 @@ def seats(run, buddy: bool | None = None) -> Seats:
 
 
 def free_cells(held: np.ndarray, width: int) -> list[tuple[int, int]]:
-    """Largest aligned power-of-two cells of a node's free GPUs, (first GPU, GPUs) of each, from which GPUs are held (W,) and their number.
-
-    Examples
-    --------
-    >>> free_cells(np.array([True, False, False, False, False, False, False, False]), 8)
-    [(1, 1), (2, 2), (4, 4)]
-    """
+    """Largest aligned power-of-two cells of a node's free GPUs, (first GPU, GPUs) of each, from the GPUs held (W,) and their number."""
     parts, at = [], 0
     while at < width:
         size = 1

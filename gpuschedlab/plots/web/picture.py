@@ -51,13 +51,7 @@ def png(figure, width: int, height: int, dark: bool = False) -> tuple[bytes, str
 
 
 def shaded(value):
-    """Copy of plain data in the colours for a dark page; but for what stands on a bar.
-
-    Examples
-    --------
-    >>> shaded({"line": {"color": "#0072B2"}, "pattern": {"fgcolor": "#FFFFFF"}})
-    {'line': {'color': '#4FA8E8'}, 'pattern': {'fgcolor': '#FFFFFF'}}
-    """
+    """Copy of plain data in the colours for a dark page; but for what stands on a bar."""
     if isinstance(value, dict):
         return {name: part if name in ("insidetextfont", "pattern") else shaded(part) for name, part in value.items()}
     if isinstance(value, list | tuple):

@@ -31,13 +31,7 @@ def words(text) -> str:
 
 
 def spelled(value, form: str = "") -> str:
-    """Number in the format of d3, nearly; whatever else as it is.
-
-    Examples
-    --------
-    >>> spelled(1234.5678, ",.3~r"), spelled(0.25, ".0%"), spelled(1.50, ".2~f"), spelled("a", ".2f")
-    ('1,230', '25%', '1.5', 'a')
-    """
+    """Number in the format of d3, nearly; whatever else as it is."""
     if not isinstance(value, int | float | np.number):
         return str(value)
     if form.endswith(("d", "e", "f", "%")):

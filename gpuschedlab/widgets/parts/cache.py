@@ -16,14 +16,7 @@ class Result(NamedTuple):
 
 
 def size_of(value) -> int:
-    """Bytes of a run's frames, or of a frame; 0 for anything else.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> size_of(pl.DataFrame({"submit": [0.0, 1.0]}))
-    16
-    """
+    """Bytes of a run's frames, or of a frame; 0 for anything else."""
     frames = [getattr(value, name, None) for name in ("jobs", "timeline", "allocations", "rounds", "pools")]
     return sum(int(f.estimated_size()) for f in (value, *frames) if hasattr(f, "estimated_size"))
 

@@ -50,16 +50,7 @@ def marked(sliders) -> object:
 
 
 def close_all(thing, closed: set | None = None):
-    """Close a widget and all widgets that it holds: children, layouts, styles.
-
-    Examples
-    --------
-    >>> import ipywidgets
-    >>> slider = ipywidgets.IntSlider()
-    >>> close_all(ipywidgets.VBox([slider]))
-    >>> slider.comm, slider.layout.comm
-    (None, None)
-    """
+    """Close a widget and all widgets that it holds: children, layouts, styles."""
     widget = need("ipywidgets").Widget
     closed = set() if closed is None else closed
     if isinstance(thing, list | tuple):

@@ -17,13 +17,7 @@ def nice_step(low: float, high: float, parts: int = 100) -> float:
 
 
 def step_to(value: float, low: float, high: float, parts: int = 100) -> float:
-    """Step that divides a range into about so many parts, with a value on its grid: a browser moves what lies beside the grid.
-
-    Examples
-    --------
-    >>> round(step_to(4.76, 0.0, 8.0), 4), step_to(0.0, 0.0, 8.0)
-    (0.0807, 0.08)
-    """
+    """Step that divides a range into about so many parts, with a value on its grid: a browser moves what lies beside the grid."""
     step = (high - low) / parts
     steps = round((value - low) / step)
     return (value - low) / steps if steps else step
