@@ -223,9 +223,9 @@ def read_log(path, knob: str, *, closed: float, every: float | None = None) -> L
         Columns are missing; a context was `seen` after the knob was set; rows are not one interval apart; or jobs of a row had not
         ended when the log was read, and it is not marked: `censored` true. Marked rows are left out of the log.
     """
-    path = Path(path)
     try:
-        frame = pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path, infer_schema_length=None)
+        raw = Path(path).read_bytes()  # a path with * or ? in it would be taken for a pattern
+        frame = pl.read_parquet(raw) if Path(path).suffix == ".parquet" else pl.read_csv(raw, infer_schema_length=None)
     except UNREADABLE as error:
         found = f"{path}: found {reason(error)}"
         raise EstimatorError(f"{found}; expected a log as CSV or parquet. Name another.") from error

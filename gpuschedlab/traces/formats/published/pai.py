@@ -144,7 +144,7 @@ def _tries(folder: Path) -> pl.DataFrame:
     """Return the most launches of an instance, and the machines, of each job; never the whole table in memory."""
     file = find_file(folder, "pai_instance_table.csv", source="pai")
     with readable(f"pai {file.name}"):
-        lazy = pl.scan_csv(file, has_header=False, infer_schema=False, null_values=NOTHING)
+        lazy = pl.scan_csv(file, has_header=False, infer_schema=False, null_values=NOTHING, glob=False)
         names = lazy.collect_schema().names()
         if len(names) != len(INSTANCE):
             expected = f"{len(INSTANCE)}: {', '.join(INSTANCE)}."

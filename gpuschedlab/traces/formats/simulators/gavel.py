@@ -61,7 +61,7 @@ def _durations(table: pl.DataFrame, options: Options, source: str) -> pl.Series:
     else:
         path = find_file(options.speeds, "a speed table", source=source)
         with readable(f"{source}, speeds {path.name}", "a table with model, gpu_type, gpus, steps"):
-            known = pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path)
+            known = pl.read_parquet(path, glob=False) if path.suffix == ".parquet" else pl.read_csv(path, glob=False)
             known = known.rename({"n_gpus": "gpus", "iters_per_s": "steps"}, strict=False)
             require_columns(known, ["model", "gpus", "steps"], source=f"{source}, speeds {path.name}")
             known = known.filter(pl.col("gpu_type") == options.gpu_type) if "gpu_type" in known.columns else known
