@@ -50,10 +50,7 @@ def choose(room, types, usable, each, wide, out):
 
 @njit(inline="never")
 def neighbours(room, usable, each, wide, out):
-    """Choose `wide` usable nodes with room for `each`, from the run of neighbours that suffices with least room; how many.
-
-    The first of equal runs; of it the node with the least room, or of several nodes the first. If no run suffices: the largest.
-    """
+    """Choose `wide` usable nodes with room for `each`: of the run of neighbours with least room that suffices, or else the largest."""
     k, left = 0, usable & (room >= each)
     while k < wide:
         best, end, least, suffices, n = -1, -1, 0, False, 0
