@@ -117,6 +117,35 @@ def test_every_stage_of_every_hour_has_numbers_and_one_sentence(recording):
             assert "nan" not in sentence.replace("finance", "")
 
 
+def test_forecasts_of_earlier_hours_are_their_medians(recording):
+    place = len(recording.hours) - 1
+    forecast = next(stage for stage in STAGES if stage.name == "Forecast")
+    for what, drawing in forecast.numbers(recording, place).items():
+        faded = [trace for trace in drawing.data if trace["name"] == "earlier forecasts"]
+        assert len(faded) == len(stages.EARLIER)
+        for trace, ago in zip(faded, stages.EARLIER, strict=True):
+            then = recording.hours[place - ago]
+            futures = np.array(getattr(then, what), float)
+            assert trace["x"][0] == pytest.approx(then.now / HOUR + 0.25)
+            assert np.array_equal(trace["y"], np.median(futures, axis=0))
+            assert len(trace["y"]) == futures.shape[1] != futures.shape[0]
+
+
+def test_words_of_a_page_are_hours_and_averages(recording):
+    queued = re.search(r"Queue \?\?= \[\]\)\.push\((.*?)\);</script>", page(recording, 0, 0, "here"), re.DOTALL)[1]
+    given = json.loads(queued.replace("<\\/", "</"))
+    assert [hour["name"] for hour in given["hours"]] == [f"{each.now / 3600:.0f} h" for each in recording.hours]
+    last, at = given["hours"][-1], recording.hours[-1].now
+    ended = np.searchsorted(recording.averages["time"], at, side="right") - 1
+    means = {name: recording.averages[name][ended] for name in recording.lines}
+    assert last["race"] == (
+        "Average JCT of the jobs that had ended: "
+        + ", ".join(f"{name} {mean / 3600:.2f} h" for name, mean in means.items() if mean is not None)
+        + "."
+    )
+    assert last["decision"].startswith(f"{at / 3600:.0f} h: {'switched' if recording.hours[-1].switched else 'kept'}, ")
+
+
 def test_sentences_say_what_was_recorded(recording):
     place = recording.switches[-1]
     hour = recording.hours[place]

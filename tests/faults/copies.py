@@ -19,7 +19,7 @@ from gpuschedlab._compiled import cache_folder
 LEFT_OUT = (".git", ".venv", "build", "runs", ".hypothesis", ".pytest_cache", "compiled-*")
 CPU = {"near": 25, "test": 2400, "all": 4800}
 """Seconds of the processor after which the tests are stopped."""
-HANGS = 240
+HANGS = 600
 """Seconds after which a test in a group's run hangs."""
 
 
@@ -37,28 +37,20 @@ def compiled(path: str) -> bool:
     return bool(re.search(r"^\s*@njit|^    def key\(now, job", (PACKAGE / path).read_text(), re.MULTILINE))
 
 
-def located(fault: Mutation, text: str) -> Mutation:
-    """The fault where its place is now, in a file that was edited since it was drawn.
-
-    Raises
-    ------
-    ValueError
-        The place is gone.
-    """
-    places = [found.start() for found in re.finditer(re.escape(fault.before), text)]
-    if not places:
-        raise ValueError(f"{fault.name}: {fault.path} has no such place any more.")
-    begin = min(places, key=lambda place: abs(place - fault.begin))
-    return fault._replace(begin=begin, end=begin + len(fault.before))
+def there(fault: Mutation) -> Mutation | None:
+    """The fault where its place is now; None: it is gone."""
+    file = PACKAGE / fault.path
+    return fault.located(file.read_text()) if file.exists() else None
 
 
 def apart(faults: list[Mutation]) -> list[Mutation]:
     """Faults that can be planted together: of those whose places overlap, the first."""
-    found = []
+    found = {}
     for fault in faults:
-        if all(f.path != fault.path or f.end <= fault.begin or fault.end <= f.begin for f in found):
-            found.append(fault)
-    return found
+        here = there(fault)
+        if all(f.path != here.path or f.end <= here.begin or here.end <= f.begin for f in found.values()):
+            found[fault] = here
+    return list(found)
 
 
 class Copy:
@@ -87,7 +79,7 @@ class Copy:
             file = self.package / path
             text = file.read_text()
             sound[file] = text, file.stat().st_mtime_ns
-            places = [located(fault, text) for fault in faults if fault.path == path]
+            places = [fault.located(text) for fault in faults if fault.path == path]
             for fault in sorted(places, key=lambda fault: -fault.begin):
                 text = fault.applied(text)
             file.write_text(text)
@@ -95,7 +87,7 @@ class Copy:
 
     def keep_machine_code(self, faults: list[Mutation]):
         """Kernels that no fault is in need no compiling: their machine code serves the changed sources as well."""
-        real = [f for f in faults if compiled(f.path) or function_at(f.path, f.line) is None]
+        real = [f for f in faults if compiled(f.path) or function_at(there(f)) is None]
         for name in self.sound:
             part = name.split("-")[1]
             changed = self._machine_code(part, self.package)

@@ -23,7 +23,7 @@ WORDS = (ast.Raise, ast.JoinedStr, ast.Import, ast.ImportFrom, ast.Assert)
 
 
 class Mutation(NamedTuple):
-    """Characters `begin` to `end` of a file (a path within the package) become `after`."""
+    """Characters from `begin` on of a file (a path within the package), `before`, become `after`; `text` is of the line they begin in."""
 
     path: str
     line: int
@@ -32,11 +32,24 @@ class Mutation(NamedTuple):
     end: int
     before: str
     after: str
+    text: str
+    column: int
 
     @property
     def name(self) -> str:
         """What it is called in results."""
         return f"{self.path}:{self.line} {self.kind}: {self.before} -> {self.after}"
+
+    def located(self, text: str) -> "Mutation | None":
+        """The fault where its place is now, in a file that was edited since it was drawn; None: its line is gone."""
+        lines = text.split("\n")
+        same = [i for i, line in enumerate(lines) if line == self.text]
+        if not same:
+            return None
+        at = min(same, key=lambda i: abs(i - self.line + 1))
+        begin = sum(len(line) + 1 for line in lines[:at]) + self.column
+        found = text[begin : begin + len(self.before)] == self.before
+        return self._replace(line=at + 1, begin=begin, end=begin + len(self.before)) if found else None
 
     def applied(self, text: str) -> str:
         """The text of the file with the fault in it."""
@@ -58,9 +71,12 @@ class _Finder:
     def _span(self, node) -> tuple[int, int]:
         return self._at(node.lineno, node.col_offset), self._at(node.end_lineno, node.end_col_offset)
 
+    def _mutation(self, kind: str, line: int, begin: int, end: int, after: str) -> Mutation:
+        text, column = self.lines[line - 1][:-1], begin - self.starts[line - 1]
+        return Mutation(self.path, line, kind, begin, end, self.text[begin:end], after, text, column)
+
     def _make(self, kind: str, node, after: str) -> Mutation:
-        begin, end = self._span(node)
-        return Mutation(self.path, node.lineno, kind, begin, end, self.text[begin:end], after)
+        return self._mutation(kind, node.lineno, *self._span(node), after)
 
     def _source(self, node) -> str:
         begin, end = self._span(node)
@@ -73,7 +89,7 @@ class _Finder:
         if gap.count(old) == 1:
             first, last = self._span(left)[0], self._span(right)[1]
             changed = self.text[first:begin] + gap.replace(old, after) + self.text[end:last]
-            yield Mutation(self.path, left.lineno, kind, first, last, self.text[first:last], changed)
+            yield self._mutation(kind, left.lineno, first, last, changed)
 
     def walk(self, node) -> Iterator[Mutation]:
         """Faults of a node and of what is in it."""

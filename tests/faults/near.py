@@ -6,6 +6,8 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from mutations import Mutation
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE, TESTS = ROOT / "gpuschedlab", ROOT / "tests"
 NOT_NEAR = ("browser", "faults", "published", "budgets", "house", "notebooks")
@@ -81,17 +83,19 @@ def _first(node) -> int:
     return min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
 
 
-def function_at(path: str, line: int, package: Path = PACKAGE) -> int | None:
-    """First line of the function about a line; None: it stands outside of all."""
-    functions = [n for n in around(ast.parse((package / path).read_text()), line) if isinstance(n, ast.FunctionDef)]
+def function_at(fault: Mutation) -> int | None:
+    """First line of the function about a fault; None: it stands outside of all."""
+    nodes = around(ast.parse((PACKAGE / fault.path).read_text()), fault.line)
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
     return _first(functions[-1]) if functions else None
 
 
-def nearest(path: str, line: int, seconds: dict[str, float]) -> list[str]:
+def nearest(fault: Mutation, seconds: dict[str, float]) -> list[str]:
     """Functions of tests, the nearest and quickest first; `seconds`: what is known of how long they take."""
+    path = fault.path
     module, tree = f"gpuschedlab.{path.removesuffix('.py').replace('/', '.')}", ast.parse((PACKAGE / path).read_text())
     module, parts = module.removesuffix(".__init__"), Path(path).parts
-    own = [node.name for node in around(tree, line)]
+    own = [node.name for node in around(tree, fault.line)]
     defined = {node.name: _words(node) for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
     callers = {name for name, words in defined.items() if own and words & set(own) and name not in own}
     weights = dict.fromkeys(defined, 1.0) | dict.fromkeys(callers, 4.0) | dict.fromkeys(own, 8.0)

@@ -33,7 +33,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from copies import Copy, apart, compiled  # noqa: E402
+from copies import Copy, apart, compiled, there  # noqa: E402
 from mutations import Mutation, mutations_of  # noqa: E402
 from near import PACKAGE, function_at, nearest  # noqa: E402
 
@@ -92,7 +92,7 @@ class Study:
         seconds = self.kept["seconds"].get(mode, {})
         has_examples = ">>>" in (PACKAGE / fault.path).read_text()
         words = [f"gpuschedlab/{fault.path}"] if has_examples else []
-        words += nearest(fault.path, fault.line, seconds)
+        words += nearest(there(fault), seconds)
         skipped = [test for test in self.kept["skipped"] if test.startswith(mode)]
         caught, skip = "", [test.partition(" ")[2] for test in skipped]
         while words and not caught:
@@ -169,7 +169,7 @@ class Study:
             suspects = [f for f in group if compiled(f.path) == interpreted]
             if not suspects or not tests:
                 continue
-            at = {f: (str(copy.package / f.path), function_at(f.path, f.line)) for f in suspects}
+            at = {f: (str(copy.package / f.path), function_at(there(f))) for f in suspects}
             sound = copy.run([], tests, stage, interpreted=interpreted, places=list(set(at.values())), seconds=900)
             for fault in suspects:
                 files = {
@@ -233,7 +233,8 @@ def rows_of(seed: int, study: Study) -> list[dict]:
     notes = {tuple(row[c] for c in COLUMNS[1:6]): row["note"] for row in table()}
     rows = []
     for fault in study.faults:
-        found = study.kept["found"].get(fault.name) or (["", ""] if fault.name in study.kept["past"] else ["?", ""])
+        judged = fault.name in study.kept["past"] and there(fault)
+        found = study.kept["found"].get(fault.name) or (["", ""] if judged else ["?", ""])
         place = (fault.path, str(fault.line), fault.kind, fault.before, fault.after)
         rows.append(dict(zip(COLUMNS, (seed, *place, *found, notes.get(place, "")), strict=True)))
     return rows

@@ -143,3 +143,11 @@ def test_a_report_names_the_gaps_between_submissions_and_where_most_jobs_are(tmp
     ]  # fmt: skip
     assert found.span == pytest.approx(203.93 * 3600)
     assert found.dense == pytest.approx((31 * 3600, 172.93 * 3600))
+
+
+def test_a_parquet_file_of_a_trace_reports_its_jobs_and_gpu_hours(tmp_path):
+    trace = small_trace()
+    trace.write_parquet(tmp_path / "bare.parquet")
+    report = lab.intake(tmp_path / "bare.parquet").report
+    assert (report.rows, report.jobs) == (trace.height, trace.height)
+    assert report.gpu_hours == pytest.approx(sum(g * d for g, d in trace.select("gpus", "duration").rows()) / 3600)
