@@ -13,6 +13,7 @@ from gpuschedlab.errors import Infeasible, SolverError
 from gpuschedlab.optim import MultipleChoice, solve, solve_mckp
 from gpuschedlab.optim.prices import mckp as prices
 from gpuschedlab.optim.prices.dual import _enter, evaluate
+from gpuschedlab.optim.prices.labels import close_gap
 from gpuschedlab.optim.prices.repair import round_mix
 
 
@@ -339,3 +340,30 @@ def test_of_rows_that_limit_alike_the_largest_pivot_leaves():
     assert _enter(B, rhs, basis, np.array([2.0, 0.5]), 7)
     assert basis.tolist() == [7, 1]
     assert B.tolist() == [[0.5, 0.0], [-0.25, 1.0]]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_choices_of_least_loss_are_those_of_all_choices(seed):
+    """Loss of the choices and price of the GPUs left idle, against every way to choose; many ways use as many GPUs."""
+    rng = np.random.default_rng(seed)
+    gpus, type_of = np.array([1.0, 2.0, 1.0, 2.0, 3.0]), np.array([0, 0, 1, 1, 1])
+    config, loss, at = [], [], [0]
+    for _ in range(5):
+        own = rng.permutation(5)[: rng.integers(1, 5)].tolist() + [-1] * int(rng.integers(2))
+        config += own
+        loss += [0.0, *np.sort(rng.integers(1, 9, len(own) - 1)).tolist()]
+        at.append(len(config))
+    at, config, loss = np.array(at), np.array(config), np.array(loss, float)
+    capacity, prices = np.array([5, 6]), np.array([0.5, 1.25])
+    best = np.inf
+    for picks in itertools.product(*(range(i, j) for i, j in itertools.pairwise(at))):
+        own = config[list(picks)]
+        used = np.bincount(type_of[own[own >= 0]], gpus[own[own >= 0]], 2)
+        if (used <= capacity).all():
+            best = min(best, loss[list(picks)].sum() + prices @ (capacity - used))
+    found, picks, dropped = close_gap(at, config, loss, type_of, gpus, capacity, prices, 1e9, 10_000)
+    assert (found, dropped) == (pytest.approx(best if np.isfinite(best) else 1e9), np.inf)
+    if np.isfinite(best):
+        used = np.bincount(type_of[picks[picks >= 0]], gpus[picks[picks >= 0]], 2)
+        own = sum(loss[at[i] + config[at[i] : at[i + 1]].tolist().index(pick)] for i, pick in enumerate(picks))
+        assert own + prices @ (capacity - used) == pytest.approx(best)

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Annotated
 
+import polars as pl
 import pytest
 
 import gpuschedlab as lab
@@ -167,6 +168,15 @@ def test_a_part_of_a_log_is_its_history(tmp_path):
     assert scenario.trace["submit"].to_list() == [0, 10, 20, 30, 40, 50]
     assert str(scenario.cluster) == "3x4:t4"
     assert OwnFile(str(tmp_path / "mine.toml")).log.report.jobs == 11
+    rows = {
+        "job_id": [f"{i}" for i in range(11)],
+        "submit": [5000.0 + 10 * i for i in range(11)],
+        "gpus": 2.0,
+        "duration": 60.0,
+    }
+    pl.DataFrame(rows).write_parquet(tmp_path / "later.parquet")  # a stored trace begins when it begins
+    scenario = OwnFile(str(tmp_path / "later.parquet"), "3x4:t4", history=0.5)(0)
+    assert scenario.history["submit"].to_list() == [-50, -40, -30, -20, -10]
     (tmp_path / "jobs.csv").write_text("id,submit,gpus,duration\na,0,2,60\nb,0,2,60\n")
     with pytest.raises(TraceError, match="found all jobs at one instant"):
         OwnFile(str(tmp_path / "mine.toml"), history=0.5)(0)
