@@ -64,7 +64,17 @@ class Copy:
                 name = self._machine_code(kept.name.split("-")[1], PACKAGE)
                 if name == kept.name:
                     shutil.copytree(kept, self.package / "__pycache__" / name)
-        self.sound = {found.name for found in (self.package / "__pycache__").glob("compiled-*")}
+        self.sound = self._kept()
+
+    def _kept(self) -> set[str]:
+        """Folders of machine code of the sources as they are; others are removed."""
+        found = set()
+        for folder in (self.package / "__pycache__").glob("compiled-*"):
+            if folder.name == self._machine_code(folder.name.split("-")[1], self.package):
+                found.add(folder.name)
+            else:
+                shutil.rmtree(folder, ignore_errors=True)
+        return found
 
     @staticmethod
     def _machine_code(part: str, package: Path) -> str:
@@ -106,9 +116,7 @@ class Copy:
         for file, (text, dated) in sound.items():
             file.write_text(text)
             os.utime(file, ns=(dated, dated))
-        for folder in (self.package / "__pycache__").glob("compiled-*"):
-            if folder.name not in self.sound:
-                shutil.rmtree(folder, ignore_errors=True)
+        self.sound = self._kept()
 
     def run(self, faults: list[Mutation], words: list[str], stage: str = "near", **how) -> Found:
         """Run tests with faults planted, which are taken out again."""

@@ -140,53 +140,60 @@ class Study:
 
     def together(self, stage: str):
         """A stage of all that is left: one run of the tests, then those that failed say what they caught."""
-        copy, left = Copy(ROOT / "build/faults-copy-0"), self.left(stage)
-        while left:
-            group = apart(left)
-            names, failing = [f.name for f in group], self.kept["failing"].get(stage, {})
-            if failing.get("group") != names:
-                begin = time.monotonic()
-                skip = self.kept.get("ran", []) if stage == "all" else []
-                found = copy.run(group, [], stage, workers=self.workers, skip=skip)
-                self.learn(found.passed, "compiled")
-                failing = {"group": names, "tests": found.failed}
-                self.kept["failing"][stage] = failing
-                if stage == "test":
-                    self.kept["ran"] = sorted({*found.passed, *found.failed})
-                self.save()
-                print(
-                    f"{len(group)} faults together: {len(found.failed)} tests fail, {len(found.passed)} pass "
-                    f"({time.monotonic() - begin:.0f} s) {found.running}",
-                    flush=True,
-                )
-            self.assign(copy, group, failing["tests"], stage)
-            left = self.left(stage)
+        # Kernels apart: what is wrong in them may fail all tests, and hide the rest.
+        copy = Copy(ROOT / "build/faults-copy-0")
+        for of_kernels in (False, True):
+            while group := apart([fault for fault in self.left(stage) if compiled(fault.path) == of_kernels]):
+                self.assign(copy, group, self.failing(copy, group, stage), stage)
+
+    def failing(self, copy: Copy, group: list[Mutation], stage: str) -> list[str]:
+        """All tests of a stage that fail with a group of faults."""
+        names, known = [fault.name for fault in group], self.kept["failing"].get(stage, {})
+        if known.get("group") == names:
+            return known["tests"]
+        begin = time.monotonic()
+        found = copy.run(
+            group, [], stage, workers=self.workers, skip=self.kept.get("ran", []) if stage == "all" else []
+        )
+        self.learn(found.passed, "compiled")
+        self.kept["failing"][stage] = {"group": names, "tests": found.failed}
+        if stage == "test":
+            self.kept["ran"] = sorted({*found.passed, *found.failed})
+        self.save()
+        print(
+            f"{len(group)} faults together: {len(found.failed)} tests fail, {len(found.passed)} pass "
+            f"({time.monotonic() - begin:.0f} s) {found.running}",
+            flush=True,
+        )
+        return found.failed
 
     def assign(self, copy: Copy, group: list[Mutation], tests: list[str], stage: str):
         """Which fault of a group each failing test catches, and which faults none catches."""
-        tests = few(tests)
-        for interpreted in (False, True):
-            suspects = [f for f in group if compiled(f.path) == interpreted]
-            if not suspects or not tests:
-                continue
-            at = {f: (str(copy.package / f.path), function_at(there(f))) for f in suspects}
-            sound = copy.run([], tests, stage, interpreted=interpreted, places=list(set(at.values())), seconds=900)
-            for fault in suspects:
-                files = {
-                    file_of(t) for t, calls in sound.calls.items() if at[fault][1] is None or list(at[fault]) in calls
-                }
-                called = {t for t, calls in sound.calls.items() if list(at[fault]) in calls}
-                tried = [t for t in sound.passed if file_of(t) in files and sound.passed[t] < 60]
-                tried.sort(key=lambda t: (t not in called, sound.passed[t]))
-                caught = self.first(copy, fault, tried, stage, interpreted)
-                if caught:
-                    self.conclude(fault, caught, stage)
-                    self.save()
-                print(f"{fault.name}\n    {caught or 'not caught'} ({stage}; {len(tried)} tests)", flush=True)
+        interpreted = compiled(group[0].path)
+        known = self.kept["seconds"].get("interpreted" if interpreted else "compiled", {})
+        tests = sorted(few(tests), key=lambda test: known.get(test.partition("[")[0], 1.0))
+        at = {f: (str(copy.package / f.path), function_at(there(f))) for f in group}
+        sound = (
+            copy.run([], tests, stage, interpreted=interpreted, places=list(set(at.values())), seconds=900)
+            if tests
+            else None
+        )
+        for fault in group if tests else ():
+            outside = at[fault][1] is None
+            called = {t for t, calls in sound.calls.items() if outside or list(at[fault]) in calls}
+            files = {file_of(test) for test in called}
+            tried = [test for test, seconds in sound.passed.items() if file_of(test) in files and seconds < 60]
+            tried.sort(key=lambda test: (test not in called, sound.passed[test]))
+            caught = self.first(copy, fault, tried, stage, interpreted)
+            if caught:
+                self.conclude(fault, caught, stage)
+                self.save()
+            print(f"{fault.name}\n    {caught or 'not caught'} ({stage}; {len(tried)} tests)", flush=True)
         rest = [fault for fault in group if fault.name not in self.kept["found"]]
-        sound = copy.run([], tests, stage, seconds=900).passed if tests and rest else {}
-        self.halves(copy, rest, list(sound), stage)
-        for fault in group:
+        if interpreted and rest and tests:
+            sound = copy.run([], tests, stage, seconds=900)
+        self.halves(copy, rest, list(sound.passed) if tests else [], stage)
+        for fault in rest:
             if fault.name not in self.kept["found"]:
                 self.conclude(fault, "", stage)
         self.save()
