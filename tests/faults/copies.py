@@ -33,8 +33,10 @@ class Found(NamedTuple):
 
 
 def compiled(path: str) -> bool:
-    """Whether a file has functions that are compiled."""
-    return bool(re.search(r"^\s*@njit|^    def key\(now, job", (PACKAGE / path).read_text(), re.MULTILINE))
+    """Whether a file has functions that are compiled, or is of the engine."""
+    return path.startswith("sim/engine/") or bool(
+        re.search(r"^\s*@njit|^    def key\(now, job", (PACKAGE / path).read_text(), re.MULTILINE)
+    )
 
 
 def there(fault: Mutation) -> Mutation | None:

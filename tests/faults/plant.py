@@ -70,12 +70,10 @@ class Study:
         self.file.write_text(json.dumps(self.kept, indent=1))
 
     def left(self, stage: str) -> list[Mutation]:
-        """Faults that are neither caught nor known to pass a stage."""
-        return [
-            f
-            for f in self.faults
-            if f.name not in self.kept["found"] and stage not in self.kept["past"].get(f.name, ())
-        ]
+        """Faults that are neither caught nor known to pass a stage, and whose place is still there."""
+        found, past = self.kept["found"], self.kept["past"]
+        left = [f for f in self.faults if f.name not in found and stage not in past.get(f.name, ())]
+        return [fault for fault in left if there(fault)]
 
     def learn(self, passed: dict[str, float], mode: str):
         """Tests that pass are sound; how long a function of tests takes."""
