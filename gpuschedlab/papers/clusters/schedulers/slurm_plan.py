@@ -143,7 +143,7 @@ def attempt(now, held, ask, each, wide, nodes, rule, epoch, reserves, out):
         if begin > later or k == 0:
             at = later
             continue
-        at, free = begin, True
+        again, at, free = later if begin == at else begin, begin, True  # times round: what overlaps now may do so again
         end = np.floor((begin + ask.estimate + epoch) / unit + 1e-9) * unit - epoch
         begin = np.floor((begin + epoch) / unit + 1e-9) * unit - epoch
         for i in range(held.count[1]):
@@ -153,6 +153,7 @@ def attempt(now, held, ask, each, wide, nodes, rule, epoch, reserves, out):
             for m in range(k):
                 promise(held, out[m], max(begin, now), max(end, begin + unit))
             return at, k
+        at = again
     return np.inf, 0
 
 
