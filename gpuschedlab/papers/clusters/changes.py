@@ -16,7 +16,7 @@ class SiteChange(Knobbed):
     """What is changed of a site: nodes, its rule, and what is known of run times."""
 
     more: Annotated[int, Knob(0, 8, unit="nodes", help="nodes beyond the site's own, like its first")] = 0
-    rule: Annotated[Fifo, Holds(("backfill", "depth"))] = Fifo(placement="pack")
+    rule: Annotated[Fifo, Holds(("backfill", "depth"))] = Fifo()
     known: Annotated[bool, Knob(help="whether run times are known exactly, or as requested")] = False
 
     @property

@@ -23,7 +23,7 @@ class SiteExplorer(KnobExplorer):
     >>> explorer = SiteExplorer()
     >>> explorer.knobs["more"].value = 2  # as a hand would move the slider
     >>> explorer.outcome.table["verdict"].to_list()
-    ['too short to tell', 'too short to tell', 'lower']
+    ['lower', 'too short to tell', 'undecided']
     """
 
     places = (plots.Place("waits", 400, wide=True),)

@@ -38,7 +38,6 @@ RULES = {
     "conservative": Fifo(backfill="plan", depth=INF),
     "greedy": Fifo(backfill="greedy"),
 }
-RULES = {name: replace(rule, placement="pack") for name, rule in RULES.items()}
 """Rules that a log is replayed by."""
 
 
@@ -200,7 +199,7 @@ class Site(Recipe):
         has, s = self.description, self.description.scheduler
         if self.quotas:
             return Kueue(self.quotas, placement="pack")
-        ways = {"backfill": s.backfill, "placement": "pack"}
+        ways = {"backfill": s.backfill}
         if s.backfill == "plan":
             ways |= {"depth": s.depth, "plan": Plan(s.tested, s.window, s.every, s.resolution, s.min_age)}
         w = s.weights
