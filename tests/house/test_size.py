@@ -25,7 +25,7 @@ ROOMS: dict[str, int] = {
     "metrics": 1_322,
     "optim": 2_378,
     "papers": 9,
-    "papers/clusters": 3_026,
+    "papers/clusters": 3_025,
     "papers/copter": 2_356,
     "papers/deadlines": 2_139,
     "papers/gavel": 447,
@@ -47,7 +47,7 @@ ROOMS: dict[str, int] = {
 }
 """Lines of Python at most, by folder; each paper is a room."""
 
-TOTAL = 56_945
+TOTAL = 56_944
 """Sum of these numbers at most."""
 
 GOALS = {"laboratory": 35_000, "autosched": 7_714, "papers": 15_000, "all": 57_000}
