@@ -135,7 +135,7 @@ def test_a_job_that_comes_while_nodes_are_down_runs_once_they_are_up():
         assert run.jobs["start"].to_list() == [50.0]
 
 
-ALL_TYPES = ("v100", "slow", "fast")
+ALL_TYPES = ("v100", "slow", "fast", "slow@main", "fast@late+main", "fast@late")
 TEAMS = tuple(Queue(f"vc-{i}", "all", tuple((t, 12 - 4 * i) for t in ALL_TYPES), reclaim="Any") for i in (0, 1))
 
 
