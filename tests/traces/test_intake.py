@@ -505,17 +505,19 @@ def test_backfilling_by_requests_and_by_a_users_last_jobs(tmp_path):
     assert recent.predict(found.trace).tolist() == [75.0, 50.0, 90.0, 105.0]
 
 
-@pytest.mark.parametrize("policy", ["fifo", "easy"])
-@pytest.mark.parametrize(("log", "gpus"), [("recorded_250", 128), ("recorded_800", 32)])
-def test_starts_by_requests_equal_an_independent_planners(log, gpus, policy, data_dir):
+@pytest.mark.parametrize(
+    ("log", "nodes", "size", "policy"),
+    [("recorded_250", 128, 1, "fifo"), ("recorded_800", 1, 32, "fifo"), ("recorded_800", 1, 32, "easy")],
+)
+def test_starts_by_requests_equal_an_independent_planners(log, nodes, size, policy, data_dir):
     """Two recorded logs whose requests differ from the run times, start by start; read from the command line's word.
 
-    On one node: there a promise of nodes is one of GPUs, which these planners count.
+    Under EASY on one node: there a promise of nodes is one of GPUs, which that planner counts.
     """
     path = data_dir / "inputs" / "site" / f"{log}.csv"
     found = lab.intake(f"csv:{path}")
     assert found.report.left_out == {}
-    scenario = lab.Scenario(found.trace, lab.Cluster.homogeneous(1, gpus), estimator=lab.estimators.Requested())
+    scenario = lab.Scenario(found.trace, lab.Cluster.homogeneous(nodes, size), estimator=lab.estimators.Requested())
     starts = scenario.run(policy_of(policy)).jobs.select("job_id", "start")
     right = pl.read_csv(path, schema_overrides={"job_id": pl.String}).select("job_id", policy)
     both = starts.join(right, on="job_id", validate="1:1")
