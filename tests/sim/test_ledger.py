@@ -70,7 +70,7 @@ def test_usage_is_that_of_the_log(name):
 
 
 def test_it_survives_copies_pickles_and_other_policies():
-    scenario, policy = random_case("srtf", 3)
+    scenario, policy = random_case("srtf", 4)
     simulation = Simulation(scenario, charged(policy))
     simulation.advance(300.0)
     before = ours(simulation)
