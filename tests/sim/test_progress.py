@@ -106,7 +106,12 @@ TAMPERINGS = {
     "moved end": ("ordered", "jobs", changed("end", pl.col("end") + 5, index == 3), "job j03 .* done with its work at"),
     "later end": ("ordered", "allocations", changed("end", pl.col("end") + 5, progress), "done with its work|twice"),
     "lost stretch": ("ordered", "allocations", None, "done with its work at|with a delay of 9 s; expected 2 s"),
-    "doubled GPUs": ("ordered", "allocations", changed("gpus", 2 * pl.col("gpus"), progress), "done|attained|lacks|it requested"),
+    "doubled GPUs": (
+        "ordered",
+        "allocations",
+        changed("gpus", 2 * pl.col("gpus"), progress),
+        "done|attained|lacks|it requested",
+    ),
     "other type": (
         "ordered",
         "allocations",
