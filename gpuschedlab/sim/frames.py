@@ -170,27 +170,27 @@ def parts_of(simulation, last: bool = False) -> dict[str, Part | pl.DataFrame]:
     timeline, allocations = Timeline(simulation, last), Allocations(simulation, last)
     rounds, pools = Rows(simulation.rounds, ROUNDS), Rows(simulation.pools, POOLS)
     if simulation.pools and simulation.cluster.events:
-        pools = limited_to_up(pools.frame(), allocations.frame(), simulation.cluster)
+        pools = limited_to_up(pools.frame(), allocations.frame(), simulation.cluster, simulation.now)
     parts = {"timeline": timeline, "allocations": allocations, "rounds": rounds, "pools": pools}
     return {"jobs": Jobs(simulation)} | parts
 
 
-def limited_to_up(pools: pl.DataFrame, allocations: pl.DataFrame, cluster: Cluster) -> pl.DataFrame:
-    """Reservations, which policies renew at rounds, without what nodes lack that fail in between, until they are back."""
+def limited_to_up(pools: pl.DataFrame, allocations: pl.DataFrame, cluster: Cluster, now: float) -> pl.DataFrame:
+    """Reservations until now (s), renewed at rounds, without what nodes lack that fail in between, until they are back."""
     if pools.is_empty() or not cluster.events:
         return pools
     parts = []
     for kind, gpu_type in enumerate(cluster.gpu_types):
         own, held = pools.filter(gpu_type=gpu_type), allocations.filter(~pl.col("guest"), gpu_type=gpu_type)
         if own.height:
-            parts.append(_limited(own, *(held[c].to_numpy() for c in ("gpus", "start", "end")), cluster, kind))
+            parts.append(_limited(own, *(held[c].to_numpy() for c in ("gpus", "start", "end")), cluster, kind, now))
     return pl.concat(parts).sort("time", maintain_order=True)
 
 
-def _limited(pools, gpus, start, end, cluster, kind: int) -> pl.DataFrame:
+def _limited(pools, gpus, start, end, cluster, kind: int, now: float) -> pl.DataFrame:
     """Reservations of one type, anew at each of their rows and of the outages."""
     outages = [e for e in cluster.events if cluster.node_type[e.node] == kind]
-    times = {*pools["time"].to_list(), *(t for e in outages for t in (e.start, e.end) if t <= pools["time"].max())}
+    times = {*pools["time"].to_list(), *(t for e in outages for t in (e.start, e.end) if t <= now)}
     asked, shown, rows, at = {}, {}, [], 0
     given = pools.select("time", "name", "gpus").rows()
     for time in sorted(times):

@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+from gpuschedlab.check.books import books_add_up
 from gpuschedlab.cluster import Cluster, Nodes, Outage
 from gpuschedlab.errors import PolicyError, SpeedError, TraceError
 from gpuschedlab.estimators import Noisy
@@ -16,7 +17,7 @@ from gpuschedlab.papers.prompttuner.recipe import PromptLab
 from gpuschedlab.papers.prompttuner.shares import satisfactory_shares
 from gpuschedlab.papers.prompttuner.warm_pools import Pool
 from gpuschedlab.policies import ElasticFlow, Infless, PromptTuner
-from gpuschedlab.sim import Allocation, Delays, Round, simulate
+from gpuschedlab.sim import Allocation, Delays, Round, Scenario, simulate
 from gpuschedlab.sim.frames import limited_to_up
 from papers.prompttuner.small_runs import DELAYS, LAST, SPEEDS, jobs, most, run_of, starts
 
@@ -300,7 +301,7 @@ def test_what_is_up_and_not_held_may_be_reserved():
         orient="row",
     )
     held = pl.DataFrame({"gpu_type": ["v100"], "gpus": [1.0], "start": [0.0], "end": [8.0], "guest": [False]})
-    found = limited_to_up(pools, held, cluster).select("time", "name", "gpus").rows()
+    found = limited_to_up(pools, held, cluster, pools["time"].max()).select("time", "name", "gpus").rows()
     assert found == [
         (0.0, "idle a", 1.0),
         (0.0, "idle b", 2.0),
@@ -309,7 +310,7 @@ def test_what_is_up_and_not_held_may_be_reserved():
         (7.0, "idle b", 2.0),
         (9.0, "idle b", 0.0),
     ]
-    assert limited_to_up(pools, held, Cluster(cluster.groups)) is pools
+    assert limited_to_up(pools, held, Cluster(cluster.groups), 1e3) is pools
 
 
 def test_the_most_recent_idle_gpus_are_taken_first():
@@ -530,3 +531,15 @@ def test_each_minute_has_its_share_of_the_requests(count, peak):
     assert np.abs(until - count * np.cumsum(weight) / MINUTES).max() <= 0.5 + 1e-9
     assert (np.diff(found) > 0).all()
     assert len(found) == count
+
+
+def test_what_is_reserved_ends_with_its_node_where_a_run_is_stopped_before_the_next_round():
+    """The node fails between two rounds, after the last row of the pools: nothing more is reserved, and nothing is billed."""
+    columns = {"job_id": ["a"], "submit": [0.0], "gpus": [0.25], "duration": [1.0], "deadline": [2.0]}
+    scenario = Scenario(pl.DataFrame(columns), Cluster((Nodes("v100", 1, 1),), (Outage(0, 8.0, 100.0),)))
+    policy = PromptTuner(window=1250.0, delaying="any", most=1, late="last", interval=7.5)
+    run = scenario.simulation(policy).run(until=60.0)
+    assert run.pools.filter(pl.col("gpus") > 0)["time"].min() < 8.0
+    assert run.pools.filter(pl.col("time") >= 8.0)["gpus"].to_list() == [0.0]
+    assert cost(run, 3600.0) == pytest.approx(0.25 * 1.0 + 0.25 * 0.5)
+    assert books_add_up(run, scenario, policy) is None
