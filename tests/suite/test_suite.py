@@ -66,6 +66,7 @@ def test_tasks_are_the_same_ones_tomorrow():
     assert {task.name: digest_of(task) for task in LAB if not task.there()} == known
 
 
+@pytest.mark.compiled
 def test_a_standing_is_the_same_bytes_on_two_workers_and_goes_on_where_it_was(tmp_path):
     alone = stand(["tiresias"], tmp_path / "one", seeds=2, tasks=QUICK, progress=False)
     stand(["fifo"], tmp_path / "two", seeds=1, tasks=QUICK[:1], progress=False)
