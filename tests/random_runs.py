@@ -7,6 +7,7 @@ Half of the simulations are copied, or switched to other policies, on their way.
 
 import argparse
 import sys
+import time
 import traceback
 import warnings
 from collections import Counter
@@ -28,6 +29,8 @@ from gpuschedlab.speeds import Curves
 POLICIES = ALL | {"dice": Dice}
 LIMIT = 50_000.0
 """Seconds up to which a run is made: jobs that never find a place are none of its business."""
+SLOW = 20.0
+"""Seconds of the processor from which on a run is named."""
 LEFT_OUT = ("time_limit", "late")
 BRIEF = {"population": 6, "generations": 4}
 MODELS = ("a", "b", "c")
@@ -201,7 +204,23 @@ def case(name: str, seed: int, plain: bool = False) -> tuple[Scenario, object] |
     return scenario, policy
 
 
-def played(rng, scenario: Scenario, policy, past: list) -> Run:
+def kinds_of(scenario: Scenario, past: list) -> set[str]:
+    """What a run has of what is drawn, but for its copies."""
+    policies = [policy for _, policy in past]
+    has = {
+        "switched": len(past) > 1,
+        "planned backfill": any(getattr(p, "plan", Plan()) != Plan() for p in policies),
+        "kueue": any(p.name == "kueue" for p in policies),
+        "slurm": any(p.name == "slurm" for p in policies),
+        "partitions": any(g.partitions for g in scenario.cluster.groups),
+        "requested types": scenario.types == "requested",
+        "outages": len(scenario.cluster.events) > 0,
+        "speeds": scenario.speeds is not None,
+    }
+    return {kind for kind, there in has.items() if there}
+
+
+def played(rng, scenario: Scenario, policy, past: list, kinds: Counter) -> Run:
     """Run of a simulation that is copied, and switched, at some instants; `past` takes (instant, policy in force from then on)."""
     simulation = scenario.simulation(policy)
     for now in np.sort(rng.uniform(0, 3000, rng.integers(1, 5)) if rng.random() < 0.5 else []):
@@ -214,6 +233,7 @@ def played(rng, scenario: Scenario, policy, past: list) -> Run:
             twin = simulation.copy()
             simulation.advance(now + rng.uniform(0, 500))  # what the original does is nothing to the copy
             simulation = twin
+            kinds["copied"] = 1
             continue
         try:
             simulation = simulation.under(other)
@@ -223,8 +243,9 @@ def played(rng, scenario: Scenario, policy, past: list) -> Run:
     return simulation.run(LIMIT)
 
 
-def problem_of(name: str, seed: int, plain: bool = False) -> str | None:
+def problem_of(name: str, seed: int, plain: bool = False, seen: Counter | None = None) -> str | None:
     """What is wrong with the run of a seed: None, "left out", or the law's words. `plain`: one policy, from beginning to end."""
+    kinds = Counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         made = case(name, seed, plain)
@@ -232,29 +253,38 @@ def problem_of(name: str, seed: int, plain: bool = False) -> str | None:
             return "left out"
         past = [(0.0, made[1])]
         try:
-            run = made[0].run(made[1]) if plain else played(np.random.default_rng(seed), *made, past)
+            run = made[0].run(made[1]) if plain else played(np.random.default_rng(seed), *made, past, kinds)
             problem = books_add_up(run, made[0], tuple(past))
         except LabError as error:
             problem = f"{type(error).__name__}: {error}"
         except Exception:
             problem = traceback.format_exc()
+    if seen is not None:
+        seen.update(kinds | Counter(kinds_of(made[0], past)))
     return problem and f"{', '.join(f'{p} at {now:.6g} s' for now, p in past)}: {problem}"
 
 
 def main(count: int, seed: int, only: list[str]):
     """Make runs until so many were checked; print what is wrong with them."""
-    names, seen, wrong = only or sorted(POLICIES), Counter(), 0
+    names, seen, kinds, left, wrong, first = only or sorted(POLICIES), Counter(), Counter(), 0, 0, seed
     while sum(seen.values()) < count:
         for name in names:
-            problem = problem_of(name, seed)
+            begin = time.process_time()
+            problem = problem_of(name, seed, seen=kinds)
+            if (spent := time.process_time() - begin) > SLOW:
+                print(f"{name} {seed}: took {spent:.0f} s", flush=True)
             if problem == "left out":
+                left += 1
                 continue
             seen[name] += 1
             if problem:
                 wrong += 1
                 print(f"{name} {seed}: {problem}", flush=True)
         seed += 1
-    print(f"{sum(seen.values())} runs, {wrong} wrong; {dict(seen)}")
+    print(
+        f"{sum(seen.values())} runs of seeds {first} to {seed - 1}, {wrong} wrong; {left} did not go together; {dict(seen)}"
+    )
+    print(f"runs of each kind: {dict(kinds.most_common())}; next: --seed {seed}")
     return wrong > 0
 
 

@@ -36,23 +36,26 @@ def progress_adds_up(run: Run, scenario: Scenario, policies: tuple, most: int | 
     n = run.jobs.height
     chosen = np.linspace(0, n - 1, min(n, most or n)).astype(int)
     held = stretches(run, chosen)
-    shared = {j: {s._replace(**OWN) for s in of if s.partner is not None} for j, of in held.items()}
     try:
         for j in chosen.tolist():
             for s in held.get(j, ()):
-                _check_partner(s, j, shared)
+                _check_partner(s, j, held)
             _Account(j, run, scenario, policies).check(held.get(j, []))
     except Wrong as wrong:
         return str(wrong)
 
 
-def _check_partner(s: Stretch, j: int, shared: dict[int, set[Stretch]]):
-    """Whoever shares GPUs does so with one other job, for the same time."""
+def _check_partner(s: Stretch, j: int, held: dict[int, list[Stretch]]):
+    """Whoever shares GPUs does so with one other job, for the same time, in one stretch or in several."""
     if s.partner is None:
         if s.guest or s.merged:
             raise Wrong(f"row {j} of .jobs shares GPUs from t={s.start:g} s; found no partner, expected one")
         return
-    if s._replace(guest=not s.guest, partner=j, **OWN) not in shared.get(s.partner, ()):
+    alike, rest = s._replace(guest=not s.guest, partner=j, **OWN), s.end - s.start
+    for other in held.get(s.partner, ()):
+        both = min(s.end, other.end) - max(s.start, other.start)
+        rest -= both if both > 0 and other._replace(start=s.start, end=s.end, **OWN) == alike else 0.0
+    if rest > TINY:
         raise Wrong(
             f"rows {j} and {s.partner} of .jobs share GPUs from t={s.start:g} to {s.end:g} s by the first; "
             "expected the same cells and times, and one guest, by the second"

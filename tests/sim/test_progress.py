@@ -173,3 +173,20 @@ def test_a_tampered_run_is_found_out(sound, name):
     tampered = replace(run, **{frame: held})
     assert books_add_up(tampered, scenario, policy) is not None
     assert re.search(words, progress_adds_up(tampered, scenario, ((0.0, policy),)) or "nothing")
+
+
+@pytest.mark.parametrize("sooner", [0.0, 1.0])
+def test_partners_share_for_the_same_time_in_any_number_of_stretches(sound, sooner):
+    """A profile that ends divides the stretch of its job alone; what the partner holds a second too short is found."""
+    run, scenario, policy = sound["rounds"]
+    held = run.allocations
+    first = held.row(by_predicate=at(pl.col("guest") & ~pl.col("profiling") & progress), named=True)
+    cells = (pl.col("job") == first["job"]) & (pl.col("start") == first["start"])
+    middle = (first["start"] + first["end"]) / 2
+    halves = (
+        held.filter(cells).with_columns(end=pl.lit(middle)),
+        held.filter(cells).with_columns(pl.col("end") - sooner, start=pl.lit(middle), delay=pl.lit(None, pl.Float64)),
+    )
+    divided = replace(run, allocations=pl.concat([held.filter(~cells), *halves]))
+    problem = progress_adds_up(divided, scenario, ((0.0, policy),))
+    assert "share GPUs from" in problem if sooner else problem is None
