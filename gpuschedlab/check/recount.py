@@ -51,11 +51,10 @@ def _check_partner(s: Stretch, j: int, held: dict[int, list[Stretch]]):
         if s.guest or s.merged:
             raise Wrong(f"row {j} of .jobs shares GPUs from t={s.start:g} s; found no partner, expected one")
         return
-    alike, rest = s._replace(guest=not s.guest, partner=j, **OWN), s.end - s.start
-    for other in held.get(s.partner, ()):
-        both = min(s.end, other.end) - max(s.start, other.start)
-        rest -= both if both > 0 and other._replace(start=s.start, end=s.end, **OWN) == alike else 0.0
-    if rest > TINY:
+    alike = s._replace(guest=not s.guest, partner=j, **OWN)
+    then = (o for o in held.get(s.partner, ()) if o.end > s.start and o.start < s.end)
+    same = (o for o in then if o._replace(start=s.start, end=s.end, **OWN) == alike)
+    if sum(min(s.end, o.end) - max(s.start, o.start) for o in same) < s.end - s.start - TINY:
         raise Wrong(
             f"rows {j} and {s.partner} of .jobs share GPUs from t={s.start:g} to {s.end:g} s by the first; "
             "expected the same cells and times, and one guest, by the second"
@@ -222,15 +221,12 @@ class _Account:
         """The job ends, fails with a node, is done with profiling, is preempted, or goes on."""
         slack, end = self._slack(), self.row["end"]
         most = self.row["limit"] + self.scenario.over if "timed_out" in self.row else math.inf
-        if s.end - self.since > most + slack:
-            raise Wrong(
-                f"{self.name} held GPUs for {s.end - self.since:.9g} s; expected at most its limit, {most:.9g} s"
-            )
+        lasted = s.end - self.since
+        if lasted > most + slack:
+            raise Wrong(f"{self.name} held GPUs for {lasted:.9g} s; expected at most its limit, {most:.9g} s")
         if self.row.get("timed_out") and after is None:
-            if abs(s.end - self.since - most) > slack or self.finish < s.end - slack:
-                raise Wrong(
-                    f"{self.name} was stopped {s.end - self.since:.9g} s after its start; expected {most:.9g} s"
-                )
+            if abs(lasted - most) > slack or self.finish < s.end - slack:
+                raise Wrong(f"{self.name} was stopped {lasted:.9g} s after its start; expected {most:.9g} s")
             return
         done = end is not None and after is None
         if done and self.row["source"] != s.source:  # it started once more, from a result that left nothing to do
@@ -263,9 +259,7 @@ class _Account:
     def _profiled(self, s: Stretch, in_force: list[Policy]) -> bool:
         """Whether a stretch ends as a profiler is done with the job."""
         having, held = [p for p in in_force if getattr(p, "profiler_nodes", 0)], s.end - self.since
-        if (
-            not having or len(self.policies) > 1
-        ):  # one that takes over has nodes that were empty, and the jobs of the one before
+        if not having or len(self.policies) > 1:  # one that takes over has the nodes and jobs that were there before
             times = [p.profile_time for p in having]
             return bool(times) and min(times) - TINY <= held <= max(times) + TINY
         return held >= having[0].profile_time - TINY and max(s.cells)[0] < having[0].profiler_nodes
