@@ -55,17 +55,25 @@ def apart(faults: list[Mutation]) -> list[Mutation]:
     return list(found)
 
 
+def _copied(source: str, to: str):
+    """Copy a file with its date, unless it is there as it is."""
+    mine, its = Path(source), Path(to)
+    if not its.exists() or mine.stat().st_mtime_ns != its.stat().st_mtime_ns or mine.read_bytes() != its.read_bytes():
+        shutil.copy2(source, to)
+
+
 class Copy:
     """A private copy of the tree, with the machine code of the sources as they are."""
 
     def __init__(self, folder: Path):
         self.folder, self.package = folder, folder / "gpuschedlab"
-        if not folder.exists():
-            shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(*LEFT_OUT), symlinks=True)
-            for kept in (PACKAGE / "__pycache__").glob("compiled-*"):
-                name = self._machine_code(kept.name.split("-")[1], PACKAGE)
-                if name == kept.name:
-                    shutil.copytree(kept, self.package / "__pycache__" / name)
+        new = not folder.exists()
+        # What differs is copied anew: a run that was ended leaves its faults in their places.
+        leave = shutil.ignore_patterns(*LEFT_OUT)
+        shutil.copytree(ROOT, folder, ignore=leave, symlinks=True, dirs_exist_ok=True, copy_function=_copied)
+        for kept in (PACKAGE / "__pycache__").glob("compiled-*") if new else ():
+            if kept.name == self._machine_code(kept.name.split("-")[1], PACKAGE):
+                shutil.copytree(kept, self.package / "__pycache__" / kept.name, dirs_exist_ok=True)
         self.sound = self._kept()
 
     def _kept(self) -> set[str]:

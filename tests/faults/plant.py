@@ -238,8 +238,9 @@ def rows_of(seed: int, study: Study) -> list[dict]:
     notes = {tuple(row[c] for c in COLUMNS[1:6]): row["note"] for row in table()}
     rows = []
     for fault in study.faults:
-        judged = fault.name in study.kept["past"] and there(fault)
-        found = study.kept["found"].get(fault.name) or (["", ""] if judged else ["?", ""])
+        passed = study.kept["past"].get(fault.name)
+        found = study.kept["found"].get(fault.name)
+        found = found or (["", f"passes {passed[-1]}"] if passed and there(fault) else ["?", ""])
         place = (fault.path, str(fault.line), fault.kind, fault.before, fault.after)
         rows.append(dict(zip(COLUMNS, (seed, *place, *found, notes.get(place, "")), strict=True)))
     return rows
@@ -260,12 +261,12 @@ def summary(rows: list[dict]) -> str:
     for row in judged:
         parts = Path(row["file"]).parts
         room = "/".join(parts[: 2 if parts[0] == "papers" else 1]) if len(parts) > 1 else "."
-        rooms.setdefault(room, []).append(row["stage"])
+        rooms.setdefault(room, []).append(row["stage"] if row["caught"] else "")
     lines = [
         f"{room:22} {sum(s in ('near', 'test') for s in of):3} {sum(map(bool, of)):3} of {len(of)}"
         for room, of in sorted(rooms.items())
     ]
-    of = [row["stage"] for row in judged]
+    of = [row["stage"] if row["caught"] else "" for row in judged]
     total = f"{sum(s in ('near', 'test') for s in of)} of {len(of)} caught by `make test`, {sum(map(bool, of))} by ALL"
     return "\n".join([*lines, f"{total}; {len(rows) - len(judged)} change no answer or were not judged"])
 
