@@ -4,7 +4,7 @@ import re
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 from unittest.mock import Mock
 
 import numpy as np
@@ -23,9 +23,9 @@ from gpuschedlab.autosched.tuner.space import Space
 from gpuschedlab.check import small_trace
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import EstimatorError, PolicyError
-from gpuschedlab.knobs import knob_word
+from gpuschedlab.knobs import Knob, knob_word
 from gpuschedlab.policies import ALL, Lucid, Themis, Tiresias
-from gpuschedlab.sim import Scenario
+from gpuschedlab.sim import Ordered, Scenario
 
 # --- the box
 
@@ -849,3 +849,28 @@ def test_goals_that_make_no_sense_are_refused(queue, monkeypatch, goals, weights
     monkeypatch.setattr(Tiresias, "weights", weights)
     with pytest.raises(PolicyError, match="expected some of jct, fair, p99, utilisation|expected a number from 0"):
         Probe(queue, Tiresias())
+
+
+def test_samples_are_log_ratios_to_the_configuration_in_force(space):
+    found, _ = search(space)
+    rewards = [t.reward for t in found.trials if t.fate == "measured"]
+    assert found.samples["reward"].to_numpy() == pytest.approx(np.log(rewards))
+    assert found.samples["reward"][0] == 0
+
+
+def test_a_knob_may_not_have_the_name_of_what_is_measured():
+    @dataclass(frozen=True)
+    class Named(Ordered):
+        """A policy whose knob has the name of a column of samples."""
+
+        weight: Annotated[float, Knob(0, 1)] = 0.5
+        reward: Annotated[float, Knob(0, 1)] = 0.5
+        moving = "none"
+
+        @staticmethod
+        def key(now, job, knobs):
+            return job.submit
+
+    assert Space(Named(), ["weight"]).names == ("weight",)
+    with pytest.raises(PolicyError, match="none of .*reward"):
+        Space(Named())

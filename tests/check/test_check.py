@@ -10,6 +10,7 @@ from wing import brief, said
 
 from gpuschedlab.check import CheckReport, check_estimator, check_policy, small_trace
 from gpuschedlab.check.report import run_battery
+from gpuschedlab.check.samples import recurring_sample
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import EstimatorError, LabError, PolicyError
 from gpuschedlab.estimators import Estimator
@@ -326,3 +327,24 @@ def test_a_problem_that_stops_every_check_is_told_once():
     with pytest.raises(PolicyError, match="docstring, knobs, laws") as raised:
         report.raise_if_failed()
     assert str(raised.value).count("expected Knob(low, high)") == 1
+
+
+@dataclass(frozen=True)
+class ByMood(Estimator):
+    """Reads a column of its own, known at submission.
+
+    Differs from the paper in
+    -------------------------
+    Nothing known.
+    """
+
+    reads = ("mood",)
+
+    def _predict(self, jobs):
+        return 60.0 + jobs["mood"].to_numpy() if "mood" in jobs.columns else np.full(jobs.height, 60.0)
+
+
+def test_an_estimator_may_read_a_column_that_it_names():
+    past, future = (recurring_sample(n, rng=seed) for n, seed in ((200, 0), (50, 1)))
+    past, future = (jobs.with_columns(mood=pl.int_range(pl.len()).cast(pl.Float64)) for jobs in (past, future))
+    check_estimator(ByMood(), history=past, jobs=future, only=("blind",)).raise_if_failed()

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from gpuschedlab.errors import Infeasible, OutOfTime, SolverError
 from gpuschedlab.optim import Program, relative_gap, solve
 from gpuschedlab.optim.programs.program import worst_status
 from gpuschedlab.optim.solvers import apart as _apart
-from gpuschedlab.optim.solvers import pymip
+from gpuschedlab.optim.solvers import highs, pymip
 from gpuschedlab.optim.solvers.highs import Highs
 
 SOLVERS = [("highs", {}), ("mip", {"engine": "cbc"}), ("mip", {"engine": "highs"})]
@@ -410,3 +411,22 @@ def test_python_mip_says_why_it_has_no_point(ended, limit, error):
     mip = pytest.importorskip("mip")
     with pytest.raises(error):
         pymip._status(mip, mip.OptimizationStatus[ended], Program([1.0], [[1.0]]), 0, limit)
+
+
+def test_highs_without_a_point_says_what_would_give_one(monkeypatch):
+    """Values are there, but HiGHS says that they are no point of the program."""
+    program = hard_program(10)
+
+    class NoPoint:
+        primal_solution_status = 1
+
+    worker = Highs(work=1e-9, time_limit=60.0)
+    monkeypatch.setattr(highs, "_status", lambda *given: "stopped")
+    handle = SimpleNamespace(getInfo=NoPoint, getSolution=lambda: SimpleNamespace(col_value=[0.0] * len(program.c)))
+    with pytest.raises(
+        OutOfTime, match=r"HiGHS found no point \(stopped\); give more than work=1e-09, time_limit=60.0\.$"
+    ):
+        worker._answer(None, handle, program, "highs", 1.0, 0.0)
+    with pytest.raises(SolverError, match="found no point") as error:
+        Highs()._answer(None, handle, program, "highs", 1.0, 0.0)
+    assert not isinstance(error.value, OutOfTime)

@@ -20,6 +20,7 @@ from gpuschedlab.traces.generator.attributes import (
     quantile,
     spells,
 )
+from gpuschedlab.traces.generator.generate import MODELS
 from gpuschedlab.traces.generator.submissions import HOUR, levels, memory, place
 from gpuschedlab.traces.trace_statistics import autocorrelation, batches, demand, fano, hourly
 
@@ -240,3 +241,17 @@ def test_measures_by_hand():
     assert [part.tolist() for part in found] == [[0, 1, 0, 0, 2], [3, 1, 1]]
     assert batches(submit, np.ones(5), np.array(["a", "b", "a", "a", "a"]))[0].tolist() == [0, 1, 0, 2, 3]
     assert levels(3).tolist() == [0.0, pytest.approx(0.5), 1.0]
+
+
+def test_shares_of_models_and_outcomes_are_all_of_the_jobs():
+    assert sum(MODELS.values()) == pytest.approx(1)
+    made = generate("venus", jobs=20_000, rng=3)["model"].value_counts(normalize=True)
+    tasks = (
+        generate("venus", jobs=20_000, rng=3)
+        .group_by("name")
+        .agg(pl.col("model").first())["model"]
+        .value_counts(normalize=True)
+    )
+    assert set(made["model"]) == set(MODELS)
+    for model, share in tasks.rows():
+        assert share == pytest.approx(MODELS[model], abs=0.06)

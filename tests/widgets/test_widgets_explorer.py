@@ -22,7 +22,9 @@ pytest.importorskip("ipywidgets", reason="ipywidgets, of the extra lab, is not i
 pytest.importorskip("anywidget", reason="anywidget, of the extra lab, is not installed")
 
 from gpuschedlab import plots, widgets
+from gpuschedlab.scenarios.small_cluster import SmallCluster
 from gpuschedlab.widgets import Explorer
+from gpuschedlab.widgets.sources import TraceOf
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -235,6 +237,9 @@ def test_the_gantt_plays_through_time_and_shows_nodes_of_a_type():
     explorer.player.types.value = "t4"
     assert explorer.board.drawings["gantt"].live["yaxis_ticktext"] == ["t4 node 2", "t4 node 3", "t4 node 4"]
     assert not explorer.panel.resizable
+    assert explorer.player.types.layout.display is None
+    one = Explorer(small_trace(120), lab.Cluster.parse("2x8:v100"), [lab.Fifo])
+    assert one.player.types.layout.display == "none"  # nothing to choose
 
 
 def test_an_exported_run_is_made_again_by_its_own_lines(explorer, tmp_path):
@@ -370,3 +375,18 @@ def test_explorers_of_runs_simulate_what_changed():
         other = widgets.ClusterExplorer(made.knobs.thing, seed=1, cache=made.cache)
         assert len(calls) == 2 * len(made.runs), "another seed is another trace, in a shared cache too"
     assert not other.run.jobs.equals(made.run.jobs)
+
+
+def test_a_generated_trace_has_the_load_that_its_words_say():
+    explorer = widgets.TraceExplorer(preset="philly", days=1, gpus=64)
+    words = explorer._words(None)
+    for name, trace in explorer.traces.items():
+        load = sum(g * d for g, d in trace.select("gpus", "duration").rows()) / (64 * 86_400)
+        assert f"{name}: {trace.height:,} jobs, load {load:.2f}" in words
+
+
+def test_lines_that_make_a_trace_make_it():
+    made = TraceOf(SmallCluster(jobs=20))
+    assert made.code() == made.code(0) != made.code(1)
+    for seed in (0, 3):
+        assert eval(made.code(seed), {"lab": lab}).equals(made(seed))

@@ -4,6 +4,7 @@ import contextlib
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -13,6 +14,7 @@ from gpuschedlab.cli import main
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import ClusterWarning, LabError
 from gpuschedlab.metrics.intervals import SHORT
+from gpuschedlab.papers.clusters.command import changes_in
 from gpuschedlab.papers.clusters.metrics import most_in_use, start_errors, start_errors_by
 from gpuschedlab.papers.clusters.recipe import Site
 from gpuschedlab.papers.clusters.replay import replay
@@ -65,6 +67,8 @@ def test_errors_of_starts_by_hand():
     assert (found["recorded"], found["simulated"]) == pytest.approx(((5 + 2 + 0 + 10) / 4, (0 + 2 + 70 + 670) / 4))
     assert found["rank"] == pytest.approx(0.2)  # recorded waits 5 2 0 10, simulated 0 2 70 670: ranks 3 2 1 4, 1 2 3 4
     assert start_errors([0.0], [np.nan], [1.0]) == {"jobs": 0}
+    edges = start_errors([0] * 4, [1000] * 4, [1010, 940, 1600, 1601])  # within: not beyond
+    assert (edges["within_10"], edges["within_60"], edges["within_600"]) == (0.25, 0.5, 0.75)
     assert np.isnan(start_errors([0, 1], [1, 2], [3, 9])["rank"])  # recorded waits are all alike
     with pytest.raises(LabError, match="expected one submission and two starts for each job"):
         start_errors([0, 1], [0], [0])
@@ -144,6 +148,19 @@ def test_what_does_not_fit_is_said_before(site):
     assert replay(site("plan")).own == "conservative"
     with pytest.raises(LabError, match="found no recorded starts"):
         replay(site(started=[None] * 4))
+
+
+def test_changes_are_read_in_seconds_unless_they_name_a_unit(site):
+    assert changes_in(["limits=1800"], site())["limits"] == 1800
+    assert changes_in(["limits=00:30:00"], site())["limits"] == 1800
+
+
+def test_a_job_that_takes_one_of_several_types_asks_for_one_that_is_there(site):
+    asked = pl.Series([["k80", "v100"], ["k80", "t4"], None], dtype=pl.List(pl.String))
+    one = site()
+    jobs = one.log.trace.head(3).with_columns(gpu_types=asked)
+    stand_in = SimpleNamespace(log=SimpleNamespace(trace=jobs))
+    assert Site.untyped(stand_in, Cluster.parse("2x4:V100")).to_list() == [["k80", "t4"]]
 
 
 def test_misses_say_why(site):

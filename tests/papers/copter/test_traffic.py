@@ -121,6 +121,9 @@ def test_a_dead_link_and_no_demand_carry_nothing():
     routes = Routes(np.array([0, 1, 2]), sp.csc_array([[1.0, 0, 0], [0, 1, 1]]))
     cut = fitted_flow(routes, np.array([0.0, 1.0]), np.array([1.0, 0.0, 2.0]), np.array([1.0, 1.0, 2.0]))
     assert cut.tolist() == [0.0, 0.0, 1.0]
+    with np.errstate(invalid="ignore"):
+        endless = fitted_flow(routes, np.array([1.0, 1.0]), np.array([1.0, 0.0, 2.0]), np.array([1.0, 0.0, np.inf]))
+    assert endless.tolist() == [1.0, 0.0, 0.0]  # what cannot be fitted carries nothing
 
 
 def test_the_largest_demands_are_taken_with_all_their_paths():

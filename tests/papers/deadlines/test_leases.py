@@ -8,6 +8,7 @@ from buddy_cells import SIZES, carve, cell_policies, cells_of, cells_suffice
 
 from gpuschedlab.errors import OutOfTime, SolverError
 from gpuschedlab.optim import solve
+from gpuschedlab.papers.deadlines.figures import COLOURS, planned_leases
 from gpuschedlab.papers.deadlines.leases import plan as lease_plan
 from gpuschedlab.papers.deadlines.leases.plan import backward, plan_leases, prove_leases, timetable
 from gpuschedlab.papers.deadlines.leases.prices import lease_prices
@@ -228,3 +229,14 @@ def test_arrays_that_do_not_fit_are_refused():
         LeaseJobs.of([1], [1], [-1], [1])
     with pytest.raises(SolverError, match="first block of 2"):
         lease_program(LeaseJobs.of([1], [1], [1], [1]), 1.0, blocks=np.array([2, 2]))
+
+
+def test_marks_of_a_board_tell_deadlines_met_from_missed():
+    jobs = LeaseJobs.of(gpus=[8, 8], need=[1, 1], due=[[1, 2], [2, 0]], value=[[100, 80], [100, 0]])
+    board = planned_leases(jobs, 8.0)
+    (met, first), (missed, second) = board.over
+    assert (first["name"], second["name"]) == ("deadline met", "missed")
+    assert (first["marker"]["color"], second["marker"]["color"]) == (COLOURS[2], COLOURS[1])
+    assert first["marker"]["symbol"] != second["marker"]["symbol"]
+    assert len(met["y"]) == 3
+    assert missed["y"] == []
