@@ -40,6 +40,10 @@ from near import PACKAGE, function_at, nearest  # noqa: E402
 TABLE = Path(__file__).with_name("table.csv")
 COLUMNS = ("seed", "file", "line", "kind", "before", "after", "caught", "stage", "note")
 
+PARTS = [f"tests/{f.name}" for f in sorted((ROOT / "tests").iterdir()) if list(f.glob("**/test_*.py"))]
+PARTS += ["gpuschedlab", "notebooks"]
+"""Folders of tests, one after the other."""
+
 
 def chosen(seed: int, count: int) -> list[Mutation]:
     """So many faults, each of another line, drawn over all lines of the package that can hold one."""
@@ -145,25 +149,26 @@ class Study:
                 self.assign(copy, group, self.failing(copy, group, stage), stage)
 
     def failing(self, copy: Copy, group: list[Mutation], stage: str) -> list[str]:
-        """All tests of a stage that fail with a group of faults."""
-        names, known = [fault.name for fault in group], self.kept["failing"].get(stage, {})
-        if known.get("group") == names:
-            return known["tests"]
-        begin = time.monotonic()
-        found = copy.run(
-            group, [], stage, workers=self.workers, skip=self.kept.get("ran", []) if stage == "all" else []
-        )
-        self.learn(found.passed, "compiled")
-        self.kept["failing"][stage] = {"group": names, "tests": found.failed}
-        if stage == "test":
-            self.kept["ran"] = sorted({*found.passed, *found.failed})
-        self.save()
-        print(
-            f"{len(group)} faults together: {len(found.failed)} tests fail, {len(found.passed)} pass "
-            f"({time.monotonic() - begin:.0f} s) {found.running}",
-            flush=True,
-        )
-        return found.failed
+        """All tests of a stage that fail with a group of faults, folder by folder."""
+        names, known = [fault.name for fault in group], self.kept["failing"]
+        if known.get(stage, {}).get("group") != names:
+            known[stage] = {"group": names, "parts": {}}
+        parts, ran = known[stage]["parts"], self.kept.setdefault("ran", {})
+        for part in PARTS:
+            if part in parts:
+                continue
+            begin, skip = time.monotonic(), ran.get(part, []) if stage == "all" else []
+            found = copy.run(group, [part], stage, workers=self.workers, skip=skip)
+            self.learn(found.passed, "compiled")
+            parts[part] = found.failed
+            if stage == "test":
+                ran[part] = sorted({*found.passed, *found.failed})
+            self.save()
+            took = (
+                f"{len(found.failed)} fail, {len(found.passed)} pass ({time.monotonic() - begin:.0f} s) {found.running}"
+            )
+            print(f"{len(group)} faults together, {part}: {took}", flush=True)
+        return [test for part in PARTS for test in parts[part]]
 
     def assign(self, copy: Copy, group: list[Mutation], tests: list[str], stage: str):
         """Which fault of a group each failing test catches, and which faults none catches."""
