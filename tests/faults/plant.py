@@ -13,8 +13,9 @@ all
     The same with what only `make test ALL=1` runs (`OPTIONS=--all`).
 
 What was measured is kept in `build/`: an interrupted command goes on. `table.csv` beside this file lists the faults of one seed, with
-the first test that catches each, or why it changes no answer. `python tests/faults/plant.py --first tests/optim` lists the faults that
-tests of that name (or part of a name) are first to catch: tests that are first to none may be cut, or left to `make test ALL=1`.
+the first test that catches each, or why it changes no answer, or the last stage that it passes so far. `python tests/faults/plant.py
+--first tests/optim` lists the faults that tests of that name (or part of it) are first to catch: tests that are first to none may be
+cut, or left to `make test ALL=1`.
 """
 
 import argparse
@@ -93,8 +94,7 @@ class Study:
         mode = "interpreted" if interpreted else "compiled"
         seconds = self.kept["seconds"].get(mode, {})
         has_examples = ">>>" in (PACKAGE / fault.path).read_text()
-        words = [f"gpuschedlab/{fault.path}"] if has_examples else []
-        words += nearest(there(fault), seconds)
+        words = [f"gpuschedlab/{fault.path}"] * has_examples + nearest(there(fault), seconds)
         skipped = [test for test in self.kept["skipped"] if test.startswith(mode)]
         caught, skip = "", [test.partition(" ")[2] for test in skipped]
         while words and not caught:
@@ -154,9 +154,7 @@ class Study:
         if known.get(stage, {}).get("group") != names:
             known[stage] = {"group": names, "parts": {}}
         parts, ran = known[stage]["parts"], self.kept.setdefault("ran", {})
-        for part in PARTS:
-            if part in parts:
-                continue
+        for part in (part for part in PARTS if part not in parts):
             begin, skip = time.monotonic(), ran.get(part, []) if stage == "all" else []
             found = copy.run(group, [part], stage, workers=self.workers, skip=skip)
             self.learn(found.passed, "compiled")
