@@ -73,7 +73,7 @@ def speeds_of(rng, cluster: Cluster, rigid: bool = True) -> Speeds | None:
     listed = [(None, g, None) for g in (1, 2, 3, 4, 6, 8)] + [(2, g, None) for g in (2, 4, 8)]
     listed += [(s.count(",") + 1, sum(map(int, s.split(","))), s) for s in shapes] + [(None, None, None)]
     for model in MODELS:
-        for kind in cluster.gpu_types:
+        for kind in dict.fromkeys(group.gpu_type for group in cluster.groups):
             for nodes, gpus, placement in listed:
                 rate = (0.3 + rng.random()) * (1.0 if relative else (gpus or 5) ** 0.7)
                 rows += [(model, kind, nodes, gpus, placement, end, rate * rng.uniform(0.3, 1)) for end in phases]
@@ -210,8 +210,8 @@ def kinds_of(scenario: Scenario, past: list) -> set[str]:
     has = {
         "switched": len(past) > 1,
         "planned backfill": any(getattr(p, "plan", Plan()) != Plan() for p in policies),
-        "kueue": any(p.name == "kueue" for p in policies),
-        "slurm": any(p.name == "slurm" for p in policies),
+        "kueue": any(type(p) is POLICIES.get("kueue") for p in policies),
+        "slurm": any(type(p) is POLICIES.get("slurm") for p in policies),
         "partitions": any(g.partitions for g in scenario.cluster.groups),
         "requested types": scenario.types == "requested",
         "outages": len(scenario.cluster.events) > 0,

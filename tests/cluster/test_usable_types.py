@@ -125,3 +125,10 @@ def test_a_room_has_types():
     assert room.take(1.0, b).tolist() == [[1.0, 1.0]]
     demands, usable = np.array([2.0, 2.0, 1.0]), np.array([[True, True], b, b])
     assert room.fits(demands, usable).tolist() == [True, False, True]
+
+
+def test_a_table_by_types_with_partitions_is_refused_by_what_the_cluster_has():
+    divided = lab.Cluster((Nodes("b", 1, 4, partitions=("v0",)),))
+    table = Speeds.from_frame(pl.DataFrame({"model": "m", "gpu_type": divided.gpu_types, "n_gpus": 1, "rate": 1.0}))
+    with pytest.raises(SpeedError, match=r"known on b@v0 only; the cluster has b\. Add"):
+        lab.Scenario(jobs(["m"]), divided, speeds=table)

@@ -16,7 +16,7 @@ PAGE = ROOT / "CONTRIBUTING.md"
 
 ROOMS: dict[str, int] = {
     "autosched": 7_683,
-    "check": 1_529,
+    "check": 1_526,
     "cli": 1_415,
     "cluster": 780,
     "estimators": 887,
@@ -30,7 +30,7 @@ ROOMS: dict[str, int] = {
     "papers/deadlines": 2_139,
     "papers/gavel": 447,
     "papers/pollux": 439,
-    "papers/prompttuner": 2_505,
+    "papers/prompttuner": 2_506,
     "papers/shockwave": 229,
     "papers/sia": 1_128,
     "papers/ymir": 2_020,
@@ -38,7 +38,7 @@ ROOMS: dict[str, int] = {
     "policies": 1_003,
     "report": 599,
     "scenarios": 600,
-    "sim": 7_923,
+    "sim": 7_924,
     "speeds": 1_487,
     "suite": 456,
     "sweep": 1_166,
@@ -47,7 +47,7 @@ ROOMS: dict[str, int] = {
 }
 """Lines of Python at most, by folder; each paper is a room."""
 
-TOTAL = 56_944
+TOTAL = 56_943
 """Sum of these numbers at most."""
 
 GOALS = {"laboratory": 35_000, "autosched": 7_714, "papers": 15_000, "all": 57_000}

@@ -1,12 +1,16 @@
 """Rounds that answer at random, with everything that an answer may hold: no law of runs or answers is broken."""
 
+import polars as pl
 import pytest
 from dice import Dice, parts
 from polars.testing import assert_frame_equal
+from wing import brief, said
 
 from gpuschedlab.check.answer_laws import LAWS, Recorded
 from gpuschedlab.check.books import books_add_up
 from gpuschedlab.check.laws import ENDED
+from gpuschedlab.errors import LabError
+from gpuschedlab.policies import ALL
 from gpuschedlab.sim import Scenario, Simulation
 
 
@@ -38,3 +42,22 @@ def test_a_run_that_is_stopped_and_continued_is_the_same(seed):
     found = again.run()
     assert_frame_equal(found.jobs, whole.jobs)  # contention adds up in other steps
     assert found.pools.equals(whole.pools)
+
+
+@pytest.mark.parametrize("name", sorted(ALL.keys() - said("ESTIMATORS")))
+def test_any_policy_takes_over_jobs_that_share_gpus_and_have_other_numbers_than_requested(name):
+    taken = 0
+    for seed in range(6):
+        jobs, cluster, more = parts(seed)
+        scenario, policy = Scenario(jobs, cluster, **more), brief(name)
+        simulation = Simulation(scenario, Dice(seed))
+        for now in (100.0, 250.0, 400.0):
+            simulation.advance(now)
+            try:
+                after = simulation.under(policy)
+            except LabError:  # it says at once that it cannot: its jobs need more than it leaves
+                continue
+            run = after.run(2_000.0)
+            assert books_add_up(run, scenario, ((0.0, Dice(seed)), (now, policy))) is None
+            taken += run.allocations.filter(pl.col("start") < now, pl.col("end") >= now)["partner"].drop_nulls().len()
+    assert taken

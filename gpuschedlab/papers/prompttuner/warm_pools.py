@@ -213,7 +213,8 @@ class WarmPools:
             job = self.running.pop(row)
             self.pool(job.key).idle.append((view.now, job.gpus))
         for row, i in held.items():
-            if row not in self.running:  # it ran already when this policy took over
+            # It ran already when this policy took over; of two that share GPUs, the first goes on alone, the other starts anew.
+            if row not in self.running and not 0 <= view.partner[i] < i:
                 key = (int(view.model[i]), int(view.gpu_type[i]))
                 gpus = float(view.running_gpus[i])
                 level = int(np.argmin(np.abs(demand.gpus[i] - gpus)))

@@ -17,8 +17,6 @@ from gpuschedlab.sim.policy import Round
 from gpuschedlab.sim.rounds.allocation import Allocation
 
 RECLAIM = ("Never", "LowerPriority", "Any", "LowerOrNewerEqualPriority")
-
-
 JOB = {"queue": np.int64, "able": np.int64, "priority": float, "since": float, "admitted": float}
 """Of each job: number of its queue, a bit for each type that it can run on, priority, instants (s) of its place and of its last start."""
 
@@ -123,7 +121,9 @@ class Kueue(Round):
 
     def allocate(self, view) -> Allocation:
         """Keep what runs, admit what fits, evict where a queue takes back what is its own."""
-        seen, rows, held = view.memory, view.index, view.gpu_type
+        # What a policy before this one gave other GPUs than requested, or the same as another job, is admitted anew.
+        own = (np.abs(view.running_gpus - view.gpus) <= 0.01) & (view.partner < 0)
+        seen, rows, held = view.memory, view.index, np.where(own, view.gpu_type, -1)
         if len(rows) and rows[-1] >= seen.rows:
             self._look(view, seen)
         if not (held < 0).any():
@@ -132,7 +132,7 @@ class Kueue(Round):
         kind = admit(view.now, *of_jobs, *seen.arrays(self.queues, view.cluster), view.capacity, self.fair)
         # Only what Kueue itself evicts begins anew: what fails with its node goes on from its checkpoint.
         anew = np.isin(rows, seen.evicted) & (kind >= 0)
-        seen.evicted = np.union1d(np.setdiff1d(seen.evicted, rows[anew]), rows[(held >= 0) & (kind < 0)])
+        seen.evicted = np.union1d(np.setdiff1d(seen.evicted, rows[anew]), rows[(view.gpu_type >= 0) & (kind < 0)])
         source = None if self.resume else np.where(anew & (view.executed > 0), rows, -1)
         why = partial(self._why, seen, kind, view.gpus, rows, view.cluster)
         return Allocation(np.maximum(kind, 0), np.where(kind < 0, 0.0, view.gpus), source=source, why=why)
