@@ -1,6 +1,7 @@
 """AutoSched's generation engine: what it may know, what it copies, what it predicts."""
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -642,3 +643,13 @@ def test_hindsight_learns_from_other_days_only(lasting, least, most):
     gpus = 1.0 + (kind if lasting else draw.permutation(20).reshape(10, 2)[day, kind])
     trace = as_repository(trace.with_columns(gpus=gpus, duration=np.where(kind, 18_000.0, 4500.0)))
     assert least <= hindsight("pai", trace)["hourly"] <= most
+
+
+def test_busy_hours_are_those_in_which_the_median_is_reached():
+    """No job has come at the first hour, two GPUs are asked for at the second, nine at the third and the fourth."""
+    timeline = pl.DataFrame({"time": [5000.0, 9000.0], "demanded": [2, 9]})
+    timeline = pl.concat([pl.DataFrame({"time": [0.0], "demanded": [0]}), timeline])
+    play = SimpleNamespace(run=lambda until: SimpleNamespace(timeline=timeline))
+    chosen = offline._busy(play, 2 * HOUR, 5, np.random.default_rng(0))
+    assert chosen == [2 * HOUR]
+    assert offline._busy(play, 4 * HOUR, 5, np.random.default_rng(0)) == [3 * HOUR, 4 * HOUR]

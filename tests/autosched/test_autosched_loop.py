@@ -728,3 +728,13 @@ def test_a_full_disk_is_told_and_keeps_what_was_decided(trace, tmp_path, monkeyp
         controller.decide()
     monkeypatch.undo()
     assert len(Journal(tmp_path / "j.jsonl", {}, resume=True).records) >= 1
+
+
+def test_a_wide_search_leaves_its_best_to_the_checks_after_it(trace):
+    controller = loop(trace)
+    first, second = controller.run(2 * HOUR)
+    assert first.cause == "day"
+    assert first.hints == second.hints == first.tuning.leaders(4)
+    assert len(set(first.hints)) == 4
+    simulation = running(trace, lab.Tiresias(), at=0.0)
+    assert Controller(simulation, forecaster, Space(lab.Tiresias())).tuner == Tuner()

@@ -10,9 +10,13 @@ from dice import Dice, parts
 from gpuschedlab import simulate
 from gpuschedlab.check import laws, small_trace
 from gpuschedlab.check.books import books_add_up
+from gpuschedlab.check.stretches import Stretch, Table
 from gpuschedlab.cluster import Cluster, Outage
 from gpuschedlab.policies import Srtf
 from gpuschedlab.sim import Delays, Scenario
+from gpuschedlab.speeds import Speeds
+
+SPEEDS = ["model", "gpu_type", "n_nodes", "n_gpus", "rate"]
 
 CLUSTER = Cluster.homogeneous(3, 4)
 
@@ -118,3 +122,12 @@ def test_a_wrong_bill_is_found(reserving, wrong, monkeypatch):
     # one price for all types, where each has its own
     monkeypatch.setattr(laws, "cost", lambda run, prices: real(run, 1.0))
     assert "are billed at {'slow': 1.0, 'fast': 2.0}" in books_add_up(run, scenario, policy)
+
+
+@pytest.mark.parametrize(
+    ("jobs", "cells", "rate"), [(1, ((0, 4.0),), 4.0), (2, ((0, 4.0),), 2.0), (4, ((0, 4.0),), 1.0)]
+)
+def test_jobs_of_one_row_share_its_gpus(jobs, cells, rate):
+    frame = pl.DataFrame([("m", "t", 1, g, float(g)) for g in (1, 2, 4)], SPEEDS, orient="row")
+    stretch = Stretch(0.0, 1.0, "t", False, False, None, None, False, None, cells)
+    assert Table(Speeds.from_frame(frame), 0).rates(stretch, jobs).tolist() == [rate]

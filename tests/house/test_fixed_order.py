@@ -4,7 +4,7 @@ import ast
 
 import numpy as np
 import polars as pl
-from package_files import PACKAGE, sources
+from package_files import PACKAGE, parsed, sources
 from stand_in import StandIn, allocation_frame, free_levels
 
 from gpuschedlab.cluster import Cluster
@@ -57,3 +57,23 @@ def test_free_gpu_time_is_summed_in_order_of_node_and_time():
                 expected[8 - used] = expected.get(8 - used, 0.0) + (until - t)
     expected = {free: seconds * (free * SLOTS) / SLOTS for free, seconds in expected.items()}
     assert dict(free_levels(run).iter_rows()) == expected  # to the last bit
+
+
+def seeds(tree: ast.AST) -> list[str]:
+    """Seeds that are given where none is named: of arguments, and of fields."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            arguments = node.args.posonlyargs + node.args.args
+            given = [*zip(arguments[::-1], node.args.defaults[::-1]), *zip(node.args.kwonlyargs, node.args.kw_defaults)]
+            found += [ast.unparse(value) for name, value in given if name.arg in ("rng", "seed") and value]
+        elif isinstance(node, ast.AnnAssign) and node.value and ast.unparse(node.target) in ("rng", "seed"):
+            found.append(ast.unparse(node.value))
+    return found
+
+
+def test_the_seed_is_nought_where_none_is_named():
+    """None: it is that of something else."""
+    assert seeds(ast.parse("def f(a, rng=1, *, seed=2): ...\nclass A:\n    seed: int = 3")) == ["1", "2", "3"]
+    found = {path.relative_to(PACKAGE).as_posix(): seeds(parsed(path)) for path in sources()}
+    assert {seed for own in found.values() for seed in own} == {"0", "None"}

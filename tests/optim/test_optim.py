@@ -430,3 +430,10 @@ def test_highs_without_a_point_says_what_would_give_one(monkeypatch):
     with pytest.raises(SolverError, match="found no point") as error:
         Highs()._answer(None, handle, program, "highs", 1.0, 0.0)
     assert not isinstance(error.value, OutOfTime)
+
+
+def test_settings_of_highs_in_its_own_words():
+    plain = {"output_flag": False, "mip_rel_gap": 1e-4, "parallel": "off", "run_crossover": "on", "random_seed": 0}
+    assert Highs().settings == plain
+    other = plain | {"mip_rel_gap": 0.1, "parallel": "on", "run_crossover": "off", "threads": 2, "presolve": "off"}
+    assert Highs(gap=0.1, crossover=False, threads=2, presolve="off").settings == other

@@ -20,6 +20,7 @@ from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import MissingExtra, RunError
 from gpuschedlab.plots.distributions import ecdf
 from gpuschedlab.plots.kinds import style
+from gpuschedlab.plots.kinds.maps import Landscape
 from gpuschedlab.plots.load import bin_means
 from gpuschedlab.plots.nodes.packed import pack_lanes
 from gpuschedlab.speeds import default_speeds
@@ -352,9 +353,21 @@ def test_a_figure_of_ones_own_is_one_file(runs, tmp_path, monkeypatch):
     (tmp_path / "own_figures" / "by_user.py").write_text(code)
     monkeypatch.syspath_prepend(tmp_path)
     assert _faces._said("own_figures", set()) == dict.fromkeys(("by_user", "plot_by_user"), "own_figures.by_user")
+    (tmp_path / "own_figures" / "__init__.pyi").write_text("from .by_user import by_user\nfrom .gone import lost\n")
+    assert _faces.names_of("own_figures") == {"by_user": "own_figures.by_user"}
     own = importlib.import_module("own_figures.by_user")
     numbers = own.by_user(runs)
     for run, shown in zip(runs.values(), numbers.values.values(), strict=True):
         held = run.jobs.filter(pl.col("user").is_in(shown["x"]))["attained"].sum()
         assert sum(shown["y"]) == pytest.approx(held / 3600)
     assert own.plot_by_user(runs).to_json() == plots.figure(numbers).to_json()
+
+
+def test_a_map_reaches_from_its_first_cell_to_its_last_where_paths_are_drawn():
+    path = np.array([[1.0, 4.0], [2.0, 5.0]])
+    found = Landscape(
+        "t", "x", "y", "", np.array([0.0, 1.0, 2.0]), np.array([3.0, 4.0, 6.0]), np.zeros((3, 3)), {"p": path}
+    )
+    live = found.draw().live
+    assert (live["xaxis_range"], live["yaxis_range"]) == ([0.0, 2.0], [3.0, 6.0])
+    assert not {"xaxis_range", "yaxis_range"} & found._replace(paths=None).draw().live.keys()

@@ -196,6 +196,15 @@ def test_easy_backfill_names_the_job_that_would_be_delayed():
     assert "would fit, but by the estimates it would delay job" in str(run.explain(job))
 
 
+def test_of_two_promises_the_first_that_a_job_would_break_is_named():
+    run = world(6).run(lab.Fifo(backfill="plan", depth=2, placement="pack"), log=True)
+    log = run.decisions.with_columns(first=pl.col("job").filter(pl.col("reason") != "started").first().over("time"))
+    reserved = log.filter(pl.col("reason") == "reserved")
+    assert reserved.height > 5
+    assert 0 < (reserved["blocker"] == reserved["first"]).sum() < reserved.height
+    assert not log.filter(pl.col("reason") == "undecided").height
+
+
 def test_decisions_on_a_grid_are_awaited():
     run = world(7, 80).run(lab.Srtf().with_knobs(interval=600.0), log=True)
     due = run.decisions.filter(pl.col("reason") == "undecided")

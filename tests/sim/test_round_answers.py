@@ -81,6 +81,22 @@ def test_a_job_whose_nodes_change_restarts_unless_moves_are_free(free, end, rest
     assert run.jobs["restarts"].to_list() == [restarts]
 
 
+def test_a_job_that_is_named_the_nodes_that_it_holds_goes_on():
+    def says(view):
+        return {"nodes": [(row, int(job), 2) for row, job in enumerate(view.index)]}
+
+    run = simulate(jobs((0, 2, 10), (3, 2, 10)), TWO, Plan(says), delays=Delays(restart=3))
+    assert stretches(run) == [(0, 0, 2, 0, 10, False), (1, 1, 2, 3, 13, False)]
+
+
+def test_who_moves_splits_no_stretch_of_those_that_stay():
+    def says(view):
+        return {"nodes": [(0, int(view.now >= 4), 2), (1, 1, 2)], "wake": 4.0 if view.now < 4 else None}
+
+    run = simulate(jobs((0, 2, 10), (0, 2, 10)), TWO, Plan(says, free=True))
+    assert stretches(run) == [(0, 0, 2, 0, 4, False), (1, 1, 2, 0, 10, False), (0, 1, 2, 4, 10, False)]
+
+
 def test_jobs_change_places():
     """Two jobs that fill a node each; both move at once, so each needs what the other has."""
     for free, end in ((True, 10.0), (False, 10.0)):

@@ -13,6 +13,7 @@ from small_jobs import EIGHT, ONE, jobs, random_trace
 from gpuschedlab.cli.commands.compare import _table
 from gpuschedlab.cli.commands.run import _metrics
 from gpuschedlab.cluster import Cluster, Nodes, Outage
+from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.comparison import compare
 from gpuschedlab.errors import ClusterError, PolicyError, RunError, SpeedError, TraceError
 from gpuschedlab.estimators import Estimator
@@ -306,6 +307,21 @@ def test_jobs_on_a_profiler_count_among_all_others_once_there_is_none():
     simulation.switch(Tiresias())
     assert set(simulation.state.body["pool"][running]) == {0}
     assert simulation.run().jobs["end"].null_count() == 0
+
+
+def test_profilers_get_the_nodes_that_they_lack_as_these_fall_empty():
+    """One of three nodes is free at the switch, the second at 10 s; job j3, of two GPUs, waits for a profiler of two until then."""
+    trace = jobs((0, 1, 10), (0, 1, 20), (0, 1, 300), (6, 2, 500))
+    simulation = Simulation(Scenario(trace, Cluster.homogeneous(4, 1, "a")), Fifo())
+    simulation.advance(5)
+    simulation.switch(Lucid(profiler_nodes=2, profile_time=50.0))
+    for now, profilers in ((5, 1), (15, 2), (25, 2), (400, 2)):
+        simulation.advance(now)
+        state = simulation.state
+        held = np.bincount(state.nodes["pool"], state.nodes["size"], len(state.pools))
+        assert state.pools["size"].tolist() == state.pools["total"].tolist() == held.tolist()
+        assert held[state.pools["stage"] == 1].sum() == profilers * SLOTS
+    assert simulation.run().jobs["start"].to_list() == [0, 0, 0, 10]
 
 
 @dataclass(frozen=True)

@@ -100,3 +100,10 @@ def test_batches_an_hour_are_a_power_of_its_jobs():
     size = np.sqrt(counts[hour.astype(int)])
     scale, power, _ = calibration._batching(counts, hour, size)
     assert (scale, power) == (pytest.approx(1, abs=0.05), pytest.approx(0.5, abs=0.02))
+
+
+def test_shares_have_five_digits_and_those_of_outcomes_four():
+    frame = pl.DataFrame({"status": ["a", "b", "b"], "gpus": [1.0] * 3, "duration": [1.0, 1.0, 5.0]})
+    assert calibration._shares(frame, "status") == {"b": 0.66667, "a": 0.33333}
+    assert calibration._shares(frame, "model") == {}
+    assert calibration._outcomes(frame) == {"jobs": {"a": 0.3333, "b": 0.6667}, "gpu_time": {"a": 0.1429, "b": 0.8571}}

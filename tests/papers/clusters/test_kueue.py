@@ -228,3 +228,16 @@ def test_who_was_evicted_begins_anew_once():
 def test_a_queue_says_what_it_expected(wrong, words):
     with pytest.raises(PolicyError, match=words):
         Queue("a", **wrong)
+
+
+def test_by_fair_sharing_the_queue_with_the_largest_share_gives_before_ones_own():
+    """Queue b uses 6 of its 4 GPUs: its last job goes for a2, though a1, of its own queue, has a lower priority than all."""
+    queues = (
+        Queue("a", "team", (("t4", 4),), reclaim="Any", within="LowerPriority"),
+        Queue("b", "team", (("t4", 4),)),
+    )
+    jobs = [("b1", "b", 0, 4, 100), ("b2", "b", 1, 2, 100), ("a1", "a", 2, 2, 100), ("a2", "a", 10, 2, 50)]
+    trace = trace_of(jobs).with_columns(user=pl.Series(["high", "high", "low", "high"]))
+    policy = Kueue(queues, fair=True, priorities=(("high", 1.0),))
+    run = lab.simulate(trace, EIGHT, policy)
+    assert dict(run.jobs.select("job_id", "preemptions").rows()) == {"b1": 0, "b2": 1, "a1": 0, "a2": 0}

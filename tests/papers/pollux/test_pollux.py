@@ -1,6 +1,7 @@
 """Pollux: its kernels on tiny matrices, its search against brute force, and what jobs get."""
 
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -8,6 +9,7 @@ import pytest
 
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.papers.pollux.genetic import fitness, join, mutate, repair, search, survivors
+from gpuschedlab.papers.pollux.policy import _Cells
 from gpuschedlab.policies import Pollux
 from gpuschedlab.sim import Delays, simulate
 from gpuschedlab.speeds import Speeds
@@ -198,3 +200,16 @@ def test_the_seed_decides():
     ]
     assert ends[0].equals(ends[1])
     assert not ends[0].equals(ends[2])
+
+
+def test_goodput_is_the_mean_over_the_gpus_of_types_that_know_it():
+    """A fast GPU is worth two slow ones, but only the slow type has speeds for more than 4 GPUs; all 16 are the fair share."""
+
+    def rates(kind, nodes, gpus):
+        return np.where(kind == 0, gpus, np.where(gpus > 4, np.nan, 2.0 * gpus))[None]
+
+    cluster = Cluster.parse("1x8:slow,1x8:fast")
+    view = SimpleNamespace(cluster=cluster, up=np.ones(2, bool), index=np.arange(1), rates=rates)
+    found = _Cells.of(view).speedups(view)[0]
+    assert found[1, [1, 4, 8]].tolist() == [1.5 / 16, 6 / 16, 8 / 16]
+    assert found[2, 16] == 1.0

@@ -3,6 +3,7 @@
 from functools import cache
 
 import numpy as np
+import polars as pl
 import pytest
 
 import gpuschedlab as lab
@@ -101,3 +102,16 @@ def test_a_bound_costs_more_gpus_than_the_truth():
 def test_odd_clusters_are_refused():
     with pytest.raises(ClusterError, match=r"PromptLoop\.gpus: found 12; expected a positive multiple of 8"):
         PromptLoop(gpus=12)
+
+
+def test_ends_move_with_the_work_and_prompts_go_in_in_that_order():
+    """Every other job was run with a tenth of its work: it ends later, by as much as its work is more."""
+    loop = PromptLoop(SMALL.jobs, cap=25).loop(1, settled().prompts)
+    odd = pl.int_range(pl.len()) % 2
+    jobs = loop.run.jobs.with_columns(target=pl.col("target") * pl.when(odd == 1).then(0.1).otherwise(1.0))
+    work = loop.walk(jobs)
+    before = jobs["start"] + jobs["overhead"]
+    ends = (before + (jobs["end"] - before) * work / jobs["target"]).to_numpy()[loop.inserted]
+    assert len(ends) > 2
+    assert (np.diff(ends) >= -1e-9).all()
+    assert (np.diff(jobs["end"].to_numpy()[loop.inserted]) < 0).any()

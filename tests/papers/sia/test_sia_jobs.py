@@ -159,6 +159,9 @@ def test_more_mandatory_demand_than_gpus_names_the_jobs():
         simulate(trace, Cluster.parse("1x4:t4"), Sia())
     with pytest.raises(PolicyError, match=r"3 GPUs, beside 2 reserved: j0;"):
         simulate(trace.head(1), Cluster.parse("1x4:t4"), Sia(reservations=(("t4", 2, 0.0, 600.0),)))
+    many = jobs([1] * 12, preemptible=[False] * 12)
+    with pytest.raises(PolicyError, match=r"ask for 12 GPUs, .* reserved: j0, j1, j10, j11, (j\d, ){5}j7; "):
+        simulate(many.with_columns(submit=pl.lit(0.0)), Cluster.parse("1x4:t4"), Sia())
 
 
 @pytest.mark.parametrize("solver", ["prices", "highs"])
