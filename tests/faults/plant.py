@@ -40,6 +40,7 @@ from near import PACKAGE, function_at, nearest  # noqa: E402
 
 TABLE = Path(__file__).with_name("table.csv")
 COLUMNS = ("seed", "file", "line", "kind", "before", "after", "caught", "stage", "note")
+PLACE = COLUMNS[1:6]
 
 PARTS = [f"tests/{f.name}" for f in sorted((ROOT / "tests").iterdir()) if list(f.glob("**/test_*.py"))]
 PARTS += ["gpuschedlab", "notebooks"]
@@ -75,10 +76,10 @@ class Study:
         self.file.write_text(json.dumps(self.kept, indent=1))
 
     def left(self, stage: str) -> list[Mutation]:
-        """Faults that are neither caught nor known to pass a stage, and whose place is still there."""
-        found, past = self.kept["found"], self.kept["past"]
+        """Faults that may change an answer, are neither caught nor known to pass a stage, and whose place is still there."""
+        found, past, same = self.kept["found"], self.kept["past"], unchanging()
         left = [f for f in self.faults if f.name not in found and stage not in past.get(f.name, ())]
-        return [fault for fault in left if there(fault)]
+        return [fault for fault in left if there(fault) and place_of(fault) not in same]
 
     def learn(self, passed: dict[str, float], mode: str):
         """Tests that pass are sound; how long a function of tests takes."""
@@ -238,15 +239,24 @@ def few(tests: list[str], most: int = 4) -> list[str]:
 
 def rows_of(seed: int, study: Study) -> list[dict]:
     """Rows of the table: what was found of each fault, and the notes that stand in the table already."""
-    notes = {tuple(row[c] for c in COLUMNS[1:6]): row["note"] for row in table()}
-    rows = []
+    notes, rows = {tuple(row[c] for c in PLACE): row["note"] for row in table()}, []
     for fault in study.faults:
         passed = study.kept["past"].get(fault.name)
         found = study.kept["found"].get(fault.name)
         found = found or (["", f"passes {passed[-1]}"] if passed and there(fault) else ["?", ""])
-        place = (fault.path, str(fault.line), fault.kind, fault.before, fault.after)
+        place = place_of(fault)
         rows.append(dict(zip(COLUMNS, (seed, *place, *found, notes.get(place, "")), strict=True)))
     return rows
+
+
+def place_of(fault: Mutation) -> tuple:
+    """What names a fault in the table."""
+    return fault.path, str(fault.line), fault.kind, fault.before, fault.after
+
+
+def unchanging() -> set[tuple]:
+    """Places of faults of which a note in the table says why they change no answer."""
+    return {tuple(row[c] for c in PLACE) for row in table() if row["note"] and not row["caught"]}
 
 
 def table() -> list[dict]:

@@ -180,6 +180,10 @@ def test_traces_that_pictures_do_not_know_are_named_in_them():
     traces = [go.Histogram(x=[1, 1, 2]), go.Scatter3d(x=[1], y=[2], z=[3]), go.Pie(values=[1, 2]), go.Scatter(y=[1, 2])]
     _, words = png(Figure(traces), 620, 300)
     assert words == "(Not as on a page with scripts: histogram, scatter3d, pie.)"
+    red = go.Scatter(y=[1, 2], line={"color": "#FF0000", "width": 4}, showlegend=False)
+    drawn = [picture(shown(Figure(traces)))[..., :3] for traces in ([red], [red, go.Pie(values=[1, 2])])]
+    lowest = [np.flatnonzero((image == (255, 0, 0)).all(axis=2).any(axis=1)).max() for image in drawn]
+    assert 10 < lowest[0] - lowest[1] < 20  # room for the words below
     assert shown(Figure(traces)).count("<img") == 1
     strange = Figure(
         go.Scatter(x=["a", "b"], y=[1, 2], marker_color="hsl(9, 9%, 9%)"), layout={"xaxis_range": ["a", "b"]}

@@ -195,6 +195,24 @@ def test_pairs_may_lie_on_several_nodes_and_move():
     ]
 
 
+def test_a_pair_that_moves_goes_at_the_rates_of_its_new_nodes():
+    """Each has half the speed of one alone, on two nodes half of that: 1.5 of 10 s are done when they move, the rest takes 17 s."""
+    rates = pl.DataFrame(
+        [(m, "v100", n, 4, 1 / n) for m in "ab" for n in (1, 2)],
+        ["model", "gpu_type", "n_nodes", "n_gpus", "rate"],
+        orient="row",
+    )
+    speeds = Speeds.from_frame(rates, relative=True, sharing={("a", "b"): 0.5, ("b", "a"): 0.5})
+
+    def says(view):
+        nodes = [(0, 0, 2), (0, 1, 2)] if view.now < 6 else [(0, 2, 4)]
+        return {"partner": [-1, 0][: len(view)], "nodes": nodes, "wake": 6.0 if view.now < 6 else None}
+
+    trace = jobs((0, 4, 10), (0, 4, 10), model=["a", "b"])
+    run = simulate(trace, Cluster.homogeneous(3, 4), Plan(says, free=True), speeds=speeds)
+    assert run.jobs["end"].to_list() == [23.0, 23.0]
+
+
 # --- source
 
 
