@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_queues import outcome, random_rule, random_scenario, under_easy
+from small_jobs import jobs
 
 from gpuschedlab import Cluster, Fifo, Noisy, Plan, Scenario, Sjf, simulate
 from gpuschedlab.errors import PolicyError
@@ -17,6 +18,7 @@ from gpuschedlab.estimators import Requested
 from gpuschedlab.knobs import word_of
 from gpuschedlab.parse import policy_of
 from gpuschedlab.policies import Edf
+from gpuschedlab.speeds import Speeds
 
 INF = math.inf
 SEEDS = range(300)
@@ -242,3 +244,15 @@ def test_nothing_is_promised_beside_jobs_that_may_be_suspended():
 
     with pytest.raises(PolicyError, match="found backfill='plan' and preemptive=True"):
         Hasty().rule()
+
+
+def test_a_plan_is_as_deep_on_the_nodes_of_each_type():
+    """Depth 1: the first job that waits for type a has a promise, and the first for b, before which the last, which fits, does not go."""
+    rows = [(0, 2, 100), (0, 2, 50), (1, 2, 10), (2, 3, 10), (3, 1, 100)]
+    trace = jobs(*rows, model=["m", "n", "m", "n", "n"])
+    rates = [(m, t, 1, g, 1.0) for m, t, most in (("m", "a", 2), ("n", "b", 3)) for g in range(1, most + 1)]
+    speeds = Speeds.from_frame(
+        pl.DataFrame(rates, ["model", "gpu_type", "n_nodes", "n_gpus", "rate"], orient="row"), relative=True
+    )
+    run = Scenario(trace, Cluster.parse("1x2:a,1x3:b"), speeds=speeds).run(planned(1))
+    assert run.jobs["start"].to_list() == [0, 0, 100, 50, 60]
