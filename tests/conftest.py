@@ -2,6 +2,7 @@
 
 import os
 import runpy
+import sys
 import threading
 import time
 from functools import cache
@@ -10,6 +11,11 @@ from types import SimpleNamespace
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+# A worker to a core, each with one thread: threads of OpenMP that wait for one another's cores spin, and take three times as long.
+os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+# jsonschema, which nbformat imports, compiles the grammar of international addresses where it finds it: seconds, for nothing here.
+sys.modules.setdefault("rfc3987_syntax", None)
 
 # Whether examples are drawn fast enough depends on what else the machine does.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])

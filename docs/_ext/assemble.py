@@ -88,7 +88,9 @@ def assemble(out: Path = OUT, execute: bool = EXECUTE) -> Path:
         if path.suffix in KEPT and not inside.parts[0].startswith("_"):
             write(out / inside, page(path) if path.suffix == ".md" else path.read_bytes())
     for name in ("CHANGELOG", "CONTRIBUTING"):
-        write(out / f"{name.lower()}.md", (ROOT / f"{name}.md").read_text().replace("](docs/", "]("))  # its links are those of the repository
+        write(
+            out / f"{name.lower()}.md", (ROOT / f"{name}.md").read_text().replace("](docs/", "](")
+        )  # its links are those of the repository
     for path in sorted((ROOT / "notebooks" / "images").iterdir()):
         write(out / "notebooks" / "images" / path.name, path.read_bytes())
     notebooks = [path for path in sorted((ROOT / "notebooks").glob("*.ipynb")) if path.stem in SMALL]

@@ -49,6 +49,7 @@ def compile_ahead(words: Iterable[str], each: Callable[[int], None] | None = Non
     from gpuschedlab.parse import policy_of
 
     trace = generate("venus", days=1, jobs=9, load=0.5, cluster_gpus=16, rng=0)
+    trace = trace.with_columns(trace["submit"] / 60, trace["duration"] / 60)  # few rounds: Pollux's take long
     cluster = Cluster.homogeneous(4, 4)
     run = simulate(trace, cluster, Fifo())
     done("engine")
@@ -74,9 +75,8 @@ def _beside(words: list[str]):
         "from gpuschedlab.cli.commands.warm import compile_ahead; from gpuschedlab.sim.setup.ahead import compile_rest;"
         f"compile_rest(); compile_ahead({words[::-1]!r})"
     )
-    second = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
-    try:
-        yield
-    finally:
-        second.kill()
-        second.wait()
+    with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL) as second:
+        try:
+            yield
+        finally:
+            second.kill()
