@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from few import ALL
 from hypothesis import HealthCheck, settings
 
 # A worker to a core, each with one thread: threads of OpenMP that wait for one another's cores spin, and take three times as long.
@@ -60,8 +61,6 @@ def pytest_xdist_make_scheduler(config, log):
     return ByFile(config, log)
 
 
-ALL = bool(os.environ.get("GPUSCHEDLAB_ALL_TESTS"))
-"""Whether all tests run (`make test ALL=1`)."""
 FEW = 8
 """Seeds of a test that run otherwise."""
 
@@ -76,8 +75,9 @@ def pytest_collection_modifyitems(config, items):
     Without machine code those marked `compiled` are skipped.
     """
     for item in items if INTERPRETED else ():
-        if item.get_closest_marker("compiled"):
-            item.add_marker(pytest.mark.skip(reason="takes over a minute without machine code (NUMBA_DISABLE_JIT)"))
+        if mark := item.get_closest_marker("compiled"):
+            reason = mark.args[0] if mark.args else "takes over a minute without machine code"
+            item.add_marker(pytest.mark.skip(reason=f"{reason} (NUMBA_DISABLE_JIT)"))
     if ALL or config.option.markexpr != "not long":
         return
     left = {"browser", "slow"}

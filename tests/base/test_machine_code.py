@@ -79,6 +79,7 @@ def test_a_harmed_file_is_as_none_and_is_replaced(tmp_path, capsys, kind, harm):
     assert files().load("signature") == "new code"
 
 
+@pytest.mark.compiled("is about machine code that is kept")
 @pytest.mark.parametrize("kind", ["nbi", "nbc"])
 def test_harmed_machine_code_is_compiled_again_with_one_line_of_words(make, tmp_path, capsys, kind):
     assert loaded(make()) == 0
@@ -95,6 +96,7 @@ def test_harmed_machine_code_is_compiled_again_with_one_line_of_words(make, tmp_
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.compiled("is about machine code that is kept")
 def test_machine_code_that_is_gone_is_compiled_again_without_a_word(make, tmp_path, capsys):
     loaded(make())
     next(tmp_path.glob("kept/*/*/*.nbc")).unlink()
@@ -103,6 +105,7 @@ def test_machine_code_that_is_gone_is_compiled_again_without_a_word(make, tmp_pa
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.compiled("is about machine code that is kept")
 def test_machine_code_that_cannot_be_kept_is_compiled_at_each_start(make, tmp_path, capsys):
     (tmp_path / "kept").write_text("no folder")
     assert loaded(make()) == 0
@@ -140,6 +143,7 @@ def test_two_writers_of_two_signatures_do_not_share_a_file(tmp_path):
     assert first.load("first") in (None, "code of the first")
 
 
+@pytest.mark.compiled("is about machine code that is kept")
 def test_two_first_starts_at_once_both_work(tmp_path):
     package = tmp_path / "gpuschedlab"
     (package / "toys").mkdir(parents=True)

@@ -86,6 +86,7 @@ def test_cells_of_sweeps_outlast_changes_of_figures(copy):
     assert not renewed(copy, "plots/kinds/style.py", lambda: code_of_package(root=copy))
 
 
+@pytest.mark.compiled("is about words while compiling")
 def test_the_first_compilation_is_announced(capsys, monkeypatch):
     """When a function of the engine is compiled, not when it is imported, and once; other functions are not."""
     (announcer,) = [a for a in event._registered["numba:compile"] if isinstance(a, _Announcer)]
@@ -108,6 +109,7 @@ def test_the_first_compilation_is_announced(capsys, monkeypatch):
         assert said or not found
 
 
+@pytest.mark.compiled("is about words while compiling")
 def test_a_long_compilation_says_how_far_it_is(capsys, monkeypatch, tmp_path):
     """By the functions whose machine code is there, whichever process has kept them."""
     (announcer,) = [a for a in event._registered["numba:compile"] if isinstance(a, _Announcer)]

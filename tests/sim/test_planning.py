@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from few import few
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_queues import outcome, random_rule, random_scenario, under_easy
@@ -21,7 +22,7 @@ from gpuschedlab.policies import Edf
 from gpuschedlab.speeds import Speeds
 
 INF = math.inf
-SEEDS = range(300)
+SEEDS = range(few(60, 300))
 BEFORE = Path(__file__).with_name("golden") / "easy.txt"
 """Outcomes of EASY backfill, seed by seed."""
 
@@ -31,7 +32,7 @@ def planned(depth: float = INF, **plan) -> Fifo:
 
 
 def test_easy_backfill_decides_as_before():
-    assert [under_easy(seed) for seed in SEEDS] == BEFORE.read_text().split()
+    assert [under_easy(seed) for seed in SEEDS] == BEFORE.read_text().split()[: len(SEEDS)]
 
 
 def test_plans_of_depth_0_and_1_are_greedy_and_easy_backfill():
@@ -46,7 +47,7 @@ def test_plans_of_depth_0_and_1_are_greedy_and_easy_backfill():
             assert found["easy"] == under_easy(seed)
         assert found["greedy"] == outcome(scenario.run(Fifo(backfill="greedy", placement=rule, patience=100.0))), seed
         differ += len(set(found.values())) == 3
-    assert differ > 200
+    assert differ > len(SEEDS) * 2 / 3
 
 
 # --- a planner in plain Python, which counts GPUs: all that there is to a plan where they stand on one node

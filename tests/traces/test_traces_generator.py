@@ -111,12 +111,12 @@ def test_wrong_arguments_are_named(options, found):
     assert found in str(told.value)
 
 
-def test_a_million_jobs_keep_their_distribution():
-    trace = generate("pai", days=365, jobs=1_000_000, rng=0)
+def test_a_hundred_thousand_jobs_keep_their_distribution():
+    trace = generate("pai", days=36, jobs=100_000, rng=0)
     marks = load_preset("pai").marks
-    assert trace.height == 1_000_000
+    assert trace.height == 100_000
     share = trace["gpus"].value_counts(normalize=True).sort("gpus")["proportion"].to_numpy()
-    assert np.abs(share - np.array(marks.gpu_share) / sum(marks.gpu_share)).max() < 2e-6
+    assert np.abs(share - np.array(marks.gpu_share) / sum(marks.gpu_share)).max() < 2e-5
 
 
 # --- exact by construction

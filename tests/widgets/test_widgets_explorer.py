@@ -309,6 +309,7 @@ def test_the_download_holds_what_makes_the_run_again(explorer, tmp_path):
     assert "pl.read_parquet('trace.parquet')" in (tmp_path / "reproduce.py").read_text()
 
 
+@pytest.mark.compiled("needs runs that are quick")
 def test_sliders_follow_the_hand_only_while_runs_are_quick(explorer):
     slider = explorer.knobs["thresholds"].parts[0]
     assert slider.continuous_update

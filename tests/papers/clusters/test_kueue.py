@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 import pytest
+from few import few
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -67,7 +68,7 @@ def cohorts(draw):
     return queues, trace_of(jobs).sort("submit"), bool(rng.random() < 0.5)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=few(15, 60), deadline=None)
 @given(cohorts())
 def test_usage_keeps_to_the_quotas(given):
     queues, trace, fair = given

@@ -3,6 +3,7 @@
 import numpy as np
 import polars as pl
 import pytest
+from few import few
 
 from gpuschedlab.errors import LabError
 from gpuschedlab.speeds import Speeds
@@ -142,7 +143,9 @@ def test_engine_equals_a_plain_loop(seed, rounding):
     assert done["preemptions"].sum() > 0  # otherwise nothing was tried
 
 
-@pytest.mark.parametrize(("name", "number", "load"), [("philly", 2, 1.0), ("saturn", 3, 1.0), ("philly", 2, 1.5)])
+@pytest.mark.parametrize(
+    ("name", "number", "load"), [("philly", 2, 1.5), ("saturn", 3, 1.0), ("philly", 2, 1.0)][: few(1, 3)]
+)
 def test_engine_equals_a_plain_loop_on_other_workloads(data_dir, name, number, load):
     workload = pl.read_parquet(data_dir / "reference/sia_workloads.parquet").filter(set=name, idx=number)
     workload = workload.with_columns((pl.col("time") / load).round().cast(workload["time"].dtype)).head(100)
@@ -175,6 +178,7 @@ def test_optimus_is_near_the_artifacts(data_dir):
 
 
 @pytest.mark.data
+@pytest.mark.slow
 @pytest.mark.xdist_group("the Pollux artifact")
 def test_pollux_is_within_a_tenth_of_the_artifacts(data_dir):
     found = measure(data_dir, "pollux", 3)
