@@ -237,3 +237,19 @@ def find_nodes(P, pool, slots, rule, patient, out_node, out_slots):
         return take_widest(P, pool, slots, slots, out_node, out_slots)
     out_node[0], out_slots[0] = n, slots
     return 1
+
+
+@njit(inline="never")
+def find_even(P, pool, slots, nodes, rule, out_node, out_slots):
+    """Choose just so many nodes of `pool` for `slots`, evenly, each with the least room that suffices; nothing is taken yet."""
+    part, k, n = slots // nodes, 0, 0
+    while k < nodes and n >= 0:
+        n = buddy_fit(P, pool, (part + SLOTS - 1) // SLOTS) if rule == BUDDY else best_fit(P, pool, part)
+        if n >= 0:
+            out_node[k], out_slots[k] = n, P.nodes[n].free
+            hold(P.nodes, P.count, P.member, n, out_slots[k])
+            k += 1
+    for i in range(k):
+        hold(P.nodes, P.count, P.member, out_node[i], -out_slots[i])
+        out_slots[i] = part
+    return k if k == nodes else 0

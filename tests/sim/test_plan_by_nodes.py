@@ -8,6 +8,7 @@ import pytest
 from plan_by_hand import PART, ByHand, Job
 
 from gpuschedlab import Cluster, Fifo, Nodes, Plan, Scenario, Window
+from gpuschedlab.errors import ClusterError
 from gpuschedlab.estimators import Requested
 
 INF = np.inf
@@ -35,6 +36,13 @@ def random_plan(rng) -> tuple[float, dict]:
     elif rng.random() < 0.2:
         knobs["every"] = float(rng.choice([10, 40]))
     return depth, knobs
+
+
+def asks(rng, cluster, gpus: float) -> int | None:
+    """Nodes on which so many GPUs may stand evenly, on one type of the cluster; None: any."""
+    sizes = [cluster.node_gpus[cluster.node_type == t] for t in range(len(cluster.gpu_types))]
+    able = [n for n in (1, 2, 3) if (n == 1 or gpus % n == 0) and any((s >= gpus / n).sum() >= n for s in sizes)]
+    return int(rng.choice(able)) if able and rng.random() < 0.6 else None
 
 
 def random_case(rng, jobs: int = 24):
@@ -65,12 +73,14 @@ def random_case(rng, jobs: int = 24):
             "requested_time": np.ceil(duration * over),
         }
     )
+    if rng.random() < 0.35:
+        trace = trace.with_columns(nodes=pl.Series([asks(rng, cluster, g) for g in gpus], dtype=pl.Int64))
     return trace, Cluster(groups, windows), str(rng.choice(RULES)), *random_plan(rng)
 
 
 def by_hand(trace, cluster, rule, depth, plan, patience) -> list[float]:
     columns = (trace[name] for name in ("submit", "gpus", "duration", "requested_time"))
-    asked = trace["nodes"] if "nodes" in trace.columns else [0] * trace.height
+    asked = trace["nodes"].fill_null(0) if "nodes" in trace.columns else [0] * trace.height
     jobs = [Job(s, round(g * PART), d, e, n) for s, g, d, e, n in zip(*columns, asked, strict=True)]
     windows = [(w.node, w.start, w.end) for w in cluster.events]
     sizes = [int(g) * PART for g in cluster.node_gpus]
@@ -86,3 +96,19 @@ def test_random_cases_start_as_by_hand(seed):
         policy = Patient(backfill="plan", depth=depth, placement=rule, patience=50.0, plan=Plan(**plan))
         found = Scenario(trace, cluster, estimator=Requested(), until=1e5).run(policy).jobs["start"]
         assert found.to_list() == right, (seed, case, cluster, rule, depth, plan)
+
+
+def test_a_job_stands_evenly_on_the_nodes_that_it_asks_for():
+    trace = pl.DataFrame(
+        {"job_id": ["a", "b"], "submit": [0.0, 1.0], "gpus": [4.0, 6.0], "duration": [9.0, 9.0], "nodes": [4, None]}
+    )
+    for rule in RULES:
+        held = Scenario(trace, Cluster.homogeneous(4, 4)).run(Fifo(placement=rule)).allocations
+        assert held.filter(pl.col("job") == 0).select("node", "gpus").rows() == [(n, 1.0) for n in range(4)], rule
+
+
+def test_nodes_that_a_cluster_has_not_are_named():
+    trace = pl.DataFrame({"job_id": ["a"], "submit": [0.0], "gpus": [8.0], "duration": [9.0], "nodes": [4]})
+    found = r"job a asks for 8 GPUs on just 4 nodes, evenly; the rule .* could never place it .* null for its nodes"
+    with pytest.raises(ClusterError, match=found):
+        Scenario(trace, Cluster.homogeneous(3, 8)).run(Fifo())

@@ -139,17 +139,17 @@ def least_room(S, n, begin, end):
 
 @njit
 def first_on(S, n, slots, seconds, before):
-    """First instant (s), before another, from which so many slots of node n are free for so long; inf: none."""
+    """First instant (s), no later than another, from which so many slots of node n are free for so long; inf: none."""
     first, end, i = np.inf, np.inf, n
     while i >= 0:
         step = S.step[i]
+        if first == np.inf and step.when > before:
+            return np.inf
         if step.room < slots:
             first = np.inf
         else:
             if first == np.inf:
                 first, end = step.when, slot_end(S, step.when + seconds)
-            if first >= before:
-                return np.inf
             if step.next < 0 or S.step[step.next].when >= end:
                 return first
         i = step.next
@@ -192,6 +192,9 @@ def hide(S):
 def wants(S, j, p):
     """Nodes of pool p that job j must find, and the slots that it needs on each of them, 0: all; no nodes: any slots may do."""
     slots, largest = np.int64(S.body[j].slots), S.sizes[p, LARGEST] * SLOTS
+    asked = np.int64(S.cls[S.body[j].cls].asked)
+    if asked > 0:
+        return asked, slots // asked
     if not insists(S.rule[0].placement, is_patient(S, j)):
         return 0, 0
     if slots <= largest:
@@ -202,8 +205,8 @@ def wants(S, j, p):
 @njit
 def exact(S, j, p):
     """Whether job j fits wherever a node has room for it."""
-    rule = S.rule[0].placement
-    return S.body[j].slots <= S.sizes[p, LARGEST] * SLOTS and insists(rule, is_patient(S, j)) and rule != BUDDY
+    many, need = wants(S, j, p)
+    return many == 1 and need > 0 and S.rule[0].placement != BUDDY
 
 
 @njit(inline="never")
@@ -211,14 +214,20 @@ def nodes_from(S, j, p, begin):
     """Choose nodes of pool p for job j from an instant (s) on for as long as it says, into the work space; how many, 0: no fit."""
     end, slots, least = end_of(S, j, begin), S.body[j].slots, 2**31 - 1
     if not exact(S, j, p):
+        total = 0
+        for n in range(S.nodes.shape[0]):
+            total += least_room(S, n, begin, end)[0] if S.nodes[n].pool == p and total < slots else 0
+        if total < slots:
+            return 0
         show(S, p, begin, end)
         k = choose_nodes(S, j, slots, p)
         hide(S)
         return k
     for n in range(S.nodes.shape[0]):
-        room = least_room(S, n, begin, end)[0] if S.nodes[n].pool == p else 0
-        if slots <= room < least:
-            S.place_node[0], S.place_slots[0], least = n, slots, room
+        if S.nodes[n].pool == p and S.line[n].first == begin:  # as `nth_first` found it: no other has room by then
+            room = least_room(S, n, begin, end)[0]
+            if room < least:
+                S.place_node[0], S.place_slots[0], least = n, slots, room
     return 1 if least < 2**31 - 1 else 0
 
 
@@ -230,6 +239,7 @@ def nth_first(S, j, p, many, need, before):
         if S.nodes[n].pool == p:
             slots = need if need > 0 else S.nodes[n].size
             at, k = first_on(S, n, slots, S.job[j].estimate, first[many - 1]), many - 1
+            S.line[n].first = at
             while k > 0 and first[k - 1] > at:
                 first[k] = first[k - 1]
                 k -= 1

@@ -28,7 +28,7 @@ from gpuschedlab.sim.setup.prepared import Prepared
 def _classes(prepared: Prepared, job, rule):
     """Group jobs by demand (`Prepared.demands`): the classes, each with the one that its jobs join later, and the class of each."""
     tight = (rule["placement"][0] == RELAX) & (job["spread"] < rule["skew"][0])
-    demand, slots, model = prepared.demands(bool(rule["sharing"][0]))
+    demand, slots, model, asked = prepared.demands(bool(rule["sharing"][0]))
     chain = ((job["stage"], tight), (0, tight), (0, 0))  # to be profiled, insisting, relaxed: one number a demand
     codes = [(demand * 2 + stage) * 2 + t for stage, t in chain]
     size = sum(np.bincount(code, minlength=4 * len(slots)) for code in codes)
@@ -38,7 +38,7 @@ def _classes(prepared: Prepared, job, rule):
     first, base, relaxed = (number[code] for code in codes)
     cls = np.zeros(len(rows), CLASS)
     cls["tight"], cls["stage"] = rows & 1, rows >> 1 & 1
-    cls["slots"], cls["model"] = slots[rows // 4], model[rows // 4]
+    cls["slots"], cls["model"], cls["asked"] = slots[rows // 4], model[rows // 4], asked[rows // 4]
     cls["relaxed"] = cls["next"] = np.arange(len(cls))
     cls["relaxed"][base] = relaxed
     cls["next"][first] = base
@@ -160,7 +160,9 @@ def _check_eligible(prepared: Prepared, placement: str, spared: int, every: bool
         usable = known[prepared.body["knows"]] > 0
         if every:
             usable = np.ones_like(usable) if prepared.turns is None else prepared.turns > 0
-        check_eligible(prepared.cluster, placement, spared, prepared.trace, prepared.body["slots"], usable)
+        check_eligible(
+            prepared.cluster, placement, spared, prepared.trace, prepared.body["slots"], prepared.asked, usable
+        )
         prepared.made[key] = True
 
 

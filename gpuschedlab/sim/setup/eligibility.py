@@ -81,39 +81,45 @@ def _lacking(asked: pl.DataFrame, jobs: int, cluster: Cluster) -> ClusterError:
 
 
 @lru_cache(maxsize=4096)
-def can_ever(groups: tuple[Nodes, ...], rule: str, spared: int, types: tuple[str, ...], gpus: float) -> bool:
+def can_ever(
+    groups: tuple[Nodes, ...], rule: str, spared: int, types: tuple[str, ...], gpus: float, asked: int
+) -> bool:
     """Whether a placement rule finds room for a job where all nodes are up and empty."""
     first = np.cumsum([0, *(g.nodes for g in groups)])
     left = [g.nodes - min(max(spared - at, 0), g.nodes) for g, at in zip(groups, first, strict=False)]
     others = tuple(replace(g, nodes=n) for g, n in zip(groups, left, strict=True) if n and g.kind in types)
+    if asked:
+        enough = [(g.kind, g.nodes) for g in others if g.gpus_per_node >= gpus / asked - 1e-9]
+        return any(sum(n for kind, n in enough if kind == each) >= asked for each in types)
     return bool(others) and bool(FreeGpus(Cluster(others), rule).fits(np.array([gpus]))[0])
 
 
-def check_eligible(cluster: Cluster, rule: str, spared: int, trace: Mapping, slots: np.ndarray, usable: np.ndarray):
-    """Check all jobs of a trace (its columns), which request `slots` (n,) hundredths of a GPU, of the types of `usable` (n, T)."""
-    T = len(cluster.gpu_types)
-    code = slots.astype(np.int64) << T | usable @ (1 << np.arange(T))
+def check_eligible(cluster: Cluster, rule: str, spared: int, trace: Mapping, slots, asked, usable: np.ndarray):
+    """Check all jobs of a trace: `slots` (n,) hundredths of a GPU on `asked` (n,) nodes, of the types of `usable` (n, T)."""
+    T, most = len(cluster.gpu_types), int(asked.max(initial=0)) + 1
+    code = slots.astype(np.int64) * most + asked << T | usable @ (1 << np.arange(T))
     kinds, kind = np.unique(code, return_inverse=True)
     able = np.empty(len(kinds), bool)
     for i, found in enumerate(kinds.tolist()):
         types = tuple(name for t, name in enumerate(cluster.gpu_types) if found >> t & 1)
-        able[i] = can_ever(cluster.groups, rule, spared, types, (found >> T) / SLOTS)
+        able[i] = can_ever(cluster.groups, rule, spared, types, (found >> T) // most / SLOTS, (found >> T) % most)
     if not able.all():
-        raise _never(cluster, rule, spared, trace, slots, usable, np.flatnonzero(~able[kind]))
+        raise _never(cluster, rule, spared, trace, slots, asked, usable, np.flatnonzero(~able[kind]))
 
 
-def _never(cluster, rule, spared, trace, slots, usable, rows) -> ClusterError:
+def _never(cluster, rule, spared, trace, slots, asked, usable, rows) -> ClusterError:
     """Error that names the largest of the jobs (rows) that could never run."""
     i = int(rows[np.argmax(slots[rows])])
+    on = f" on just {asked[i]} node{'s' if asked[i] > 1 else ''}, evenly" if asked[i] else ""
     more = f", and {len(rows) - 1} more jobs ask too much" if len(rows) > 1 else ""
     nodes = f"node{'s' * (spared > 1)} that profiler_nodes sets aside"
     room = np.bincount(cluster.node_type[spared:], cluster.node_gpus[spared:], len(cluster.gpu_types))
     most = (room * usable[i]).max()
     known = " on which its model is known" if most < room.max() else ""
     return ClusterError(
-        f"job {trace['job_id'][i]} asks for {trace['gpus'][i]:g} GPUs{more}; the rule {rule!r} could never place it on "
+        f"job {trace['job_id'][i]} asks for {trace['gpus'][i]:g} GPUs{on}{more}; the rule {rule!r} could never place it on "
         f"{cluster}, all nodes up and empty: the largest pool of one GPU type{known} has {most:g}"
         f"{f' beside the {spared} {nodes}' if spared else ''}. "
-        f"Use a larger cluster,{' fewer profiler_nodes,' if spared else ''} or drop them: "
+        f"Use a larger cluster,{' fewer profiler_nodes,' if spared else ''}{' null for its nodes,' if on else ''} or drop them: "
         "trace.filter(pl.col('gpus') <= ...)."
     )

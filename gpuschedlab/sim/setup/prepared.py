@@ -56,17 +56,24 @@ class Prepared:
     # what is made when it is first asked for, such as columns as codes
     made: dict = field(default_factory=dict)
 
-    def demands(self, sharing: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Demands by slots, usable types, and model where jobs share GPUs: that of each job (n,), slots and models (D,)."""
+    def demands(self, sharing: bool) -> tuple[np.ndarray, ...]:
+        """Demands by slots, usable types, nodes, and model where jobs share GPUs: that of each job (n,); slots, models, nodes (D,)."""
         key = ("demands", sharing)
         if key not in self.made:
             knows = self.body["knows"].astype(np.int64)
             model = self.job["model"] if sharing else np.full(len(knows), -1)
             models, kinds = int(model.max(initial=0)) + 2, int(knows.max(initial=0)) + 1
             code = (self.body["slots"].astype(np.int64) * models + model + 1) * kinds + knows
-            rows, index = np.unique(code, return_inverse=True)
-            self.made[key] = index, rows // kinds // models, rows // kinds % models - 1
+            most = int(self.asked.max(initial=0)) + 1
+            rows, index = np.unique(code * most + self.asked, return_inverse=True)
+            rows, asked = np.divmod(rows, most)
+            self.made[key] = index, rows // kinds // models, rows // kinds % models - 1, asked
         return self.made[key]
+
+    @cached_property
+    def asked(self) -> np.ndarray:
+        """Nodes (n,) that each job asks for, 0: any number."""
+        return _column(self.trace.frame, "nodes", 0).astype(np.int64)
 
     def codes(self, column: str) -> np.ndarray:
         """Small integers (n,) for the values of a text column, as `View.codes`."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from gpuschedlab._compiled import njit
 from gpuschedlab.cluster.node_index import SLOTS, NodeIndex, hold
-from gpuschedlab.cluster.placement import RELAX, find_nodes
+from gpuschedlab.cluster.placement import RELAX, find_even, find_nodes
 from gpuschedlab.sim.engine.jobs.queues import set_timer
 from gpuschedlab.sim.engine.jobs.records import BAD_CHANGE, BAD_KEY, NO_PAIR, NO_SPEED, RUNNING, WAITING
 from gpuschedlab.speeds.codes import find_row
@@ -277,7 +277,9 @@ def is_patient(S, j):
 @njit
 def choose_nodes(S, j, slots, pool):
     """Choose nodes of a pool for job j by the placement rule, of what the index shows, into the work space; how many, 0: no fit."""
-    index = NodeIndex(S.nodes, S.count, S.member, S.sizes)
+    index, asked = NodeIndex(S.nodes, S.count, S.member, S.sizes), S.cls[S.body[j].cls].asked
+    if asked > 0 and slots == S.body[j].slots:
+        return find_even(index, pool, slots, asked, S.rule[0].placement, S.place_node, S.place_slots)
     return find_nodes(index, pool, slots, S.rule[0].placement, is_patient(S, j), S.place_node, S.place_slots)
 
 

@@ -129,6 +129,7 @@ OUTAGE = _record(time="f8", node="i4", delta="i4")
 WINDOW = _record(start="f8", end="f8", announced="f8", node="i4")
 CLASS = _record(
     slots="i4",
+    asked="i4",  # nodes, 0: any number
     stage="i4",
     model="i4",
     tight="i4",  # 1: insists on consolidation under the relax rule
@@ -168,6 +169,7 @@ LINE = _record(  # of a node: whether anything is promised on it; and, while the
     shown="i4",
     aside="i4",  # slots fewer
     bits="u8",  # GPUs held or not
+    first="f8",  # s, from when on a job fits there, as the last search for its start found it
 )
 TICK = _record(time="f8", used="i8", demanded="i8", capacity="i8", running="i4", waiting="i4", largest="i4")
 STRETCH = _record(
