@@ -6,19 +6,7 @@ from gpuschedlab.cluster import Cluster
 from gpuschedlab.cluster.node_index import LEVELS, NODE, SLOTS, index_nodes
 from gpuschedlab.cluster.placement import RELAX
 from gpuschedlab.errors import ClusterError
-from gpuschedlab.sim.engine.jobs.records import (
-    CLASS,
-    ENTRY,
-    LINE,
-    PLAN,
-    POOL,
-    RESERVATION,
-    SCALARS,
-    STEP,
-    STRETCH,
-    TICK,
-    WAITING,
-)
+from gpuschedlab.sim.engine.jobs import records
 from gpuschedlab.sim.engine.jobs.state import WORK_SPACE, State, copied, new_log
 from gpuschedlab.sim.setup.eligibility import check_eligible
 from gpuschedlab.sim.setup.ledgers import open_ledger
@@ -36,7 +24,7 @@ def _classes(prepared: Prepared, job, rule):
     number = np.zeros(len(size), np.int32)
     number[rows] = np.arange(len(rows))
     first, base, relaxed = (number[code] for code in codes)
-    cls = np.zeros(len(rows), CLASS)
+    cls = np.zeros(len(rows), records.CLASS)
     cls["tight"], cls["stage"] = rows & 1, rows >> 1 & 1
     cls["slots"], cls["model"], cls["asked"] = slots[rows // 4], model[rows // 4], asked[rows // 4]
     cls["relaxed"] = cls["next"] = np.arange(len(cls))
@@ -49,7 +37,7 @@ def _classes(prepared: Prepared, job, rule):
 
 def _classed(prepared: Prepared, job, body, rule):
     """Put jobs into classes; those of the last run in which no job had started are made once. The classes, and the heaps' size."""
-    fresh = (job["state"] <= WAITING) & (job["starts"] == 0)
+    fresh = (job["state"] <= records.WAITING) & (job["starts"] == 0)
     # `place_in_queue` skips the stage where no profiler is large enough
     profiled = rule["profile"][0] > 0
     job["stage"] = (fresh | (job["stage"] == 1)) & profiled
@@ -74,9 +62,9 @@ def build_state(prepared: Prepared, policy, ready=None) -> State:
     count, member, sizes = index_nodes(ruled["nodes"], len(ruled["pools"]))
     smallest = _smallest(prepared)
     # Twice: within a decision, jobs that start already hold what preempted ones vacated.
-    entry = np.zeros(2 * (capacity // smallest) + len(ruled["nodes"]) + 1, ENTRY)
+    entry = np.zeros(2 * (capacity // smallest) + len(ruled["nodes"]) + 1, records.ENTRY)
     entry["next"] = np.arange(1, len(entry) + 1)
-    scalar = np.zeros(1, SCALARS)
+    scalar = np.zeros(1, records.SCALARS)
     scalar["capacity"], scalar["decide_at"], scalar["culprit"], scalar["head"] = capacity, np.inf, -1, -1
     scalar["stand_at"] = 0.0 if ruled["rule"]["period"][0] > 0 else np.inf
     return State(
@@ -86,8 +74,8 @@ def build_state(prepared: Prepared, policy, ready=None) -> State:
         timers=np.zeros(n + 1, np.int32),
         running=np.zeros(n + 1, np.int32),
         rank=np.zeros(n + 1, np.int32),
-        ticks=new_log(3 * n + 1024, TICK),
-        stretches=new_log(2 * n + 8 * len(entry) + 64, STRETCH),
+        ticks=new_log(3 * n + 1024, records.TICK),
+        stretches=new_log(2 * n + 8 * len(entry) + 64, records.STRETCH),
         scalar=scalar,
         seconds_on=np.zeros((n, len(prepared.cluster.gpu_types))),
         count=count,
@@ -129,22 +117,22 @@ def arrange(prepared: Prepared, job: np.ndarray, body: np.ndarray, policy, ready
         "lacking": lacking,
         "cls": cls,
         "heap": heap,
-        "reservation": np.zeros(planned, RESERVATION),
+        "reservation": np.zeros(planned, records.RESERVATION),
         "promised": promised,
-        "line": np.zeros(len(nodes), LINE),
-        "step": np.zeros(steps, STEP),
+        "line": np.zeros(len(nodes), records.LINE),
+        "step": np.zeros(steps, records.STEP),
         "until": np.zeros((len(cls), len(pools))),
     } | open_ledger(prepared, policy, job, body)
 
 
 def _planned(prepared: Prepared, rule, nodes: np.ndarray, pools: int):
     """Rows that a plan needs: for jobs, for the nodes that it promises (linked), and for steps of what will be free."""
-    if rule["backfill"] != PLAN:
-        return 1, np.zeros(1, ENTRY), 1
+    if rule["backfill"] != records.PLAN:
+        return 1, np.zeros(1, records.ENTRY), 1
     n = len(prepared.body)
     parts = np.sort(np.minimum(-(-prepared.body["slots"] // SLOTS), len(nodes)))
     parts = int(parts[n - int(min(n, rule["depth"] * pools)) :].sum())
-    promised = np.zeros(parts + 1, ENTRY)
+    promised = np.zeros(parts + 1, records.ENTRY)
     promised["next"] = np.arange(1, len(promised) + 1)
     # One a node, one for each part of a running job, two for each of a job that starts, is promised a start, or a window.
     busy = int(nodes["size"].sum()) // _smallest(prepared)
@@ -190,7 +178,7 @@ def _divided(cluster: Cluster, profiler_nodes: int, ready: np.ndarray):
     place = stage * types + nodes["type"]
     kinds = np.unique(np.concatenate([place, types + np.flatnonzero(wanted) // LEVELS]))
     nodes["pool"] = np.searchsorted(kinds, place)
-    pools = np.zeros(len(kinds), POOL)
+    pools = np.zeros(len(kinds), records.POOL)
     pools["stage"], pools["type"] = np.divmod(kinds, types)
     pools["free"] = pools["size"] = pools["total"] = np.bincount(nodes["pool"], nodes["size"], len(kinds))
     short = (wanted - np.bincount(alike[stage == 1], minlength=len(wanted))).reshape(types, LEVELS)
