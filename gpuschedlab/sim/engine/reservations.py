@@ -72,11 +72,15 @@ def fits_beside(S, j, starts):
         if k.pools >> p & 1 == 0 or end > S.until[S.body[j].cls, p]:
             continue
         show(S, -1, S.scalar[0].now, end)
-        found = start_on(S, j, p) if starts else find_place(S, j, S.body[j].slots, p) > 0
+        found = int(start_on(S, j, p)) if starts else find_place(S, j, S.body[j].slots, p)
         hide(S)
-        if found and starts:
+        if found > 0 and starts:
             book_held(S, S.body[j].head, S.scalar[0].now, end, 1)
-        if found:
+        elif found > 0:
+            S.line["seat"][:] = 0
+            for i in range(found):
+                S.line[S.place_node[i]].seat = 1
+        if found > 0:
             return True
         S.until[S.body[j].cls, p] = np.nextafter(end, -np.inf)  # nor can another of its demand that ends no sooner
     return False
@@ -161,15 +165,11 @@ def reserve(S, j):
 
 @njit(inline="never")
 def sort_reservations(S):
-    """Put reservations in order of their starts; nearly sorted, so by insertion."""
-    for i in range(1, S.scalar[0].reservations):
-        w, m = S.reservation[i], i
-        start, job, pool, head = w.start, w.job, w.pool, w.head
-        while m > 0 and S.reservation[m - 1].start > start:
-            S.reservation[m] = S.reservation[m - 1]
-            m -= 1
-        w = S.reservation[m]
-        w.start, w.job, w.pool, w.head = start, job, pool, head
+    """Put reservations in order of their starts."""
+    found = S.reservation[: S.scalar[0].reservations].copy()
+    order = np.argsort(found["start"], kind="mergesort")
+    for i in range(len(order)):
+        S.reservation[i] = found[order[i]]
 
 
 @njit(inline="never")
@@ -202,7 +202,7 @@ def walk(S, left, strict):
     """Let so many jobs start or be promised a start, in order; how many more may be looked at, none if no one may start."""
     # Strictly, none passes one that does not start.
     sc, r = S.scalar[0], S.rule[0]
-    n, able, some = queue_classes(S, ANY), narrow(S), -1
+    n, able, some, seats = queue_classes(S, ANY), narrow(S), -1, 0
     while n > 0 and left > 0 and (able > 0 or r.keep == 1) and (left < np.inf or not all_deep(S)):
         j, stood = first_queued(S, n), sc.reservations
         k = S.cls[S.body[j].cls]
@@ -221,15 +221,17 @@ def walk(S, left, strict):
         left -= 1
         # What is promised may leave no room for anybody already.
         changed = (started or sc.reservations > stood) and r.keep == 0 and (left < np.inf or not all_deep(S))
-        if changed and (some < 0 or some == j or not fits_beside(S, some, False)):
+        lost = some < 0 or some == j or (changed and S.line["seat"].sum() < seats and not fits_beside(S, some, False))
+        if changed and lost:
             some = next_beside(S, False)
             able = 0 if some < 0 else able
+        seats = S.line["seat"].sum() if changed else seats
     return left if able > 0 else 0.0
 
 
 @njit(inline="never")
-def first_within(S):
-    """First waiting job of the open classes that may end in time to start beside all that is promised; -1: none."""
+def first_within(S, some):
+    """First waiting job of the open classes that may end in time to start beside all that is promised, or any if some will do."""
     best = -1
     for c in range(S.cls.shape[0]):
         k, last = S.cls[c], -np.inf
@@ -241,16 +243,18 @@ def first_within(S):
             ends = end_of(S, S.heap[i], S.scalar[0].now)
             if ends <= last:
                 best = S.heap[i]
+                if some:
+                    return best
             i += 1
     return best
 
 
 @njit(inline="never")
 def next_beside(S, starts):
-    """First waiting job of the open classes that may start beside all that is promised, and does so if it is to; -1: none."""
-    j = first_within(S)
+    """First waiting job of the open classes that starts beside all that is promised, or some job that could; -1: none."""
+    j = first_within(S, not starts)
     while j >= 0 and not fits_beside(S, j, starts):
-        j = first_within(S)
+        j = first_within(S, not starts)
     return j
 
 

@@ -100,6 +100,8 @@ def book_window(S, w):
 @njit(inline="never")
 def book(S, n, begin, end, slots, mask):
     """Take slots of node n, and GPUs of a mask, from one instant to another (s); negative: give them back."""
+    # Kept promises may overlap where jobs outlive their estimates: of GPUs that two hold, none is held once one is given back.
+    S.line[n].seat = 0
     if end > begin:
         i = add_step(S, step_of(S, n, begin), begin)
         last = add_step(S, step_of(S, i, end), end) if end < 1e300 else -1
@@ -199,36 +201,35 @@ def wants(S, j, p):
         return 0, 0
     if slots <= largest:
         return 1, slots
+    if slots % largest == 0 and slots // largest <= S.sizes[p, S.sizes[p, LARGEST]]:
+        return slots // largest, largest
     return max(fewest_nodes(S.sizes, p, slots) - 1, slots // largest), 0
-
-
-@njit
-def exact(S, j, p):
-    """Whether job j fits wherever a node has room for it."""
-    many, need = wants(S, j, p)
-    return many == 1 and need > 0 and S.rule[0].placement != BUDDY
 
 
 @njit(inline="never")
 def nodes_from(S, j, p, begin):
     """Choose nodes of pool p for job j from an instant (s) on for as long as it says, into the work space; how many, 0: no fit."""
-    end, slots, least = end_of(S, j, begin), S.body[j].slots, 2**31 - 1
-    if not exact(S, j, p):
-        total = 0
+    end, (many, need), k, total = end_of(S, j, begin), wants(S, j, p), 0, 0
+    if many > 0 and need > 0 and S.rule[0].placement != BUDDY:  # so much of each: those with the least room
         for n in range(S.nodes.shape[0]):
-            total += least_room(S, n, begin, end)[0] if S.nodes[n].pool == p and total < slots else 0
-        if total < slots:
-            return 0
-        show(S, p, begin, end)
-        k = choose_nodes(S, j, slots, p)
-        hide(S)
-        return k
+            room = least_room(S, n, begin, end)[0] if S.nodes[n].pool == p and S.line[n].first <= begin else 0
+            if room >= need and (k < many or room < S.place_slots[k - 1]):
+                k = min(k + 1, many)
+                i = k - 1
+                while i > 0 and S.place_slots[i - 1] > room:
+                    S.place_node[i], S.place_slots[i] = S.place_node[i - 1], S.place_slots[i - 1]
+                    i -= 1
+                S.place_node[i], S.place_slots[i] = n, room
+        S.place_slots[:k] = need
+        return k if k == many else 0
     for n in range(S.nodes.shape[0]):
-        if S.nodes[n].pool == p and S.line[n].first == begin:  # as `nth_first` found it: no other has room by then
-            room = least_room(S, n, begin, end)[0]
-            if room < least:
-                S.place_node[0], S.place_slots[0], least = n, slots, room
-    return 1 if least < 2**31 - 1 else 0
+        total += least_room(S, n, begin, end)[0] if S.nodes[n].pool == p and total < S.body[j].slots else 0
+    if total < S.body[j].slots:
+        return 0
+    show(S, p, begin, end)
+    k = choose_nodes(S, j, S.body[j].slots, p)
+    hide(S)
+    return k
 
 
 @njit(inline="never")
@@ -263,8 +264,9 @@ def earliest(S, j, p, before):
     """First instant (s), before another, at which job j fits on nodes of pool p for as long as it says; that one: none."""
     many, need = wants(S, j, p)
     at = nth_first(S, j, p, many, need, before) if many > 0 else S.scalar[0].now
-    while at < before and not (exact(S, j, p) or nodes_from(S, j, p, at) > 0):
+    while at < before and nodes_from(S, j, p, at) == 0:
         at = next_step(S, p, at)
+        S.line["first"][:] = -np.inf  # nodes on which it fits later alone have not been looked at
     return min(at, before)
 
 

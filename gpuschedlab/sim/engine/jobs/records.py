@@ -169,6 +169,7 @@ LINE = _record(  # of a node: whether anything is promised on it; and, while the
     shown="i4",
     aside="i4",  # slots fewer
     bits="u8",  # GPUs held or not
+    seat="i4",  # 1: of a job that is known to fit beside all that is promised
     first="f8",  # s, from when on a job fits there, as the last search for its start found it
 )
 TICK = _record(time="f8", used="i8", demanded="i8", capacity="i8", running="i4", waiting="i4", largest="i4")
