@@ -55,14 +55,11 @@ def held_by(S, jobs):
         if i >= 0:
             book_promise(S, S.reservation[i], 1)
         for m in range(jobs.shape[0]):
-            j = jobs[m]
-            if out[m] != -1:
-                continue
-            show(S, -1, S.scalar[0].now, end_of(S, j, S.scalar[0].now))
-            fits = can_place(S, j)
-            hide(S)
-            if not fits:
-                out[m] = i if i >= 0 else -2
+            if out[m] == -1:
+                show(S, -1, S.scalar[0].now, end_of(S, jobs[m], S.scalar[0].now))
+                if not can_place(S, jobs[m]):
+                    out[m] = i if i >= 0 else -2
+                hide(S)
     return out
 
 

@@ -148,9 +148,8 @@ def _check_eligible(prepared: Prepared, placement: str, spared: int, every: bool
         usable = known[prepared.body["knows"]] > 0
         if every:
             usable = np.ones_like(usable) if prepared.turns is None else prepared.turns > 0
-        check_eligible(
-            prepared.cluster, placement, spared, prepared.trace, prepared.body["slots"], prepared.asked, usable
-        )
+        jobs = prepared.trace, prepared.body["slots"], prepared.asked
+        check_eligible(prepared.cluster, placement, spared, *jobs, usable)
         prepared.made[key] = True
 
 
