@@ -20,8 +20,8 @@ class Plan(Knobbed):
     """How a plan is made (`backfill="plan"`), beside its depth: which jobs it looks at, when, and how finely.
 
     A plan goes through the waiting jobs in order. A job starts if it fits now, for as long as its estimate says, beside what is
-    promised to those before it; otherwise it is promised the first instant at which it does, as long as fewer promises stand than
-    the plan is deep. Plans are made anew at each decision, and what was promised is forgotten, unless they `keep` it.
+    promised to those before it; otherwise GPUs of named nodes are promised to it, from the first instant at which it fits, as long as
+    fewer promises stand than the plan is deep. Plans are made anew at each decision, and promises forgotten, unless they `keep` them.
 
     Parameters
     ----------
