@@ -9,7 +9,6 @@ from gpuschedlab.estimators.requested import Requested
 from gpuschedlab.papers.clusters.recipe import Site
 from gpuschedlab.papers.clusters.replay import replay
 from gpuschedlab.parse import policy_of
-from gpuschedlab.sim.setup.prepared import Prepared
 
 CLUSTER = "6x4"
 RULES = {"strict FIFO": "fifo", "EASY": "easy", "greedy": "fifo:backfill=greedy"}
@@ -59,7 +58,6 @@ def test_both_give_the_same_starts(log, scenario):
         assert replayed[rule].to_list() == scenario.run(policy_of(word)).jobs["start"].to_list(), rule
 
 
-@pytest.mark.xfail(not hasattr(Prepared, "asked"), strict=True, reason="the engine does not read column `nodes` yet")
 @pytest.mark.parametrize("word", RULES.values())
 def test_jobs_stand_evenly_on_as_many_nodes_as_they_ask_for(scenario, word):
     run = scenario.run(policy_of(word))
