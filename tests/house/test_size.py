@@ -18,7 +18,7 @@ ROOMS: dict[str, int] = {
     "autosched": 7_683,
     "check": 1_526,
     "cli": 1_415,
-    "cluster": 780,
+    "cluster": 796,
     "estimators": 887,
     "files beside the rooms": 1_520,
     "gym": 434,
@@ -38,7 +38,7 @@ ROOMS: dict[str, int] = {
     "policies": 1_003,
     "report": 599,
     "scenarios": 600,
-    "sim": 7_924,
+    "sim": 7_944,
     "speeds": 1_487,
     "suite": 456,
     "sweep": 1_166,
@@ -47,7 +47,7 @@ ROOMS: dict[str, int] = {
 }
 """Lines of Python at most, by folder; each paper is a room."""
 
-TOTAL = 56_943
+TOTAL = 56_979
 """Sum of these numbers at most."""
 
 GOALS = {"laboratory": 35_000, "autosched": 7_714, "papers": 15_000, "all": 57_000}
