@@ -106,6 +106,7 @@ def test_a_row_of_autosched_has_all_that_is_judged(small):
     assert case["against_optimal"] == found["optimal"] / found["autosched"]
 
 
+@pytest.mark.slow
 def test_overhead_plays_all_ways_and_divides_what_they_cost(small, monkeypatch):
     monkeypatch.setattr(overhead, "SIMILARITIES", ("cosine",))
     rows = overhead.measure("data", "venus", 1.1, "tiresias", 0.125, 0)

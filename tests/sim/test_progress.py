@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 from dice import Dice, parts
+from few import few
 from random_runs import POLICIES, problem_of
 
 from gpuschedlab import (
@@ -25,7 +26,7 @@ from gpuschedlab.check.recount import progress_adds_up
 @pytest.mark.parametrize("name", sorted(POLICIES))
 def test_progress_adds_up_in_random_runs(name, pytestconfig):
     """A few seeds of each policy; `--runs 2000` divides so many among them all."""
-    count = max(3, pytestconfig.getoption("--runs") // len(POLICIES))
+    count = max(few(2, 3), pytestconfig.getoption("--runs") // len(POLICIES))
     found = {seed: problem_of(name, seed) for seed in range(2 * count)}
     assert {seed: problem for seed, problem in found.items() if problem not in (None, "left out")} == {}
     assert None in found.values()
