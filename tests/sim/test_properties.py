@@ -5,6 +5,7 @@ import math
 import numpy as np
 import polars as pl
 import pytest
+from few import few
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
@@ -20,7 +21,11 @@ from gpuschedlab.policies import ALL
 from gpuschedlab.sim import Delays, Round, Scenario, Simulation, simulate
 
 many = settings(
-    max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow], database=None
+    max_examples=few(12, 25),
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+    database=None,
 )
 seconds = st.integers(0, 400).map(float) | st.floats(0, 400)
 

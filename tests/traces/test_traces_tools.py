@@ -107,6 +107,7 @@ def test_no_such_real_trace(tmp_path):
 
 
 @pytest.mark.data
+@pytest.mark.compiled
 def test_generated_against_real(data_dir):
     rows = compare("pai", load_real(data_dir, "pai"), seeds=range(100, 100 + few(5, 15)))
     assert {row["measure"] for row in rows} == set(BOUNDS)
