@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, cached_property
 from pathlib import Path
 
+from gpuschedlab.errors import interrupts
+
 ROOT = Path(__file__).resolve().parent
 
 GROUP = "gpuschedlab.papers"
@@ -49,7 +51,8 @@ def home_of(package: str) -> Path | None:
     if top == ROOT.name:
         return ROOT.joinpath(*parts)
     try:
-        found = importlib.util.find_spec(package)
+        with interrupts():
+            found = importlib.util.find_spec(package)
     except Exception:  # whatever a package from outside does when a part of it is looked for
         found = None
     return Path(found.submodule_search_locations[0]) if found and found.submodule_search_locations else None

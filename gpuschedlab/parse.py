@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 
 from gpuschedlab._faces import modules_of_papers
-from gpuschedlab.errors import LabError, PolicyError
+from gpuschedlab.errors import LabError, PolicyError, interrupts
 from gpuschedlab.knobs import Knobbed, knobs_of, parse_knob, texts_of
 from gpuschedlab.knobs import word_of as word_of
 
@@ -125,11 +125,14 @@ def _load(path: Path, error: type[LabError]) -> ModuleType:
     before = sys.modules.get(path.stem)
     sys.modules[path.stem] = module
     try:
-        spec.loader.exec_module(module)
-    except Exception as raised:  # a user's file: any exception is reported in one line
+        with interrupts():
+            spec.loader.exec_module(module)
+    except BaseException as raised:  # a user's file: any exception is reported in one line
         sys.modules.pop(path.stem)
         if before is not None:
             sys.modules[path.stem] = before
+        if not isinstance(raised, Exception):
+            raise
         raise error(f"{path.name} cannot be imported: {blame(raised, path.name)}.") from raised
     return module
 
@@ -157,7 +160,8 @@ def loaded_of_papers(stem: str) -> tuple[ModuleType, ...]:
     found = []
     for module in modules_of_papers(stem):
         try:
-            found.append(importlib.import_module(module))
+            with interrupts():
+                found.append(importlib.import_module(module))
         except Exception as error:
             if module.startswith("gpuschedlab."):
                 raise

@@ -13,7 +13,7 @@ import threading
 import warnings
 
 from gpuschedlab.cli.parser import make_parser
-from gpuschedlab.errors import LabError, RunError, SolverError
+from gpuschedlab.errors import LabError, RunError, SolverError, interrupts
 
 FAILED, WRONG, INTERRUPTED = 1, 2, 130
 
@@ -43,7 +43,7 @@ def obey(parser, argv: list[str] | None = None) -> int:
     """Parse words, call the command that they choose, and make an exit code of its answer or its error."""
     try:
         args = parser.parse_args(argv)
-        with _interrupted_by_sigterm(), _warnings_in_one_line():
+        with _interrupted_by_sigterm(), _warnings_in_one_line(), interrupts():
             code = args.command(args) or 0
         sys.stdout.flush()
         return code

@@ -14,7 +14,7 @@ import numpy as np
 from numba import from_dtype, types
 
 from gpuschedlab._compiled import njit, records
-from gpuschedlab.errors import PolicyError
+from gpuschedlab.errors import PolicyError, interrupts
 from gpuschedlab.knobs import data_of, knobs_of
 from gpuschedlab.sim.engine.jobs.records import JOB
 from gpuschedlab.sim.engine.jobs.state import KEY, PLANNER, STANDING
@@ -165,7 +165,8 @@ def _compiled(function, dtype: np.dtype, who: str, kind=KEY):
     try:
         # Divided by zero, a key is infinite or no number, as in numpy: the engine reports that, where it would swallow an error.
         signature = kind.signature.return_type(*kind.signature.args[:-1], from_dtype(dtype))
-        return Compiled((njit if own else numba.njit)(signature, error_model="numpy")(function), kind)
+        with interrupts():
+            return Compiled((njit if own else numba.njit)(signature, error_model="numpy")(function), kind)
     except Exception as error:  # numba raises many kinds; the message is what helps
         lines = [line for line in str(error).splitlines() if line.strip()]
         raise PolicyError(

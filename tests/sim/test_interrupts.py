@@ -1,5 +1,6 @@
 """Ctrl-C comes out as what it is, wherever it came."""
 
+import ast
 import json
 import os
 import subprocess
@@ -12,8 +13,12 @@ import pytest
 from small_jobs import ONE, jobs
 
 from gpuschedlab import Allocation, Fifo, Round, Scenario, compare
+from gpuschedlab._faces import home_of
 from gpuschedlab.check.report import run_battery
+from gpuschedlab.cli import INTERRUPTED, main
 from gpuschedlab.errors import PolicyError, SolverError, interrupts
+from gpuschedlab.parse import class_of, loaded_of_papers
+from gpuschedlab.policies import Srtf
 from gpuschedlab.sweep.work import work
 
 HERE = Path(__file__).resolve().parent
@@ -81,6 +86,86 @@ def test_the_whole_chain_is_looked_at():
     stopped = compare(SCENARIO, [Fifo(), Interrupted()], progress=False)
     assert stopped.stopped
     assert [*stopped.runs] == ["fifo"]
+
+
+INTERRUPTED_FILE = """
+try:
+    try:
+        raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        raise SystemError("returned a result with an exception set")
+except SystemError as error:
+    raise ValueError("no answer") from error
+"""
+
+
+def test_a_file_that_is_interrupted_while_it_is_read_is_not_to_blame(tmp_path, monkeypatch):
+    (tmp_path / "interrupted_policy.py").write_text(INTERRUPTED_FILE)
+    with pytest.raises(KeyboardInterrupt):
+        class_of(str(tmp_path / "interrupted_policy.py"), {}, Round, "policy", PolicyError)
+    assert "interrupted_policy" not in sys.modules
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        home_of("interrupted_policy.part")
+    monkeypatch.setattr("gpuschedlab.parse.modules_of_papers", lambda stem: ["interrupted_policy"])
+    with pytest.raises(KeyboardInterrupt):
+        loaded_of_papers("a stem that is asked for here only")
+
+
+def test_the_command_line_is_interrupted(monkeypatch, capsys):
+    monkeypatch.setattr("gpuschedlab.cli.commands.warm.warm", lambda args: raised())
+    assert main(["warm"]) == INTERRUPTED
+    assert "interrupted" in capsys.readouterr().err
+
+
+def test_an_explorer_is_interrupted():
+    from gpuschedlab.widgets import Explorer
+
+    explorer = Explorer(SCENARIO, [Fifo(), Srtf()])
+    with pytest.raises(KeyboardInterrupt):
+        explorer.guarded(raised)
+    assert explorer.error.outputs == ()
+
+
+NO_COMPILED_CODE = {
+    ("gpuschedlab/plots/web/__init__.py", "_picture"): "matplotlib draws",
+    ("gpuschedlab/plots/web/picture.py", "_fill"): "matplotlib draws",
+    ("gpuschedlab/traces/fetching.py", "bring"): "pooch reads",
+    (
+        "gpuschedlab/sim/rounds/consult.py",
+        "_answer",
+    ): "within the `interrupts()` of a Simulation, which look at the chain",
+    ("gpuschedlab/sweep/driver.py", "_run"): "workers raise there; all but their deaths is raised again",
+    ("gpuschedlab/optim/solvers/apart.py", "solved_apart"): "all but a lost process is raised again",
+}
+"""Where any exception is caught without `interrupts()`, and why it may be."""
+
+
+def caught_whole(tree) -> list[tuple[str, ast.Try]]:
+    """Each `try` in which any exception is caught, and not just raised again, with the function that it is in."""
+    found = []
+    for function in ast.walk(tree):
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        for block in (node for node in ast.walk(function) if isinstance(node, ast.Try)):
+            for handler in block.handlers:
+                kind = getattr(handler.type, "id", "bare" if handler.type is None else "")
+                last = handler.body[-1]
+                if kind in ("bare", "Exception", "BaseException") and not (
+                    isinstance(last, ast.Raise) and not last.exc
+                ):
+                    found.append((function.name, block))
+    return found
+
+
+def test_whoever_catches_any_exception_lets_interrupts_through():
+    root, open_doors = HERE.parents[1], set()
+    for path in sorted((root / "gpuschedlab").rglob("*.py")):
+        for name, block in caught_whole(ast.parse(path.read_text(encoding="utf-8"))):
+            held = [item.context_expr for node in block.body if isinstance(node, ast.With) for item in node.items]
+            if not any(isinstance(e, ast.Call) and getattr(e.func, "id", "") == "interrupts" for e in held):
+                open_doors.add((path.relative_to(root).as_posix(), name))
+    assert open_doors == set(NO_COMPILED_CODE)
 
 
 def fail():

@@ -11,6 +11,7 @@ from gpuschedlab.autosched import Contest, Tuning
 from gpuschedlab.autosched.controller import HOUR
 from gpuschedlab.autosched.figures.response_curves import plateau
 from gpuschedlab.autosched.recording.strength import strengths
+from gpuschedlab.errors import interrupts
 from gpuschedlab.knobs import knob_word
 from gpuschedlab.widgets.parts.controls import button, control, row
 from gpuschedlab.widgets.parts.explorer_base import BaseExplorer
@@ -91,17 +92,18 @@ class AutoSchedExplorer(BaseExplorer):
 
     async def _run(self, hours: int | None):
         try:
-            while hours is None or hours > 0:
-                if self._ended or (hours is None and not self.play.value):
-                    break
-                steps = self.contest.hour()
-                while (step := await asyncio.to_thread(self._next, steps)) is not ENDED:
-                    if self._seen(step) and self._trial.round % REDRAW == 0:
-                        self.guarded(lambda: self._draw(self._search_numbers()))
-                await asyncio.to_thread(self._explain)
-                self.refresh()
-                await asyncio.sleep(self.speed.value)
-                hours = None if hours is None else hours - 1
+            with interrupts():
+                while hours is None or hours > 0:
+                    if self._ended or (hours is None and not self.play.value):
+                        break
+                    steps = self.contest.hour()
+                    while (step := await asyncio.to_thread(self._next, steps)) is not ENDED:
+                        if self._seen(step) and self._trial.round % REDRAW == 0:
+                            self.guarded(lambda: self._draw(self._search_numbers()))
+                    await asyncio.to_thread(self._explain)
+                    self.refresh()
+                    await asyncio.sleep(self.speed.value)
+                    hours = None if hours is None else hours - 1
         except Exception as error:  # the edge of a widget: nobody above could show it
             self._report(error)
         finally:

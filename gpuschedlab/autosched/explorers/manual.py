@@ -113,7 +113,7 @@ class ManualTuningExplorer(BaseExplorer):
         before, self.plan = self.plan, tuple(plan)
         try:
             self._show(self._compute())
-        except Exception:
+        except BaseException:  # Ctrl-C among them
             self.plan = before
             raise
         self._earlier.append(before)
@@ -224,7 +224,7 @@ class ManualTuningExplorer(BaseExplorer):
             self.edits[edge] = self.edit.value
         try:
             self._draw({"curves": self._curves()})
-        except Exception:
+        except BaseException:
             self.edits = before
             self._show_edge()
             raise

@@ -8,7 +8,7 @@ from gpuschedlab._extras import need
 from gpuschedlab.autosched.recording.player import page, pictures
 from gpuschedlab.autosched.recording.recording import Recording
 from gpuschedlab.autosched.recording.stages import STAGES
-from gpuschedlab.errors import RunError
+from gpuschedlab.errors import RunError, interrupts
 from gpuschedlab.widgets.parts.controls import close_all
 from gpuschedlab.widgets.parts.explorer_base import free_earlier
 
@@ -94,7 +94,8 @@ class RecordedExplorer:
         elif content["kind"] == "live":
             self.error.outputs = ()
             try:
-                self.go_live(self.recording.hours[content["at"]].now / HOUR)
+                with interrupts():
+                    self.go_live(self.recording.hours[content["at"]].now / HOUR)
             except Exception as error:  # the edge of a widget: nobody above could show it
                 self.status.value = ""
                 report = {"output_type": "error", "ename": type(error).__name__, "evalue": str(error), "traceback": []}

@@ -6,7 +6,7 @@ from html import escape, unescape
 
 from gpuschedlab import plots
 from gpuschedlab._extras import need
-from gpuschedlab.errors import LabError
+from gpuschedlab.errors import LabError, interrupts
 from gpuschedlab.plots.web.cell import execution
 from gpuschedlab.sim.run import left_of
 from gpuschedlab.widgets.parts.board import Board
@@ -210,7 +210,8 @@ class BaseExplorer:
             return do()
         self._guarding = True
         try:
-            do()
+            with interrupts():
+                do()
         except Exception as error:  # the edge of a widget: nobody above could show it
             self._report(error)
         else:
