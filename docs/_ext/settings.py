@@ -1,4 +1,4 @@
-"""What the build of the site can be told: whether to execute cells, and which repository the links name."""
+"""Options of the build of the site: whether it executes cells, and which repository the links name."""
 
 import hashlib
 import os

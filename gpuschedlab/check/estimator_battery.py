@@ -38,7 +38,6 @@ def check_estimator(
         An estimator, or its class (then with default parameters). It is copied, not fitted.
     history, jobs : polars.DataFrame, optional
         Traces to learn from and to predict; by default 400 and 100 jobs of 12 recurring tasks.
-
     only : tuple of str
         Names of the checks to run.
 

@@ -51,7 +51,6 @@ def check_policy(
         A policy, or its class (then with default knobs).
     trace, cluster, speeds : optional
         What to run it on; by default 60 jobs of 0.5 to 8 GPUs on 5 nodes of 4.
-
     only : tuple of str
         Names of the checks to run.
 

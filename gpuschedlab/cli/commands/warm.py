@@ -28,7 +28,7 @@ def warm(args) -> int:
 
     words = args.policies or list(ALL)
     for word in words:
-        policy_of(word)  # an unknown one is told before anything is compiled
+        policy_of(word)  # an unknown one is reported before anything is compiled
     with Progress(sys.stderr).phase("compiling ahead", len(words) + 3, "parts done") as advance, _beside(words):
         seconds = compile_ahead(words, each=advance)
     print(as_json(seconds) if args.json else pairs({k: f"{v:.1f} s" for k, v in seconds.items()}))

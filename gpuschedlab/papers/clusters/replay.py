@@ -115,7 +115,7 @@ class Calibration:
 
     @property
     def verdict(self) -> str:
-        """In plain words: which rule is nearest, if that is not the site's own; how near the own is; what cannot be told apart."""
+        """In plain words: which rule is nearest, if that is not the site's own; how near the own is; which rules are as near."""
         own, table = self.errors(self.own), self.table
         nearest = table["rule"][0] if table["mae"][0] < own["mae"] else self.own
         near = table.filter((pl.col("more_low") <= 0) & (pl.col("more_high") >= 0))

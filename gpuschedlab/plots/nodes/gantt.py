@@ -228,7 +228,7 @@ def _hover_texts(run, held: pl.DataFrame) -> tuple[pl.DataFrame, np.ndarray]:
 
 def _joins(numbers: Gantt, height: np.ndarray) -> list[tuple[dict, dict]]:
     """A mark on each guest of another job's GPUs, and a line from the end of a job to the start of the one that took its result."""
-    names, guest, x, y, told = dict(zip(numbers.job, numbers.label)), np.flatnonzero(numbers.shared >= 0), [], [], []
+    names, guest, x, y, texts = dict(zip(numbers.job, numbers.label)), np.flatnonzero(numbers.shared >= 0), [], [], []
     first = np.unique(numbers.job, return_index=True)[1]
     for piece in first[numbers.source[first] >= 0]:
         done = numbers.finish <= numbers.begin[piece] + 1e-6
@@ -236,12 +236,12 @@ def _joins(numbers: Gantt, height: np.ndarray) -> list[tuple[dict, dict]]:
             end = before[numbers.finish[before].argmax()]
             x += [numbers.finish[end] / style.HOUR, numbers.begin[piece] / style.HOUR, np.nan]
             y += [height[end], height[piece], np.nan]
-            told += [f"{numbers.label[piece]} starts from the result of {numbers.label[end]}"] * 3
+            texts += [f"{numbers.label[piece]} starts from the result of {numbers.label[end]}"] * 3
     pairs = [f"{numbers.label[p]} shares the GPUs of {names.get(numbers.shared[p], 'another job')}" for p in guest]
     white = {"color": "#FFFFFF", "symbol": "diamond", "size": 9, "line": {"color": style.INK, "width": 1.5}}
     line = {"line": {"color": style.INK, "width": 2, "dash": "dot"}, "mode": "lines+markers"}
     hover = "%{text}<extra></extra>"
-    links = {"x": np.array(x, "f4"), "y": np.array(y, "f4"), "text": told, "showlegend": bool(x)}
+    links = {"x": np.array(x, "f4"), "y": np.array(y, "f4"), "text": texts, "showlegend": bool(x)}
     shares = {"x": (numbers.begin[guest] / style.HOUR).astype("f4"), "y": height[guest].astype("f4"), "text": pairs}
     return [
         (links, style.marks(white | {"symbol": "circle"}, hover, name="starts from its result") | line),

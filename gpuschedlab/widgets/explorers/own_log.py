@@ -32,7 +32,7 @@ def uploaded(name: str, content: bytes, spec: str = "") -> Intake:
             f"{name}: found a spec; expected a log. Send the log, and write the keys of its spec into the box."
         )
     with tempfile.TemporaryDirectory(prefix="gpuschedlab-") as folder:
-        # A name is what a browser says: any text. Of one that is no file's, its end stays, as formats are told by it.
+        # A name is what a browser says: any text. Of one that is no file's, its end stays: it shows the format.
         path = Path(folder) / re.sub(r"(?a)[^\w.,()+= -]|^\.+$|^$", "_", re.split(r"[/\\]", name)[-1])[-100:]
         path.write_bytes(content)
         found, _ = taken((format, path) if format else path, options)

@@ -225,9 +225,9 @@ class BaseExplorer:
         trace = [] if isinstance(error, LabError) else traceback.format_exception(error)
         report = {"ename": type(error).__name__, "evalue": str(error), "traceback": trace}
         standing = f"The figures show the last state that worked. {unescape(self.status.value)}\n"
-        told = {"output_type": "stream", "name": "stdout", "text": standing}
+        stream = {"output_type": "stream", "name": "stdout", "text": standing}
         self.error.layout.display = None
-        self.error.outputs = ({"output_type": "error"} | report, told)
+        self.error.outputs = ({"output_type": "error"} | report, stream)
 
     def _pace(self):
         """Let sliders follow the hand, or its release, by what the last run took; between once and twice `QUICK` nothing changes."""

@@ -109,16 +109,18 @@ class StepPlayer:
                 {name: getattr(step, name) for name in ("line", "read", "decided", "rows", "lit")}
                 for step in case.steps
             ]
-            for told, step in zip(steps, case.steps if self.draw else ()):
-                told["figures"] = {"figure": short(plain(plots.draw(self.draw(step, case))))}
+            for shown, step in zip(steps, case.steps if self.draw else ()):
+                shown["figures"] = {"figure": short(plain(plots.draw(self.draw(step, case))))}
             found.append({"name": case.name, "head": case.head, "steps": steps})
         return web.packed(found)
 
     def sentences(self) -> str:
         """HTML of the case that is shown first, for where no script runs."""
         case = self.cases[self.at]
-        told = "".join(f"<li>{escape(step.read)} <b>{escape(step.decided)}</b></li>" for step in case.steps)
-        return f'<div data-pictures="{self.identity}"><p>{escape(f"{self.what}: {case.name}")}</p><ol>{told}</ol></div>'
+        items = "".join(f"<li>{escape(step.read)} <b>{escape(step.decided)}</b></li>" for step in case.steps)
+        return (
+            f'<div data-pictures="{self.identity}"><p>{escape(f"{self.what}: {case.name}")}</p><ol>{items}</ol></div>'
+        )
 
     def _repr_html_(self) -> str:
         given = {"id": self.identity, "what": self.what, "listing": self.listing, "at": self.at, "pack": self._packed()}
