@@ -1,28 +1,46 @@
-"""Ctrl-C within runs of policies: `python tests/sim/interrupts.py COUNT SEED [POLICY ...]` prints what comes out of each, as JSON."""
+"""Ctrl-C within runs of policies and programs: `python tests/sim/interrupts.py COUNT SEED [NAME ...]`.
+
+It prints what comes out of each, as JSON; COUNT 0: two of each. A name is that of a policy, of one with another solver (`sia:solver=copter`), or of a compiled function of a paper (`wing.py`).
+"""
 
 import json
 import signal
 import sys
 import warnings
 from collections import Counter
+from functools import partial
 
 import numpy as np
-from wing import brief
+from wing import brief, said
 
 from gpuschedlab import Cluster, Nodes, Scenario
 from gpuschedlab.check.samples import elastic_sample
+from gpuschedlab.knobs import knobs_of
 from gpuschedlab.policies import ALL
 
 SOON = 0.15
 """Seconds within which the signal comes."""
 
 
-def outcome(scenario: Scenario, policy, seconds: float) -> str:
-    """Run a policy again and again until a signal comes: the exception that comes out, and what the policy does meanwhile."""
+def drawn(scenario: Scenario) -> dict:
+    """What is interrupted, by name: each policy, with each of its solvers, and each compiled function of a paper."""
+    policies = {name: brief(name) for name in ALL}
+    for name in ALL:
+        info = knobs_of(ALL[name]).get("solver")
+        others = [choice for choice in info.knob.choices if choice != info.default] if info else ()
+        policies |= {f"{name}:solver={choice}": brief(name, solver=choice) for choice in others}
+    runs = {name: partial(scenario.run, policy) for name, policy in policies.items()}
+    simulation = scenario.simulation(brief("fifo"))
+    simulation.run()
+    return runs | {f"{name} alone": partial(function, simulation) for name, function in said("COMPILED").items()}
+
+
+def outcome(run, seconds: float) -> str:
+    """Run something again and again until a signal comes: the exception that comes out."""
     try:
         signal.setitimer(signal.ITIMER_REAL, seconds)
         while True:
-            scenario.run(policy)
+            run()
     except KeyboardInterrupt:
         return "KeyboardInterrupt"
     except BaseException as error:
@@ -30,18 +48,18 @@ def outcome(scenario: Scenario, policy, seconds: float) -> str:
 
 
 def main(count: int, seed: int, names: list[str]):
-    """Interrupt runs, policy by policy; each once before, so that all is compiled."""
+    """Interrupt runs, one name after the other; each is run once before, so that all is compiled."""
     jobs, speeds = elastic_sample()
-    scenario = Scenario(jobs, Cluster((Nodes("slow", 4, 4), Nodes("fast", 2, 4))), speeds=speeds)
+    runs = drawn(Scenario(jobs, Cluster((Nodes("slow", 4, 4), Nodes("fast", 2, 4))), speeds=speeds))
     signal.signal(signal.SIGALRM, signal.default_int_handler)
-    rng, found, names = np.random.default_rng(seed), Counter(), names or sorted(ALL)
+    rng, found, names = np.random.default_rng(seed), Counter(), names or sorted(runs)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for i in range(count):
-            policy = brief(names[i % len(names)])
+        for i in range(count or 2 * len(names)):
+            name = names[i % len(names)]
             if i < len(names):
-                scenario.run(policy)
-            found[f"{policy.name}: {outcome(scenario, policy, rng.uniform(0.001, SOON))}"] += 1
+                runs[name]()
+            found[f"{name}: {outcome(runs[name], rng.uniform(0.001, SOON))}"] += 1
     print(json.dumps(found))
 
 

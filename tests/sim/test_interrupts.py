@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from small_jobs import ONE, jobs
+from wing import said, whole
 
 from gpuschedlab import Allocation, Fifo, Round, Scenario, compare
 from gpuschedlab._faces import home_of
@@ -18,7 +19,7 @@ from gpuschedlab.check.report import run_battery
 from gpuschedlab.cli import INTERRUPTED, main
 from gpuschedlab.errors import PolicyError, SolverError, interrupts
 from gpuschedlab.parse import class_of, loaded_of_papers
-from gpuschedlab.policies import Srtf
+from gpuschedlab.policies import ALL, Srtf
 from gpuschedlab.sweep.work import work
 
 HERE = Path(__file__).resolve().parent
@@ -44,10 +45,14 @@ def test_interrupts_within_compiled_code_of_a_policy():
 
 
 @pytest.mark.slow
-def test_interrupts_of_all_policies():
-    found = interrupted("60", "2")
-    assert sum(found.values()) == 60
+@pytest.mark.timeout(900)
+def test_interrupts_of_all_policies_and_their_programs():
+    """Two of each policy, of each with another solver, and of each compiled program of a paper."""
+    found = interrupted("0", "2")
     assert not_interrupts(found) == []
+    names = {words.removesuffix(": KeyboardInterrupt") for words in found}
+    assert names >= set(ALL) | {f"{name} alone" for name in said("COMPILED")}
+    assert sum(found.values()) == 2 * len(names) >= 50 * whole()
 
 
 def raised():
