@@ -139,7 +139,7 @@ class KnobInfo:
         if value is None and self.optional:
             return None
         if self.kind in ("choice", "bool"):
-            return None if value in k.choices else f"expected one of {tuple(k.choices)}"
+            return None if value in tuple(k.choices) else f"expected one of {tuple(k.choices)}"
         values = value if self.kind == "floats" else (value,)
         if not isinstance(values, tuple | list) or not all(_is_number(v) for v in values):
             return f"expected {'a tuple of numbers' if self.kind == 'floats' else 'a number'}"

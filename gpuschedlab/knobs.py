@@ -5,11 +5,14 @@ Widgets, the command line, sweeps and tuners read them.
 A knob is a field of a frozen dataclass annotated with `Knob`; a `Constraint` ties several together.
 """
 
+import inspect
+import numbers
+import re
 import typing
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, replace
 from functools import cache
-from types import MappingProxyType
+from types import MappingProxyType, UnionType
 
 from gpuschedlab._knob import Constraint, Data, Holds, Knob, KnobInfo, knob_word, parse_knob
 from gpuschedlab.errors import LabError, PolicyError
@@ -52,15 +55,15 @@ def _check_spelling(cls: type, f, hint):
 
 
 @cache
-def _declared(cls: type) -> dict[str, KnobInfo]:
+def _declared(cls: type) -> tuple[dict[str, KnobInfo], dict]:
+    """Knobs of a class, and the types of its other fields whose defaults keep to them, by name."""
     hints = typing.get_type_hints(cls, include_extras=True)
-    found = {}
-    for base in cls.__mro__:
-        for name, value in vars(base).items():
-            if isinstance(value, Knob) and name not in hints:
-                raise PolicyError(
-                    f"{cls.__name__}.{name}: found a Knob without a type; expected {name}: Annotated[float, Knob(low, high)] = default."
-                )
+    found, others = {}, {}
+    attributes = ((name, value) for base in cls.__mro__ for name, value in vars(base).items())
+    if name := next((name for name, value in attributes if isinstance(value, Knob) and name not in hints), None):
+        raise PolicyError(
+            f"{cls.__name__}.{name}: found a Knob without a type; expected {name}: Annotated[float, Knob(low, high)] = default."
+        )
     for f in fields(cls):
         hint = hints[f.name]
         _check_spelling(cls, f, hint)
@@ -68,9 +71,10 @@ def _declared(cls: type) -> dict[str, KnobInfo]:
         if held := next((m for m in marks if isinstance(m, Holds)), None):
             found |= _held(cls, f, held, found)
         knob = next((m for m in marks if isinstance(m, Knob)), None)
+        bare = typing.get_args(hint)[0] if marks else hint
         if knob is None:
+            others |= {f.name: bare} if f.default is MISSING or _fits(f.default, bare) else {}
             continue
-        bare = typing.get_args(hint)[0]
         if optional := type(None) in typing.get_args(bare):
             bare = next(kind for kind in typing.get_args(bare) if kind is not type(None))
         kind, knob = _kind(cls, f.name, bare, knob)
@@ -78,7 +82,7 @@ def _declared(cls: type) -> dict[str, KnobInfo]:
         if problem := info.problem(f.default):
             raise info.raises(f"{cls.__name__}.{f.name}: the default {f.default!r} is outside its knob; {problem}.")
         found[f.name] = info
-    return found
+    return found, others
 
 
 def _held(cls: type, f, held: Holds, others) -> dict[str, KnobInfo]:
@@ -99,6 +103,22 @@ def _held(cls: type, f, held: Holds, others) -> dict[str, KnobInfo]:
         knob = replace(info.knob, low=low, high=high) if narrow else info.knob
         found[name] = replace(info, knob=knob, default=default, holder=f.name)
     return found
+
+
+def _fits(value: object, hint) -> bool:
+    """Whether a value is of a type, as far as classes and tuples of them say."""
+    kind, args = typing.get_origin(hint) or hint, typing.get_args(hint)
+    if kind in (typing.Union, UnionType):
+        return any(_fits(value, each) for each in args)
+    if kind is tuple and args and isinstance(value, tuple | list):
+        args = args[:1] * len(value) if ... in args else args
+        return len(args) == len(value) and all(
+            type(v) is arg or _fits(v, arg) for v, arg in zip(value, args, strict=True)
+        )
+    try:
+        return isinstance(value, {float: numbers.Real, int: numbers.Integral, tuple: tuple | list}.get(kind, kind))
+    except TypeError:  # not for `isinstance` to say: Any, Literal, a protocol
+        return True
 
 
 def knobs_of(thing: "Knobbed | type[Knobbed]") -> dict[str, KnobInfo]:
@@ -129,7 +149,7 @@ def knobs_of(thing: "Knobbed | type[Knobbed]") -> dict[str, KnobInfo]:
         raise getattr(cls, "raises", PolicyError)(
             f"{cls.__name__} is not a dataclass; expected @dataclass(frozen=True) above the class."
         )
-    return dict(_declared(cls))
+    return dict(_declared(cls)[0])
 
 
 class Knobbed:
@@ -147,6 +167,10 @@ class Knobbed:
     constraints: typing.ClassVar[tuple[Constraint, ...]] = ()
 
     def __post_init__(self):
+        for name, hint in _declared(type(self))[1].items():
+            if not _fits(value := getattr(self, name), hint):
+                words = re.sub(r"\b\w[\w.]*\.(?=\w)", "", inspect.formatannotation(hint))
+                raise self.raises(f"{type(self).__name__}.{name}: found {value!r}; expected {words}.")
         for name, info in knobs_of(self).items():
             if info.holder:  # checked where it is declared
                 continue

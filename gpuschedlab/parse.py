@@ -122,15 +122,14 @@ def _load(path: Path, error: type[LabError]) -> ModuleType:
     spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
     # Registered under its name so that its classes can be pickled.
-    before = sys.modules.get(path.stem)
+    before = {name: held for name, held in sys.modules.items() if name == path.stem}
     sys.modules[path.stem] = module
     try:
         with interrupts():
             spec.loader.exec_module(module)
     except BaseException as raised:  # a user's file: any exception is reported in one line
         sys.modules.pop(path.stem)
-        if before is not None:
-            sys.modules[path.stem] = before
+        sys.modules.update(before)
         if not isinstance(raised, Exception):
             raise
         raise error(f"{path.name} cannot be imported: {blame(raised, path.name)}.") from raised

@@ -4,16 +4,7 @@ import numpy as np
 
 from gpuschedlab.metrics.usage import timeline_of
 from gpuschedlab.plots.kinds.charts import Lines
-from gpuschedlab.plots.kinds.style import (
-    Drawing,
-    as_runs,
-    axis,
-    line,
-    looks,
-    middles,
-    share_axis,
-    time_axis,
-)
+from gpuschedlab.plots.kinds.style import Drawing, as_runs, axis, line, looks, middles, share_axis, time_axis
 from gpuschedlab.plots.plotter import plotter
 
 """Patterns of a model's areas."""

@@ -106,11 +106,7 @@ def offered_load(trace: pl.DataFrame, cluster_gpus: float, *, days: float | None
 
 
 def scale_load(
-    trace: pl.DataFrame,
-    factor: float | None = None,
-    *,
-    load: float | None = None,
-    cluster_gpus: float | None = None,
+    trace: pl.DataFrame, factor: float | None = None, *, load: float | None = None, cluster_gpus: float | None = None
 ) -> pl.DataFrame:
     """Change how fast jobs come, and nothing else: times of submission are divided by a factor.
 

@@ -1,6 +1,7 @@
 """Ctrl-C within runs of policies and programs: `python tests/sim/interrupts.py COUNT SEED [NAME ...]`.
 
-It prints what comes out of each, as JSON; COUNT 0: two of each. A name is that of a policy, of one with another solver (`sia:solver=copter`), or of a compiled function of a paper (`wing.py`).
+It prints what comes out of each, as JSON; COUNT 0: two of each. A name is that of a policy, of one with another
+solver (`sia:solver=copter`), or of a compiled function of a paper (`wing.py`).
 """
 
 import json

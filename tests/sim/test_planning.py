@@ -229,7 +229,7 @@ def test_a_plan_is_a_knob_and_a_record():
         (lambda: Plan(tested=0), r"Plan.tested: found 0; expected 1 to 10000 jobs"),
         (lambda: Plan(keep=True, every=30), "expected keep only with every=0 and resolution=0"),
         (lambda: Fifo(backfill="plan", depth=-1), "Fifo.depth: found -1; expected 0 to 100 jobs"),
-        (lambda: Fifo(backfill="plan", plan="deep"), r"Fifo.plan: found 'deep'; expected a Plan"),
+        (lambda: Fifo(backfill="plan", plan="deep"), r"Fifo.plan: found 'deep'; expected Plan"),
         (lambda: Fifo(backfill="plan", interval=60, plan=Plan(every=30)), "expected one of them"),
     ],
 )

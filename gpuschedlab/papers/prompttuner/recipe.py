@@ -74,8 +74,8 @@ class PromptLab(Recipe):
     beside: Annotated[str, Knob(choices=POLICIES, help="policy of the second figure")] = "INFless, aware"
 
     def __post_init__(self):
-        _servers(self)
         super().__post_init__()
+        _servers(self)
 
     @property
     def policies(self) -> dict[str, Policy]:
@@ -148,8 +148,8 @@ class PromptLoop(Recipe):
     estimator: Annotated[UpperBound, Holds(("above", "spread"))] = UpperBound()
 
     def __post_init__(self):
-        _servers(self)
         super().__post_init__()
+        _servers(self)
 
     @property
     def policies(self) -> dict[str, Policy]:

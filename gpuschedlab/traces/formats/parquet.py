@@ -79,7 +79,6 @@ def write_parquet(trace: pl.DataFrame, path: str | Path, *, report: Report | Non
         What to store.
     path : path
         Where to; folders are made, a file that is there is replaced at the end.
-
     report : Report, optional
         What came in from the log of which it is made: it is kept in the file, and `gpuschedlab.intake` gives it back.
 

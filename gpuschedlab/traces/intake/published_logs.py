@@ -9,11 +9,7 @@ from gpuschedlab.traces.schema import OnBad, Read
 
 
 def read_philly(
-    path: str | Path,
-    *,
-    zone: str | None = "America/Los_Angeles",
-    on_bad: OnBad = "raise",
-    notes: dict | None = None,
+    path: str | Path, *, zone: str | None = "America/Los_Angeles", on_bad: OnBad = "raise", notes: dict | None = None
 ) -> Read:
     """Read Microsoft's Philly trace: `cluster_job_log` as published (a JSON list, one object a job).
 

@@ -106,6 +106,7 @@ class Kueue(Round):
     interval = 0.0
 
     def __post_init__(self):
+        super().__post_init__()
         names = [queue.name for queue in self.queues]
         if twice := next((name for i, name in enumerate(names) if name in names[:i]), None):
             raise PolicyError(f"{self.name}.queues: found {twice!r} twice; expected each queue once.")

@@ -115,10 +115,6 @@ class Slurm(Ordered):
 
     def __post_init__(self):
         super().__post_init__()
-        if not isinstance(self.tree, ShareTree | None):
-            raise PolicyError(
-                f"Slurm.tree: found {self.tree!r}; expected a ShareTree, or None: one share for each user."
-            )
         for name in ("partitions", "tiers", "qos"):
             wrong = next((pair for pair in getattr(self, name) if not 0 <= pair[1] < math.inf), None)
             if wrong:

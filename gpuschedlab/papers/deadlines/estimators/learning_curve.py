@@ -47,14 +47,14 @@ class LearningCurve(Around, Estimator):
     """
 
     estimator: Estimator = field(default_factory=Oracle)
-    targets: Mapping[str, float] = field(default_factory=dict)
+    targets: Mapping[str, float] | tuple[tuple[str, float], ...] = field(default_factory=dict)
     points: Annotated[int, Knob(4, 100, help="measurements from which a curve is extrapolated")] = 5
 
     needs_history = False
 
     def __post_init__(self):
-        object.__setattr__(self, "targets", tuple(sorted(dict(self.targets).items())))
         super().__post_init__()
+        object.__setattr__(self, "targets", tuple(sorted(dict(self.targets).items())))
 
     def update(self, view) -> np.ndarray | None:
         """Extrapolate the curves of the jobs that have a target, each as far as it has been seen."""

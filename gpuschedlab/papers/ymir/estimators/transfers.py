@@ -67,7 +67,7 @@ class Transfers(Around, Estimator):
     method: Annotated[str, Knob(choices=("target", "oracle", "given", "fitted"), help="where factors come from")] = (
         "target"
     )
-    factors_given: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
+    factors_given: Mapping[tuple[str, str, str], float] | tuple[tuple[tuple, float], ...] = field(default_factory=dict)
     fitted: YmirEstimator | None = None
     look_up: Annotated[str, Knob(choices=("all", "few"), help="numbers of GPUs whose speeds were profiled")] = "all"
     noise: Annotated[float, Knob(0, 1, help="largest relative error on a factor")] = 0.0
@@ -76,6 +76,7 @@ class Transfers(Around, Estimator):
     needs_history = False
 
     def __post_init__(self):
+        super().__post_init__()
         given = dict(self.factors_given)
         for key, factor in given.items():
             if len(key) != 3 or key[0] not in MODES or key[1] == key[2] or not 0 <= factor < np.inf:
@@ -88,7 +89,6 @@ class Transfers(Around, Estimator):
             raise EstimatorError(
                 "Transfers.fitted: found a YmirEstimator that has not been fitted; expected fit before."
             )
-        super().__post_init__()
 
     def _predict(self, jobs) -> np.ndarray:
         seconds, epochs = super()._predict(jobs), self._fitted().iterations_ if self.method == "fitted" else {}

@@ -75,10 +75,7 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     ids = pl.col("start_after_collection_ids")
     listed = isinstance(table.schema.get("start_after_collection_ids"), pl.List)
     plain = ids.cast(pl.List(pl.String)).list.join("|") if listed else ids.cast(pl.String)
-    where |= {
-        "left": pl.when(alloc).then(pl.lit("alloc_sets")),
-        "after": plain.str.replace_all(r"[\[\]{}\"'\s]", ""),
-    }
+    where |= {"left": pl.when(alloc).then(pl.lit("alloc_sets")), "after": plain.str.replace_all(r"[\[\]{}\"'\s]", "")}
     units = dict.fromkeys(("submit", "start", "end"), MICRO)
     return Raw(table, where, units=units, repeats="attempts", assumed=["an instance is one GPU"], rows=jobs.height)
 
