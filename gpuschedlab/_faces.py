@@ -8,6 +8,7 @@ Names that a paper gives to such a package alone stand in a stub of their own, s
 """
 
 import ast
+import contextlib
 import importlib
 import importlib.util
 import re
@@ -50,11 +51,12 @@ def home_of(package: str) -> Path | None:
     top, *parts = package.split(".")
     if top == ROOT.name:
         return ROOT.joinpath(*parts)
-    try:
-        with interrupts():
-            found = importlib.util.find_spec(package)
-    except Exception:  # whatever a package from outside does when a part of it is looked for
-        found = None
+    found = None
+    with (
+        contextlib.suppress(Exception),
+        interrupts(),
+    ):  # whatever a package from outside does when a part of it is looked for
+        found = importlib.util.find_spec(package)
     return Path(found.submodule_search_locations[0]) if found and found.submodule_search_locations else None
 
 

@@ -10,13 +10,8 @@ from gpuschedlab.errors import LabError, PolicyError
 
 def check_number(value: object, raises: type[LabError], who: str, expected: str, *, low=0, whole=False, finite=True):
     """Raise an error unless a value is a number from `low` up: one that is not nan, and no text."""
-    fits = (
-        isinstance(value, numbers.Real)
-        and value >= low
-        and (value % 1 == 0 or not whole)
-        and (value < math.inf or not finite)
-    )
-    if isinstance(value, bool) or not fits:
+    fits = _is_number(value) and value >= low and (value % 1 == 0 or not whole) and (value < math.inf or not finite)
+    if not fits:
         raise raises(f"{who}: found {value!r}; expected {expected}.")
 
 
@@ -147,9 +142,7 @@ class KnobInfo:
             return "expected a whole number"
         if not all(k.low <= v <= k.high or (k.unlimited and v == math.inf) for v in values):
             return f"expected {k.low:g} to {k.high:g}{' ' + k.unit if k.unit else ''}"
-        if len(values) > k.many:
-            return f"expected at most {k.many} values"
-        return None
+        return f"expected at most {k.many} values" if len(values) > k.many else None
 
     def clip(self, value):
         """Nearest allowed value (range, step and whole numbers; an unknown choice gives the default)."""

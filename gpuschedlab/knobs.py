@@ -112,9 +112,7 @@ def _fits(value: object, hint) -> bool:
         return any(_fits(value, each) for each in args)
     if kind is tuple and args and isinstance(value, tuple | list):
         args = args[:1] * len(value) if ... in args else args
-        return len(args) == len(value) and all(
-            type(v) is arg or _fits(v, arg) for v, arg in zip(value, args, strict=True)
-        )
+        return len(args) == len(value) and all(type(v) is a or _fits(v, a) for v, a in zip(value, args, strict=True))
     try:
         return isinstance(value, {float: numbers.Real, int: numbers.Integral, tuple: tuple | list}.get(kind, kind))
     except TypeError:  # not for `isinstance` to say: Any, Literal, a protocol

@@ -194,9 +194,7 @@ class _Account:
             raise Wrong(f"{self.name} ran on {s.cells} of {s.gpu_type} at t={s.start:g} s, which its speed table lacks")
         bounds = pairwise([-math.inf, *self.table.ends[:-1], math.inf])
         legs = zip(rates * factor, bounds, strict=True)
-        return [
-            (rate, min(self.work, end)) for rate, (begin, end) in legs if begin < self.work and end >= self.progress
-        ]
+        return [(rate, min(self.work, end)) for rate, (low, end) in legs if low < self.work and end >= self.progress]
 
     def _factor(self, table: str, a: int, b: int) -> float:
         """Factor of a table for the models of two jobs."""

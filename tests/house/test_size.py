@@ -15,17 +15,17 @@ PACKAGE = ROOT / "gpuschedlab"
 PAGE = ROOT / "CONTRIBUTING.md"
 
 ROOMS: dict[str, int] = {
-    "autosched": 7_683,
-    "check": 1_526,
+    "autosched": 7_686,
+    "check": 1_522,
     "cli": 1_415,
     "cluster": 796,
     "estimators": 887,
-    "files beside the rooms": 1_520,
+    "files beside the rooms": 1_543,
     "gym": 434,
     "metrics": 1_322,
     "optim": 2_378,
     "papers": 9,
-    "papers/clusters": 3_025,
+    "papers/clusters": 3_022,
     "papers/copter": 2_356,
     "papers/deadlines": 2_139,
     "papers/gavel": 447,
@@ -34,20 +34,20 @@ ROOMS: dict[str, int] = {
     "papers/shockwave": 229,
     "papers/sia": 1_128,
     "papers/ymir": 2_020,
-    "plots": 2_475,
+    "plots": 2_466,
     "policies": 1_003,
     "report": 599,
     "scenarios": 600,
-    "sim": 7_944,
+    "sim": 7_945,
     "speeds": 1_487,
     "suite": 456,
     "sweep": 1_166,
-    "traces": 6_894,
-    "widgets": 2_096,
+    "traces": 6_882,
+    "widgets": 2_099,
 }
 """Lines of Python at most, by folder; each paper is a room."""
 
-TOTAL = 56_979
+TOTAL = 56_981
 """Sum of these numbers at most."""
 
 GOALS = {"laboratory": 35_000, "autosched": 7_714, "papers": 15_000, "all": 57_000}

@@ -162,7 +162,7 @@ def test_without_users_only_what_is_known_counts():
 
 
 def test_bad_parts_are_errors():
-    with pytest.raises(PolicyError, match=r"Slurm.tree: found \(\); expected a ShareTree"):
+    with pytest.raises(PolicyError, match=r"Slurm.tree: found \(\); expected ShareTree"):
         Slurm(tree=())
     with pytest.raises(PolicyError, match=r"Slurm.qos: found priority -1 of 'low'; expected a number, 0 or more"):
         Slurm(qos=(("low", -1),))
