@@ -1,5 +1,6 @@
 """What all tests share."""
 
+import gc
 import os
 import runpy
 import sys
@@ -63,6 +64,16 @@ def pytest_xdist_make_scheduler(config, log):
 
 FEW = 8
 """Seeds of a test that run otherwise."""
+
+
+def pytest_collection():
+    """What is imported and collected stays: nothing of it is looked through for garbage, then or later."""
+    gc.disable()
+
+
+def pytest_collection_finish():
+    gc.freeze()
+    gc.enable()
 
 
 INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") != "0"
