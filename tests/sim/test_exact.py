@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 import polars as pl
 import pytest
+from wing import brief
 
 from gpuschedlab import simulate
 from gpuschedlab.cluster import Cluster, Nodes
@@ -213,13 +214,14 @@ def test_fifo_with_easy_backfill_is_lifkas_rule(seed, error, nodes):
 def test_littles_law_holds_on_the_path(name):
     submits, durations = random_queue(5, n=60, servers=4)
     gpus = np.random.default_rng(5).choice([1.0, 2.0], 60, p=[0.7, 0.3])
-    run = simulate(trace(submits, durations, gpus), Cluster.homogeneous(4, 2), ALL[name]())
+    run = simulate(trace(submits, durations, gpus), Cluster.homogeneous(4, 2), brief(name))
     times = run.timeline["time"].to_numpy()
     present = (run.timeline["running"] + run.timeline["waiting"]).to_numpy()
     assert present[-1] == 0
     assert np.sum(present[:-1] * np.diff(times)) == pytest.approx(run.jobs["jct"].sum(), rel=1e-9)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize(("law", "second"), [("exponential", 2.0), ("uniform", 4 / 3)])
 def test_mean_wait_on_one_server_is_pollaczek_khinchines(law, second):
     """Mean of 40 replications against load x E[S^2] / (2 E[S] (1 - load)), by a 99.9 % t interval."""
