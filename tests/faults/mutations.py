@@ -148,11 +148,15 @@ def mutations_of(path: Path, root: Path) -> list[Mutation]:
     text = path.read_text()
     finder = _Finder(path.relative_to(root).as_posix(), text)
     found = []
-    for mutation in finder.walk(ast.parse(text)):
-        try:
-            ast.parse(mutation.applied(text))
-        except SyntaxError:
-            continue
-        if mutation.before != mutation.after:
-            found.append(mutation)
+    for node in ast.parse(text).body:  # a statement is read again for each fault in it: a file would take too long
+        first = min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", ()))])
+        begin, end = finder.starts[first - 1], finder.starts[node.end_lineno]
+        for mutation in finder.walk(node):
+            part = mutation._replace(begin=mutation.begin - begin, end=mutation.end - begin)
+            try:
+                ast.parse(part.applied(text[begin:end]))
+            except SyntaxError:
+                continue
+            if mutation.before != mutation.after:
+                found.append(mutation)
     return found

@@ -150,12 +150,13 @@ class Study:
                 self.assign(copy, group, self.failing(copy, group, stage), stage)
 
     def failing(self, copy: Copy, group: list[Mutation], stage: str) -> list[str]:
-        """All tests of a stage that fail with a group of faults, folder by folder."""
+        """All tests of a stage that fail with a group of faults, folder by folder, those of the faults' rooms first."""
         names, known = [fault.name for fault in group], self.kept["failing"]
         if known.get(stage, {}).get("group") != names:
             known[stage] = {"group": names, "parts": {}}
         parts, ran = known[stage]["parts"], self.kept.setdefault("ran", {})
-        for part in (part for part in PARTS if part not in parts):
+        own = {f"tests/{Path(fault.path).parts[0]}" for fault in group}
+        for part in sorted((part for part in PARTS if part not in parts), key=lambda part: part not in own):
             begin, skip = time.monotonic(), ran.get(part, []) if stage == "all" else []
             found = copy.run(group, [part], stage, workers=self.workers, skip=skip)
             self.learn(found.passed, "compiled")
