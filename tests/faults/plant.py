@@ -27,9 +27,12 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
+from scipy.stats import binomtest
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
@@ -281,8 +284,17 @@ def summary(rows: list[dict]) -> str:
         for room, of in sorted(rooms.items())
     ]
     of = [row["stage"] if row["caught"] else "" for row in judged]
-    total = f"{sum(s in ('near', 'test') for s in of)} of {len(of)} caught by `make test`, {sum(map(bool, of))} by ALL"
-    return "\n".join([*lines, f"{total}; {len(rows) - len(judged)} change no answer or were not judged"])
+    quick, every = sum(s in ("near", "test") for s in of), sum(map(bool, of))
+    total = f"{share(quick, len(of))} are caught by `make test`, {share(every, len(of))} by ALL"
+    same = sum(bool(row["note"] and not row["caught"]) for row in rows)
+    rest = f"{same} change no answer, {len(rows) - len(judged) - same} were not judged"
+    return "\n".join([*lines, f"{len(rows)} faults: {total}; {rest}"])
+
+
+def share(some: int, of: int) -> str:
+    """A share, with Wilson's interval."""
+    low, high = binomtest(some, of).proportion_ci(method="wilson") if of else (0.0, 1.0)
+    return f"{some} of {of} ({some / max(of, 1):.1%}, 95 % interval {low:.0%} to {high:.0%})"
 
 
 def listed(rows: list[dict]) -> str:
@@ -305,7 +317,12 @@ def main() -> int:
     parser.add_argument("--again", action="store_true", help="plant those again that nothing caught")
     parser.add_argument("--table", action="store_true", help=f"write what is known to {TABLE.name}")
     parser.add_argument("--first", help="faults of the table that tests whose names have this are first to catch")
+    parser.add_argument("--known", action="store_true", help=f"only sum up {TABLE.name}, seed by seed")
     given = parser.parse_args()
+    if given.known:
+        for seed, rows in groupby(table(), key=itemgetter("seed")):
+            print(f"seed {seed}", summary(list(rows)), sep="\n", end="\n\n")
+        return 0
     if given.first:
         print(listed([row for row in table() if given.first in row["caught"]]) or "none")
         return 0
@@ -318,10 +335,11 @@ def main() -> int:
             study.together(stage)
     rows = rows_of(given.seed, study)
     if given.table:
+        others = [row for row in table() if row["seed"] != str(given.seed)]
         with TABLE.open("w", newline="") as file:
             writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
             writer.writeheader()
-            writer.writerows(rows)
+            writer.writerows(sorted([*others, *rows], key=lambda row: int(row["seed"])))
     if given.list:
         print(listed(rows))
     print(summary(rows))
