@@ -12,10 +12,18 @@ test
 all
     The same with what only `make test ALL=1` runs (`OPTIONS=--all`).
 
-What was measured is kept in `build/`: an interrupted command goes on. `table.csv` beside this file lists the faults of one seed, with
-the first test that catches each, or why it changes no answer, or the last stage that it passes so far. `python tests/faults/plant.py
---first tests/optim` lists the faults that tests of that name (or part of it) are first to catch: tests that are first to none may be
-cut, or left to `make test ALL=1`.
+What was measured is kept in `build/`: an interrupted command goes on. `--verify` plants each fault that was caught again, alone, and
+forgets what its test does not fail on. `table.csv` beside this file lists the faults of some seeds, with the first test that catches
+each, or why it changes no answer, or the last stage that it passes so far; `--known` sums it up. `python tests/faults/plant.py --first
+tests/optim` lists the faults that tests of that name (or part of it) are first to catch: tests that are first to none may be cut, or
+left to `make test ALL=1`.
+
+Tests were written for what was left of seed 2027: that all of its 184 faults that change an answer are caught says what the tests
+were brought to, not what they would catch of other faults. Nothing was chosen on seed 4051: of 57 of its 60 faults 37 are caught (65 %,
+95 % interval 52 to 76 %). They were judged by the nearest tests, and some of those that these missed by more tests of their folder, but
+none by the whole suite, and no test that only ALL=1 runs: it is a lower bound. 20 catches by the nearest tests were planted again: two
+were none, since the time was up while a sound test ran. Such tests now run alone before they count; catches of seed 2027 were not
+planted again.
 """
 
 import argparse
