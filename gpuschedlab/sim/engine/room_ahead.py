@@ -140,9 +140,9 @@ def least_room(S, n, begin, end):
 
 
 @njit
-def first_on(S, n, slots, seconds, before):
-    """First instant (s), no later than another, from which so many slots of node n are free for so long; inf: none."""
-    first, end, i = np.inf, np.inf, n
+def first_on(S, n, slots, seconds, begin, before):
+    """First instant (s), from one and up to another, from which so many slots of node n are free for so long; inf: none."""
+    first, end, i = np.inf, np.inf, step_of(S, n, begin)
     while i >= 0:
         step = S.step[i]
         if first == np.inf and step.when > before:
@@ -150,8 +150,8 @@ def first_on(S, n, slots, seconds, before):
         if step.room < slots:
             first = np.inf
         else:
-            if first == np.inf:
-                first, end = step.when, slot_end(S, step.when + seconds)
+            first = max(step.when, begin) if first == np.inf else first
+            end = slot_end(S, first + seconds)
             if step.next < 0 or S.step[step.next].when >= end:
                 return first
         i = step.next
@@ -233,13 +233,13 @@ def nodes_from(S, j, p, begin):
 
 
 @njit(inline="never")
-def nth_first(S, j, p, many, need, before):
-    """When so many nodes of pool p have first been free, each by so much and for as long as job j runs: it starts no sooner (s)."""
+def nth_first(S, j, p, many, need, begin, before):
+    """When so many nodes of pool p have first been free from an instant on, each by so much, for as long as job j runs: no sooner (s)."""
     first = np.full(many, before)
     for n in range(S.nodes.shape[0]):
         if S.nodes[n].pool == p:
             slots = need if need > 0 else S.nodes[n].size
-            at, k = first_on(S, n, slots, S.job[j].estimate, first[many - 1]), many - 1
+            at, k = first_on(S, n, slots, S.job[j].estimate, begin, first[many - 1]), many - 1
             S.line[n].first = at
             while k > 0 and first[k - 1] > at:
                 first[k] = first[k - 1]
@@ -249,25 +249,33 @@ def nth_first(S, j, p, many, need, before):
 
 
 @njit(inline="never")
-def next_step(S, p, time):
-    """First instant (s) after another at which a step begins on a node of pool p; inf: none."""
-    found = np.inf
+def next_lift(S, j, p, begin):
+    """First instant (s) after another from which more is free on a node of pool p for as long as job j runs; inf: none."""
+    # Where cells count, those that are held may be fewer from any step on.
+    found, end = np.inf, end_of(S, j, begin) if S.rule[0].placement != BUDDY else begin
     for n in range(S.nodes.shape[0]):
-        i = S.step[step_of(S, n, time)].next if S.nodes[n].pool == p else -1
-        if i >= 0:
-            found = min(found, S.step[i].when)
+        if S.nodes[n].pool == p:
+            least = step_of(S, n, begin)
+            i = S.step[least].next
+            while i >= 0 and S.step[i].when < end:
+                least = i if S.step[i].room <= S.step[least].room else least
+                i = S.step[i].next
+            if S.step[least].next >= 0 and (end == begin or S.step[least].room < S.nodes[n].size):
+                found = min(found, S.step[S.step[least].next].when)
     return found
 
 
 @njit(inline="never")
 def earliest(S, j, p, before):
     """First instant (s), before another, at which job j fits on nodes of pool p for as long as it says; that one: none."""
-    many, need = wants(S, j, p)
-    at = nth_first(S, j, p, many, need, before) if many > 0 else S.scalar[0].now
-    while at < before and nodes_from(S, j, p, at) == 0:
-        at = next_step(S, p, at)
-        S.line["first"][:] = -np.inf  # nodes on which it fits later alone have not been looked at
-    return min(at, before)
+    (many, need), at = wants(S, j, p), S.scalar[0].now
+    alike = need > 0 and S.rule[0].placement != BUDDY
+    while at < before:
+        first = nth_first(S, j, p, many, need, at, before) if many > 0 else at
+        if first == before or (many == 1 or first == at if alike else nodes_from(S, j, p, first) > 0):
+            return first
+        at = first if alike else next_lift(S, j, p, first)
+    return before
 
 
 @njit(inline="never")
