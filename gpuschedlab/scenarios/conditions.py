@@ -13,7 +13,7 @@ from gpuschedlab.knobs import Knob, Knobbed
 from gpuschedlab.parse import estimator_of
 from gpuschedlab.sim import Scenario
 from gpuschedlab.speeds import Delays, default_speeds
-from gpuschedlab.traces.intake.read import read_trace
+from gpuschedlab.traces.intake.read import taken_of
 
 DAY = 86_400.0
 
@@ -79,7 +79,7 @@ def with_past(trace: pl.DataFrame, first: float, before: str) -> tuple[pl.DataFr
         return parted(trace, first + days * DAY, f"day {days:g}")
     if days is not None:
         return trace, None
-    history = read_trace(before)
+    history = taken_of(before)[0].trace
     # Its clock is its own: it ends whole days before the trace.
     return trace, history.with_columns(pl.col("submit") - math.ceil((history["submit"].max() + 1) / DAY) * DAY)
 

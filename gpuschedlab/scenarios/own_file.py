@@ -13,7 +13,7 @@ from gpuschedlab.scenarios.conditions import DAY, Conditions, Played, days_in, p
 from gpuschedlab.sim import Scenario
 from gpuschedlab.sim.recipe_base import Recipe
 from gpuschedlab.traces import scale_load
-from gpuschedlab.traces.intake.read import intake_of
+from gpuschedlab.traces.intake.read import taken_of
 from gpuschedlab.traces.logs.ledger import Intake
 
 
@@ -65,7 +65,7 @@ class OwnFile(Played, Recipe):
     @cached_property
     def log(self) -> Intake:
         """What came in from the file, which is read once."""
-        return intake_of(self.file, self.settings)
+        return taken_of(self.file, self.settings)[0]
 
     @property
     def machines(self) -> Cluster:

@@ -38,16 +38,16 @@ ROOMS: dict[str, int] = {
     "policies": 1_003,
     "report": 599,
     "scenarios": 600,
-    "sim": 7_945,
+    "sim": 7_953,
     "speeds": 1_487,
     "suite": 456,
     "sweep": 1_166,
-    "traces": 6_882,
+    "traces": 6_872,
     "widgets": 2_099,
 }
 """Lines of Python at most, by folder; each paper is a room."""
 
-TOTAL = 56_981
+TOTAL = 56_971
 """Sum of these numbers at most."""
 
 GOALS = {"laboratory": 35_000, "autosched": 7_714, "papers": 15_000, "all": 57_000}

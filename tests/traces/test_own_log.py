@@ -9,7 +9,7 @@ import pytest
 import gpuschedlab as lab
 from gpuschedlab.check.samples import small_trace
 from gpuschedlab.errors import TraceError
-from gpuschedlab.traces.intake.read import intake_of
+from gpuschedlab.traces.intake.read import taken_of
 from gpuschedlab.widgets import Explorer
 from gpuschedlab.widgets.explorers.own_log import spec_of, uploaded
 
@@ -102,11 +102,11 @@ def test_only_what_was_sent_is_read(key):
 
 def test_the_same_spec_gives_the_same_bytes_everywhere(spec, tmp_path, monkeypatch):
     """From Python, from a word of the command line or a notebook's parameter, and from what a browser sends."""
-    traces = [lab.intake(spec).trace, intake_of(str(spec)).trace, lab.intake(str(spec)).trace]
+    traces = [lab.intake(spec).trace, taken_of(str(spec))[0].trace, lab.intake(str(spec)).trace]
     traces.append(uploaded("own.csv", ROWS.encode(), f'format = "csv"\n{COLUMNS}{CLUSTER}').trace)
     monkeypatch.chdir(tmp_path)
     word = "csv:own.csv:job_id=id,submit=when,gpus=cards * 2,duration=took"
-    traces += [lab.intake(word).trace, intake_of(word).trace]
+    traces += [lab.intake(word).trace, taken_of(word)[0].trace]
     traces.append(lab.intake(word.replace(",duration=took", ""), columns={"duration": "took"}).trace)
     packed = []
     for trace in traces:

@@ -84,14 +84,14 @@ def convert(args) -> int:
     """Read a published trace and store it; report what was left out."""
     from gpuschedlab.traces import write_csv, write_parquet, write_swf
     from gpuschedlab.traces.formats.export import lost_in_swf
-    from gpuschedlab.traces.intake.read import intake_of, taken_of
+    from gpuschedlab.traces.intake.read import taken_of
 
     if args.bad:
         found, bad = taken_of(args.trace, args.set, on_bad="drop")
         write_parquet(bad, args.bad)
         print(f"{args.bad}: {bad.height:,} bad rows")
     else:
-        found = intake_of(args.trace, args.set)
+        found = taken_of(args.trace, args.set)[0]
     form = Path(args.out).suffix
     if form == ".swf":
         write_swf(found.trace, args.out, names=args.names)

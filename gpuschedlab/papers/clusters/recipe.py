@@ -25,7 +25,7 @@ from gpuschedlab.sim.recipe_base import Recipe
 from gpuschedlab.sim.setup.eligibility import with_lists
 from gpuschedlab.speeds import Delays
 from gpuschedlab.traces.intake.door import intake
-from gpuschedlab.traces.intake.read import intake_of
+from gpuschedlab.traces.intake.read import taken_of
 from gpuschedlab.traces.logs.ledger import Intake
 
 TIMEOUT = "(?i)time_?out"
@@ -100,7 +100,7 @@ class Site(Recipe):
     def log(self) -> Intake:
         """What came in from the log."""
         if not self.file.endswith(".toml"):
-            return intake_of(self.file)
+            return taken_of(self.file)[0]
         given = dict(self.description.log)
         path, form = given.pop("path", None), given.pop("format", None)
         if not isinstance(path, str):

@@ -135,11 +135,6 @@ def read_swf(path: str | Path, *, on_bad: str = "raise", notes: dict | None = No
     return read_with("swf", path, on_bad, notes, options)
 
 
-def intake_of(word: str, settings: Iterable[str] = ()) -> Intake:
-    """Intake of a word, as `taken_of`."""
-    return taken_of(word, settings)[0]
-
-
 def taken_of(word: str, settings: Iterable[str] = (), on_bad: OnBad | None = None) -> tuple[Intake, pl.DataFrame]:
     """Intake, and bad rows, of a file or a spec, or of FORMAT:PATH; `settings` are KEY=VALUE with the keys of a spec."""
     from gpuschedlab.traces.generator.presets import presets
@@ -154,8 +149,3 @@ def taken_of(word: str, settings: Iterable[str] = (), on_bad: OnBad | None = Non
         raise TraceError(f"trace {word!r}: found a list of nodes, and no jobs; expected a log of jobs.")
     with_jobs(found.trace, f"trace {word!r}")
     return found, bad
-
-
-def read_trace(word: str) -> pl.DataFrame:
-    """Trace of a word, as `taken_of`."""
-    return intake_of(word).trace
