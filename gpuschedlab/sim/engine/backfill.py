@@ -161,7 +161,7 @@ def list_waiting(S):
     while n > 0 and i < len(queue):
         j, a = first_queued(S, n), queue[i]
         S.chosen[i], a.slots, a.kind = j, S.body[j].slots, S.body[j].knows
-        a.estimate, a.submit = S.job[j].estimate, S.job[j].submit
+        a.estimate, a.submit, a.asked = S.job[j].estimate, S.job[j].submit, S.cls[S.body[j].cls].asked
         S.cls[S.body[j].cls].head += 1
         n, i = requeue(S, n), i + 1
     return queue

@@ -272,7 +272,8 @@ def earliest(S, j, p, before):
     alike = need > 0 and S.rule[0].placement != BUDDY
     while at < before:
         first = nth_first(S, j, p, many, need, at, before) if many > 0 else at
-        if first == before or (many == 1 or first == at if alike else nodes_from(S, j, p, first) > 0):
+        sure = many == 1 or first == at or not S.line["changed"].any()  # what nobody is promised stays free
+        if first == before or (sure if alike else nodes_from(S, j, p, first) > 0):
             return first
         at = first if alike else next_lift(S, j, p, first)
     return before

@@ -8,8 +8,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from gpuschedlab import Cluster, Slurm, simulate
+from gpuschedlab import Cluster, Plan, Slurm, Window, simulate
 from gpuschedlab.errors import PolicyError
+from gpuschedlab.estimators import Requested
 from gpuschedlab.papers.clusters.schedulers.fairshare import ShareTree
 
 DAY = 86_400.0
@@ -159,6 +160,24 @@ def test_without_users_only_what_is_known_counts():
     )
     start = simulate(trace, Cluster.homogeneous(1, 4), Slurm(backfill="none")).jobs["start"].to_list()
     assert start == [0.0, 20.0, 10.0]  # the large one first
+
+
+def test_a_promise_that_its_slot_moves_into_a_window_is_tried_again():
+    """From 26 s on node 1 is free for long enough, but a slot of 30 s begins before the window ends: the pass goes on from the next change."""
+    jobs = {"job_id": ["a"], "submit": [8.0], "gpus": [8.0], "duration": [26.0], "requested_time": [78.0]}
+    cluster = Cluster(Cluster.homogeneous(2, 8).groups, (Window(1, 24.0, 26.0, 0.0), Window(0, 56.0, 63.0, 0.0)))
+    policy = Slurm(plan=Plan(resolution=30, every=0))
+    assert simulate(pl.DataFrame(jobs), cluster, policy, estimator=Requested()).jobs["start"].to_list() == [26.0]
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_a_job_stands_on_just_as_many_nodes_as_it_asks_for(own):
+    jobs = {"job_id": ["a", "b", "c"], "submit": [0.0, 1, 2], "gpus": [8.0, 4, 8], "duration": [100.0, 50, 10]}
+    trace = pl.DataFrame(jobs | {"nodes": [4, 2, 1]})
+    run = simulate(trace, Cluster.homogeneous(4, 8), Slurm(own=own))
+    held = run.allocations.sort("job", "node").group_by("job", maintain_order=True).agg("gpus")["gpus"].to_list()
+    assert held == [[2.0] * 4, [2.0] * 2, [8.0]]
+    assert run.jobs["start"].to_list() == [0.0, 1.0, 100.0]  # c needs a whole node
 
 
 def test_bad_parts_are_errors():

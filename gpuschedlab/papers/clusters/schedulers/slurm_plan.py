@@ -178,11 +178,11 @@ def suffice(room, types, usable, each, wide):
 
 @njit(inline="never")
 def shares(nodes, queue, allowed):
-    """(Q, 2) nodes of each waiting job, as few as can give equal parts of whole GPUs, and slots on each; none can: 0, and all slots."""
+    """(Q, 2) nodes of each waiting job, as asked or the fewest with equal parts of whole GPUs, and slots on each; else 0, all slots."""
     found = np.zeros((queue.shape[0], 2), np.int64)
     for q in range(queue.shape[0]):
         found[q, 1], unit = queue[q].slots, GPU if queue[q].slots >= GPU else 1
-        for wide in range(1, nodes.shape[0] + 1):
+        for wide in range(max(queue[q].asked, 1), (queue[q].asked or nodes.shape[0]) + 1):
             each = -(-queue[q].slots // (wide * unit)) * unit
             if suffice(nodes["size"], nodes["type"], allowed[queue[q].kind], each, wide):
                 found[q, 0], found[q, 1] = wide, each

@@ -121,7 +121,7 @@ ANSWER = _record(
     delay="f8",  # s of delay if it starts, -1: as always
 )
 CELL = _record(answer="i8", node="i8", slots="i8")  # answer: row of ANSWER
-ASK = _record(slots="i8", estimate="f8", submit="f8", kind="i8")  # kind: row of the nodes that it may have
+ASK = _record(slots="i8", asked="i8", estimate="f8", submit="f8", kind="i8")  # kind: row of nodes that it may have
 RUN = _record(end="f8", first="i8")  # first: row of CELL
 
 ENTRY = _record(next="i4", node="i4", slots="i4", pad="i4", mask="u8")
