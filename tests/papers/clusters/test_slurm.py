@@ -163,7 +163,7 @@ def test_without_users_only_what_is_known_counts():
 
 
 def test_a_promise_that_its_slot_moves_into_a_window_is_tried_again():
-    """From 26 s on node 1 is free for long enough, but a slot of 30 s begins before the window ends: the pass goes on from the next change."""
+    """From 26 s on node 1 is free for long enough, but its slot of 30 s begins before the window ends: the pass goes on."""
     jobs = {"job_id": ["a"], "submit": [8.0], "gpus": [8.0], "duration": [26.0], "requested_time": [78.0]}
     cluster = Cluster(Cluster.homogeneous(2, 8).groups, (Window(1, 24.0, 26.0, 0.0), Window(0, 56.0, 63.0, 0.0)))
     policy = Slurm(plan=Plan(resolution=30, every=0))
