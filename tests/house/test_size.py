@@ -47,7 +47,7 @@ ROOMS: dict[str, int] = {
 }
 """Lines of Python at most, by folder; each paper is a room."""
 
-TOTAL = 56_972
+TOTAL = 56_980
 """Sum of these numbers at most."""
 
 GOALS = {"laboratory": 35_000, "autosched": 7_714, "papers": 15_000, "all": 57_000}
