@@ -37,14 +37,13 @@ from gpuschedlab.sim.engine.room_ahead import (
 @njit(inline="never")
 def look(S):
     """Note on which pools there is room for jobs of each class; of how many classes some have any."""
-    # Where many jobs may be looked at, also whether the placement rule finds nodes: that saves looking at those that it does not.
-    able, asked = 0, S.rule[0].depth > 1
+    able = 0
     for c in range(S.cls.shape[0]):
         k = S.cls[c]
         k.pools = 0
         for p in range(S.pools.shape[0]):
             has = k.open == 1 and S.pools[p].free >= k.slots and is_eligible(S, S.heap[k.first], p)
-            if has and (not asked or find_place(S, S.heap[k.first], k.slots, p) > 0):
+            if has and find_place(S, S.heap[k.first], k.slots, p) > 0:
                 k.pools |= 1 << p
         able += k.pools != 0
     return able
