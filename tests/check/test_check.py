@@ -9,14 +9,15 @@ import pytest
 from wing import brief, said
 
 from gpuschedlab.check import CheckReport, check_estimator, check_policy, small_trace
+from gpuschedlab.check.policy_battery import CHECKS
 from gpuschedlab.check.report import run_battery
 from gpuschedlab.check.samples import recurring_sample
-from gpuschedlab.cluster import Cluster
+from gpuschedlab.cluster import Cluster, Window
 from gpuschedlab.errors import EstimatorError, LabError, PolicyError
 from gpuschedlab.estimators import Estimator
 from gpuschedlab.knobs import Constraint, Knob
 from gpuschedlab.policies import ALL, Edf, Fifo
-from gpuschedlab.sim import Allocation, Ordered, Round
+from gpuschedlab.sim import Allocation, Ordered, Round, Scenario
 
 
 @pytest.mark.parametrize("name", sorted(ALL))
@@ -348,3 +349,27 @@ def test_an_estimator_may_read_a_column_that_it_names():
     past, future = (recurring_sample(n, rng=seed) for n, seed in ((200, 0), (50, 1)))
     past, future = (jobs.with_columns(mood=pl.int_range(pl.len()).cast(pl.Float64)) for jobs in (past, future))
     check_estimator(ByMood(), history=past, jobs=future, only=("blind",)).raise_if_failed()
+
+
+@pytest.mark.parametrize("law", [name for name in CHECKS if name.startswith("laws")])
+def test_what_the_battery_simulates_has_in_it_what_its_law_is_about(law, monkeypatch):
+    """Nodes fail, and windows close them, while jobs come; jobs fit, some of them tightly; of each request there are several."""
+    seen, simulated = [], Scenario.run
+    monkeypatch.setattr(Scenario, "run", lambda self, policy: seen.append(self) or simulated(self, policy))
+    assert check_policy(Fifo(), only=(law,)).passed
+    (scenario,) = seen
+    trace, cluster = scenario.trace, scenario.cluster
+    first = trace["submit"].min()
+    for closed in cluster.events:
+        assert first < closed.start < closed.end
+        there = (pl.col("submit") < closed.end) & (pl.col("submit") + pl.col("duration") > closed.start)
+        assert trace.filter(there).height >= 3
+    assert bool(cluster.events) == (law in ("laws_with_failures", "laws_with_sizes", "laws_of_a_site"))
+    assert len(set(cluster.node_gpus)) == (3 if law == "laws_with_sizes" else 1)
+    if law == "laws_of_a_site":  # a window that is known keeps jobs from its node: only where they need no other
+        assert trace["gpus"].max() == cluster.node_gpus.min()
+        assert trace.group_by("partitions", "gpu_types").len()["len"].min() >= 4
+        assert 0 < trace.filter(pl.col("limit") < pl.col("duration")).height < trace.height
+        assert all(isinstance(closed, Window) for closed in cluster.events)
+    else:
+        assert trace["gpus"].max() > cluster.node_gpus.min()

@@ -294,6 +294,25 @@ def test_plot_takes_runs_or_numbers(runs):
         assert isinstance(plot(runs), go.Figure)
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_notes_stand_within_their_panel(runs, name):
+    """A note at a border begins there and goes inwards; on a logarithmic axis its place is that of the border's logarithm."""
+    figure = plots.figure(all_numbers(runs)[name])
+    borders = {
+        np.log10(s.x0) if figure.layout.xaxis.type == "log" else s.x0 for s in figure.layout.shapes if s.x0 == s.x1
+    }
+    for note in figure.layout.annotations:
+        for place, ref, anchor, outwards in (
+            (note.x, note.xref, note.xanchor, {0: "right", 1: "left"}),
+            (note.y, note.yref, note.yanchor, {0: "top", 1: "bottom"}),
+        ):
+            if ref == "paper":
+                assert 0 <= place <= 1
+                assert anchor != outwards.get(place)
+        if note.yref == "paper" and note.xref != "paper" and borders:
+            assert note.x in borders
+
+
 def test_runs_are_named():
     one = hand_run()
     assert list(style.as_runs([one, one])) == ["Hand", "Hand 2"]

@@ -159,6 +159,30 @@ def test_a_picture_shows_areas_in_their_colour(fill):
     assert red.mean() > 0.6
 
 
+@pytest.mark.parametrize(
+    ("fill", "x", "y", "share"),
+    [
+        ("toself", [0, 1, 2, 1], [1, 0, 1, 2], 0.5),
+        ("toself", [0, 2, 0], [0, 0, 2], 0.5),
+        ("tozeroy", [0, 2], [1, 1], 1),
+    ],
+    ids=["diamond", "triangle", "below a line"],
+)
+def test_an_area_has_the_shape_of_its_points(fill, x, y, share):
+    """Of the rectangle about it, a closed line fills what it goes about, and an area below a line all that is below."""
+    pytest.importorskip("matplotlib", reason="matplotlib, of the extra lab, is not installed")
+    from gpuschedlab.plots.kinds.style import Drawing
+    from gpuschedlab.plots.web.picture import png
+
+    area = {"x": x, "y": y, "fill": fill, "fillcolor": "rgba(255, 0, 0, 0.5)", "mode": "none"}
+    content, _ = png(Drawing([area], [{"type": "scatter"}], {}, {}), 620, 300)
+    seen = picture(f'src="data:image/png;base64,{base64.b64encode(content).decode()}"')
+    red = (seen[..., 0] > 200) & (seen[..., 1] < 200) & (seen[..., 2] < 200)
+    heights, widths = red.sum(axis=0), red.sum(axis=1)
+    assert min(heights.max(), widths.max()) > 100
+    assert red.sum() / (np.count_nonzero(heights) * np.count_nonzero(widths)) == pytest.approx(share, abs=0.03)
+
+
 def test_readers_own_settings_of_matplotlib_change_no_picture_and_stay():
     matplotlib = pytest.importorskip("matplotlib", reason="matplotlib, of the extra lab, is not installed")
     from gpuschedlab.plots.web.picture import png

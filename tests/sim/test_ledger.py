@@ -11,6 +11,8 @@ import pytest
 from random_runs import case
 
 from gpuschedlab import Cluster, Fifo, Simulation, Srtf, simulate
+from gpuschedlab.check import small_trace
+from gpuschedlab.cluster import Nodes, Outage
 from gpuschedlab.errors import PolicyError
 from gpuschedlab.sim import Allocation, Ordered, Round, Scenario
 from gpuschedlab.sim.engine.jobs.charges import usage_now
@@ -186,3 +188,27 @@ def test_one_standing_is_wanted_for_each_account():
         PolicyError, match=r"Misspelt.standing takes \(now, used, tree\); expected \(now, usage, tree, knobs\)"
     ):
         simulate(JOBS, Cluster.homogeneous(1, 8), Misspelt())
+
+
+@pytest.mark.parametrize("outages", [(), (Outage(1, 500.0, 900.0), Outage(0, 1500.0, 2500.0))], ids=["up", "failures"])
+def test_rows_of_the_timeline_are_those_of_the_log(outages):
+    """At each instant GPUs in use, jobs that run and wait, GPUs up and the most that are free on a node, from the allocations."""
+    cluster = Cluster((Nodes("v100", 2, 4), Nodes("v100", 1, 6)), outages)
+    run = Scenario(small_trace(25), cluster).run(Srtf())
+    log, jobs, seen = run.allocations, run.jobs, set()
+    for row in run.timeline.rows(named=True)[:-1]:
+        now = row["time"]
+        held = log.filter(pl.col("start") <= now, pl.col("end") > now)
+        free = cluster.node_gpus.astype(float)
+        np.subtract.at(free, held["node"].to_numpy(), held["gpus"].to_numpy())
+        free[[o.node for o in outages if o.start <= now < o.end]] = 0
+        capacity = cluster.node_gpus.sum() - sum(cluster.node_gpus[o.node] for o in outages if o.start <= now < o.end)
+        there = jobs.filter(pl.col("submit") <= now, pl.col("end").fill_null(np.inf) > now)
+        assert row["used"] == pytest.approx(held["gpus"].sum())
+        assert row["running"] == held["job"].n_unique()
+        assert row["waiting"] == there.height - row["running"]
+        assert row["demanded"] == pytest.approx(there["gpus"].sum())
+        assert row["capacity"] == capacity
+        assert row["largest_free"] == int(free.max() + 1e-9)
+        seen.add(row["largest_free"])
+    assert len(seen) > 3

@@ -469,3 +469,14 @@ def test_the_usual_answer_and_a_closer_look_say_the_same():
 def test_what_is_no_request_is_refused_in_arrays_too(gpus):
     with pytest.raises(PolicyError, match="of job a|job a has 3 GPUs"):
         simulate(jobs((0, 2, 30)), TWO, Plan(lambda v: {"gpus": np.full(len(v), gpus)}))
+
+
+@pytest.mark.parametrize("place", range(3))
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -1.0, 0.5, 9.0])
+def test_each_number_of_a_row_of_nodes_is_looked_at(place, wrong):
+    """A job, a node and GPUs: one of them is no such thing, the others are right. Half a GPU is one, of another job."""
+    row = [0.0, 0.0, 2.0]
+    row[place] = wrong
+    match = "nodes of job a is 0.5" if (place, wrong) == (2, 0.5) else "row 0 of nodes"
+    with pytest.raises(PolicyError, match=match):
+        simulate(jobs((0, 2, 5), (0, 2, 5)), TWO, Plan(lambda v: {"nodes": [row, (1, 1, 2)]}))

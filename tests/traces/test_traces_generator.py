@@ -255,3 +255,14 @@ def test_shares_of_models_and_outcomes_are_all_of_the_jobs():
     assert set(made["model"]) == set(MODELS)
     for model, share in tasks.rows():
         assert share == pytest.approx(MODELS[model], abs=0.06)
+
+
+def test_buckets_of_gpu_counts_end_at_powers_of_two():
+    """Two counts are alike where both need the same doublings of one GPU."""
+    from gpuschedlab.traces.generator.correlation import BUCKETS
+
+    gpus = np.arange(1, 4097)
+    doublings = np.array([(int(g) - 1).bit_length() for g in gpus])
+    place = np.searchsorted(BUCKETS, gpus, side="right")
+    assert np.array_equal(np.diff(place), np.diff(doublings))
+    assert np.searchsorted(BUCKETS, 0.5, side="right") < place[0]

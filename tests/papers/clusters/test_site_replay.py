@@ -146,8 +146,9 @@ def test_what_does_not_fit_is_said_before(site):
         assert any(said.startswith(note) for said in found.notes), (note, found.notes)
     assert replay(site()).notes == ()
     assert replay(site("plan")).own == "conservative"
-    with pytest.raises(LabError, match="found no recorded starts"):
-        replay(site(started=[None] * 4))
+    for none in ({"started": [None] * 4}, {"started": [0, None, None, None], "gpus": [0, 5, 1, 2]}):  # a is left out
+        with pytest.raises(LabError, match="found no recorded starts"):
+            replay(site(**none))
 
 
 def test_changes_are_read_in_seconds_unless_they_name_a_unit(site):

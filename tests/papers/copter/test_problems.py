@@ -239,3 +239,22 @@ def test_water_filling_raises_those_that_still_can_rise():
 def test_shapes_that_do_not_fit_are_refused():
     with pytest.raises(SolverError, match="expected"):
         gavel_max_sum(np.ones((2, 2)), [1.0], [1.0, 1.0])
+
+
+@pytest.mark.parametrize("power", [-2.0, -1.0, -0.5, 0.25, 0.5, 0.9, 1.0, 1.5, 2.0])
+@pytest.mark.parametrize("decimals", [-1, 0, 2])
+def test_utilities_are_those_of_the_formula(power, decimals):
+    """(r G)^p, rounded: it is added to the penalty of nothing where p is above 0, and taken from it where p is below."""
+    goodput, gpus, current = [[2.0, 3.0, 9.0], [0.0, 5.0, 4.0]], [1, 2, 4], [1, -1]
+    found = sia_utility(
+        goodput, gpus, power=power, penalty=[1.5, 2.5], decimals=decimals, factor=[0.5, 0.25], current=current
+    )
+    for row, penalty, factor, stays, mine in zip(goodput, (1.5, 2.5), (0.5, 0.25), current, found, strict=True):
+        least, its = min((g, n) for g, n in zip(row, gpus, strict=True) if g > 0)
+        for c, rate in enumerate(row):
+            if rate == 0:
+                assert np.isnan(mine[c])
+                continue
+            worth = (rate / least * its * (factor if stays >= 0 and c != stays else 1.0)) ** power
+            worth = round(worth, decimals) if decimals >= 0 else worth
+            assert mine[c] == pytest.approx(penalty + np.sign(power) * worth)

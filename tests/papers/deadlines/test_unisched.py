@@ -426,3 +426,31 @@ def test_genie_stops_at_the_first_misfit_and_never_suspends():
     assert times(run)["b"][0] == times(run)["c"][0] >= 500  # c would fit, and does not pass b
     assert times(run)["d"][0] == 0
     assert run.jobs["restarts"].sum() == 0
+
+
+@pytest.mark.parametrize("name", ["UniSched", "Chronus", "ThreeSigma", "Hydra", "TriagedEdf", "Urgent"])
+def test_of_jobs_that_nodes_cannot_all_hold_the_first_of_the_order_runs(name):
+    """By number three jobs of 3 GPUs fit on two nodes of 5, by nodes only two. The short job goes first in the order of each."""
+    trace = jobs("x 0 3 1200 best_effort -", "y 0 3 1200 best_effort -", "short 0 3 60 best_effort -")
+    policy = {"UniSched": UniSched(**BARE), "Chronus": Chronus(), "ThreeSigma": ThreeSigma()}
+    policy |= {"Hydra": Hydra(), "TriagedEdf": TriagedEdf(), "Urgent": Urgent()}
+    for rows in (trace, trace.reverse()):
+        run = simulate(rows, Cluster.homogeneous(2, 5), policy[name])
+        starts = dict(run.jobs.select("job_id", "start").rows())
+        first = min(starts.values())
+        assert starts.pop("short") == first
+        assert min(starts.values()) == first < max(starts.values())
+
+
+@pytest.mark.parametrize("policy", [UniSched(), UniSched(ahead=0), ThreeSigma(), ThreeSigma(sigma=0.5)])
+@pytest.mark.parametrize("seed", range(3))
+def test_what_found_no_place_is_no_part_of_the_objective(policy, seed):
+    """Nodes of 4 and jobs of 3: many are counted in that no node has room for. No objective is above its bound."""
+    trace = with_deadlines(small_trace(50, rng=seed), strict=0.4, slack=(1.1, 3.0), rng=seed)
+    gpus = np.random.default_rng(seed).choice([1.0, 2.0, 3.0], trace.height, p=[0.1, 0.2, 0.7])
+    rounds = simulate(
+        trace.with_columns(pl.col("submit") * 0.2, gpus=pl.Series(gpus)), Cluster.homogeneous(3, 4), policy
+    ).rounds
+    said = rounds.filter(pl.col("objective").is_finite())
+    assert (said["objective"] <= said["bound"] * (1 + 1e-9) + 1e-6).all()
+    assert rounds["status"].str.contains("heuristic").any()

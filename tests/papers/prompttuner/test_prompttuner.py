@@ -396,6 +396,42 @@ def test_minimum_satisfactory_shares_are_the_least():
     assert len(set(found)) == 4
 
 
+def plan_by_hand(gpus, seconds, setup, due, free, slot):
+    """Levels of one job after another, in their first slots, and when a planned one first changes; slot by slot."""
+    shares, firsts, turn = [], [], np.inf
+    for i, limit in enumerate(due):
+        shares.append(-1), firsts.append(-1)
+        for top in range(len(gpus)):
+            plan, done, owed, before = [], 0.0, 0.0, 0.0
+            while done < 1 - 1e-9 and len(plan) < len(free) and len(plan) * slot < limit:
+                able = [a for a in range(top + 1) if gpus[a] <= free[len(plan)]]
+                room = min(slot, limit - len(plan) * slot)
+                plan.append(able[-1] if able else -1)
+                now = gpus[able[-1]] if able else 0.0
+                owed = setup[i] if now and now != before else owed
+                before = now
+                if now:
+                    spent = min(owed, room)
+                    owed, done = owed - spent, done + (room - spent) / seconds[i][able[-1]]
+            if done >= 1 - 1e-9:
+                shares[-1], firsts[-1] = top, plan[0]
+                free = [f - (gpus[a] if a >= 0 else 0) for f, a in zip(free, plan)] + free[len(plan) :]
+                turn = min([turn, *(s * slot for s in range(1, len(plan)) if plan[s] != plan[s - 1])])
+                break
+    return shares, firsts, turn, free
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_satisfactory_shares_of_several_jobs_are_planned_one_after_another(seed):
+    rng, n, gpus = np.random.default_rng(seed), 4, [1.0, 2.0, 4.0]
+    free = rng.integers(0, 9, 10).astype(float)
+    work, due, setup = rng.integers(4, 90, n), rng.integers(2, 55, n).astype(float), rng.integers(0, 3, n) * 5.0
+    seconds, left, zero = work[:, None] / np.array(gpus), free.copy(), np.zeros(n)
+    shares, firsts, turn = satisfactory_shares(np.tile(gpus, (n, 1)), seconds, setup, zero, zero, due, left, 5.0)
+    expected = plan_by_hand(gpus, seconds, setup, due, free.tolist(), 5.0)
+    assert (shares.tolist(), firsts.tolist(), turn, left.tolist()) == expected
+
+
 def test_elasticflow_declines_what_would_make_others_late():
     """One GPU, 10 s to start: the second job would not leave room for the first."""
     run = run_of(jobs((0, 10, 22), (1, 10, 20)), ElasticFlow(late="drop"), gpus=1)

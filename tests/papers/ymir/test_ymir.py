@@ -5,6 +5,8 @@ import polars as pl
 import pytest
 
 import gpuschedlab as lab
+from gpuschedlab.papers.ymir import merged
+from gpuschedlab.papers.ymir.merged import SPATIAL, Merges
 from gpuschedlab.speeds import Curves, Delays, Speeds
 
 EPOCH = 60.0
@@ -112,3 +114,34 @@ def test_pairs_that_are_unknown_or_never_get_there_are_not_merged(factor):
     jobs = trace("a", "b", submit=[0.0, 0.0])
     run = lab.simulate(jobs, ONE, lab.Ymir(), speeds=speeds(table, table))
     assert run.jobs["end"].sort().to_list() == [360.0, 720.0]
+
+
+class TwoJobs:
+    """What a pair's follower looks at: jobs 7 and 8, that run, of whose metric nothing is known."""
+
+    index, running, progress = np.array([7, 8]), np.ones(2, bool), np.full(2, 4.0)
+
+    def __init__(self, partner, effort):
+        self.partner, self.effort = partner, effort
+
+    def __len__(self):
+        return 2
+
+    def metric_after(self, measurements):
+        return np.full(2, np.nan)
+
+
+@pytest.mark.parametrize("effort", [0.0, 59.0, 61.0])
+@pytest.mark.parametrize("mode", ["alone", "own result", "in time", "in space"])
+def test_a_merge_in_which_a_job_goes_five_times_its_own_way_is_split(mode, effort, monkeypatch):
+    """12 s of progress or left to do alone, and no metric was measured: after 60 s a merge helps nobody."""
+    merges = Merges()
+    if mode == "in space":
+        merges.merge(7, 8, SPATIAL)
+    elif mode != "alone":
+        merges.source[7] = 7 if mode == "own result" else 3
+    partner = np.array([1, 0] if mode == "in space" else [-1, -1])
+    monkeypatch.setattr(merged, "work_left", lambda view: np.full(2, 8.0))
+    merges.follow(TwoJobs(partner, np.full(2, effort)), 2.0, restart=False)
+    over = effort > 60 and mode.startswith("in ")
+    assert merges.split == (({7, 8} if mode == "in space" else {7}) if over else set())

@@ -328,6 +328,19 @@ def test_a_goal_is_where_a_task_ends_and_the_unit_decides_without_one():
         assert steps.iterations_[task] / size < epochs.iterations_[task]
 
 
+@pytest.mark.parametrize(("unit", "samples", "batch"), [("epochs", 300, 10), ("steps", 300, 10), ("steps", 10, 40)])
+def test_what_rests_on_the_far_end_of_a_curve_is_counted_in_its_unit(unit, samples, batch):
+    """An epoch is so many steps; what is expected after many times of what was measured is warned of, in either unit."""
+    k, size = np.arange(1.0, 5.0), samples / batch if unit == "steps" else 1.0
+    losses = pl.DataFrame({"task": "a", "k": k, "loss": 1 / (1 + 0.02 * k), "goal": 0.05})
+    losses = losses.with_columns(samples=pl.lit(samples), batch=pl.lit(batch))
+    with pytest.warns(UserWarning, match="what was measured of") as told:
+        known = YmirEstimator(unit=unit).fit(losses)
+    after, times = map(float, re.search(rf"after (\d+) {unit}, (\d+) times", str(told[0].message)).groups())
+    assert after == round(known.iterations_["a"])
+    assert times == round(known.iterations_["a"] / (4 * size))
+
+
 def test_a_policy_sees_what_was_fitted():
     known, _, _ = planted()
     shown = Transfers(method="fitted", fitted=known)
