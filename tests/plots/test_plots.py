@@ -96,6 +96,16 @@ def test_load_over_time_by_hand():
     assert waiting["y"].tolist() == pytest.approx([1.0, 1.0, 0.3])
 
 
+def test_free_space_by_hand():
+    """Bins of a second: GPUs that are free, in all and on the freest node, and what is requested beyond those in use."""
+    found = plots.free_space(hand_run(), points=30)
+    assert found.values["free in all"].tolist() == [2] * 4 + [0] * 2 + [2] * 2 + [0] * 2 + [6] * 10 + [0] * 10
+    freest = [2] * 4 + [0] * 2 + [2] * 2 + [0] * 2 + [4] * 10 + [0] * 10
+    assert found.values["free on the freest node"].tolist() == freest
+    wanted = [0] * 2 + [8] * 4 + [10] * 2 + [8] * 12 + [0] * 2 + [8] * 3 + [0] * 5
+    assert found.values["requested by waiting jobs"].tolist() == wanted
+
+
 def test_long_timelines_are_reduced():
     time = np.arange(200_001.0)
     line = pl.DataFrame({"time": time, "used": time % 2, "capacity": 1.0, "waiting": time % 4, "running": 1})

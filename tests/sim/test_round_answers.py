@@ -480,3 +480,12 @@ def test_each_number_of_a_row_of_nodes_is_looked_at(place, wrong):
     match = "nodes of job a is 0.5" if (place, wrong) == (2, 0.5) else "row 0 of nodes"
     with pytest.raises(PolicyError, match=match):
         simulate(jobs((0, 2, 5), (0, 2, 5)), TWO, Plan(lambda v: {"nodes": [row, (1, 1, 2)]}))
+
+
+@pytest.mark.parametrize("field", ["gpus", "gpu_type", "partner", "source"])
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -2.0, 0.5, 9.0])
+def test_each_number_of_an_answer_is_looked_at(field, wrong):
+    """What is said of job a is right; what is said of b is no such number, or none that there is."""
+    right = {"gpus": 2.0, "gpu_type": 0.0, "partner": -1.0, "source": -1.0}[field]
+    with pytest.raises(PolicyError, match=f"{field} of job b is|job b has|gave 11 GPUs"):
+        simulate(jobs((0, 2, 5), (0, 2, 5)), TWO, Plan(lambda v: {field: np.array([right, wrong])}))

@@ -345,6 +345,23 @@ def test_infeasible_groups_are_proved():
     assert proved > seeds / 5
 
 
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("part", [0.0, 0.5, 1.0])
+def test_a_scaled_matrix_is_the_matrix_times_its_factors(seed, part):
+    """Columns before the first stay as they are, and the entries of each row have a mean square of one."""
+    from gpuschedlab.papers.copter.solver.groups import _equilibrate
+
+    rng = np.random.default_rng(seed)
+    m, n = rng.integers(2, 9, 2)
+    dense = np.where(rng.random((m, n)) < 0.6, rng.normal(size=(m, n)) * 10.0 ** rng.integers(-3, 4, (m, n)), 0.0)
+    A, first = sp.csc_array(dense), int(part * n)
+    rows, columns = _equilibrate(A, first)
+    assert columns[:first].tolist() == [1.0] * first
+    np.testing.assert_allclose(A.toarray(), rows[:, None] * dense * columns, rtol=1e-12)
+    full = (dense != 0).any(axis=1)
+    np.testing.assert_allclose((A.toarray() ** 2).sum(axis=1)[full] / (dense != 0).sum(axis=1)[full], 1.0)
+
+
 def test_the_program_finds_its_groups():
     program = with_groups(3)
     from gpuschedlab.papers.copter.solver.groups import grouped

@@ -454,3 +454,14 @@ def test_what_found_no_place_is_no_part_of_the_objective(policy, seed):
     said = rounds.filter(pl.col("objective").is_finite())
     assert (said["objective"] <= said["bound"] * (1 + 1e-9) + 1e-6).all()
     assert rounds["status"].str.contains("heuristic").any()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_best_effort_goes_by_reward_per_gpu(seed):
+    """Two jobs that never fit beside each other: the one that is worth more per GPU, 1 / (1 + its leases), goes first."""
+    rng = np.random.default_rng(seed)
+    gpus, length = rng.integers(5, 9, 2), rng.integers(60, 3000, 2)
+    worth = 1 / (1 + length / 300) / gpus
+    trace = jobs(*(f"{name} 0 {g} {d} best_effort -" for name, g, d in zip("ab", gpus, length, strict=True)))
+    starts = simulate(trace, NODE, UniSched(**BARE, interval=300)).jobs["start"].to_list()
+    assert starts[int(worth.argmax())] == 0 < starts[int(worth.argmin())]

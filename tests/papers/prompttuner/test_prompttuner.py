@@ -396,13 +396,13 @@ def test_minimum_satisfactory_shares_are_the_least():
     assert len(set(found)) == 4
 
 
-def plan_by_hand(gpus, seconds, setup, due, free, slot):
+def plan_by_hand(gpus, seconds, setup, held, still, due, free, slot):
     """Levels of one job after another, in their first slots, and when a planned one first changes; slot by slot."""
     shares, firsts, turn = [], [], np.inf
     for i, limit in enumerate(due):
         shares.append(-1), firsts.append(-1)
         for top in range(len(gpus)):
-            plan, done, owed, before = [], 0.0, 0.0, 0.0
+            plan, done, owed, before = [], 0.0, still[i], held[i]
             while done < 1 - 1e-9 and len(plan) < len(free) and len(plan) * slot < limit:
                 able = [a for a in range(top + 1) if gpus[a] <= free[len(plan)]]
                 room = min(slot, limit - len(plan) * slot)
@@ -426,9 +426,10 @@ def test_satisfactory_shares_of_several_jobs_are_planned_one_after_another(seed)
     rng, n, gpus = np.random.default_rng(seed), 4, [1.0, 2.0, 4.0]
     free = rng.integers(0, 9, 10).astype(float)
     work, due, setup = rng.integers(4, 90, n), rng.integers(2, 55, n).astype(float), rng.integers(0, 3, n) * 5.0
-    seconds, left, zero = work[:, None] / np.array(gpus), free.copy(), np.zeros(n)
-    shares, firsts, turn = satisfactory_shares(np.tile(gpus, (n, 1)), seconds, setup, zero, zero, due, left, 5.0)
-    expected = plan_by_hand(gpus, seconds, setup, due, free.tolist(), 5.0)
+    held, still = rng.choice([0.0, *gpus], n), rng.uniform(0, 8, n)  # GPUs, and seconds of their start that are to come
+    seconds, left = work[:, None] / np.array(gpus), free.copy()
+    shares, firsts, turn = satisfactory_shares(np.tile(gpus, (n, 1)), seconds, setup, held, still, due, left, 5.0)
+    expected = plan_by_hand(gpus, seconds, setup, held, still, due, free.tolist(), 5.0)
     assert (shares.tolist(), firsts.tolist(), turn, left.tolist()) == expected
 
 
