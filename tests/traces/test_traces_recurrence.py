@@ -61,6 +61,7 @@ def test_tasks_come_back_the_next_week(preset):
     assert 0.4 < known.height / after.height < 0.9
 
 
+@pytest.mark.compiled("needs long traces")
 def test_recurrence_is_near_published_figures():
     """60 % of PAI's jobs in tasks of more than ten; users explain 0.11 of Venus' log durations, with GPU counts 0.25."""
     often = [generate("pai", days=61, rng=seed).select((pl.len().over("name") > 10).mean()).item() for seed in range(2)]

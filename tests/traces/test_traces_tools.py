@@ -107,7 +107,7 @@ def test_no_such_real_trace(tmp_path):
 
 
 @pytest.mark.data
-@pytest.mark.compiled
+@pytest.mark.compiled("needs long traces")
 def test_generated_against_real(data_dir):
     rows = compare("pai", load_real(data_dir, "pai"), seeds=range(100, 100 + few(5, 15)))
     assert {row["measure"] for row in rows} == set(BOUNDS)
@@ -115,6 +115,7 @@ def test_generated_against_real(data_dir):
 
 
 @pytest.mark.data
+@pytest.mark.compiled("needs long traces")
 def test_the_bench_tells_a_wrong_trace(data_dir):
     real = load_real(data_dir, "pai")
     # Twice as long, half as many GPUs for some: nothing that the preset would make.
