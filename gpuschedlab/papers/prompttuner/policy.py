@@ -255,8 +255,8 @@ class Turn:
         That is where a pending job becomes late or a GPU that one may wait for is expected back; and the next round after
         GPUs began to warm up, since these are now in the list that other jobs may wait for.
         """
-        ends = [float(self.demand.due[i] - self.least[i]) for i in self.pending]
-        ends += [job.end for job in self.pools.running.values()] if self.pending else []
-        ends = [end + 2 * EPS for end in ends if self.now < end]
+        ends = [float(self.demand.due[i] - self.least[i]) + 2 * EPS for i in self.pending]
+        ends += [job.end + 2 * EPS for job in self.pools.running.values() if self.now < job.end] if self.pending else []
+        ends = [end for end in ends if self.now < end - EPS]  # who can just be in time now is late a moment later
         ends += [self.now + self.grid] if self.bought and self.grid > 0 else []
         return min(ends, default=np.inf)

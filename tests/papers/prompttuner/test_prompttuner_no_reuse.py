@@ -165,10 +165,21 @@ def test_at_window_0_all_events_are_those_of_an_independent_simulation(seed):
     rng = np.random.default_rng(seed)
     for each in range(20):
         case = drawn(rng)
-        delays = Delays(kinds={"warm": case.warm, "cold": case.cold})
-        policy = PromptTuner(window=0.0, late=case.late)
-        run = run_of(jobs(*case.rows), policy, gpus=case.gpus, delays=delays, until=200.0)
-        expected = pl.DataFrame(Reference(case).run(), schema=["start", "end"], orient="row")
-        for name in ("start", "end"):
-            ours, theirs = run.jobs[name].to_list(), expected[name].to_list()
-            assert ours == [None if t is None else pytest.approx(t, abs=1e-6) for t in theirs], (each, name, case)
+        assert_same_events(case, f"{each}: {case}")
+
+
+def test_a_job_that_can_just_be_in_time_in_a_round_is_late_in_the_next():
+    """The second comes at the last instant at which the first could be in time, 1.7 + 8.1 - 6.2 = 3.6 s, and begins that round."""
+    case = Case([(1.7, 5.2, 8.1, "b"), (3.6, 17.4, 19.1, "a")], 1, 1.0, 4.3, "last")
+    assert Reference(case).run()[0] == pytest.approx((6.95, 13.15))
+    assert_same_events(case)
+
+
+def assert_same_events(case: Case, where: str = ""):
+    """Starts and ends of all jobs are those of the reference."""
+    delays = Delays(kinds={"warm": case.warm, "cold": case.cold})
+    run = run_of(jobs(*case.rows), PromptTuner(window=0.0, late=case.late), gpus=case.gpus, delays=delays, until=200.0)
+    expected = pl.DataFrame(Reference(case).run(), schema=["start", "end"], orient="row")
+    for name in ("start", "end"):
+        ours, theirs = run.jobs[name].to_list(), expected[name].to_list()
+        assert ours == [None if t is None else pytest.approx(t, abs=1e-6) for t in theirs], f"{name} {where}"
