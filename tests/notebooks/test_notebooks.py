@@ -125,6 +125,7 @@ def run_batch(tmp_path, monkeypatch):
             nbformat.write(source, tmp_path / "in.ipynb")
             source = tmp_path / "in.ipynb"
         options = {"progress_bar": False, "cwd": tmp_path, "kernel_name": "python3", "log_output": False}
+        options["execution_timeout"] = 200  # for a second run, too, which pytest does not watch
         papermill.execute_notebook(source, out, parameters, **options)
         return out
 

@@ -114,6 +114,8 @@ import gzip, resource
 from gpuschedlab.errors import TraceError
 from gpuschedlab.widgets.explorers.own_log import uploaded
 resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
+def peak():  # kB; ru_maxrss begins with that of the parent
+    return int(open("/proc/self/status").read().split("VmHWM:")[1].split()[0])
 head, block = b"job_id,submit,gpus,duration\\n", b"1,2,3,4\\n" * 1_000_000
 def packed(*parts):
     made = __import__("io").BytesIO()
@@ -129,7 +131,7 @@ for name, content in {"rows.csv.gz": rows, "quoted.csv.gz": quoted, "cell.csv": 
         uploaded(name, content)
     except TraceError as error:
         print(error)
-print(uploaded("jobs.csv", head + b"a,0,1,60").trace.height, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 3e6)
+print(uploaded("jobs.csv", head + b"a,0,1,60").trace.height, peak() < 3e6)
 """
 
 
