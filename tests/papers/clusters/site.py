@@ -17,7 +17,7 @@ def week():
     return Case("fifo", 10_000, "70x8", 0.9).arguments()[:2]
 
 
-@pytest.mark.parametrize(("depth", "tested", "seconds"), [(50, math.inf, 0.2), (math.inf, 500, 1.5)])
+@pytest.mark.parametrize(("depth", "tested", "seconds"), [(50, math.inf, 0.3), (math.inf, 500, 0.5)])
 def test_planned_backfill(depth, tested, seconds, budget):
     trace, cluster = week()
     scenario, policy = (
