@@ -37,6 +37,7 @@ def not_interrupts(found: dict[str, int]) -> list[str]:
     return [words for words in found if not words.endswith(": KeyboardInterrupt")]
 
 
+@pytest.mark.skipif(not whole(), reason="the policies that compute for long are those of papers")
 def test_interrupts_within_compiled_code_of_a_policy():
     """Where Pollux's search and Sia's prices run, half of the signals come within compiled code."""
     found = interrupted("16", "1", "pollux", "sia")
