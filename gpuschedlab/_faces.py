@@ -52,10 +52,8 @@ def home_of(package: str) -> Path | None:
     if top == ROOT.name:
         return ROOT.joinpath(*parts)
     found = None
-    with (
-        contextlib.suppress(Exception),
-        interrupts(),
-    ):  # whatever a package from outside does when a part of it is looked for
+    # Whatever a package from outside does when a part of it is looked for.
+    with contextlib.suppress(Exception), interrupts():
         found = importlib.util.find_spec(package)
     return Path(found.submodule_search_locations[0]) if found and found.submodule_search_locations else None
 

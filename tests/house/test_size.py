@@ -20,7 +20,7 @@ ROOMS: dict[str, int] = {
     "cli": 1_415,
     "cluster": 796,
     "estimators": 887,
-    "files beside the rooms": 1_543,
+    "files beside the rooms": 1_541,
     "gym": 434,
     "metrics": 1_322,
     "optim": 2_378,
@@ -47,7 +47,7 @@ ROOMS: dict[str, int] = {
 }
 """Lines of Python at most, by folder; each paper is a room."""
 
-TOTAL = 56_979
+TOTAL = 56_977
 """Sum of these numbers at most."""
 
 GOALS = {"laboratory": 35_000, "autosched": 7_714, "papers": 15_000, "all": 57_000}
