@@ -1,4 +1,4 @@
-"""Exercises on rounds as programs: choices, proximal steps, prices (notebooks 05 to 08)."""
+"""Exercises on rounds as programs: choices, proximal steps, prices (notebooks 05 and 06)."""
 
 from collections.abc import Sequence
 from itertools import product
@@ -102,7 +102,7 @@ def proximal_step(answer) -> str:
 
 @checked
 def price_bound(answer) -> str:
-    """07: the bound that prices give, against all choices.
+    """06: the bound that prices give, against all choices.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def price_bound(answer) -> str:
 
 @checked
 def link_price(answer, routes, capacity: np.ndarray, demand: np.ndarray, links: int = 6) -> str:
-    """08: the price of a link: flow that one more Mb/s brings.
+    """06: the price of a link: flow that one more Mb/s brings.
 
     The largest flow is concave in a link's capacity, so any price lies between the gain of one more Mb/s and the loss of one
     less. Both come from another solver than the notebook's, on a program written anew.

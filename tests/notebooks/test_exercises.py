@@ -47,12 +47,10 @@ def given(stem: str) -> dict:
     if stem == "05_sia":
         names |= {"goodput": goodput, "PACE": ("wide", "narrow", "picky"), "names": "123456"}
         names |= {"kinds": np.array([0, 0, 0, 1, 1, 1]), "counts": np.array([1, 2, 4, 1, 2, 4])}
-    if stem == "08_other_problems":
-        from gpuschedlab.papers.copter.traffic import networks
-        from gpuschedlab.papers.copter.traffic.program import network_routes
+    if stem == "06_copter":
+        from scenes import rounds
 
-        names |= {name: getattr(networks, name) for name in ("generated_network", "bimodal_demands")}
-        names["network_routes"] = network_routes
+        names |= {"scene": rounds, "solve": rounds.solve}
     if stem == "09_autosched":
         from gpuschedlab.widgets import Recording
 
@@ -64,10 +62,14 @@ def given(stem: str) -> dict:
     return names
 
 
-def answered(path: Path, answer: str = "") -> exercises.Verdict:
-    """Verdict of a notebook's own cell, with some code run before its last line."""
-    (cell,) = [c.source for c in nbformat.read(path, 4).cells if "import exercises" in c.source]
-    *body, last = ast.parse(cell).body
+def checks(path: Path) -> list[str]:
+    """The cells of a notebook that check an exercise."""
+    return [c.source for c in nbformat.read(path, 4).cells if "import exercises" in c.source]
+
+
+def answered(path: Path, number: int, answer: str = "") -> exercises.Verdict:
+    """Verdict of one of a notebook's own cells, with some code run before its last line."""
+    *body, last = ast.parse(checks(path)[number]).body
     names = given(path.stem)
     exec(compile(ast.Module(body, []), path.name, "exec"), names)
     exec(compile(answer, path.name, "exec"), names)
@@ -78,18 +80,21 @@ lesson = pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 
 
 @lesson
-def test_the_solution_in_the_notebook_is_right(path):
+def test_the_solutions_in_the_notebook_are_right(path):
     text = "\n".join(c.source for c in nbformat.read(path, 4).cells if c.cell_type == "markdown")
-    (solution,) = SOLUTION.findall(text)
-    verdict = answered(path, solution)
-    assert verdict.right is True, verdict
+    solutions = SOLUTION.findall(text)
+    assert len(solutions) == len(checks(path)) > 0
+    for number, solution in enumerate(solutions):
+        verdict = answered(path, number, solution)
+        assert verdict.right is True, verdict
 
 
 @lesson
 def test_an_exercise_without_an_answer_says_so(path):
-    verdict = answered(path)
-    assert verdict.right is None
-    assert str(verdict).startswith("Not answered yet. ")
+    for number in range(len(checks(path))):
+        verdict = answered(path, number)
+        assert verdict.right is None
+        assert str(verdict).startswith("Not answered yet. ")
 
 
 WRONG = {
@@ -136,23 +141,19 @@ WRONG = {
         ("answer = [None, None, 0]", "another is worth"),
     ),
     "06_copter": (
-        (
-            "step = lambda x, worth, price, gpus, size: x + size * (worth - price * gpus)",
-            "a share stays between 0 and 1",
-        ),
-        ("step = lambda x, worth, price, gpus, size: min(1, x + size * worth)", "The price is missing"),
-    ),
-    "07_scale": (
         ("bound = lambda u, k, g, c, p: (u - p[k] * g).max(axis=1).sum() + p @ c", "taking nothing"),
         (
             "bound = lambda u, k, g, c, p: np.maximum((u - p[k] * g).max(axis=1), 0).sum()",
             "own price belongs to the bound",
         ),
-    ),
-    "08_other_problems": (
+        (
+            "step = lambda x, worth, price, gpus, size: x + size * (worth - price * gpus)",
+            "a share stays between 0 and 1",
+        ),
+        ("step = lambda x, worth, price, gpus, size: min(1, x + size * worth)", "The price is missing"),
         (
             "def price(link):\n    cut = links.capacity * (np.arange(len(links.capacity)) != link)\n"
-            "    return now - solve(flow_program(small, cut, demand)).objective",
+            "    return now - solve(flow_program(routes, cut, demand)).objective",
             "flow lost without the whole link",
         ),
         ("price = lambda link: now", "whole flow"),
@@ -205,22 +206,22 @@ WRONG = {
         ),
     ),
 }
-"""Two wrong answers for each notebook, and what the verdict says of them."""
+"""Two wrong answers for each exercise of a notebook, in their order, and what the verdict says of them."""
 
 
-def test_each_notebook_has_wrong_answers():
+def test_each_exercise_has_wrong_answers():
     assert {path.stem for path in LESSONS} <= set(WRONG)
-    assert all(len(answers) == 2 for answers in WRONG.values())
+    assert all(len(WRONG[path.stem]) == 2 * len(checks(path)) for path in LESSONS)
 
 
 @pytest.mark.parametrize(
     ("path", "number"),
-    [(p, n) for p in LESSONS for n in (0, 1)],
+    [(p, n) for p in LESSONS for n in range(len(WRONG[p.stem]))],
     ids=lambda v: v.stem if isinstance(v, Path) else str(v),
 )
 def test_a_wrong_answer_is_refused_with_a_reason(path, number):
     answer, why = WRONG[path.stem][number]
-    verdict = answered(path, answer)
+    verdict = answered(path, number // 2, answer)
     assert verdict.right is False
     assert re.search(why, verdict.why), verdict
 

@@ -6,8 +6,6 @@ PAGES = {
         "docs/systems/arena.md",
         "docs/measured/arena.csv",
         "notebooks/06_copter.ipynb",
-        "notebooks/07_scale.ipynb",
-        "notebooks/08_other_problems.ipynb",
     ),
 }
 SOURCES = {"copter": "papers.copter.ours", "copter-problems": "papers.copter.problems"}
