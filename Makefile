@@ -26,7 +26,7 @@ ifneq ($(shell $(BIN)/python -c 'print(open("$(READY)").read().strip())' 2>/dev/
 $(shell rm -f $(READY))
 endif
 
-.PHONY: help referee demo picture test faults browser wheels dist binder lint format lab app bench published reference docs lock clean distclean
+.PHONY: help referee demo picture test answers faults browser wheels dist binder lint format lab app bench published reference docs lock clean distclean
 .DELETE_ON_ERROR:
 
 help: ## what can be made
@@ -41,6 +41,9 @@ picture: $(READY) ## README's picture and numbers, as the code prints them now (
 test: $(READY) ## tests, then lint (ALL=1: those in a browser, slow ones and all seeds as well; TESTS="tests/cli -k name" for some)
 	$(if $(ALL),GPUSCHEDLAB_ALL_TESTS=1) env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n $(or $(WORKERS),2) --dist loadgroup $(TESTS)
 	$(MAKE) --no-print-directory lint
+
+answers: $(READY) ## write the tables of golden answers anew; read git diff then (TESTS="tests/traces" for some)
+	GPUSCHEDLAB_REMAKE_ANSWERS=1 $(BIN)/python -m pytest -q -n 0 $(shell find $(or $(TESTS),tests) -name 'test_golden_*.py')
 
 faults: $(READY) ## plant faults over the whole package and see which tests catch them (SEED=1 COUNT=20 OPTIONS=--table)
 	$(BIN)/python tests/faults/plant.py --seed $(or $(SEED),0) --count $(or $(COUNT),20) $(OPTIONS)
