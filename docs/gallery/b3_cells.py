@@ -4,7 +4,7 @@ How each node is split into cells of powers of two at one moment, and which job 
 """
 
 # Group: What happened on the cluster
-# Notebook: 03_placement
+# Notebook: 01_waiting
 from gpuschedlab import plots
 from gpuschedlab.widgets import SmallCluster
 

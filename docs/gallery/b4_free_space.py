@@ -4,7 +4,7 @@ Where the second line is above the first, jobs wait for want of GPUs; where GPUs
 """
 
 # Group: What happened on the cluster
-# Notebook: 03_placement
+# Notebook: 01_waiting
 from gpuschedlab import plots
 from gpuschedlab.widgets import SmallCluster
 

@@ -4,7 +4,7 @@ The share of jobs, and of GPU-time, that is within each duration: most jobs are 
 """
 
 # Group: Traces
-# Notebook: 01_traces
+# Notebook: 01_waiting
 import gpuschedlab as lab
 from gpuschedlab import plots
 

@@ -4,7 +4,7 @@ Which share of the jobs requests how many GPUs, and which share of the GPU-time 
 """
 
 # Group: Traces
-# Notebook: 01_traces
+# Notebook: 01_waiting
 import gpuschedlab as lab
 from gpuschedlab import plots
 

@@ -4,7 +4,7 @@ Arrivals over time: by day and night, and in bursts.
 """
 
 # Group: Traces
-# Notebook: 01_traces
+# Notebook: 01_waiting
 import gpuschedlab as lab
 from gpuschedlab import plots
 

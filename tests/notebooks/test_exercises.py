@@ -108,7 +108,7 @@ WRONG = {
             "share of the JCT",
         ),
     ),
-    "01_traces": (
+    "01_waiting": (
         (
             "def dispersion(submit, hours):\n    k = np.unique(submit // 3600, return_counts=True)[1]\n    return k.var() / k.mean()",
             "Hours without arrivals count",
@@ -117,6 +117,8 @@ WRONG = {
             "def dispersion(submit, hours):\n    k = np.histogram(submit, hours, (0, 3600 * hours))[0]\n    return k.std() / k.mean()",
             "standard deviation",
         ),
+        ("starts = lambda free, gpus, size: sum(free) >= gpus", "scattered"),
+        ("starts = lambda free, gpus, size: max(free) >= gpus", "it starts, on 2 of the nodes"),
     ),
     "02_policies": (
         (
@@ -127,10 +129,6 @@ WRONG = {
             "def interval(a, b):\n    d = b - a\n    h = 1.96 * d.std(ddof=1) / len(d) ** 0.5\n    return d.mean() - h, d.mean() + h",
             "1.96 is for many seeds",
         ),
-    ),
-    "03_placement": (
-        ("starts = lambda free, gpus, size: sum(free) >= gpus", "scattered"),
-        ("starts = lambda free, gpus, size: max(free) >= gpus", "it starts, on 2 of the nodes"),
     ),
     "04_your_policy": (
         ("answer = lab.Sjf", "has the highest ratio; your policy starts"),
