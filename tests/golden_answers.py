@@ -26,7 +26,9 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from polars import selectors as cs
+
+from gpuschedlab.errors import LabError
+from gpuschedlab.knobs import knobs_of
 
 REMAKE = bool(os.environ.get("GPUSCHEDLAB_REMAKE_ANSWERS"))
 FEW = 6
@@ -119,6 +121,8 @@ def flat(value, name: str = ""):
             yield name, numbers(np.array([math.nan if item is None else item for item in value], float))
         elif value and all(isinstance(item, str) for item in value):
             yield name, words(value)
+        elif value and all(isinstance(item, str | int | float | None) for item in value):
+            yield name, words([str(item) for item in value])
         else:
             yield from flat({f"{i:02}": item for i, item in enumerate(value)} or "empty", name)
     elif isinstance(value, str):
@@ -135,6 +139,8 @@ def flat(value, name: str = ""):
         yield name, str(value)
     elif isinstance(value, Exception):
         yield name, f"{type(value).__name__}: {value}"
+    elif hasattr(value, "toarray"):
+        yield from flat(value.toarray(), name)
     elif isinstance(value, set | frozenset):
         yield from flat(sorted(value, key=str), name)
     else:
@@ -165,14 +171,121 @@ def words(texts: list[str]) -> str:
     return text if len(text) <= 200 else f"{len(texts)} words #{zlib.crc32(text.encode()):08x}: {text[:60]}"
 
 
-def digest(frame: pl.DataFrame) -> str:
-    """A frame in one line: numbers of all its columns together, and the checksum of its words."""
-    frame = frame.with_columns(cs.temporal().to_physical())
-    columns = [frame[name].cast(pl.Float64).to_numpy() for name in frame.select(cs.numeric() | cs.boolean()).columns]
-    texts = [
-        str(item) for name in frame.select(~(cs.numeric() | cs.boolean())).columns for item in frame[name].to_list()
-    ]
-    return f"{frame.shape}, {numbers(np.concatenate([*columns, [0.0]]))}, #{zlib.crc32(' '.join(texts).encode()):08x}"
+def digest(value) -> str:
+    """All numbers and words in a value in one line: three sums, and a checksum."""
+    found, texts = [np.zeros(0)], []
+    for part in leaves(value):
+        if isinstance(part, np.ndarray):
+            found.append(part.astype(float).ravel())
+        else:
+            texts.append(part)
+    every = np.concatenate(found)
+    said = f"; {words(texts)}" if texts else ""
+    return f"{numbers(every) if len(every) else 'no numbers'}{said}"
+
+
+def leaves(value):
+    """Arrays of numbers, and words, in a value, in order."""
+    if isinstance(value, pl.DataFrame):
+        value = {name: value[name] for name in value.columns}
+    if isinstance(value, pl.Series):
+        kind = value.dtype
+        value = value.to_physical() if kind.is_temporal() else value
+        number = value.dtype.is_numeric() or kind == pl.Boolean
+        value = value.cast(pl.Float64).to_numpy() if number else value.to_list()
+    if hasattr(value, "toarray"):
+        value = value.toarray()
+    if isinstance(value, np.ndarray) and value.dtype.names:
+        value = {name: value[name] for name in value.dtype.names}
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biufm":
+        yield value
+    elif isinstance(value, bool | int | float | np.number | np.bool_):
+        yield np.array([value], float)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield str(key)
+            yield from leaves(item)
+    elif is_dataclass(value) and not isinstance(value, type):
+        yield from leaves({field.name: getattr(value, field.name) for field in fields(value)})
+    elif isinstance(value, list | tuple | set | frozenset | np.ndarray):
+        for item in sorted(value, key=str) if isinstance(value, set | frozenset) else value:
+            yield from leaves(item)
+    else:
+        yield str(value)
+
+
+def brief(run) -> dict:
+    """A run in a line a frame, without what rounds cost and proved."""
+    names = ("jobs", "timeline", "allocations", "rounds", "pools")
+    frames = {name: getattr(run, name) for name in names}
+    return {
+        name: digest(frame.drop("seconds", "solving", "objective", "bound", strict=False))
+        for name, frame in frames.items()
+    }
+
+
+def ran(scenario, policy) -> dict | str:
+    """What becomes of a policy in a scenario."""
+    try:
+        return brief(scenario.run(policy))
+    except LabError as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def drawn(figure) -> dict:
+    """A figure in two lines: its numbers, and its words; nothing of its style."""
+    drawing = figure if hasattr(figure, "live") else figure.draw()
+    axes = [part for name, part in drawing.layout.items() if name == "title" or name.endswith("axis")]
+    titles = [str(part["title"].get("text", "")) for part in axes if isinstance(part.get("title"), dict)]
+    titles += [str(part["text"]) for part in axes if "text" in part]
+    return {
+        "data": digest(drawing.data),
+        "words": [*titles, *(f"{k} {v}" for k, v in drawing.live.items() if isinstance(v, str))],
+    }
+
+
+def moved(explorer, *left: str) -> dict:
+    """What an explorer shows as it begins, and with each knob moved elsewhere and back; not those knobs that are left."""
+    found = {"begin": shown(explorer)}
+    for name, control in explorer.knobs.controls.items():
+        if name not in left:
+            was = control.value
+            control.value = other(control.info, was)
+            found[f"{name} {control.value}"] = shown(explorer)
+            control.value = was
+    return found
+
+
+def other(info, value):
+    """Another value of a knob."""
+    knob = info.knob
+    if info.kind == "bool":
+        return not value
+    if info.kind == "choice":
+        return [choice for choice in knob.choices if choice != value][0]
+    if info.kind == "floats":
+        return tuple(1.5 * part for part in value)
+    low, high = knob.low, min(knob.high, 1e9)
+    near = low + (high - low) / 4 if not knob.log else math.sqrt(low * high) if low > 0 else high / 2
+    near = int(near) if info.kind == "int" else float(f"{near:.2g}")
+    return near if value is None or near != value else low
+
+
+def varied(thing, *left: str) -> dict:
+    """A thing with knobs, and it with each of these elsewhere, by name; not those that are left."""
+    known = knobs_of(thing)
+    values, found = {name: info.value_of(thing) for name, info in known.items()}, {"begin": thing}
+    for name in known.keys() - set(left):
+        new = type(thing).project(values | {name: other(known[name], values[name])})
+        found[f"{name} {new[name]}"] = thing.with_knobs(**new)
+    return dict(sorted(found.items()))
+
+
+def shown(explorer) -> dict:
+    """What stands on an explorer."""
+    figures = {name: drawn(drawing) for name, drawing in explorer.board.drawings.items()}
+    errors = [str(part.get("evalue", "")) for part in explorer.error.outputs if part["output_type"] == "error"]
+    return {"status": explorer.status.value, "errors": errors} | figures
 
 
 def refusal(call, *given, **named) -> str:
