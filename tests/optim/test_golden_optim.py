@@ -1,0 +1,196 @@
+"""Golden answers of programs, solvers, sessions, edits, and of the solver by prices."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from golden_answers import digest, golden, refusal
+
+from gpuschedlab.optim import Change, EditedProgram, MultipleChoice, Program, Session, solve, solve_mckp
+from gpuschedlab.optim.partition import Pop
+from gpuschedlab.optim.prices import branching, dual, labels, repair
+from gpuschedlab.optim.prices.mckp import Prices, finished
+from gpuschedlab.optim.programs import program, shims, work_limits
+from gpuschedlab.optim.programs.knapsack import cell_rows
+
+
+def linear(seed: int, whole: bool = False) -> Program:
+    rng = np.random.default_rng(seed)
+    A = rng.integers(-2, 6, (4, 7)).astype(float)
+    return Program(
+        rng.integers(-5, 10, 7).astype(float),
+        A,
+        -4.0,
+        rng.integers(3, 12, 4).astype(float),
+        upper=2.0,
+        integrality=whole,
+        maximize=bool(seed % 2),
+    )
+
+
+def choices(seed: int, mandatory: bool = False, n: int = 14) -> MultipleChoice:
+    rng = np.random.default_rng(seed)
+    kinds, gpus = np.array([0, 0, 0, 1, 1, 2, 2]), np.array([1, 2, 4, 1, 3, 2, 8])
+    worth = rng.uniform(0.1, 3, (n, 1)) * gpus ** rng.uniform(0.3, 1.1, (n, 1)) * (1 + 0.3 * kinds)
+    worth[rng.random((n, 7)) < 0.15] = np.nan
+    return MultipleChoice(
+        worth, kinds, gpus, np.array([9.0, 7, 12]), mandatory=(rng.random(n) < 0.2) if mandatory else None
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+@golden
+def test_programs(seed):
+    found, changed = {}, Change(row_upper=np.full(4, 6.0), c=np.arange(7.0))
+    for whole in (False, True):
+        one = linear(seed, whole)
+        answer = solve(one, "highs", gap=0)
+        found[f"{whole}"] = [
+            f"{answer.objective:.7g}",
+            answer.status,
+            f"{one.violation(answer.x):.2g}",
+            repr(one),
+            one.whole,
+        ]
+        found[f"{whole} summary"] = {k: v for k, v in answer.summary().items() if k not in ("seconds", "x")}
+        found[f"{whole} again"] = f"{solve(changed.of(one)).objective:.7g}"
+    session = Session("highs", method="simplex")
+    session.update(linear(seed))
+    objectives = [session.solve().objective]
+    for k in range(3):
+        session.update(Change(c=linear(seed).c + k))
+        objectives.append(session.solve().objective)
+    return found | {
+        "session": [f"{v:.7g}" for v in objectives],
+        "directions": digest(program.directions(linear(seed))),
+        "factor": [program.cost_factor(linear(seed)), program.cost_factor(Program([1e-9, 0], [[1.0, 1]]))],
+        "violated": [linear(seed).violation(np.full(7, v)) for v in (-1.0, 0.5, 3.0)],
+        "value": linear(seed).value(np.arange(7.0)),
+        "equal": [linear(seed).equals(linear(seed)), linear(seed).equals(linear(seed + 1))],
+    }
+
+
+@pytest.mark.parametrize("seed", range(5))
+@golden
+def test_choices(seed):
+    found = {}
+    for mandatory in (False, True):
+        one = choices(seed, mandatory)
+        cells = shims.possible_cells(one)
+        exact = solve(one, "highs", gap=0)
+        found[f"{mandatory}"] = {
+            "exact": f"{exact.objective:.7g}",
+            "prices": f"{solve(one, 'prices', gap=0).objective:.5g}",
+            "program": digest([one.c, one.A, one.row_lower, one.row_upper, one.lower, one.upper]),
+            "relaxed": digest(shims.relaxed(one, cells)),
+            "share": shims.worth_of(one, shims.largest_share(one, cells, np.linspace(1, 0.2, len(cells.job)))),
+            "pop": f"{Pop(Session, parts=2, inner='prices').solve(one).objective:.5g}",
+        }
+    one = choices(seed)
+    for options in ({}, {"labels": 0}, {"cells": 0}, {"evaluations": 3, "labels": 0, "cells": 0}):
+        made = Prices(**options).choose(one, None)
+        found[f"{options}"] = [f"{made.objective:.7g}", f"{made.bound:.6g}", [f"{p:.4g}" for p in made.prices]]
+    warm = Prices(labels=0, cells=0).choose(one, np.array([0.4, 0.2, 0.1]))
+    empty = finished(one, np.full(14, -1), np.array([0.4, 0.5, 0.2]), Prices())
+    return found | {
+        "warm": f"{warm.objective:.7g}",
+        "finished": shims.worth_of(one, empty),
+        "rows": digest(cell_rows(np.array([0, 1, 1]), np.array([0, 1, 0]), np.array([2.0, 1, 4]), 4)),
+    }
+
+
+@pytest.mark.parametrize("seed", range(4))
+@golden
+def test_kernels_of_prices(seed):
+    one = choices(seed, n=9)
+    order = np.lexsort((one.gpus, one.kinds))
+    starts = np.searchsorted(one.kinds[order], np.arange(4))
+    gpus, kinds = one.gpus[order].astype(float), one.kinds[order]
+    v, room = one.utility, one.capacity.astype(float)
+    hull, slope, size = dual.build_hulls(v, order, starts, gpus, room)
+    kept = [
+        [hull[i, starts[t] : starts[t] + size[i, t]], slope[i, starts[t] : starts[t] + size[i, t]]]
+        for i in range(9)
+        for t in range(3)
+    ]
+    choice, used = np.empty(9, np.int64), np.zeros(3)
+    prices = np.array([0.6, 0.4, 0.3])
+    found = {"hulls": digest(kept), "above": [dual.vertices_above(slope, i, 0, size[i, 0], 0.7) for i in range(9)]}
+    found["evaluated"] = [
+        *dual.evaluate(v, order, starts, gpus, hull, slope, size, room, prices, choice, used),
+        choice.copy(),
+        used.copy(),
+    ]
+    mended, left = choice.copy(), used.copy()
+    found["repaired"] = [
+        repair.repair(v, order, starts, gpus, kinds, hull, slope, size, room, prices, mended, left, 6),
+        mended.copy(),
+        left.copy(),
+    ]
+    found["advanced"] = [repair.advance(v, order, starts, gpus, kinds, room, prices, mended, left, 4), mended, left]
+    best = dual.search_prices(v, order, starts, gpus, hull, slope, size, room, np.zeros(3), 1e-6, 200)
+    found["searched"] = [f"{each:.5g}" for part in best for each in np.ravel(part)][:4]
+    return found
+
+
+@golden
+def test_edits():
+    edited, session, seen = EditedProgram({"gpus": 5.0, "nodes": 3.0}), Session("highs"), []
+
+    def now():
+        seen.append([f"{session.solve().objective:.6g}", digest(edited.program())])
+
+    edited.add_request("a", worth=[3.0, 5.0], uses={"gpus": [1.0, 2.0], "nodes": [1.0, 1.0]})
+    edited.add_request("b", worth=[2.0, 6.0], uses={"gpus": [2.0, 4.0]})
+    edited.add_request("c", worth=[1.0], uses={"nodes": [2.0]}, must=True)
+    session.update(edited)
+    now()
+    edited.change_worth("a", [9.0, 1.0])
+    now()
+    edited.change_resource("gpus", 2.0)
+    now()
+    edited.remove_request("b")
+    now()
+    edited.add_request("d", worth=[4.0], uses={"gpus": [3.0]})
+    edited.change_resource("nodes", -1.0)
+    now()
+    refused = [
+        refusal(edited.remove_request, "b"),
+        refusal(edited.add_request, "a", worth=[1.0], uses={}),
+        refusal(edited.change_worth, "a", [1.0]),
+        refusal(edited.change_resource, "disks", 1.0),
+        refusal(edited.add_request, "e", worth=[1.0], uses={"disks": [1.0]}),
+    ]
+    return {"seen": seen, "refused": refused}
+
+
+@golden
+def test_small_parts_and_refusals():
+    one = choices(0)
+    return {
+        "gap": [program.relative_gap(*pair) for pair in ((90.0, 100.0), (0.0, 0.0), (-3.0, -2.0), (1.0, np.inf))],
+        "worst": [
+            program.worst_status(words) for words in (["optimal", "time limit"], ["optimal"], ["heuristic", "optimal"])
+        ],
+        "steps": [
+            work_limits.steps(*given) for given in ((2.0, "simplex", 1_000_000), (1e-9, "highs", 500), (None, "cbc", 1))
+        ],
+        "mckp": [
+            f"{solve_mckp(one.utility, type_of_config=one.kinds, gpus_of_config=one.gpus, capacity=one.capacity, gap=g).objective:.5g}"
+            for g in (1e-4, 0.1)
+        ],
+        "nothing": digest(solve(Program(np.zeros(0), np.zeros((1, 0)))).x),
+        "refused": [
+            refusal(Program, [1.0], [[1.0, 2.0]]),
+            refusal(Program, [np.nan], [[1.0]]),
+            refusal(Program, [1.0], [[1.0]], lower=2.0, upper=1.0),
+            refusal(solve, linear(0), "nobody"),
+            refusal(solve, Program([1.0], [[1.0]], row_lower=2.0, upper=1.0)),
+            refusal(MultipleChoice, [[1.0, 2.0]], [0], [1, 2], [3]),
+            refusal(MultipleChoice, [[1.0]], [0], [-1], [3]),
+            refusal(solve_mckp, [[1.0]], [0], [1], [3], prices=[1.0, 2.0]),
+            refusal(Session("highs").solve),
+            refusal(Pop, Session, parts=0),
+        ],
+        "modules": [hasattr(branching, "close_cells"), hasattr(labels, "close_gap"), dataclasses.is_dataclass(Prices)],
+    }
