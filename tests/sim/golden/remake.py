@@ -59,15 +59,18 @@ TINY = {
 }
 
 
+def rows(trace: str, policy: str) -> pl.DataFrame:
+    """Run a policy on a tiny trace; one row a job, times rounded to milliseconds."""
+    tiny, cluster, delays = TINY[trace]
+    run = simulate(tiny, cluster, ALL[policy](), delays=delays)
+    labels = {"trace": pl.lit(trace), "policy": pl.lit(policy), "job": pl.col("job_id")}
+    found = run.jobs.with_columns(**labels).select(COLUMNS)
+    return found.with_columns(pl.col("start", "end").round(3), pl.col("preemptions", "restarts").cast(int))
+
+
 def table() -> pl.DataFrame:
-    """Run every policy on every tiny trace; one row a job, times rounded to milliseconds."""
-    parts = []
-    for trace, (tiny, cluster, delays) in TINY.items():
-        for policy in sorted(ALL):
-            run = simulate(tiny, cluster, ALL[policy](), delays=delays)
-            labels = {"trace": pl.lit(trace), "policy": pl.lit(policy), "job": pl.col("job_id")}
-            parts.append(run.jobs.with_columns(**labels).select(COLUMNS))
-    return pl.concat(parts).with_columns(pl.col("start", "end").round(3), pl.col("preemptions", "restarts").cast(int))
+    """Run every policy on every tiny trace."""
+    return pl.concat([rows(trace, policy) for trace in TINY for policy in sorted(ALL)])
 
 
 if __name__ == "__main__":
