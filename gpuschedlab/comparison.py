@@ -50,6 +50,25 @@ class Comparison:
 
         return MetricTable(self.table(metrics, **options))
 
+    def sentence(self, measure: str = "jct", **options) -> str:
+        """Compare the best policy with the first, or the first, if it is the best, with the next: how much better, and which jobs pay.
+
+        Parameters
+        ----------
+        measure : str
+            "jct", "late" (jobs that end after their first deadline), "unfair" (rho above 1), or "cost".
+        **options
+            `censored` as in `metrics.measured`; `prices` as of `metrics.cost`.
+
+        Returns
+        -------
+        str
+            Two sentences; "" where no policy has run.
+        """
+        from gpuschedlab.metrics.who_pays import best_of
+
+        return str(best_of(self.runs, measure, **options) or "")
+
     def summary(self) -> dict[str, dict]:
         """All metrics by policy."""
         return {name: run.summary() for name, run in self.runs.items()}
@@ -72,7 +91,8 @@ class Comparison:
 
         lines = [f"{name} failed: {why}" for name, why in self.failed.items()] + left_of(self.runs)
         failed = "".join(f"<p>{escape(line)}</p>" for line in lines)
-        return self.show()._repr_html_() + failed
+        said = escape(self.sentence())
+        return f"<p><b>{said}</b></p>{self.show()._repr_html_()}{failed}"
 
     def __repr__(self) -> str:
         failed = "".join(f"\n{name} failed: {why}" for name, why in self.failed.items())

@@ -8,8 +8,9 @@ from gpuschedlab.metrics.columns import reading
 
 
 class _Judged(NamedTuple):
-    """SLO jobs: deadlines `met`, and the `reward` of each (k, F); `known`: whether a verdict is possible by the first and last."""
+    """SLO jobs: deadlines `met`, and the `reward` of each (k, F); `known`: whether a verdict is possible by the first and last; `rows`."""
 
+    rows: np.ndarray
     met: np.ndarray
     reward: np.ndarray
     known: tuple[np.ndarray, np.ndarray]
@@ -31,7 +32,15 @@ def _judge(run, censored: bool) -> _Judged:
     # The job has ended, or its deadline has passed.
     known = tuple(np.isfinite(end) | (step[:, 0] < run.window[1]) for step in steps)
     # A rounding error in the last bit of a sum is no violation.
-    return _Judged(end[:, None] <= due + 1e-9 * due, reward[wanted], known)
+    return _Judged(np.flatnonzero(wanted), end[:, None] <= due + 1e-9 * due, reward[wanted], known)
+
+
+def late(run, censored: bool = False) -> np.ndarray:
+    """(n,) 1 where a job ended after its first deadline, 0 where it did not, nan where that is not known or it has none."""
+    slo = _judge(run, censored)
+    out = np.full(len(reading(run)["jobs"]["end"]), np.nan)
+    out[slo.rows[slo.known[0]]] = ~slo.met[slo.known[0], 0]
+    return out
 
 
 def slo_attainment(run, censored: bool = False) -> float:

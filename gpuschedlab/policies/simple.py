@@ -49,6 +49,7 @@ class Fifo(Ordered):
     plan: Plan = Plan()
     moving = "none"
     set_aside: ClassVar = (*Ordered.set_aside, "depth")
+    first = "jobs submitted before it"
 
     @staticmethod
     def key(now: float, job: np.void, knobs: np.void) -> float:
@@ -71,6 +72,7 @@ class Sjf(Fifo):
     """
 
     backfill: Backfill = "greedy"
+    first = "shorter jobs"
 
     @staticmethod
     def key(now: float, job: np.void, knobs: np.void) -> float:
@@ -97,6 +99,7 @@ class Srtf(Ordered):
     interval: Interval = 0
     preemptive = True
     moving = "falling"
+    first = "jobs with less time left"
 
     @staticmethod
     def key(now: float, job: np.void, knobs: np.void) -> float:
@@ -127,6 +130,7 @@ class Edf(Ordered):
     patience: Patience = 86_400
     interval: Interval = 0
     moving = "none"
+    first = "jobs with earlier deadlines"
 
     @staticmethod
     def key(now: float, job: np.void, knobs: np.void) -> float:

@@ -51,6 +51,7 @@ class Themis(Ordered):
     threshold: Skew = 0.9
     placement: Placement = "relax"
     preemptive = True
+    first = "jobs that have run less"
     lease_grid = 60.0
     moving = "running"
     goals: ClassVar = ("fair",)

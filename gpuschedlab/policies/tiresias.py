@@ -88,6 +88,7 @@ class Tiresias(Ordered):
     interval: Interval = 0
     ranks: Annotated[tuple[float, ...], Data(GRID)] = _UNTIL_FITTED
     preemptive = True
+    first = "jobs that have used less"
     moving = "none"
     constraints: ClassVar = (
         Constraint(

@@ -9,11 +9,11 @@ import numpy as np
 
 from gpuschedlab._files import whole
 from gpuschedlab.errors import RunError
+from gpuschedlab.metrics.who_pays import best_of
 from gpuschedlab.plots import (
     busy_window,
     fairness_cdf,
     gantt,
-    interruptions,
     jct_cdf,
     load_over_time,
     slowdown_by_size,
@@ -22,7 +22,6 @@ from gpuschedlab.plots import (
 from gpuschedlab.plots.kinds.style import Drawing, as_runs
 from gpuschedlab.plots.web.encode import encoded, plain
 from gpuschedlab.report.html_tables import comparison_table, run_table, trace_sentence, versions_sentence
-from gpuschedlab.report.outcome import outcome
 from gpuschedlab.report.seeds import seeds_table
 from gpuschedlab.sim.run import left_of
 
@@ -65,11 +64,6 @@ SECTIONS = {
         "rho is a job's completion time over that on its own fair share of the cluster. "
         "Beyond the dotted line the job lost by sharing; a steep line left of it is fair.",
     ),
-    "interruptions": (
-        "Interruptions",
-        360,
-        "How often a job was interrupted on average. Each preemption costs a restart later, and its delay.",
-    ),
 }
 """Sections of the page in order, by anchor: heading, pixels of a figure, and how to read it."""
 
@@ -83,7 +77,6 @@ def _drawings(runs: dict, window: tuple[float, float], censored: bool) -> dict[s
         "gantt": [gantt(run, *window, limit=share, name=name).draw() for name, run in runs.items()],
         "slowdown": [slowdown_by_size(runs, censored).draw()],
         "fairness": [fairness_cdf(runs, 300, censored).draw()],
-        "interruptions": [interruptions(runs).draw()],
     }
 
 
@@ -117,7 +110,7 @@ def _html(anchor: str, drawings: list[Drawing], names: list[str], hours: float) 
 
 def _page(runs: dict, title: str, window, censored: bool, command: str, seeds: list[dict] | None) -> str:
     """HTML of the page; parameters as in `write_report`."""
-    window = busy_window(runs, WINDOW) if window is None else window
+    window, found = busy_window(runs, WINDOW) if window is None else window, best_of(runs, censored=censored)
     hours = (window[1] - window[0]) / 3600
     sections = [_html(*each, list(runs), hours) for each in _drawings(runs, window, censored).items()]
     here = files("gpuschedlab.report")
@@ -129,7 +122,7 @@ def _page(runs: dict, title: str, window, censored: bool, command: str, seeds: l
         f"<title>{escape(title)}</title>",
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"{style}</head><body><header><h1>{escape(title)}</h1>",
-        f'<p id="outcome">{outcome(runs, censored)}</p><p class="soft">{trace_sentence(runs, censored)}</p>',
+        f'<div id="outcome">{found.html if found else ""}</div><p class="soft">{trace_sentence(runs, censored)}</p>',
         *(f"<p>{escape(line)}</p>" for line in left_of(runs)),
         f'<nav aria-label="Sections">{links}<a href="#runs">What was run</a></nav></header><main>',
         comparison_table(runs, censored),

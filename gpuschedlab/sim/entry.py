@@ -37,7 +37,7 @@ def simulate(
     cluster: Cluster | Policy | None = None,
     policy: Policy | None = None,
     *,
-    log: bool = False,
+    log: bool | str = False,
     **parts,
 ) -> Run:
     """Run a policy: `simulate(scenario, policy)`, or `simulate(trace, cluster, policy, **parts)`.
@@ -47,8 +47,9 @@ def simulate(
     trace : polars.DataFrame or Scenario
     cluster : Cluster, or Policy after a scenario
     policy : Ordered or Round
-    log : bool
-        Whether to log why each waiting job waits, for `Run.explain`; it costs seconds for a week of 10,000 jobs.
+    log : bool or str
+        Whether to log why each waiting job waits, for `Run.explain`, which costs seconds for a week of 10,000 jobs; or the one job
+        for which to do so, in less than one.
     **parts
         Of the scenario, where it is not given: `history, speeds, estimator, delays, limits, over, until, seed`.
 

@@ -122,6 +122,30 @@ class Run:
 
         return explain(self, job)
 
+    def story(self, job: str | int) -> str:
+        """Why a job waited, in a sentence or two: how long, how often it was stopped, and what holds the GPUs in its longest wait.
+
+        Without a log of decisions (`scenario.run(policy, log=job)`) it says how many GPUs are free then, not which jobs go first.
+
+        Raises
+        ------
+        TraceError
+            There is no such job.
+
+        Examples
+        --------
+        >>> import gpuschedlab as lab
+        >>> trace = pl.DataFrame({"job_id": ["a", "b"], "submit": [0.0, 60], "gpus": [4, 1], "duration": [36000.0, 3600]})
+        >>> run = lab.Scenario(trace, lab.Cluster.homogeneous(1, 4)).run(lab.Srtf(), log="a")
+        >>> for sentence in run.story("a").split(". "):
+        ...     print(sentence)
+        Waits 60 min, stopped once for jobs with less time left
+        In its longest wait (60 min) these hold 1 of 4 GPUs and 3 are free; it needs 4.
+        """
+        from gpuschedlab.sim.explain.story import story
+
+        return story(self, job)
+
     @property
     def never_ended(self) -> list[str]:
         """Names of the jobs that were left when nothing more was to happen; none where the run was stopped before."""

@@ -209,7 +209,7 @@ class Scenario:
         return policy.fit(self.lessons) if learns else policy
 
     def simulation(
-        self, policy: Policy, *, start: float = 0.0, initial: pl.DataFrame | None = None, log: bool = False
+        self, policy: Policy, *, start: float = 0.0, initial: pl.DataFrame | None = None, log: bool | str = False
     ) -> "Simulation":
         """Simulation of a policy at its beginning; `start`, `initial` and `log` as for `Simulation`."""
         from gpuschedlab.sim.simulation import Simulation
@@ -253,8 +253,8 @@ class Scenario:
             setattr(view, name, values)
         return view
 
-    def run(self, policy: Policy, *, log: bool = False) -> Run:
-        """Simulate a policy, until nothing is left to happen or `until`; with a `log`, the run can explain each wait."""
+    def run(self, policy: Policy, *, log: bool | str = False) -> Run:
+        """Simulate a policy, until nothing is left to happen or `until`; with a `log`, the run explains each wait, or those of one job."""
         return self.simulation(policy, log=log).run(self.until, last=True)
 
     def summary(self) -> dict:

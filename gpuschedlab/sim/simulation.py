@@ -43,8 +43,8 @@ class Simulation:
         Jobs already in the system at `start`: `job_id, executed` (s), `attained` (GPU-s), `progress, running`
         (bool), and optionally `contention` (so far), `waiting_since` and `started` (s), and `stage` (1: is being
         profiled): what `unfinished()` gives.
-    log : bool
-        Whether to log why each waiting job waits (`Run.decisions`).
+    log : bool or str
+        Whether to log why each waiting job waits (`Run.decisions`), or the one job for which to do so.
 
     Raises
     ------
@@ -70,7 +70,7 @@ class Simulation:
         *,
         start: float = 0.0,
         initial: pl.DataFrame | None = None,
-        log: bool = False,
+        log: bool | str = False,
     ):
         if not hasattr(type(scenario), "prepared"):  # of the object it would hide what is wrong within
             raise RunError(
@@ -104,10 +104,10 @@ class Simulation:
         self.raise_fault()
         self.answered: tuple = (-np.inf, None, None)  # instant, jobs and words of the last round
         self.decisions = None
-        if log:  # its compiled part is loaded for those that want one
+        if log is not False:  # its compiled part is loaded for those that want one
             from gpuschedlab.sim.explain.decisions import Decisions
 
-            self.decisions = Decisions(len(self.state.job))
+            self.decisions = Decisions(self.trace["job_id"], log)
 
     @property
     def now(self) -> float:

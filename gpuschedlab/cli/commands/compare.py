@@ -68,7 +68,9 @@ def compare(args) -> int:
     unstored = {}
     done = _run(scenario, policies, progress, None if args.json else recipe, _store(args.runs, unstored))
     # The table comes before the report: whatever happens to the latter, the numbers are there.
-    print(_json(done, scenario, about) if args.json else _table(done, recipe) + intake_line(about), flush=True)
+    said = _sentence(done, recipe)
+    shown = f"{textwrap.fill(said, 100)}\n\n{_table(done, recipe)}".lstrip() + intake_line(about)
+    print(_json(done, scenario, about | {"sentence": said}) if args.json else shown, flush=True)
     seeds = range(args.seed + 1, args.seed + args.seeds)
     rows = _over_seeds(recipe, policies, seeds, done) if seeds and done.runs and not done.stopped else None
     if rows and not args.json:
@@ -140,6 +142,11 @@ def caption(scenario, about: dict[str, str]) -> str:
         f"{found['GPUs']:,} GPUs: {found['cluster']}{outages}; placement {speed} how fast a job goes.\n"
         f"Policies know {knows}{others}.{idle if asked <= found['GPUs'] else ''}"
     )
+
+
+def _sentence(done, recipe) -> str:
+    """The best policy against the first, by late jobs where these are what the recipe is about."""
+    return done.sentence("late" if "late" in recipe.metrics[:1] else "jct")
 
 
 def _table(done, recipe) -> str:

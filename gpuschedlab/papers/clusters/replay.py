@@ -106,7 +106,7 @@ class Calibration:
         simulation = self.scenario.simulation(rules(self.site)[self.own][0])
         # Decisions are logged for these jobs' time alone.
         simulation.advance(max((found["submit"].min() or 0.0) - 1.0, 0.0))
-        simulation.decisions = Decisions(self.scenario.trace.height)
+        simulation.decisions = Decisions(self.scenario.trace["job_id"])
         run = simulation.run((found[self.own].max() or 0.0) + 1.0)
         reasons = [run.explain(job).reasons["text"].to_list() for job in found["job_id"]]
         why = pl.Series([texts[-1] if texts else "started at once" for texts in reasons], dtype=pl.String)

@@ -4,6 +4,7 @@ import numpy as np
 
 from gpuschedlab import plots, widgets
 from gpuschedlab.metrics import slo_violation
+from gpuschedlab.metrics.who_pays import compared
 from gpuschedlab.widgets.parts.controls import control, row
 from gpuschedlab.widgets.parts.knob_explorer import RunExplorer
 
@@ -56,11 +57,13 @@ class UniSchedExplorer(RunExplorer):
     def _words(self, recipe) -> str:
         jobs = self.run.jobs
         slo = jobs["kind"] != "best_effort"
-        best = min(self.runs, key=lambda name: slo_violation(self.runs[name]))
+        others = [name for name in self.runs if name != recipe.policy]
+        best = min(others, key=lambda name: slo_violation(self.runs[name]))
+        late = compared(self.run, self.runs[best], (recipe.policy, best), measure="late")
         profiled = f"; profiling took {jobs['profiled'].mean():.0f} s per job" if recipe.unisched.profile else ""
         return (
-            f"{recipe.policy}: {100 * slo_violation(self.run):.1f}% of the value of {int(slo.sum())} jobs with deadlines is "
-            f"lost, {int(jobs.filter(slo)['restarts'].sum())} suspensions{profiled}. The least is lost under {best}."
+            f"{late.main} {late.rest} {100 * slo_violation(self.run):.1f}% of the value of {int(slo.sum())} jobs with deadlines is "
+            f"lost, {int(jobs.filter(slo)['restarts'].sum())} suspensions{profiled}."
         )
 
     def _controls(self) -> list:

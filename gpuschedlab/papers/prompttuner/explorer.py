@@ -4,6 +4,7 @@ import numpy as np
 
 from gpuschedlab import plots, widgets
 from gpuschedlab.metrics import cost, slo_attainment
+from gpuschedlab.metrics.who_pays import compared
 from gpuschedlab.papers.prompttuner.figures import ready_times
 from gpuschedlab.widgets.parts.knob_explorer import RunExplorer
 from gpuschedlab.widgets.parts.step_player import StepPlayer
@@ -42,8 +43,11 @@ class PromptExplorer(RunExplorer):
         return {place: plots.pools(self.runs[name], titles[name], end=last) for place, name in shown.items()}
 
     def _words(self, recipe) -> str:
-        each = [f"<b>{name}: {late:.1%} late, ${paid:.2f}</b>" for name, (late, paid) in self.outcome.items()]
-        return f"{'; '.join(each)}. {recipe.gpus} GPUs at ${recipe.price:g} an hour, while held, warming, or idle in a pool."
+        names = recipe.chosen, recipe.beside
+        runs = [self.runs[name] for name in names]
+        late, paid = (compared(*runs, names, measure=m, prices=recipe.price) for m in ("late", "cost"))
+        price = f"{recipe.gpus} GPUs at ${recipe.price:g} an hour, while held, warming, or idle in a pool."
+        return f"{late.main} {late.rest} {paid.main} {price}"
 
 
 class PromptSteps(StepPlayer):

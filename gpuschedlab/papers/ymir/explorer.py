@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from gpuschedlab import plots
+from gpuschedlab.metrics.who_pays import compared
 from gpuschedlab.papers.ymir.metrics import merged_shares
 from gpuschedlab.widgets.parts.knob_explorer import RunExplorer
 from gpuschedlab.widgets.parts.step_player import StepPlayer
@@ -53,13 +54,10 @@ class YmirExplorer(RunExplorer):
         }
 
     def _words(self, recipe) -> str:
-        mean = {name: float(run.jobs["jct"].mean()) for name, run in self.runs.items()}
-        shares = merged_shares(self.runs["Ymir"])
-        return (
-            f"{self.runs['Ymir'].jobs.height} jobs, {shares['temporal']:.0%} merged in time and {shares['spatial']:.0%} in "
-            f"space: they end {mean['Ymir, no merges'] / mean['Ymir']:.2f} times as soon as without merges, "
-            f"{mean['Optimus'] / mean['Ymir']:.2f} times as soon as under Optimus."
-        )
+        names, shares = ("Ymir", "Ymir, no merges"), merged_shares(self.runs["Ymir"])
+        found = compared(*(self.runs[name] for name in names), names)
+        share = f"{shares['temporal']:.0%} of the jobs are merged in time, {shares['spatial']:.0%} in space."
+        return f"{found.main} {found.rest} {share}"
 
 
 class MergerSteps(StepPlayer):

@@ -6,12 +6,15 @@ the log says holds for preemption, gates, leases, profilers and limits of placem
 nothing that is read changes a run by a byte.
 """
 
+from copy import copy
+
 import numpy as np
 import polars as pl
 
 from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.sim.engine.gate import BEHIND
-from gpuschedlab.sim.engine.jobs.records import ALL, GREEDY, PLAN, STILL
+from gpuschedlab.sim.engine.jobs.records import ALL, GREEDY, PLAN, STILL, WAITING
+from gpuschedlab.sim.explain.explanation import row_of
 from gpuschedlab.sim.explain.looks import held_by, keys_now, next_instant, room_for, waiting_jobs
 
 STARTED, ROOM, NODES, BEHIND_HEAD, RESERVED, UNDECIDED, LEFT, UNPLACED, AT_WINDOW = range(9)
@@ -41,9 +44,11 @@ KEPT = ("reason", "gated", "blocker", "free", "missing", "until", "note")
 
 
 class Decisions:
-    """Log of a simulation's decisions so far."""
+    """Log of a simulation's decisions so far: on all jobs with these names, or on one."""
 
-    def __init__(self, jobs: int):
+    def __init__(self, names: pl.Series, one: bool | str = True):
+        self.one, jobs = None if one is True else row_of(names, str(one)), len(names)
+        self.waited = False  # the one job, at the last event
         self.parts: list[np.ndarray] = []
         self.last = np.zeros(jobs, ROW)  # of each job that waits, its last row
         self.seen = np.zeros(jobs, [("failures", "i4"), ("preemptions", "i4"), ("starts", "i4")])
@@ -52,9 +57,9 @@ class Decisions:
 
     def copy(self) -> "Decisions":
         """Log of its own, the same so far."""
-        twin = Decisions(len(self.last))
-        twin.parts, twin.last, twin.seen = list(self.parts), self.last.copy(), self.seen.copy()
-        twin.decided, twin.notes = self.decided, dict(self.notes)
+        twin = copy(self)
+        for name in ("parts", "last", "seen", "notes"):
+            setattr(twin, name, getattr(self, name).copy())
         return twin
 
     def about(self, policy) -> dict:
@@ -62,7 +67,7 @@ class Decisions:
         if policy.rule()["rounds"][0] == 1:
             return {"kind": "round", "placement": policy.placement}
         says = (type(policy).key.__doc__ or "").strip().partition("\n")[0].rstrip(".")
-        rule = {name: getattr(policy, name) for name in ("placement", "backfill", "preemptive")}
+        rule = {name: getattr(policy, name, "") for name in ("placement", "backfill", "preemptive", "first")}
         return {"kind": "order", "key": says, **rule}
 
     def follow(self, simulation, until: float):
@@ -73,13 +78,18 @@ class Decisions:
         simulation.go(until)
 
     def _record(self, simulation):
-        state = simulation.state
-        now, jobs = simulation.now, waiting_jobs(state)
-        if self._has_decided(simulation):
-            self.decided = now
-        else:
+        state, now, decided = simulation.state, simulation.now, self._has_decided(simulation)
+        self.decided = now if decided else self.decided
+        if self.one is not None:
+            waited, self.waited = self.waited, state.job["state"][self.one] == WAITING
+            if not waited and not self.waited:
+                return
+        jobs, place = waiting_jobs(state), None
+        if not decided:
             jobs = jobs[state.job["waiting_since"][jobs] > self.decided]
         self._record_started(simulation)
+        if self.one is not None:
+            jobs, place = self._near(simulation, jobs)
         if len(jobs) == 0:
             return
         rows = _blank(now, jobs)
@@ -90,7 +100,26 @@ class Decisions:
             rows["reason"], rows["until"] = UNDECIDED, state.scalar["decide_at"][0]
         elif state.rule["rounds"][0] == 1:
             self._of_round(simulation, jobs, rows)
+        if place is not None:
+            rows["place"], mine = place, jobs == self.one
+            jobs, rows = jobs[mine], rows[mine]
         self._keep(state, jobs, rows)
+
+    def _near(self, simulation, jobs) -> tuple[np.ndarray, int | None]:
+        """Of waiting jobs those that say why the one job waits: itself, the first of its queue, those with a promise; its place."""
+        state, one = simulation.state, self.one
+        if state.rule["rounds"][0] == 1 or one not in jobs:
+            return jobs[jobs == one], None
+        key, mine = _keys(simulation, jobs, state.rule["moving"][0] == ALL), np.searchsorted(jobs, one)
+        since = state.body["since"][jobs]
+        before = (key < key[mine]) | (key == key[mine]) & (
+            (since < since[mine]) | (since == since[mine]) & (jobs < one)
+        )
+        ahead = np.flatnonzero(before & (state.job["stage"][jobs] == state.job["stage"][one]))
+        first = ahead[key[ahead] == key[ahead].min(initial=np.inf)]
+        first = first[np.lexsort((first, since[first]))[:1]]
+        promised = state.reservation["job"][: state.scalar["reservations"][0]]
+        return np.unique([one, *jobs[first], *promised[np.isin(promised, jobs)]]).astype(np.int64), int(before.sum())
 
     def _has_decided(self, simulation) -> bool:
         """Whether a decision was taken at this instant."""

@@ -65,7 +65,7 @@ def explain(run, job: str | int) -> Explanation:
             "explain: found a run without a log of decisions; expected one. Run the policy again with "
             "scenario.run(policy, log=True), or gpuschedlab run POLICY --log --out FOLDER."
         )
-    row = row_of(run, str(job))
+    row = row_of(run.jobs["job_id"], str(job))
     mine = run.decisions.filter(pl.col("job") == row)
     steps = _steps(run, row, mine)
     context = _Context(run, row)
@@ -81,9 +81,9 @@ def explain(run, job: str | int) -> Explanation:
     return Explanation(str(run.jobs["job_id"][row]), context.about(steps), steps, reasons)
 
 
-def row_of(run, job: str) -> int:
-    """Row of a job in `Run.jobs`, by its name."""
-    names = run.jobs["job_id"].cast(pl.Utf8)
+def row_of(names: pl.Series, job: str) -> int:
+    """Row of a job by its name, among the names of all."""
+    names = names.cast(pl.Utf8)
     found = (names == job).arg_true()
     if len(found):
         return int(found[0])
@@ -91,38 +91,6 @@ def row_of(run, job: str) -> int:
     advice = f"did you mean {near[0]}?" if near else "run.jobs['job_id'] lists them."
     span = f", such as {names[0]}" if len(names) else ""
     raise TraceError(f"explain: found no job {job!r}; expected one of the {len(names):,} of the run{span}: {advice}")
-
-
-SHORT = {
-    "behind": "behind job {b}: {m} missing",
-    "room": "{m} missing",
-    "nodes": "{m} missing where the placement rule allows",
-    "window": "it would run into a window in which nodes are taken",
-    "reserved": "it would have delayed job {b}",
-    "undecided": "no decision was due",
-    "left": "the policy gave it none",
-    "unplaced": "no nodes were found for it",
-}
-"""Reasons of a wait in a few words."""
-
-
-def last_reasons(run, job: np.ndarray, start: np.ndarray) -> pl.Series:
-    """Why jobs waited last before some instants, in a few words; "" where they did not wait, or the run has no log."""
-    if run.decisions is None:
-        return pl.Series([""] * len(job), dtype=pl.Utf8)
-    names = run.jobs["job_id"].cast(pl.Utf8)
-    waits = run.decisions.filter(pl.col("reason") != "started").sort("time", maintain_order=True)
-    unit = pl.when(pl.col("missing") == 1).then(pl.lit(" GPU")).otherwise(pl.lit(" GPUs"))
-    lack = pl.col("missing").round(2).cast(pl.Utf8).str.strip_suffix(".0") + unit
-    waits = waits.with_columns(b=names.gather(waits["blocker"]).fill_null(""), m=lack)
-    words = pl.col("reason").replace_strict(SHORT, return_dtype=pl.Utf8)
-    for name in ("b", "m"):
-        words = words.str.replace("{" + name + "}", pl.col(name), literal=True)
-    asked = pl.DataFrame({"row": np.arange(len(job)), "job": job.astype(np.int64), "time": start.astype(float)})
-    found = asked.sort("time", maintain_order=True).join_asof(
-        waits.select("time", "job", why=words), on="time", by="job", check_sortedness=False
-    )
-    return found.sort("row")["why"].fill_null("")
 
 
 def _steps(run, row: int, mine: pl.DataFrame) -> pl.DataFrame:
@@ -154,7 +122,7 @@ class _Context:
         """Facts about steps of one reason: ranges are (least, most)."""
         first, start, end = steps.row(0, named=True), steps["start"][0], steps["end"][-1]
         blocker = first["blocker"]
-        needs = self.job["gpus"] if blocker is None else self.run.jobs["gpus"][row_of(self.run, blocker)]
+        needs = self.job["gpus"] if blocker is None else self.run.jobs["gpus"][row_of(self.run.jobs["job_id"], blocker)]
         a, b = np.searchsorted(self.started, [start, end])
         ticks = slice(max(0, np.searchsorted(self.times, start, "right") - 1), np.searchsorted(self.times, end))
         ranges = {name: (steps[name].min(), steps[name].max()) for name in RANGES}

@@ -2,12 +2,13 @@
 
 import asyncio
 import traceback
-from html import escape, unescape
+from html import escape
 
 from gpuschedlab import plots
 from gpuschedlab._extras import need
 from gpuschedlab.errors import LabError, interrupts
 from gpuschedlab.plots.web.cell import execution
+from gpuschedlab.plots.web.sides import words
 from gpuschedlab.sim.run import left_of
 from gpuschedlab.widgets.parts.board import Board
 from gpuschedlab.widgets.parts.cache import Cache
@@ -224,7 +225,7 @@ class BaseExplorer:
         """Show an error: errors of the package in one line, others with their trace."""
         trace = [] if isinstance(error, LabError) else traceback.format_exception(error)
         report = {"ename": type(error).__name__, "evalue": str(error), "traceback": trace}
-        standing = f"The figures show the last state that worked. {unescape(self.status.value)}\n"
+        standing = f"The figures show the last state that worked. {words(self.status.value)}\n"
         stream = {"output_type": "stream", "name": "stdout", "text": standing}
         self.error.layout.display = None
         self.error.outputs = ({"output_type": "error"} | report, stream)

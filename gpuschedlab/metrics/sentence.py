@@ -1,0 +1,227 @@
+"""A comparison of two runs in words: a sentence that says which is better and by how much, and one that says which jobs pay."""
+
+import re
+from dataclasses import dataclass
+from html import escape, unescape
+from typing import NamedTuple
+
+import numpy as np
+
+from gpuschedlab.metrics.display import SCALES
+
+NEARLY = 0.9
+"""Share from which on it is "nearly all"."""
+SHARES = {
+    "late": ("with deadlines are", "late", "late jobs"),
+    "unfair": ("are", "treated unfairly", "jobs that are treated unfairly"),
+}
+"""Which share of the jobs a measure is: "of the jobs ...", what they are, and what they are called."""
+
+
+class Group(NamedTuple):
+    """Jobs on which most of a change falls: its `words` ("run for more than 4 h"), `share` of the time, and of the `jobs`."""
+
+    words: str
+    share: float
+    jobs: float
+
+
+class Moved(NamedTuple):
+    """Jobs that end sooner, or later: their `rows`, by how much (`mean` and `most`, s), `share` of the jobs, and `group`, if any."""
+
+    rows: np.ndarray
+    mean: float
+    most: float
+    share: float
+    group: Group | None
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What `gpuschedlab.metrics.who_pays.compared` found."""
+
+    # "sooner", "later" (of times), "less", "more" (of shares and costs), "short" (a difference on these jobs, and too few to tell of
+    # others), "close" (too close to call), "none" (no difference), "same" (each job as before), "few" (jobs), "self", "alone"
+    kind: str
+    measure: str
+    names: tuple[str, str]
+    now: float  # mean JCT (s), share of the jobs, or cost
+    before: float
+    jobs: int  # that are compared
+    value: float  # before / now; of shares before - now
+    low: float  # of its interval: nan where the log is too short to tell
+    high: float
+    sooner: Moved  # of shares: late, or treated unfairly, only before
+    later: Moved
+    of: str = ""  # which jobs
+
+    @property
+    def main(self) -> str:
+        """First sentence, as HTML: what is of now in `<b class="now">`, of before in `<b class="ref">`."""
+        x, y = _names(self)
+        a, b = (f'<b class="{role}">{text}</b>' for role, text in zip(("now", "ref"), self._amounts()))
+        if self.kind == "self":
+            return f"{x} is compared with itself."
+        if self.kind == "few":
+            return f"{count(self.jobs)}{f' {self.of}' * bool(self.of)}: too few to compare."
+        direction, under = self.kind, f"Under {x}"
+        if self.kind == "short":
+            direction = "less" if self.now < self.before else "more"
+            under = under if self.of else f"On these jobs, under {x}"
+        return (_of_times if self.measure == "jct" else _of_shares)(self, direction, under, y, a, b)
+
+    @property
+    def rest(self) -> str:
+        """Second sentence, as HTML: which jobs gain, and which pay, in `<b class="pay">`."""
+        a, b = self._amounts()
+        fixed = {
+            "alone": "",
+            "same": f"The average is {b} under both." if self.measure == "jct" else "",
+            "few": f"On average: {a} under {escape(self.names[0])}, {b} under {escape(self.names[1])}."
+            * (self.jobs > 0),
+            "self": "Choose another policy, or move its knob.",
+        }
+        if self.kind in fixed:
+            return fixed[self.kind]
+        jobs = "" if self.measure == "cost" else _ends(self) if self.measure == "jct" else _becomes(self)
+        return (jobs + " Too short to tell for other jobs." * (self.kind == "short")).strip()
+
+    @property
+    def html(self) -> str:
+        """Both sentences, each a paragraph."""
+        return f'<p class="sentence">{self.main}</p>' + (f'<p class="second">{self.rest}</p>' if self.rest else "")
+
+    @property
+    def text(self) -> str:
+        """Both sentences as plain text."""
+        return unescape(re.sub("<[^>]*>", "", f"{self.main} {self.rest}")).strip()
+
+    __str__ = text.fget
+
+    def _amounts(self) -> tuple[str, ...]:
+        """Both values as they are read."""
+        if self.measure == "jct":
+            return two_spans(self.now, self.before)
+        return tuple(f"${each:,.2f}" if self.measure == "cost" else percent(each) for each in (self.now, self.before))
+
+
+def span(seconds: float, unit: str = "", figures: int = 2) -> str:
+    """Write a time in two or more figures, in a unit or in that of which there is one; days from four of them on.
+
+    Examples
+    --------
+    >>> span(27_400.0), span(27_400.0, "min"), span(180_000.0), span(400_000.0), span(5.4), span(0.2)
+    ('7.6 h', '457 min', '50 h', '4.6 d', '5 s', '0 s')
+    """
+    if seconds != seconds:
+        return "none"
+    scale, unit = next(each for each in SCALES if each[1] == unit) if unit else _unit(seconds)
+    value = seconds / scale
+    digits = 0 if value >= 100 or unit == "s" else figures - (2 if value >= 9.95 else 1)
+    return f"{value:,.{digits}f} {unit}"
+
+
+def _unit(seconds: float) -> tuple[float, str]:
+    return next((each for each in SCALES[::-1] if seconds >= each[0] * (4 if each[1] == "d" else 1)), SCALES[0])
+
+
+def two_spans(one: float, other: float) -> tuple[str, ...]:
+    """Write two times in one unit, unless that leaves less than 0.95 of it."""
+    scale, unit = _unit(max(one, other))
+    return tuple(span(each, "" if min(one, other) / scale < 0.95 else unit) for each in (one, other))
+
+
+def percent(share: float) -> str:
+    """Write a share in percent: two figures, one below 1 %."""
+    if 0 < share < 0.001:
+        return "under 0.1 %"
+    return f"{100 * share:.{1 if 0 < share < 0.0995 else 0}f} %"
+
+
+def times_of(ratio: float) -> str:
+    """Write how much sooner a ratio of times is: whole times, halves below 2.75, and percent below 1.95."""
+    if ratio < 1.95:
+        return f"{100 * (1 - 1 / ratio):.0f} %"
+    return f"{ratio:,.0f} times" if ratio >= 2.75 else f"{round(2 * ratio) / 2:g} times"
+
+
+def count(number: int) -> str:
+    """Write a number of jobs."""
+    return f"{number:,} job{'' if number == 1 else 's'}"
+
+
+def _of_times(d: Difference, direction: str, under: str, y: str, a: str, b: str) -> str:
+    x, job = _names(d)[0], f"average of the {count(d.jobs)} {d.of}" if d.of else "average job"
+    longer = 1 / d.value
+    much = f"{times_of(longer)} as long as" if longer >= 1.95 else f"{100 * (longer - 1):.0f} % longer than"
+    sooner = f"{under} the {job} is done {times_of(d.value)} sooner than under {y}: after {a} instead of {b}."
+    later = f"{under} the {job} takes {much} under {y}: {a} instead of {b}."
+    return {
+        "alone": f"{under} the {job} is done after {a}.",
+        "same": f"No difference: under {x} each job ends when it did under {y}.",
+        **{"sooner": sooner, "less": sooner, "later": later, "more": later},
+        "none": f"No difference for the {job}: {a} under {x}, {b} under {y}.",
+        "close": f"Too close to call for the {job}: {a} under {x}, {b} under {y}.",
+    }[direction]
+
+
+def _of_shares(d: Difference, direction: str, under: str, y: str, a: str, b: str) -> str:
+    if d.measure == "cost":
+        noun, found, far = (
+            "cost",
+            f"{under} the jobs cost {a}",
+            f"{100 * abs(1 - d.now / (d.before or 1)):.0f} % {direction}",
+        )
+    else:
+        (whose, what, noun), points = SHARES[d.measure], abs(100 * (d.now - d.before))
+        found = f"{under} {a} of the jobs {whose} {what}"
+        far = f"{points:.{0 if points >= 9.95 else 1}f} points {'fewer' if direction == 'less' else 'more'}"
+    both = f"u{found[1:]}, under {y} {b}"
+    return {
+        "alone": f"{found}.",
+        "same": f"No difference in {noun}: {a} under both.",
+        "none": f"No difference in {noun}: {both}.",
+        "close": f"Too close to call: {both}.",
+    }.get(direction, f"{found}, under {y} {b}: {far}.")
+
+
+def _names(d: Difference) -> list[str]:
+    return [f'<b class="{role}">{escape(name)}</b>' for role, name in zip(("now", "ref"), d.names)]
+
+
+def _ends(d: Difference) -> str:
+    """Which jobs end sooner, and which later."""
+    moved, number, gain = d.sooner, len(d.sooner.rows), "No job ends sooner."
+    if number:
+        few = number < 100 and d.jobs > 1000
+        who = f"{count(number)} end{'s' * (number == 1)}" if few else f"{percent(moved.share)} of the jobs end"
+        who = "All jobs end" if number == d.jobs else "Nearly all jobs end" if moved.share > 0.995 else who
+        gain = f"{who} sooner, by {span(moved.mean)} on average{_fall(moved, '; {} of it goes to jobs that ', '')}."
+    if not len(d.later.rows):
+        return f'{gain} <b class="pay">Nobody pays</b>: no job ends later.'
+    falls = _fall(d.later, "; {} of the lost time falls on jobs that ", "; they are of all kinds")
+    return f"{gain} {_payers(d)}, ending {span(d.later.mean)} later on average{falls}."
+
+
+def _becomes(d: Difference) -> str:
+    """Which jobs are late, or treated unfairly, under one of the two only."""
+    (_, what, _), (x, y), number = SHARES[d.measure], _names(d), len(d.sooner.rows)
+    gain = f"{count(number)} {'is' if number == 1 else 'are'} {what} only under {y}. " if number else ""
+    if not len(d.later.rows):
+        return f'{gain}<b class="pay">Nobody pays</b>: no job is {what} only under {x}.'
+    falls = _fall(d.later, "; {} of them ", "; they are of all kinds")
+    return f"{gain}{_payers(d)}: {what} only under {x}{falls}."
+
+
+def _payers(d: Difference) -> str:
+    number = len(d.later.rows)
+    return f'<b class="pay">{count(number)} pay{"s" * (number == 1)}</b> ({percent(d.later.share)})'
+
+
+def _fall(moved: Moved, words: str, none: str) -> str:
+    """On which jobs a change falls."""
+    if moved.group is None:
+        return none
+    name, share, jobs = moved.group
+    part = "nearly all" if share >= NEARLY else percent(share)
+    return words.format(part) + name + (f" ({percent(jobs)} of all)" if share < NEARLY else "")

@@ -1,0 +1,127 @@
+"""Two runs of one trace, job by job: which is better, how sure that is, and which jobs gain and pay."""
+
+import numpy as np
+
+from gpuschedlab.errors import RunError
+from gpuschedlab.metrics import attainment, fairness, usage
+from gpuschedlab.metrics.columns import jobs_of, known
+from gpuschedlab.metrics.intervals import difference_interval, paired_ratio
+from gpuschedlab.metrics.sentence import Difference, Group, Moved
+
+CLOSE, SURE = 1.03, 1.1
+"""Ratios: one nearer to 1 is no difference, and that is only said where the whole interval is that near."""
+POINT, POINTS = 0.01, 0.03
+"""The same two for shares of jobs, as differences."""
+FEWEST = 30
+"""Jobs that a comparison needs."""
+MOVED, MOVED_SHARE = 60.0, 0.01
+"""Seconds, and share of its time, by which a job must end sooner or later to count."""
+FOCUS = 0.25
+"""A group is named where its share of the time exceeds its share of the jobs by so much."""
+
+GROUPS = (
+    *((f"run for more than {hours} h", "duration", 3600.0 * hours, True) for hours in (1, 4, 24)),
+    *((f"run for at most {words}", "duration", most, False) for words, most in (("10 min", 600.0), ("1 h", 3600.0))),
+    *((f"need more than {gpus} GPUs", "gpus", gpus, True) for gpus in (4, 8, 16)),
+    *((f"need {words}", "gpus", gpus, False) for words, gpus in (("1 GPU", 1), ("at most 4 GPUs", 4))),
+)
+"""Groups that may be named: words, column of the jobs, border, and whether its jobs lie above it."""
+
+
+def compared(
+    now, before=None, names=("now", "before"), *, among=None, of="", measure="jct", censored=False, prices=1.0
+) -> Difference:
+    """Compare two runs of one trace, or their `jobs` frames, job by job; without `before` there is nothing to compare with.
+
+    `among` (n,) picks jobs, and `of` says which ("submitted Tue 11:00 to Wed 13:00"). The `measure` is "jct", "late" (jobs that end
+    after their first deadline), "unfair" (rho above 1) or "cost" (at `prices`). `censored` as in `metrics.measured`.
+    """
+    runs, jobs = [run for run in (now, before) if run is not None], jobs_of(now)
+    if not np.array_equal(jobs["job_id"], jobs_of(runs[-1])["job_id"]):
+        raise RunError("sentence: found runs of different jobs; expected two runs of one trace. Run both on one.")
+    if measure == "cost":  # a total, of which no interval is known
+        values, rows = [[usage.cost(run, prices)] for run in runs], np.arange(len(jobs["end"]))
+    else:
+        values = np.array([MEASURES[measure](run, censored) for run in runs])
+        both = np.isfinite(values).all(axis=0)
+        rows = np.flatnonzero(both if among is None else both & among)
+        values = values[:, rows]
+        if measure == "jct" and not of and len(rows) < len(both):
+            of = "that ended" + " under both" * (len(runs) > 1)
+    mine, theirs = np.array(values[0]), np.array(values[-1])
+    means = [float(each.mean()) if len(each) else np.nan for each in (mine, theirs)]
+    gain, loss = (_moved(jobs, rows, sign * (theirs - mine), theirs, measure) for sign in (1.0, -1.0))
+    kind, change = "alone" if before is None else "self", (1.0, 1.0, 1.0)
+    if before is not None and now is not before:
+        change, kind = _judged(measure, jobs["submit"][rows], mine, theirs)
+        same = mine[0] == theirs[0] if measure == "cost" else not len(gain.rows) and not len(loss.rows)
+        kind = "few" if len(rows) < FEWEST and measure != "cost" else "same" if same else kind
+    return Difference(kind, measure, tuple(names[:2]), *means, len(rows), *change, gain, loss, of)
+
+
+def best_of(runs: dict, measure: str = "jct", **options) -> Difference | None:
+    """Compare the best of several runs with the first, or the first, if it is the best, with the next; None where none is known."""
+    found = {name: compared(run, measure=measure, **options).now for name, run in runs.items()}
+    order = sorted((name for name in found if found[name] == found[name]), key=found.get)
+    if not order:
+        return None
+    best, *others = dict.fromkeys([order[0], next(iter(runs)), *order])
+    other = others[0] if others else best
+    return compared(runs[best], runs[other] if others else None, (best, other), measure=measure, **options)
+
+
+def _jct(run, censored: bool) -> np.ndarray:
+    """JCT (s) of each job; nan where it is not known."""
+    jobs = jobs_of(run)
+    return np.where(known(jobs, censored), jobs["end"] - jobs["submit"], np.nan)
+
+
+def _unfair(run, censored: bool) -> np.ndarray:
+    """1 where a job is treated unfairly, 0 where not, nan where that is not known."""
+    rows, rho = known(run, censored), fairness.finish_time_fairness(run, censored)
+    out = np.full(len(rows), np.nan)
+    out[rows] = np.where(np.isnan(rho), np.nan, rho > 1.0 + 1e-9)
+    return out
+
+
+MEASURES = {"jct": _jct, "late": attainment.late, "unfair": _unfair}
+
+
+def _judged(measure: str, submit, mine, theirs) -> tuple[tuple[float, float, float], str]:
+    """Ratio (shares: difference) of before to now, the ends of its interval, and the verdict."""
+    if measure == "jct":
+        ratio = paired_ratio(submit, theirs, mine)[:3]
+        return ratio, _kind(*ratio, CLOSE, SURE, "sooner", "later")
+    if measure == "cost":
+        ratio = float(theirs[0] / mine[0]) if mine[0] else np.inf
+        return (ratio, np.nan, np.nan), _kind(ratio, np.nan, np.nan, CLOSE, SURE, "less", "more")
+    if not len(mine):
+        return (np.nan,) * 3, "few"
+    order = np.argsort(submit, kind="stable")
+    change = float((theirs - mine).mean()), *difference_interval(mine[order], theirs[order])
+    return change, _kind(*np.exp((*change, POINT, POINTS)), "less", "more")
+
+
+def _kind(value: float, low: float, high: float, close: float, sure: float, better: str, worse: str) -> str:
+    """Judge a ratio: its direction where the interval is clear of 1, or "short" where there is none."""
+    if np.isnan(low):
+        return "close" if 1 / close < value < close else "short"
+    if low > 1 and value >= close:
+        return better
+    if high < 1 and value <= 1 / close:
+        return worse
+    return "none" if 1 / close < value < close and low > 1 / sure and high < sure else "close"
+
+
+def _moved(jobs, rows: np.ndarray, change: np.ndarray, theirs: np.ndarray, measure: str) -> Moved:
+    """Jobs for which a change is above what counts."""
+    counts = change > (np.maximum(MOVED, MOVED_SHARE * theirs) if measure == "jct" else 0.0)
+    if measure == "cost" or not counts.any():
+        return Moved(rows[:0], 0.0, 0.0, 0.0, None)
+    moved, change, groups = rows[counts], change[counts], []
+    for words, column, border, above in GROUPS:
+        inside = (jobs[column] > border) == above
+        groups.append(Group(words, float(change[inside[moved]].sum() / change.sum()), float(inside[rows].mean())))
+    best = max(groups, key=lambda group: group.share - group.jobs)
+    named = best if best.share - best.jobs >= FOCUS else None
+    return Moved(moved, float(change.mean()), float(change.max()), len(moved) / len(rows), named)

@@ -1,0 +1,318 @@
+"""The two sentences about two runs: recomputed from the frames by rules written anew, on random states; and examples by hand."""
+
+import re
+from collections import Counter
+from types import SimpleNamespace
+
+import numpy as np
+import polars as pl
+import pytest
+
+import gpuschedlab as lab
+from gpuschedlab.errors import RunError
+from gpuschedlab.metrics import compare, paired_ratio
+from gpuschedlab.metrics.sentence import percent, span, times_of, two_spans
+from gpuschedlab.metrics.who_pays import best_of, compared
+
+POLICIES = {
+    "Fifo": lab.Fifo(),
+    "Fifo (backfill easy)": lab.Fifo(backfill="easy"),
+    "Fifo (backfill greedy)": lab.Fifo(backfill="greedy"),
+    "Sjf": lab.Sjf(),
+    "Srtf": lab.Srtf(),
+    "Srtf (interval 600)": lab.Srtf(interval=600.0),
+    "Tiresias": lab.Tiresias(),
+    "Tiresias (thresholds 600)": lab.Tiresias(thresholds=(600.0,)),
+    "Tiresias (starve_limit 2)": lab.Tiresias(starve_limit=2.0),
+    "Themis": lab.Themis(),
+}
+SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
+RULES = (
+    [(f"run for more than {h} h", lambda g, d, h=h: d > 3600 * h) for h in (1, 4, 24)]
+    + [(f"run for at most {w}", lambda g, d, s=s: d <= s) for w, s in (("10 min", 600), ("1 h", 3600))]
+    + [(f"need more than {n} GPUs", lambda g, d, n=n: g > n) for n in (4, 8, 16)]
+    + [("need 1 GPU", lambda g, d: g <= 1), ("need at most 4 GPUs", lambda g, d: g <= 4)]
+)
+
+
+@pytest.fixture(scope="module")
+def states() -> list[tuple]:
+    """200 pairs of runs of the same jobs: policies, their knobs, loads and nodes; a third of them on a span of the trace."""
+    rng, found = np.random.default_rng(70), []
+    for load in (0.3, 0.5, 0.7, 0.9, 1.1):
+        for nodes in (4, 12):
+            jobs = int(rng.integers(300, 1500))
+            trace = lab.generate("venus", days=7, jobs=jobs, load=load, cluster_gpus=8 * nodes, rng=rng)
+            scenario = lab.Scenario(trace, lab.Cluster.homogeneous(nodes, 8))
+            runs = {name: scenario.run(policy) for name, policy in POLICIES.items()}
+            for _ in range(20):
+                pair = tuple(rng.choice(list(runs), 2, replace=False).tolist())
+                low, high = np.sort(rng.uniform(0, 7 * 86_400, 2)) if rng.random() < 1 / 3 else (-1.0, np.inf)
+                found.append((runs[pair[0]], runs[pair[1]], pair, low, high))
+    return found
+
+
+def seconds(words: str) -> float:
+    """Seconds of "7.6 h"."""
+    number, unit = words.rsplit(" ", 1)
+    return float(number.replace(",", "")) * SECONDS[unit]
+
+
+def is_near(words: str, value: float) -> bool:
+    """Whether a time in words is a value, to half of its last figure."""
+    number, unit = words.rsplit(" ", 1)
+    last = 10.0 ** -len(number.partition(".")[2]) if "." in number else 1.0
+    return abs(seconds(words) - value) <= 0.5001 * last * SECONDS[unit]
+
+
+def is_share(words: str, share: float) -> bool:
+    """Whether a share in words is one."""
+    if words == "under 0.1":
+        return 0 < share < 0.001
+    return abs(float(words) - 100 * share) <= (0.05001 if "." in words else 0.5001)
+
+
+def expected(mine, theirs, ratio) -> str:
+    """What the rules say of JCTs and an interval."""
+    change, counts = mine - theirs, np.maximum(60, theirs / 100)
+    if len(mine) < 30:
+        return "few"
+    if not (abs(change) > counts).any():
+        return "same"
+    r = theirs.sum() / mine.sum()
+    if np.isnan(ratio.low):
+        return "short" if max(r, 1 / r) >= 1.03 else "close"
+    if ratio.low > 1 and r >= 1.03:
+        return "sooner"
+    if ratio.high < 1 and 1 / r >= 1.03:
+        return "later"
+    return "none" if max(r, 1 / r) < 1.03 and ratio.low > 1 / 1.1 and ratio.high < 1.1 else "close"
+
+
+def check_main(said: str, kind: str, pair, mine, theirs, of: str):
+    """Direction, ratio, both times and both names of the first sentence."""
+    x, y = map(re.escape, pair)
+    if kind == "few":
+        assert said == f"{len(mine):,} job{'' if len(mine) == 1 else 's'}{f' {of}' if of else ''}: too few to compare."
+        return
+    job = rf"average of the {len(mine):,} jobs {re.escape(of)}" if of else "average job"
+    if kind == "same":
+        assert re.fullmatch(rf"No difference: under {x} each job ends when it did under {y}\.", said), said
+        return
+    if kind in ("none", "close"):
+        word = "No difference" if kind == "none" else "Too close to call"
+        found = re.fullmatch(rf"{word} for the {job}: (.+) under {x}, (.+) under {y}\.", said)
+    else:
+        under = "On these jobs, under" if kind == "short" and not of else "Under"
+        sooner = kind == "sooner" or (kind == "short" and mine.mean() < theirs.mean())
+        much = r"done ([\d,.]+) (times|%) sooner than" if sooner else r"([\d,.]+) (times as long as|% longer than)"
+        form = rf"{under} {x} the {job} {'is' if sooner else 'takes'} {much} under {y}: {'after ' if sooner else ''}(.+) instead of (.+)\."
+        found = re.fullmatch(form, said)
+        assert found, (form, said)
+        number, unit, r = float(found[1].replace(",", "")), found[2], theirs.mean() / mine.mean()
+        r = r if sooner else 1 / r
+        if unit.startswith("times"):
+            assert r >= 1.95, said
+            assert abs(number - r) <= (0.5001 if r >= 2.75 else 0.2501), said
+        else:
+            assert r < 1.95, said
+            assert abs(number - 100 * (1 - 1 / r if sooner else r - 1)) <= 0.5001, said
+    assert found, said
+    for words, values in zip(found.groups()[-2:], (mine, theirs)):
+        assert is_near(words, values.mean()), (said, values.mean())
+
+
+def check_moved(said: str, change, jobs: int, group: str, pays: bool):
+    """How many jobs end later (or sooner), by how much, and which group is named."""
+    if not len(change):
+        assert ("Nobody pays: no job ends later." if pays else "No job ends sooner.") in said, said
+        return
+    number, share = r"([\d,]+)", r"(under 0\.1|[\d.]+) %"
+    later = rf"{number} jobs? pays? \({share}\), ending (\S+ \w+) later on average(.*)\."
+    sooner = rf"(?:(All|Nearly all) jobs end|{number} jobs? ends?|{share} of the jobs end) sooner, by (\S+ \w+) on average(.*?)\. "
+    found = re.search(later if pays else sooner, said)
+    assert found, said
+    *many, mean, named = found.groups()
+    part = len(change) / jobs
+    if pays:
+        assert int(many[0].replace(",", "")) == len(change), said
+        assert is_share(many[1], part), said
+    elif many[0]:
+        assert part == 1 if many[0] == "All" else 0.995 < part < 1, said
+    else:
+        assert int(many[1].replace(",", "")) == len(change) if many[1] else is_share(many[2], part), said
+    assert is_near(mean, change.mean()), (said, change.mean())
+    assert named.removeprefix("; ") == group, (said, group)
+
+
+def group_words(change, moved, gpus, duration, pays: bool) -> str:
+    """The group that the rules name, in words; "they are of all kinds" or "" where there is none."""
+    if not len(change):
+        return ""
+    found = [(has(gpus, duration), words) for words, has in RULES]
+    shares = [(change[rows[moved]].sum() / change.sum(), rows.mean(), words) for rows, words in found]
+    share, base, words = max(shares, key=lambda each: each[0] - each[1])
+    if share - base < 0.25:
+        return "they are of all kinds" if pays else ""
+    falls = "of the lost time falls on jobs that" if pays else "of it goes to jobs that"
+    if share >= 0.9:
+        return f"nearly all {falls} {words}"
+    return f"{percent(share)} {falls} {words} ({percent(base)} of all)"
+
+
+def test_200_random_states_say_what_the_frames_say(states):
+    kinds = Counter()
+    for now, before, pair, low, high in states:
+        jobs, other = now.jobs, before.jobs
+        submit, gpus, duration = (jobs[c].to_numpy() for c in ("submit", "gpus", "duration"))
+        rows = (submit >= low) & (submit <= high)
+        whole = bool(rows.all())
+        mine, theirs = ((f["end"] - f["submit"]).to_numpy()[rows] for f in (jobs, other))
+        ratio = paired_ratio(submit[rows], theirs, mine)
+        kind, of = expected(mine, theirs, ratio), "" if whole else "submitted then"
+        found = compared(now, before, pair, among=None if whole else rows, of=of)
+        kinds[kind] += 1
+        assert (found.kind, found.jobs) == (kind, len(mine)), (found, ratio)
+        check_main(re.sub("<[^>]*>", "", found.main), kind, pair, mine, theirs, of)
+        assert (found.now, found.before) == pytest.approx((mine.mean(), theirs.mean())) or not len(mine)
+        if whole:  # the table beside it
+            table = compare(dict(zip(pair, (now, before))), ["jct_mean"])["jct_mean"].to_list()
+            assert table == pytest.approx([found.now, found.before])
+        if kind in ("few", "same"):
+            continue
+        assert (found.value, found.low, found.high) == pytest.approx(ratio[:3], nan_ok=True)
+        rest, change = re.sub("<[^>]*>", "", found.rest), mine - theirs
+        for pays, sign in ((True, 1.0), (False, -1.0)):
+            moved = sign * change > np.maximum(60.0, theirs / 100)
+            size = (sign * change)[moved]
+            group = group_words(size, moved, gpus[rows], duration[rows], pays)
+            check_moved(rest.removesuffix(" Too short to tell for other jobs."), size, len(mine), group, pays)
+            assert np.array_equal((found.later if pays else found.sooner).rows, np.flatnonzero(rows)[moved])
+        assert rest.endswith("Too short to tell for other jobs.") == (kind == "short")
+    assert sum(kinds.values()) == 200
+    assert min(kinds[kind] for kind in ("sooner", "later", "none", "close", "short", "few", "same")) >= 2, kinds
+
+
+def frame(end, submit=None, gpus=1.0, duration=10.0, **more) -> pl.DataFrame:
+    """Jobs by hand."""
+    submit = [0.0] * len(end) if submit is None else submit
+    jobs = {"job_id": [f"{i}" for i in range(len(end))], "submit": submit, "end": end}
+    return pl.DataFrame(jobs).with_columns(gpus=pl.lit(gpus), duration=pl.lit(duration), **more)
+
+
+def test_sentences_by_hand():
+    n = 2000
+    submit, rng = np.arange(n) * 60.0, np.random.default_rng(0)
+    jct = 3600.0 + rng.exponential(600.0, n)
+    fast, slow = (frame(submit + times, submit) for times in (jct, 3 * jct))
+    found = compared(fast, slow, ("A<b>", "B"))
+    a, b = two_spans(jct.mean(), 3 * jct.mean())
+    assert found.text == (
+        f"Under A<b> the average job is done 3 times sooner than under B: after {a} instead of {b}. All jobs end sooner, by "
+        f"{span(2 * jct.mean())} on average. Nobody pays: no job ends later."
+    )
+    assert 'Under <b class="now">A&lt;b&gt;</b> the average job' in found.main
+    assert 'under <b class="ref">B</b>' in found.main
+    assert '<b class="pay">Nobody pays</b>' in found.rest
+    other = compared(slow, fast, ("B", "A"))
+    assert f"takes 3 times as long as under A: {b} instead of {a}." in other.text
+    assert (
+        f"2,000 jobs pay (100 %), ending {span(2 * jct.mean())} later on average; they are of all kinds." in other.text
+    )
+    assert compared(fast, frame(submit + jct + 30.0, submit)).kind == "same", "less than a minute is no change"
+    assert compared(fast, fast).text == "now is compared with itself. Choose another policy, or move its knob."
+    assert compared(fast, None, ("A", "")).text == f"Under A the average job is done after {span(jct.mean())}."
+    few = compared(fast, slow, among=submit < 600, of="submitted early")
+    assert few.main == "10 jobs submitted early: too few to compare."
+
+
+def test_jobs_that_did_not_end_under_both_are_left_out():
+    end = [3600.0] * 40
+    found = compared(frame(end), frame([*[7200.0] * 38, None, None]), ("A", "B"))
+    assert "the average of the 38 jobs that ended under both is done 2 times sooner" in found.main
+    with pytest.raises(RunError, match="found runs of different jobs; expected two runs of one trace"):
+        compared(frame(end), frame(end[1:]))
+
+
+def test_the_best_is_compared_with_the_first_and_the_first_with_the_next():
+    frames = {name: frame([hours * 3600.0] * 40) for name, hours in {"one": 2, "two": 3, "three": 1}.items()}
+    assert best_of(frames).names == ("three", "one")
+    assert best_of({name: frames[name] for name in ("three", "two", "one")}).names == ("three", "one")
+    assert best_of({"one": frames["one"]}).kind == "alone"
+    assert best_of({"none": frame([None] * 3)}) is None
+
+
+def test_late_jobs_unfair_ones_and_costs_have_sentences_of_their_own():
+    n, rng = 600, np.random.default_rng(1)
+    jobs = pl.DataFrame(
+        {"job_id": [f"{i}" for i in range(n)], "submit": np.sort(rng.uniform(0, 86_400, n)), "gpus": 2.0}
+    )
+    jobs = jobs.with_columns(duration=pl.Series(rng.exponential(1500.0, n) + 60.0), deadline=4000.0)
+    scenario = lab.Scenario(jobs, lab.Cluster.homogeneous(3, 8))
+    runs = {name: scenario.run(policy) for name, policy in {"Fifo": lab.Fifo(), "Srtf": lab.Srtf()}.items()}
+    late = {name: run.jobs["end"] - run.jobs["submit"] > 4000.0 for name, run in runs.items()}
+    found = compared(runs["Srtf"], runs["Fifo"], ("Srtf", "Fifo"), measure="late")
+    assert (found.now, found.before) == pytest.approx((late["Srtf"].mean(), late["Fifo"].mean()))
+    assert [len(found.later.rows), len(found.sooner.rows)] == [
+        int((late["Srtf"] & ~late["Fifo"]).sum()),
+        int((late["Fifo"] & ~late["Srtf"]).sum()),
+    ]
+    assert f"{percent(found.now)} of the jobs with deadlines are late, under Fifo {percent(found.before)}" in found.text
+    unfair = compared(runs["Srtf"], runs["Fifo"], ("Srtf", "Fifo"), measure="unfair")
+    summaries = [runs[name].summary()["unfair_fraction"] for name in ("Srtf", "Fifo")]
+    assert [unfair.now, unfair.before] == pytest.approx(summaries)
+    assert "of the jobs are treated unfairly" in unfair.text
+    paid = compared(runs["Srtf"], runs["Fifo"], ("Srtf", "Fifo"), measure="cost", prices=2.0)
+    assert (paid.now, paid.kind) == (pytest.approx(lab.metrics.cost(runs["Srtf"], 2.0)), "same")
+    assert paid.text == f"No difference in cost: ${paid.now:,.2f} under both."
+
+
+def test_shares_are_better_or_worse_only_where_the_interval_says_so():
+    n, rng = 20_000, np.random.default_rng(2)
+    submit, base = np.arange(n) * 60.0, rng.random(n)
+    runs = {}
+    for share in (0.2, 0.3, 0.305):
+        jobs = frame(submit + np.where(base < share, 200.0, 50.0), submit, deadline=pl.lit(100.0))
+        runs[share] = SimpleNamespace(jobs=jobs, timeline=pl.DataFrame({"time": [0.0, 2e6]}), info={})
+    for pair, kind, words in (
+        ((0.2, 0.3), "less", "points fewer."),
+        ((0.3, 0.2), "more", "points more."),
+        ((0.305, 0.3), "none", "No difference in late jobs: under A 3"),
+    ):
+        found = compared(*(runs[share] for share in pair), ("A", "B"), measure="late")
+        assert found.kind == kind
+        assert words in found.text
+    assert "jobs pay (0." in found.text
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "words"),
+    [
+        (27_400.0, 4_300.0, ("7.6 h", "1.2 h")),
+        (36_000.0, 300.0, ("10 h", "5.0 min")),
+        (400_000.0, 340_000.0, ("4.6 d", "3.9 d")),
+        (90.0, 61.0, ("1.5 min", "1.0 min")),
+        (0.0, 0.0, ("0 s", "0 s")),
+    ],
+)
+def test_two_times_have_one_unit_where_both_can_be_read_in_it(one, other, words):
+    assert two_spans(one, other) == words
+
+
+def test_numbers_in_words():
+    assert [times_of(r) for r in (1.04, 1.94, 1.95, 2.3, 2.74, 2.75, 1234.0)] == [
+        *("4 %", "48 %", "2 times", "2.5 times", "2.5 times", "3 times", "1,234 times"),
+    ]
+    assert [percent(s) for s in (0.0, 0.0009, 0.001, 0.0994, 0.0996, 0.5, 1.0)] == [
+        *("0 %", "under 0.1 %", "0.1 %", "9.9 %", "10 %", "50 %", "100 %"),
+    ]
+    assert span(float("nan")) == "none"
+
+
+def test_a_comparison_says_it_first():
+    trace = lab.generate("venus", days=1, jobs=120, load=1.0, cluster_gpus=16, rng=3)
+    found = lab.compare(lab.Scenario(trace, lab.Cluster.homogeneous(2, 8)), [lab.Fifo(), lab.Srtf()])
+    said = found.sentence()
+    assert "under srtf the average job" in said
+    assert "fifo" in said
+    assert found._repr_html_().index(said.split(":")[0]) < found._repr_html_().index("<table")
