@@ -40,8 +40,8 @@ class Moved(NamedTuple):
 class Difference:
     """What `gpuschedlab.metrics.who_pays.compared` found."""
 
-    # "sooner", "later" (of times), "less", "more" (of shares and costs), "short" (a difference on these jobs, and too few to tell of
-    # others), "close" (too close to call), "none" (no difference), "same" (each job as before), "few" (jobs), "self", "alone"
+    # "sooner", "later" (of times), "less", "more" (of shares and costs), "short" (a difference on these jobs, and too
+    # few to tell how sure), "close" (too close to call), "none" (no difference), "same" (each job as before), "few" (jobs), "self", "alone"
     kind: str
     measure: str
     names: tuple[str, str]
@@ -84,7 +84,7 @@ class Difference:
         if self.kind in fixed:
             return fixed[self.kind]
         jobs = "" if self.measure == "cost" else _ends(self) if self.measure == "jct" else _becomes(self)
-        return (jobs + " Too short to tell for other jobs." * (self.kind == "short")).strip()
+        return ("Too short to tell how sure. " * (self.kind == "short") + jobs).strip()
 
     @property
     def html(self) -> str:

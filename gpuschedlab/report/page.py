@@ -14,6 +14,7 @@ from gpuschedlab.plots import (
     busy_window,
     fairness_cdf,
     gantt,
+    interruptions,
     jct_cdf,
     load_over_time,
     slowdown_by_size,
@@ -64,6 +65,11 @@ SECTIONS = {
         "rho is a job's completion time over that on its own fair share of the cluster. "
         "Beyond the dotted line the job lost by sharing; a steep line left of it is fair.",
     ),
+    "interruptions": (
+        "Interruptions",
+        360,
+        "How often a job was interrupted on average. Each preemption costs a restart later, and its delay.",
+    ),
 }
 """Sections of the page in order, by anchor: heading, pixels of a figure, and how to read it."""
 
@@ -77,6 +83,7 @@ def _drawings(runs: dict, window: tuple[float, float], censored: bool) -> dict[s
         "gantt": [gantt(run, *window, limit=share, name=name).draw() for name, run in runs.items()],
         "slowdown": [slowdown_by_size(runs, censored).draw()],
         "fairness": [fairness_cdf(runs, 300, censored).draw()],
+        "interruptions": [interruptions(runs).draw()],
     }
 
 

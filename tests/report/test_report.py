@@ -46,8 +46,8 @@ def test_the_page_holds_all_and_asks_for_nothing(written):
     assert not re.search(r"""(src|href)=["'](?!#)|https?://|@import|url\(""", own)
     for said in ("A &lt;first&gt; look", "300 jobs submitted", "4x8:v100", "lease = 60", "average JCT", "<caption>"):
         assert said in own
-    assert own.count('-reading">') == 10
-    assert own.count('class="plot"') == 5
+    assert own.count('-reading">') == 12
+    assert own.count('class="plot"') == 6
     assert [name for name in ("First", "Shortest") if f"<option>{name}</option>" not in own] == []
 
 

@@ -1,6 +1,7 @@
 """The story of a job, and the log of one job's decisions: the rows that a log of all jobs has of it, and counts of `Run.jobs`."""
 
 import re
+from collections import Counter
 
 import numpy as np
 import polars as pl
@@ -8,6 +9,7 @@ import pytest
 
 import gpuschedlab as lab
 from gpuschedlab.errors import TraceError
+from gpuschedlab.scenarios.week import Week
 
 POLICIES = {
     "none": lab.Fifo(),
@@ -66,6 +68,33 @@ def test_stories_agree_with_the_frames(scenario, name):
         last = 10.0 ** -len(number.partition(".")[2])
         assert abs(float(number.replace(",", "")) * scale - row["queueing"]) <= 0.51 * last * scale
         assert not re.search("None|nan", said)
+
+
+@pytest.fixture(scope="module")
+def week():
+    return Week().scenario()
+
+
+@pytest.mark.parametrize("name", ["srtf", "tiresias", pytest.param("none", marks=pytest.mark.long)])
+def test_on_the_default_week_a_story_counts_what_the_jobs_say(week, name):
+    every = week.run(POLICIES[name], log=True)
+    waits, stops = every.jobs["queueing"].to_numpy(), every.jobs["preemptions"].to_numpy()
+    rows = np.random.default_rng(70).choice(np.flatnonzero(waits > 1.0), 64, replace=False)
+    told = Counter()
+    for row in {*rows.tolist(), *np.argsort(waits)[-2:].tolist(), *np.argsort(stops)[-2:].tolist()}:
+        said = every.story(every.jobs["job_id"][row])
+        found = re.search(r", stopped (once|\d+)", said)
+        times = 0 if found is None else 1 if found[1] == "once" else int(found[1])
+        assert times == (0 if "none may pass" in said else stops[row])
+        number, unit = re.match(r"Waits ([\d.]+) (\w+)", said).groups()
+        assert float(number) * {"s": 1, "min": 60, "h": 3600, "d": 86_400}[unit] == pytest.approx(
+            waits[row], rel=0.06, abs=0.51
+        )
+        told[times > 0] += 1
+    assert min(told.values()) > 5 or not stops.any()
+    row = int(waits.argmax())  # that of one job alone
+    run = week.run(POLICIES[name], log=every.jobs["job_id"][row])
+    assert run.story(every.jobs["job_id"][row]) == every.story(every.jobs["job_id"][row])
 
 
 def test_a_story_names_who_holds_the_gpus():

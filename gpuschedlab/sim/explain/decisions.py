@@ -14,8 +14,8 @@ import polars as pl
 from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.sim.engine.gate import BEHIND
 from gpuschedlab.sim.engine.jobs.records import ALL, GREEDY, PLAN, STILL, WAITING
-from gpuschedlab.sim.explain.explanation import row_of
-from gpuschedlab.sim.explain.looks import held_by, keys_now, next_instant, room_for, waiting_jobs
+from gpuschedlab.sim.explain.explanation import row_of, waits_of
+from gpuschedlab.sim.explain.looks import held_by, keys_now, next_instant, room_for, standing, waiting_jobs
 
 STARTED, ROOM, NODES, BEHIND_HEAD, RESERVED, UNDECIDED, LEFT, UNPLACED, AT_WINDOW = range(9)
 REASONS = ("started", "room", "nodes", "behind", "reserved", "undecided", "left", "unplaced", "window")
@@ -39,6 +39,7 @@ CODES = {"time": "f8", "job": "i8", "reason": "i1", "began": "i1", "gated": "?",
 NUMBERS = ("key", "free", "missing", "ahead", "later", "leased", "until")
 # The note: words of a round, by number (`Decisions.notes`); 0: none.
 ROW = np.dtype([*CODES.items(), *((name, "f8") for name in NUMBERS), ("note", "i4")])
+BLANK = np.array((*[0.0] * 6, -1, *[np.nan] * 6, np.inf, 0), ROW)
 KEPT = ("reason", "gated", "blocker", "free", "missing", "until", "note")
 """A job gets a new row when one of these changes."""
 
@@ -72,6 +73,23 @@ class Decisions:
 
     def follow(self, simulation, until: float):
         """Let a simulation go on until an instant (s), and log what each decision leaves."""
+        rule = simulation.state.rule[0]
+        if self.one is not None and rule["rounds"] == rule["interval"] == 0:
+            # When it waits is known from a run without a log, which costs less than the steps between two waits; at an instant at
+            # which nothing happens a simulation may not stop, as that splits sums.
+            twin = simulation.copy()
+            twin.decisions = None
+            run = twin.run(until)
+            times = np.append(-np.inf, run.timeline["time"].to_numpy())
+            for start, end in waits_of(run, self.one):
+                if simulation.now < (before := times[np.searchsorted(times, start) - 1]) and start < end:
+                    simulation.go(before, watch=until == np.inf)
+                self._step(simulation, min(end, until))
+            simulation.go(until, watch=until == np.inf)
+        else:
+            self._step(simulation, until)
+
+    def _step(self, simulation, until: float):
         while not simulation.over and (time := next_instant(simulation.state)) <= until and time < 1e300:
             simulation.go(time, watch=until == np.inf)
             self._record(simulation)
@@ -110,16 +128,14 @@ class Decisions:
         state, one = simulation.state, self.one
         if state.rule["rounds"][0] == 1 or one not in jobs:
             return jobs[jobs == one], None
-        key, mine = _keys(simulation, jobs, state.rule["moving"][0] == ALL), np.searchsorted(jobs, one)
-        since = state.body["since"][jobs]
-        before = (key < key[mine]) | (key == key[mine]) & (
-            (since < since[mine]) | (since == since[mine]) & (jobs < one)
-        )
-        ahead = np.flatnonzero(before & (state.job["stage"][jobs] == state.job["stage"][one]))
-        first = ahead[key[ahead] == key[ahead].min(initial=np.inf)]
-        first = first[np.lexsort((first, since[first]))[:1]]
+        key, mine = _keys(simulation, jobs, state.rule["moving"][0] == ALL), np.searchsorted(jobs, [one])
+        place = int(standing(state, jobs[mine], key[mine], jobs, key)[0, 0])
+        if state.rule["backfill"][0] == GREEDY:
+            return jobs[mine], place
+        queue = state.job["stage"][jobs] == state.job["stage"][one]
+        first = standing(state, jobs[mine], key[mine], jobs[queue], key[queue])[1].astype(np.int64)
         promised = state.reservation["job"][: state.scalar["reservations"][0]]
-        return np.unique([one, *jobs[first], *promised[np.isin(promised, jobs)]]).astype(np.int64), int(before.sum())
+        return np.unique([one, *first[first >= 0], *promised[np.isin(promised, jobs)]]).astype(np.int64), place
 
     def _has_decided(self, simulation) -> bool:
         """Whether a decision was taken at this instant."""
@@ -148,18 +164,18 @@ class Decisions:
     def _keep(self, state, jobs, rows):
         """Append the rows that say something new, each with how the wait began where it is the first of one."""
         first = self.last["reason"][jobs] == STARTED
-        began = np.full(len(jobs), PROFILED if state.rule["profile"][0] > 0 else PREEMPTED)
-        began[state.job["preemptions"][jobs] > self.seen["preemptions"][jobs]] = PREEMPTED
-        began[state.body["failures"][jobs] > self.seen["failures"][jobs]] = FAILED
-        began[state.job["starts"][jobs] == 0] = SUBMITTED
-        rows["began"] = np.where(first, began, 0)
-        self.seen["preemptions"][jobs] = state.job["preemptions"][jobs]
-        self.seen["failures"][jobs] = state.body["failures"][jobs]
+        if first.any():
+            began = np.full(len(jobs), PROFILED if state.rule["profile"][0] > 0 else PREEMPTED)
+            began[state.job["preemptions"][jobs] > self.seen["preemptions"][jobs]] = PREEMPTED
+            began[state.body["failures"][jobs] > self.seen["failures"][jobs]] = FAILED
+            began[state.job["starts"][jobs] == 0] = SUBMITTED
+            rows["began"] = np.where(first, began, 0)
+            self.seen["preemptions"][jobs] = state.job["preemptions"][jobs]
+            self.seen["failures"][jobs] = state.body["failures"][jobs]
         before = self.last[jobs]
         news = first.copy()
         for name in KEPT:
-            old, new = before[name], rows[name]
-            news |= (old != new) & ~((old != old) & (new != new))
+            news |= before[name] != rows[name]
         self.last[jobs[news]] = rows[news]
         if news.any():
             self.parts.append(rows[news])
@@ -176,31 +192,28 @@ class Decisions:
 
     def frame(self) -> pl.DataFrame:
         """The log as a frame (`Run.decisions`)."""
-        rows = np.concatenate([np.zeros(0, ROW), *self.parts])
+        rows = np.frombuffer(b"".join(part.tobytes() for part in self.parts), ROW)
         columns = {name: rows[name] for name in ROW.names}
         for name, words in (("reason", REASONS), ("began", BEGINNINGS), ("note", [*self.notes])):
             columns[name] = pl.Series(words, dtype=pl.Utf8).gather(rows[name].astype(np.int64))
         frame = pl.DataFrame(columns)
         none = {name: pl.when(pl.col(name) >= 0).then(pl.col(name)) for name in ("place", "blocker")}
-        nan = {name: pl.col(name).fill_nan(None) for name in NUMBERS if name != "missing"}
+        nan = {name: pl.col(name).fill_nan(None) for name in NUMBERS if name not in ("missing", "until")}
+        nan["until"] = pl.when(pl.col("until").is_finite()).then(pl.col("until"))
         texts = {name: pl.when(pl.col(name) != "").then(pl.col(name)) for name in ("began", "note")}
         return frame.with_columns(**none, **nan, **texts)
 
 
 def _blank(now: float, jobs: np.ndarray) -> np.ndarray:
     """Rows of an instant that say nothing of their jobs yet."""
-    rows = np.zeros(len(jobs), ROW)
-    rows["time"], rows["job"], rows["blocker"] = now, jobs, -1
-    for name in NUMBERS:
-        rows[name] = np.nan
+    rows = np.full(len(jobs), BLANK)
+    rows["time"], rows["job"] = now, jobs
     return rows
 
 
 def _measure(state, jobs, rows):
     """Free GPUs for each waiting job, and how many more it needs by the placement rule: too few, or on wrong nodes."""
-    _, one, inverse = np.unique(state.body["cls"][jobs], return_index=True, return_inverse=True)
-    slots = state.body["slots"][jobs]
-    room, most = room_for(state, jobs[one])[:, inverse]
+    slots, (room, most) = state.body["slots"][jobs], room_for(state, jobs)
     rows["free"], rows["missing"] = room / SLOTS, (slots - most) / SLOTS
     rows["reason"] = np.where(room < slots, ROOM, NODES)
 
@@ -255,17 +268,6 @@ def _running(simulation, jobs, key, rows):
     state = simulation.state
     running = state.running[: state.scalar["running"][0]].astype(np.int64)
     running = running[state.body["guest"][running] == 0]
-    body, gpus, idle = state.body[running], state.body["got"][running] / SLOTS, np.zeros(len(jobs))
-    theirs, safe = _keys(simulation, running, state.rule["moving"][0] != STILL), body["ranked"] == 0
-    both = np.concatenate([running, jobs])
-    order = np.lexsort((both, state.body["since"][both], np.concatenate([theirs, key])))
-    place = np.empty(len(both), np.int64)
-    place[order] = np.arange(len(both))
-    place = place[len(running) :]
-    held = {name: np.append(gpus * part, idle)[order] for name, part in {"later": ~safe, "leased": safe}.items()}
-    ends = np.append(np.where(safe, body["lease"], np.inf), np.full(len(jobs), np.inf))[order]
-    rows["ahead"] = np.cumsum(held["later"] + held["leased"])[place]
-    for name, values in held.items():
-        rows[name] = np.cumsum(values[::-1])[::-1][place]
-    first = np.minimum.accumulate(ends[::-1])[::-1][place]
-    rows["until"] = np.where(np.isfinite(first), first, np.nan)
+    theirs = _keys(simulation, running, state.rule["moving"][0] != STILL)
+    found = standing(state, jobs, key, running, theirs)
+    rows["ahead"], rows["later"], rows["leased"], rows["until"] = *(found[2:5] / SLOTS), found[5]

@@ -66,14 +66,11 @@ def explain(run, job: str | int) -> Explanation:
             "scenario.run(policy, log=True), or gpuschedlab run POLICY --log --out FOLDER."
         )
     row = row_of(run.jobs["job_id"], str(job))
-    mine = run.decisions.filter(pl.col("job") == row)
-    steps = _steps(run, row, mine)
-    context = _Context(run, row)
+    steps, borders = steps_of(run, row)
+    context, rows = Context(run, row), []
     texts = [phrase(context.group(steps[i : i + 1])) for i in range(steps.height)]
     steps = steps.with_columns(text=pl.Series(texts, dtype=pl.Utf8))
-    rows, keys = [], list(steps.select("reason", "blocker", "began").iter_rows())
-    starts = [i for i, key in enumerate(keys) if i == 0 or key[:2] != keys[i - 1][:2] or key[2] is not None]
-    for group in (steps[a:b] for a, b in pairwise([*starts, steps.height])):
+    for group in (steps[a:b] for a, b in pairwise(borders)):
         start, reason, blocker = group.select("start", "reason", "blocker").row(0)
         rows.append((start, group["end"][-1], reason, blocker, group["missing"].min(), phrase(context.group(group))))
     schema = steps.select("start", "end", "reason", "blocker", "missing", "text").schema
@@ -93,18 +90,62 @@ def row_of(names: pl.Series, job: str) -> int:
     raise TraceError(f"explain: found no job {job!r}; expected one of the {len(names):,} of the run{span}: {advice}")
 
 
-def _steps(run, row: int, mine: pl.DataFrame) -> pl.DataFrame:
-    """Rows of a job's waits, each with its end; `blocker` by name."""
+SHORT = {
+    "behind": "behind job {b}: {m} missing",
+    "room": "{m} missing",
+    "nodes": "{m} missing where the placement rule allows",
+    "window": "it would run into a window in which nodes are taken",
+    "reserved": "it would have delayed job {b}",
+    "undecided": "no decision was due",
+    "left": "the policy gave it none",
+    "unplaced": "no nodes were found for it",
+}
+"""Reasons of a wait in a few words."""
+
+
+def last_reasons(run, job: np.ndarray, start: np.ndarray) -> pl.Series:
+    """Why jobs waited last before some instants, in a few words; "" where they did not wait, or the run has no log."""
+    if run.decisions is None:
+        return pl.Series([""] * len(job), dtype=pl.Utf8)
+    names = run.jobs["job_id"].cast(pl.Utf8)
+    waits = run.decisions.filter(pl.col("reason") != "started").sort("time", maintain_order=True)
+    unit = pl.when(pl.col("missing") == 1).then(pl.lit(" GPU")).otherwise(pl.lit(" GPUs"))
+    lack = pl.col("missing").round(2).cast(pl.Utf8).str.strip_suffix(".0") + unit
+    waits = waits.with_columns(b=names.gather(waits["blocker"]).fill_null(""), m=lack)
+    words = pl.col("reason").replace_strict(SHORT, return_dtype=pl.Utf8)
+    for name in ("b", "m"):
+        words = words.str.replace("{" + name + "}", pl.col(name), literal=True)
+    asked = pl.DataFrame({"row": np.arange(len(job)), "job": job.astype(np.int64), "time": start.astype(float)})
+    found = asked.sort("time", maintain_order=True).join_asof(
+        waits.select("time", "job", why=words), on="time", by="job", check_sortedness=False
+    )
+    return found.sort("row")["why"].fill_null("")
+
+
+def waits_of(run, row: int) -> np.ndarray:
+    """(k, 2) start and end (s) of a job's waits, those of no time among them."""
+    held = run.allocations.filter(pl.col("job") == row).select("start", "end").unique().sort("start").to_numpy()
+    submit, end = run.jobs.row(row, named=True)["submit"], run.jobs["end"][row]
+    starts = np.maximum.accumulate(np.append(submit, held[:, 1]))
+    return np.column_stack([starts, np.append(held[:, 0], run.info["now"] if end is None else starts[-1])])
+
+
+def steps_of(run, row: int) -> tuple[pl.DataFrame, list[int]]:
+    """Rows of a job's waits, each with its end and `blocker` by name; and the borders of those of one reason and one blocker."""
+    mine = run.decisions.filter(pl.col("job") == row)
     over = run.jobs["end"][row]
     over = run.info["now"] if over is None else over
     ends = mine["time"].shift(-1).fill_null(over)
     names = run.jobs["job_id"].cast(pl.Utf8)
     frame = mine.with_columns(end=ends, blocker=names.gather(mine["blocker"])).rename({"time": "start"})
     kept = ("start", "end", "reason", "began", "gated", "place", "blocker", "key", "free", "missing")
-    return frame.filter(pl.col("reason") != "started").select(*kept, "ahead", "later", "leased", "until", "note")
+    steps = frame.filter(pl.col("reason") != "started").select(*kept, "ahead", "later", "leased", "until", "note")
+    keys = list(steps.select("reason", "blocker", "began").iter_rows())
+    starts = [i for i, key in enumerate(keys) if i == 0 or key[:2] != keys[i - 1][:2] or key[2] is not None]
+    return steps, [*starts, steps.height]
 
 
-class _Context:
+class Context:
     """What the words about a job need of the run beside its own rows."""
 
     def __init__(self, run, row: int):

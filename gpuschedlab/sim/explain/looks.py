@@ -33,8 +33,17 @@ def next_instant(S):
 def room_for(S, jobs):
     """Most free slots of a pool that each job may use, and most, up to those requested, that the placement rule would give it."""
     out = np.zeros((2, jobs.shape[0]), np.int64)
+    firsts = np.empty(jobs.shape[0], np.int64)  # of each class of jobs
+    classes = 0
     for i in range(jobs.shape[0]):
-        j = jobs[i]
+        j, m = jobs[i], 0
+        while m < classes and S.body[jobs[firsts[m]]].cls != S.body[j].cls:
+            m += 1
+        if m < classes:
+            out[:, i] = out[:, firsts[m]]
+            continue
+        firsts[m] = i
+        classes += 1
         for p in range(S.pools.shape[0]):
             if not is_eligible(S, j, p):
                 continue
@@ -75,4 +84,33 @@ def keys_now(S, jobs):
         S.job[j] = job[0]
         S.body[j] = body[0]
         S.seconds_on[j] = on
+    return out
+
+
+@njit(types.float64[:, ::1](STATE, INDEX, types.float64[::1], INDEX, types.float64[::1]))
+def standing(S, jobs, keys, others, theirs):
+    """(6, n) of each job: other jobs that go before it, the first of these (-1: none), slots that they hold; slots of those after it
+    that may be stopped and that are under a lease, and the end of the first of these leases (s)."""
+    out = np.zeros((6, jobs.shape[0]))
+    out[1], out[5] = -1.0, np.inf
+    for i in range(jobs.shape[0]):
+        j, first = jobs[i], -1
+        for m in range(others.shape[0]):
+            k = others[m]
+            other = S.body[k]
+            if (theirs[m], other.since, k) < (keys[i], S.body[j].since, j):
+                out[0, i] += 1.0
+                out[2, i] += other.got
+                if first < 0 or (theirs[m], other.since, k) < (
+                    theirs[first],
+                    S.body[others[first]].since,
+                    others[first],
+                ):
+                    first = m
+                    out[1, i] = k
+            elif other.ranked == 0:
+                out[4, i] += other.got
+                out[5, i] = min(out[5, i], other.lease)
+            else:
+                out[3, i] += other.got
     return out

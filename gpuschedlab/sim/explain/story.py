@@ -6,6 +6,7 @@ import polars as pl
 from gpuschedlab.metrics.sentence import span
 from gpuschedlab.metrics.usage import cluster_of
 from gpuschedlab.sim.explain import explanation
+from gpuschedlab.sim.explain.wording import phrase
 from gpuschedlab.sim.explain.wording import span as extent
 
 OTHERS = "jobs that go before it"
@@ -16,30 +17,31 @@ def story(run, job: str | int) -> str:
     """Tell why a job waited; see `Run.story`."""
     row = explanation.row_of(run.jobs["job_id"], str(job))
     mine, first = run.jobs.row(row, named=True), run.info.get("log", {}).get("first") or OTHERS
-    start, end = _longest(run, row, mine)
+    start, end = max(explanation.waits_of(run, row).tolist(), key=lambda wait: wait[1] - wait[0])
     needs = extent((mine["gpus"],) * 2, "GPU")
     if end - start < 0.5:
         return f"No wait: {needs} {'was' if mine['gpus'] == 1 else 'were'} free for it at once."
     stops = mine["preemptions"]
     often = f", stopped {'once' if stops == 1 else f'{stops} times'}" if stops else ""
-    steps = None if run.decisions is None else explanation.explain(run, job)
+    steps, borders = (pl.DataFrame(), []) if run.decisions is None else explanation.steps_of(run, row)
     waits, longest = f"Waits {span(mine['queueing'])}", f"In its longest wait ({span(end - start)})"
-    if steps is None or steps.steps.is_empty():
+    if steps.is_empty():
         line = run.timeline.filter(pl.col("time").is_between(start, end, closed="left"))
         free = (line["capacity"] - line["used"]).to_numpy()
         if not len(free):
             return f"{waits}{often}."
         return f"{waits}{often}. {longest} {_free(free.min(), free.max(), ' GPUs')} free; it needs {mine['gpus']:g}."
-    reasons = steps.reasons.with_columns(s=pl.col("end") - pl.col("start"))
+    reasons = steps[borders[:-1]].with_columns(end=steps["end"].gather(np.array(borders[1:]) - 1))
+    reasons = reasons.with_columns(s=pl.col("end") - pl.col("start"))
     within = reasons.filter((pl.col("start") < end) & (pl.col("end") > start))
     main = within.sort("s", descending=True).row(0, named=True)
-    part = steps.steps.filter((pl.col("start") >= main["start"]) & (pl.col("start") < main["end"]))
+    part = steps.filter((pl.col("start") >= main["start"]) & (pl.col("start") < main["end"]))
     total, least_most = cluster_of(run).total_gpus, (part["free"].min(), part["free"].max())
     if main["reason"] == "behind":
         return waits + _behind(run, reasons.filter(pl.col("reason") == "behind"), main, _free(*least_most)) + "."
     often += f" for {first}" * (stops > 0)
     if main["reason"] not in ("room", "nodes"):
-        return f"{waits}{often}. {longest}: {main['text']}."
+        return f"{waits}{often}. {longest}: {phrase(explanation.Context(run, row).group(part))}."
     ahead = part["ahead"].drop_nulls()
     hold = (
         f" {'these' if stops else first} hold {extent((ahead.min(), ahead.max()))} of {total} GPUs and"
@@ -62,13 +64,3 @@ def _behind(run, reasons: pl.DataFrame, main: dict, free: str) -> str:
     if jobs == 1:
         return f" behind {which}, which none may pass; {needs}"
     return f", behind {jobs} jobs in turn, which none may pass; longest ({span(main['s'])}) behind {which}: {needs}"
-
-
-def _longest(run, row: int, job: dict) -> tuple[float, float]:
-    """Start and end (s) of a job's longest wait."""
-    held = run.allocations.filter(pl.col("job") == row).select("start", "end").unique().sort("start").to_numpy()
-    over = run.info["now"] if job["end"] is None else job["end"]
-    from_ = np.maximum.accumulate(np.append(job["submit"], held[:, 1]))
-    until = np.append(held[:, 0], over if job["end"] is None else from_[-1])
-    at = int(np.argmax(until - from_))
-    return float(from_[at]), float(until[at])
