@@ -4,6 +4,7 @@ import json
 from html import escape
 from importlib.resources import files
 from pathlib import Path
+from string import Template
 
 import numpy as np
 
@@ -30,48 +31,8 @@ STRETCHES = 4500  # bars of all Gantts together: they are most of the page's own
 WINDOW = 12 * 3600.0  # s, of the Gantts
 
 
-SECTIONS = {
-    "jct": (
-        "Job completion time",
-        430,
-        "Each line shows the share of jobs (up) that ended within a time (right) of their submission. Further left "
-        "is better; where lines cross, one policy serves the quick jobs and the other the slow ones. The last percent "
-        "at the top is the tail.",
-    ),
-    "load": (
-        "Queue and utilisation over time",
-        520,
-        "Above, how many jobs wait for GPUs (logarithmic; a gap where none waits); below, which share of the GPUs that "
-        "are up is in use. Both are averages over short spans. A long queue beside idle GPUs means that the free ones are "
-        "too scattered, or kept back. Click a policy in the legend to hide it, double-click to see it alone.",
-    ),
-    "gantt": (
-        "Jobs on each node",
-        620,
-        "A row is a node, a bar is a job, as high as its share of the node's GPUs; grey is idle. The darker and the "
-        "more hatched, the more GPUs the job requested. A red triangle ends a stretch before its job was done "
-        "(preempted, moved or failed). The {hours:.3g} hours with the longest queues, for all policies the same. "
-        "Hover for a job's whole life, drag to zoom.",
-    ),
-    "slowdown": (
-        "Slowdown by job size",
-        430,
-        "Slowdown is completion time over duration: 1 is a job that ran at once. Left the typical job of each size, "
-        "right the unluckiest percent. A line that rises to the right makes large jobs wait for small ones.",
-    ),
-    "fairness": (
-        "Finish-time fairness",
-        400,
-        "rho is a job's completion time over that on its own fair share of the cluster. "
-        "Beyond the dotted line the job lost by sharing; a steep line left of it is fair.",
-    ),
-    "interruptions": (
-        "Interruptions",
-        360,
-        "How often a job was interrupted on average. Each preemption costs a restart later, and its delay.",
-    ),
-}
-"""Sections of the page in order, by anchor: heading, pixels of a figure, and how to read it."""
+HEIGHTS = {"jct": 430, "load": 520, "gantt": 620, "slowdown": 430, "fairness": 400, "interruptions": 360}
+"""Pixels of the figures of each section of `page.html`."""
 
 
 def _drawings(runs: dict, window: tuple[float, float], censored: bool) -> dict[str, list[Drawing]]:
@@ -96,9 +57,8 @@ def _with_logarithmic_queues(drawing: Drawing) -> Drawing:
     return drawing._replace(data=data, layout=drawing.layout | {"yaxis": axis})
 
 
-def _html(anchor: str, drawings: list[Drawing], names: list[str], hours: float) -> str:
-    """One section of the page; a choice of the run where it has a figure for each."""
-    heading, height, reading = SECTIONS[anchor]
+def _html(anchor: str, drawings: list[Drawing], names: list[str]) -> str:
+    """Figure of a section of the page; a choice of the run where it has one for each."""
     choice = ""
     if len(drawings) > 1:
         options = "".join(f"<option>{escape(name)}</option>" for name in names)
@@ -106,40 +66,34 @@ def _html(anchor: str, drawings: list[Drawing], names: list[str], hours: float) 
         choice = f'<p class="screen">{choose}</p>'
     # JSON that may stand in a script element.
     shown = json.dumps([encoded(plain(drawing)) for drawing in drawings], allow_nan=False).replace("<", "\\u003c")
-    plot = f'data-figures="{anchor}-data" data-choice="{anchor}-choice" data-height="{height}"'
-    words = escape(reading.format(hours=hours))
+    plot = f'data-figures="{anchor}-data" data-choice="{anchor}-choice" data-height="{HEIGHTS[anchor]}"'
     return (
-        f'<section id="{anchor}"><h2>{heading}</h2><p id="{anchor}-reading">{words}</p>{choice}'
-        f'<div class="gpuschedlab-frame"><div class="plot" {plot} aria-labelledby="{anchor}-reading"></div></div>'
-        f'<script type="application/json" id="{anchor}-data">{shown}</script></section>'
+        f'{choice}<div class="gpuschedlab-frame"><div class="plot" {plot} aria-labelledby="{anchor}-reading"></div></div>'
+        f'<script type="application/json" id="{anchor}-data">{shown}</script>'
     )
 
 
 def _page(runs: dict, title: str, window, censored: bool, command: str, seeds: list[dict] | None) -> str:
     """HTML of the page; parameters as in `write_report`."""
     window, found = busy_window(runs, WINDOW) if window is None else window, best_of(runs, censored=censored)
-    hours = (window[1] - window[0]) / 3600
-    sections = [_html(*each, list(runs), hours) for each in _drawings(runs, window, censored).items()]
     here = files("gpuschedlab.report")
-    links = "".join(f'<a href="#{anchor}">{heading}</a>' for anchor, (heading, *_) in SECTIONS.items())
     again = f'<section id="again"><h2>The command</h2><pre>{escape(command)}</pre></section>' if command else ""
-    style = f"<style>{(here / 'page.css').read_text()}{web.css()}</style>"
-    parts = [
-        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">',
-        f"<title>{escape(title)}</title>",
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"{style}</head><body><header><h1>{escape(title)}</h1>",
-        f'<div id="outcome">{found.html if found else ""}</div><p class="soft">{trace_sentence(runs, censored)}</p>',
-        *(f"<p>{escape(line)}</p>" for line in left_of(runs)),
-        f'<nav aria-label="Sections">{links}<a href="#runs">What was run</a></nav></header><main>',
-        comparison_table(runs, censored),
-        seeds_table(seeds) if seeds else "",
-        *sections,
-        f'<section id="runs"><h2>What was run</h2>{run_table(runs)}</section>{again}</main>',
-        f"<footer>Made by gpuschedlab. {versions_sentence(runs)}This page holds all it needs and opens without a network.</footer>",
-        f"{web.library(small=False)}<script>{(here / 'page.js').read_text()}</script></body></html>",
-    ]
-    return "\n".join(parts)
+    return Template((here / "page.html").read_text()).substitute(
+        {anchor: _html(anchor, each, list(runs)) for anchor, each in _drawings(runs, window, censored).items()},
+        title=escape(title),
+        style=f"{(here / 'page.css').read_text()}{web.css()}",
+        outcome=found.html if found else "",
+        trace=trace_sentence(runs, censored),
+        left="".join(f"<p>{escape(line)}</p>" for line in left_of(runs)),
+        comparison=comparison_table(runs, censored),
+        seeds=seeds_table(seeds) if seeds else "",
+        hours=f"{(window[1] - window[0]) / 3600:.3g}",
+        runs=run_table(runs),
+        again=again,
+        versions=versions_sentence(runs),
+        library=web.library(small=False),
+        script=(here / "page.js").read_text(),
+    )
 
 
 def write_report(

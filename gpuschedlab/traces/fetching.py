@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import tarfile
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -20,68 +21,12 @@ class Dataset(NamedTuple):
     what: str
     licence: str
     address: str
-    files: Mapping[str, str | None]  # name -> SHA256, or None where the owner publishes none
+    files: Mapping[str, str | None]  # name -> SHA256; none where the owner publishes none
     megabytes: float  # about how much is downloaded
 
 
-_PAI = "https://aliopentrace.oss-cn-beijing.aliyuncs.com/v2020GPUTraces"
-_ITP = "https://github.com/microsoft/elasticflow-traces/raw/277ed24d0e908c31a1c98145819e2e3853d8ac00/data"
-#: Philly's checksum is that of its Git LFS pointer; PAI's stand in its README.
-DATASETS: dict[str, Dataset] = {
-    "philly": Dataset(
-        "Microsoft Philly, 117,325 jobs, 2017; read('philly', folder)",
-        "CC-BY-4.0",
-        "https://github.com/msr-fiddle/philly-traces/raw/master",
-        {"trace-data.tar.gz": "2037ccf63a725a02be718b0e1aeee6142c90b7f62d0d849295120e9f6ba13d2c"},
-        1056,
-    ),
-    "helios": Dataset(
-        "SenseTime Helios, 4 clusters, 1.6 million GPU jobs, 2020; read('helios', folder of one cluster)",
-        "CC-BY-4.0",
-        "https://github.com/S-Lab-System-Group/HeliosData/raw/HEAD",
-        {"data.zip": None},
-        36,
-    ),
-    "pai": Dataset(
-        "Alibaba PAI 2020, job, task and group-tag tables; read('pai', folder)",
-        "CC-BY-4.0",
-        _PAI,
-        {
-            "pai_job_table.tar.gz": "5aad7f7caac501136d14ed6a48e40546f825d7b0617a3a4f337e2348fe0a6cb0",
-            "pai_task_table.tar.gz": "cd1d6dc3215d2a8607ccf6b6dd952b5db776df86926c73259fea7c1499ac40e5",
-            "pai_group_tag_table.tar.gz": "722fef30b7fb7aa50dabd79155614b5423a9d65cf45a9b26c590d57725423a14",
-        },
-        147,
-    ),
-    "pai-instances": Dataset(
-        "Alibaba PAI 2020, instance table: to put beside the others; read('pai', folder, instances=True)",
-        "CC-BY-4.0",
-        _PAI,
-        {"pai_instance_table.tar.gz": "1bf1e423a7ce3f8d086699801c362fd56a7182abdb234139e5ebbed97995ca06"},
-        663,
-    ),
-    "itp": Dataset(
-        "Microsoft ITP, 10 clusters, 69,351 jobs, 2021, as collected; read('itp', file of one cluster)",
-        "none named by its owner",
-        _ITP,
-        {"raw-traces.tar.gz": None},
-        3,
-    ),
-    "itp-elasticflow": Dataset(
-        "Microsoft ITP with the models and deadlines that ElasticFlow generated; read('itp', file of one cluster)",
-        "none named by its owner",
-        _ITP,
-        {"elasticflow-traces.tar.gz": None},
-        4,
-    ),
-    "pollux": Dataset(
-        "workloads 1-8 of the Pollux artifact, 160 jobs each; read('workload', file, durations=...)",
-        "Apache-2.0",
-        "https://github.com/petuum/adaptdl/raw/de25dcc90c350b8ade3a710e437a651a8d2efae6/simulator/workloads",
-        {f"workload-{i}.csv": None for i in range(1, 9)},
-        0.04,
-    ),
-}
+with Path(__file__).with_name("datasets.toml").open("rb") as table:
+    DATASETS: dict[str, Dataset] = {name: Dataset(**given) for name, given in tomllib.load(table).items()}
 
 
 def catalog() -> dict[str, str]:
@@ -172,7 +117,7 @@ def _checksum(name: str, file: str, known: str | None, given, note: Path) -> str
         if len(text) != 64 or set(text) - set("0123456789abcdef"):
             raise TraceError(f"fetch {name}: found sha256={given!r} for {file}; expected 64 hexadecimal digits.")
         return text
-    if known is not None:
+    if known:
         return known
     if note.is_file():
         return note.read_text().strip()
