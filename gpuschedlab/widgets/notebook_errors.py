@@ -2,11 +2,10 @@
 
 A batch run of a notebook succeeds although a widget's callback failed: the error then stands in an output widget,
 in the notebook's saved widget state. It succeeds, too, when a widget was sent what JSON cannot say (nan, inf); only a
-warning among a cell's outputs says so. `python -m gpuschedlab.widgets.notebook_errors FILE...` exits with 1 when there is one.
+warning among a cell's outputs says so.
 """
 
 import json
-import sys
 from pathlib import Path
 
 from gpuschedlab.errors import RunError
@@ -73,14 +72,3 @@ def _read(path: Path) -> dict:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RunError(f"{path}: {error}; expected an executed notebook (.ipynb).") from error
     return content
-
-
-def main(paths: list[str]) -> int:
-    """Print the errors of some notebooks; 1 if there is any."""
-    errors = [f"{path}: {line}" for path in paths for line in find_errors(path)]
-    print("\n".join(errors) or f"{len(paths)} notebooks without errors")
-    return int(bool(errors))
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -11,7 +11,6 @@ import pytest
 import gpuschedlab as lab
 from gpuschedlab.cli import main
 from gpuschedlab.errors import RunError, TraceError
-from gpuschedlab.plots.nodes.gantt import gantt
 from gpuschedlab.policies import Themis, ThemisRounds
 from gpuschedlab.sim.explain.decisions import REASONS
 from gpuschedlab.sim.explain.wording import hours, lasting, span
@@ -324,15 +323,6 @@ def test_clear_errors():
         run.explain("aa")
     with pytest.raises(RunError, match=r"found a run without a log .* scenario.run\(policy, log=True\)"):
         lab.simulate(tiny(gpus=[2, 4]), lab.Cluster.homogeneous(1, 4), lab.Fifo()).explain("a")
-
-
-def test_the_gantt_says_why_a_job_waited():
-    scenario = lab.Scenario(tiny(gpus=[2, 4, 1]), lab.Cluster.homogeneous(1, 5))
-    about = dict(zip("abc", gantt(scenario.run(lab.Fifo(), log=True), 0.0, 4000.0).about, strict=True))
-    assert "why it waited" not in about["a"]
-    assert "<br>why it waited: 1 GPU missing<br>" in about["b"]
-    assert "<br>why it waited: behind job b: 1 GPU missing<br>" in about["c"]
-    assert not any("why it waited" in text for text in gantt(scenario.run(lab.Fifo()), 0.0, 4000.0).about)
 
 
 def test_a_page_shows_the_reasons():

@@ -12,7 +12,6 @@ from gpuschedlab.plots.kinds.style import Drawing, as_runs, axis, bar, bars
 from gpuschedlab.plots.load import busy_window
 from gpuschedlab.plots.plotter import plotter
 from gpuschedlab.plots.sizes import SIZE_LABELS, size_bucket
-from gpuschedlab.sim.explain.explanation import last_reasons
 
 LIFE = ("submit", "start", "queueing", "executed", "overhead", "lost", "preemptions", "restarts", "failures")
 """Columns of a job in its hover text, times in h."""
@@ -28,7 +27,7 @@ class Gantt(NamedTuple):
     takes of the row, 0 to 1; begin, finish : (p,) its time within the window, s; group : (p,) index into
     groups; groups : names; cut : (p,) the job lost its GPUs before it was done; over : (p,) it shares its
     GPUs with one drawn below; label : (p,) the end of the job's name; about : (p,) its name, size, user, model
-    and end, and why it waited, where the run has a log of decisions; life : (p, 9) the columns `LIFE`, in h and counts;
+    and end; life : (p, 9) the columns `LIFE`, in h and counts;
     shared : (p,) row of the job whose GPUs it shares as a guest, source : (p,) row of the job from whose result it started, -1: none.
     """
 
@@ -208,10 +207,9 @@ def _groups(jobs: pl.DataFrame, by: str) -> tuple[np.ndarray, tuple[str, ...]]:
 
 
 def _hover_texts(run, held: pl.DataFrame) -> tuple[pl.DataFrame, np.ndarray]:
-    """Hover text of each piece's job, with why it waited before where that is logged, and when it ended (nan: never)."""
+    """Hover text of each piece's job, and when it ended (nan: never)."""
     jobs, job = run.jobs, held["job"].to_numpy()
-    why = last_reasons(run, job, held["start"].to_numpy())
-    some = jobs[job].with_columns(why=pl.when(why != "").then("<br>why it waited: " + why).otherwise(pl.lit("")))
+    some = jobs[job]
     details = [pl.format("{} GPUs", pl.col("gpus").round(2).cast(pl.Utf8).str.strip_suffix(".0"))]
     details += [pl.format(f"{c} {{}}", pl.col(c)) for c in ("model", "user", "vc", "kind") if c in jobs.columns]
     ended = pl.format("ended at {} h", (pl.col("end") / style.HOUR).round(2)).fill_null("had not ended")
@@ -219,7 +217,7 @@ def _hover_texts(run, held: pl.DataFrame) -> tuple[pl.DataFrame, np.ndarray]:
     detailed = pl.concat_str(*details, separator=", ", ignore_nulls=True)
     texts = some.select(
         pl.col("job_id").cast(pl.Utf8).str.tail(12).alias("label"),
-        pl.format("{}</b>: {}{}<br>{}, ", "job_id", detailed, "why", ended).alias("about"),
+        pl.format("{}</b>: {}<br>{}, ", "job_id", detailed, ended).alias("about"),
         *hours,
         *(pl.col(c).cast(pl.Float32) for c in LIFE[6:]),
     )

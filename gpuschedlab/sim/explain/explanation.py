@@ -90,38 +90,6 @@ def row_of(names: pl.Series, job: str) -> int:
     raise TraceError(f"explain: found no job {job!r}; expected one of the {len(names):,} of the run{span}: {advice}")
 
 
-SHORT = {
-    "behind": "behind job {b}: {m} missing",
-    "room": "{m} missing",
-    "nodes": "{m} missing where the placement rule allows",
-    "window": "it would run into a window in which nodes are taken",
-    "reserved": "it would have delayed job {b}",
-    "undecided": "no decision was due",
-    "left": "the policy gave it none",
-    "unplaced": "no nodes were found for it",
-}
-"""Reasons of a wait in a few words."""
-
-
-def last_reasons(run, job: np.ndarray, start: np.ndarray) -> pl.Series:
-    """Why jobs waited last before some instants, in a few words; "" where they did not wait, or the run has no log."""
-    if run.decisions is None:
-        return pl.Series([""] * len(job), dtype=pl.Utf8)
-    names = run.jobs["job_id"].cast(pl.Utf8)
-    waits = run.decisions.filter(pl.col("reason") != "started").sort("time", maintain_order=True)
-    unit = pl.when(pl.col("missing") == 1).then(pl.lit(" GPU")).otherwise(pl.lit(" GPUs"))
-    lack = pl.col("missing").round(2).cast(pl.Utf8).str.strip_suffix(".0") + unit
-    waits = waits.with_columns(b=names.gather(waits["blocker"]).fill_null(""), m=lack)
-    words = pl.col("reason").replace_strict(SHORT, return_dtype=pl.Utf8)
-    for name in ("b", "m"):
-        words = words.str.replace("{" + name + "}", pl.col(name), literal=True)
-    asked = pl.DataFrame({"row": np.arange(len(job)), "job": job.astype(np.int64), "time": start.astype(float)})
-    found = asked.sort("time", maintain_order=True).join_asof(
-        waits.select("time", "job", why=words), on="time", by="job", check_sortedness=False
-    )
-    return found.sort("row")["why"].fill_null("")
-
-
 def waits_of(run, row: int) -> np.ndarray:
     """(k, 2) start and end (s) of a job's waits, those of no time among them."""
     held = run.allocations.filter(pl.col("job") == row).select("start", "end").unique().sort("start").to_numpy()

@@ -89,8 +89,7 @@ def keys_now(S, jobs):
 
 @njit(types.float64[:, ::1](STATE, INDEX, types.float64[::1], INDEX, types.float64[::1]))
 def standing(S, jobs, keys, others, theirs):
-    """(6, n) of each job: other jobs that go before it, the first of these (-1: none), slots that they hold; slots of those after it
-    that may be stopped and that are under a lease, and the end of the first of these leases (s)."""
+    """(6, n) of each job: number, first and slots of others that go before it; slots of later ones, of leased ones, until when."""
     out = np.zeros((6, jobs.shape[0]))
     out[1], out[5] = -1.0, np.inf
     for i in range(jobs.shape[0]):

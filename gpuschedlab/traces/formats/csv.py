@@ -12,31 +12,11 @@ from gpuschedlab.traces.logs.log_files import opened, readable, tables
 from gpuschedlab.traces.logs.options import TIMES, Options, nearest
 from gpuschedlab.traces.logs.raw import Raw
 from gpuschedlab.traces.logs.spans import UNITS, unit_in
+from gpuschedlab.traces.logs.states import NAMED
 from gpuschedlab.traces.schema import SCHEMA, shown
 
-#: Our columns, and the names by which they are found: lower case, letters and digits only, the likeliest first.
-NAMES = {
-    "job_id": "jobid id job jobidraw jobnumber",
-    "submit": (
-        "submit submittime submittedtime submissiontime submitted submittedat submitat arrival arrivaltime "
-        "arrived arrivedat queuedat created createdat createtime creationtime"
-    ),
-    "start": "start starttime started startedat begin begintime scheduledtime",
-    "end": "end endtime ended endedat finish finishtime finished finishedat deletiontime",
-    "duration": "duration runtime elapsed elapsedraw walltime executiontime length",
-    "gpus": (
-        "gpus ngpus numgpus gpu ngpu numgpu gpunum gpucount numberofgpus requestedgpus gpusrequested reqgpus "
-        "allocgpus allocatedgpus"
-    ),
-    "gpu_type": "gputype gputypespec gpuspec",
-    "requested_time": "requestedtime timelimit reqtime requestedwalltime timerequested",
-    "user": "user username userid owner submitter",
-    "vc": "vc virtualcluster partition queue project",
-    "model": "model modelname architecture",
-    "name": "name jobname",
-    "state": "status state jobstatus jobstate outcome result exitstatus phase podphase",
-}
-NAMES = {ours: names.split() for ours, names in NAMES.items()}
+#: Our columns, and the names by which they are found.
+NAMES = {ours: names.split() for ours, names in NAMED["csv"].items()}
 OTHERS = (*NAMES, "started", "status", "clock", "deadlines", "rewards")
 NAMES |= {name: [name.replace("_", "")] for name in SCHEMA if name not in OTHERS}
 STEP = r"^\d+(?:_\d+)?(?:\+\d+)?\.(?:batch|extern|interactive|\d+)$"

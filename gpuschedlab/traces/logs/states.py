@@ -1,26 +1,18 @@
 """How jobs ended: the words of Slurm, Kubernetes and others in ours."""
 
+import tomllib
 from collections.abc import Mapping
+from pathlib import Path
 
 import polars as pl
 
 RUNNING, WAITING, NO_JOB = "running", "waiting", "records"
 #: What a word can mean: the three outcomes of a trace, and those of jobs that have none, or are none.
 MEANINGS = ("completed", "failed", "killed", RUNNING, WAITING, NO_JOB)
-STATES = {
-    "completed": "completed complete success succeeded successful pass passed finished done ok cd terminated",
-    "failed": (
-        "failed fail failure error timeout node_fail boot_fail deadline out_of_memory oom oomkilled crashed launch_failed "
-        "reconfig_fail f to nf bf dl out_of_me"  # as sacct cuts it
-    ),
-    "killed": "killed cancelled canceled preempted aborted stopped deleted evicted terminating ca pr",
-    RUNNING: "running suspended completing configuring resizing configuri stage_out signaling unfinished r s cg cf",
-    WAITING: (
-        "pending queued waiting requeued requeue_hold requeue_fed resv_del_hold special_exit inqueue submitted unscheduled pd rq held"
-    ),
-    NO_JOB: "revoked rv",
-}
-WORDS = {word: meaning for meaning, words in STATES.items() for word in words.split()}
+with Path(__file__).with_name("names.toml").open("rb") as _table:
+    NAMED: dict[str, dict[str, str]] = tomllib.load(_table)
+"""Names of columns and words for states, by the log that has them."""
+WORDS = {word: meaning for meaning, words in NAMED["states"].items() for word in words.split()}
 #: Ends of an attempt after which the same job may be submitted again.
 REQUEUED = ("PREEMPTED", "NODE_FAIL", "REQUEUED", "PR", "NF", "RQ", "REQUEUE_HOLD")
 RESIZING = ("RESIZING", "RS")

@@ -12,30 +12,12 @@ from gpuschedlab.traces.logs.instants import instants
 from gpuschedlab.traces.logs.log_files import lines_of
 from gpuschedlab.traces.logs.options import Options
 from gpuschedlab.traces.logs.raw import LINE, Raw
-from gpuschedlab.traces.logs.states import RUNNING, WAITING, of_exit
+from gpuschedlab.traces.logs.states import NAMED, RUNNING, WAITING, of_exit
 
 RECORD = r"^(?<stamp>\d\d/\d\d/\d{4} \d\d:\d\d:\d\d);(?<type>\w+);(?<id>[^;]*);?(?<message>.*)$"
 STAMP = "%m/%d/%Y %H:%M:%S"
 #: Our columns <- keys of a record.
-KEYS = {
-    "submit": "ctime",
-    "eligible": "etime",
-    "start": "start",
-    "end": "end",
-    "requested_time": r"Resource_List\.walltime",
-    "user": "user",
-    "group": "group",
-    "account": "account",
-    "project": "project",
-    "vc": "queue",
-    "name": "jobname",
-    "nodelist": "exec_host",
-    "state": "Exit_status",
-    "ngpus": r"Resource_List\.ngpus",
-    "select": r"Resource_List\.select",
-    "chunks": r"Resource_List\.nodes",
-    "nodect": r"Resource_List\.nodect",
-}
+KEYS: dict[str, str] = NAMED["pbs"]
 #: Columns that others are made of.
 SPENT = ("ngpus", "select", "chunks", "nodect", "group", "project", "id", "stamp", "line", "message")
 QUARTER = 900.0

@@ -13,6 +13,7 @@ from gpuschedlab.traces.logs.devices import devices, of_gres, of_tres, whole_or_
 from gpuschedlab.traces.logs.log_files import head_of, tables
 from gpuschedlab.traces.logs.options import Options
 from gpuschedlab.traces.logs.raw import LINE, Raw, numeric
+from gpuschedlab.traces.logs.states import NAMED
 from gpuschedlab.traces.schema import shown
 
 COMMAND = (
@@ -21,23 +22,7 @@ COMMAND = (
 )
 TRES, GRES = ("AllocTRES", "ReqTRES"), ("AllocGRES", "ReqGRES")
 #: Our columns <- sacct's fields, the first that is there.
-FIELDS = {
-    "submit": ("Submit",),
-    "eligible": ("Eligible",),
-    "start": ("Start",),
-    "end": ("End",),
-    "duration": ("Elapsed", "ElapsedRaw"),
-    "suspended": ("Suspended",),
-    "requested_time": ("Timelimit", "TimelimitRaw"),
-    "state": ("State",),
-    "user": ("User", "UID"),
-    "account": ("Account",),
-    "qos": ("QOS",),
-    "partitions": ("Partition",),
-    "name": ("JobName",),
-    "nodelist": ("NodeList",),
-    "priority": ("Priority",),
-}
+FIELDS = {ours: tuple(names.split()) for ours, names in NAMED["slurm"].items()}
 #: Fields of a job's nodes; the last has 1 where it asked for none.
 NODES = ("NNodes", "AllocNodes", "ReqNodes")
 CANONICAL = {f.lower(): f for fields in (*FIELDS.values(), TRES, GRES, NODES, ("JobID", "JobIDRaw")) for f in fields}
