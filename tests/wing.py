@@ -19,6 +19,7 @@ TASKS             digests of tasks in the suite
 COMPILED          functions of a simulation that run compiled code, and give what JSON holds
 EXPLORERS         functions that make small explorers of runs
 SHIMS             solvers that make the shares of a relaxation whole
+DIVIDED           solvers of programs in parts, so many of them as `-K` after the name says
 FEW_STEPS         solvers, and options with which they give up soon
 NOTEBOOKS         cells that show explorers in a browser; RECORDED: what a page plays by itself
 """

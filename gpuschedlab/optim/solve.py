@@ -39,7 +39,7 @@ class Session:
         solve may do, counted, in units of about a second (`gpuschedlab.optim.programs.work_limits`); `time_limit`: a guard in seconds.
         ``highs`` and ``mip``: `threads`. ``highs``: `method` ("choose", "simplex", "ipm", "pdlp"), `crossover` (bool), and any
         option of HiGHS by its name. ``mip``: `engine` ("cbc" or "highs"), `isolate`. ``prices``: `labels`, `evaluations`.
-        ``copter``, ``relaxed``, ``pop``: as in `copter.Copter`, `relaxed.Relaxed`, `pop.Pop`.
+        ``copter``, ``relaxed``, ``pop``: as in `copter.Copter`, `relaxed.Relaxed`, `partition.Pop`.
 
     Raises
     ------

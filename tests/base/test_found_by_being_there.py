@@ -23,7 +23,7 @@ def test_a_module_that_the_stub_does_not_list_adds_its_names(tmp_path, monkeypat
 def test_a_solver_is_the_class_with_a_word():
     text = 'class Part:\n    size: int\n\n\nclass Mine(Limits):\n    """It."""\n\n    word = "mine"\n\n    x: int = 1\n'
     assert SOLVER.findall(text) == [("Mine", "mine")]
-    assert {"highs", "mip", "pop", "prices"} <= set(solvers())
+    assert {"highs", "mip", "prices"} <= set(solvers())
 
 
 def test_a_format_is_a_module_that_reads(tmp_path):

@@ -365,7 +365,7 @@ def test_a_warm_start_does_not_change_the_optimum(solver, options):
 
 def test_unknown_names_are_errors():
     p = random_program(0, whole=True)
-    with pytest.raises(SolverError, match="expected one of highs, mip, pop"):
+    with pytest.raises(SolverError, match="expected one of highs, mip, prices"):
         solve(p, "glpk")
     with pytest.raises(SolverError, match="found method 'dual'"):
         solve(p, method="dual")

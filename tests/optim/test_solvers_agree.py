@@ -19,9 +19,11 @@ LINEAR = [
     *((name, {}) for name in said("TOLERANCE")),
 ]
 GAP = 1e-4
-EXACT = [("mip", {}), ("prices", {}), ("pop", {"parts": 1}), ("pop", {"parts": 1, "inner": "prices"})]
+DIVIDED = [*said("DIVIDED")]
+EXACT = [("mip", {}), ("prices", {})]
+EXACT += [(name, {"parts": 1} | inner) for name in DIVIDED for inner in ({}, {"inner": "prices"})]
 SHIMS = [*said("SHIMS").items()]
-PARTS = [("pop-2", {}), ("pop-4", {"inner": "prices"})]
+PARTS = [(f"{name}-{k}", inner) for name in DIVIDED for k, inner in ((2, {}), (4, {"inner": "prices"}))]
 TOLERANCE = said("TOLERANCE")
 """Of objectives, relative, where it is not HiGHS' own of 1e-6."""
 
@@ -214,7 +216,7 @@ def test_no_unit_of_worth_makes_a_round_worse(must, worth):
         p = round_of(4 * seed + 2, must)
         parts, rest = (p.kinds, p.gpus, p.capacity), {"mandatory": p.mandatory}
         q = MultipleChoice(p.utility * worth, *parts, **rest)
-        for solver, options in (*EXACT, ("prices", {"labels": 0}), ("pop-2", {"inner": "prices"})):
+        for solver, options in (*EXACT, ("prices", {"labels": 0}), *PARTS[1::2]):
             status, here = answered(p, solver, options)
             there, found = answered(q, solver, options)
             assert there == status, (seed, solver, options)
@@ -238,7 +240,7 @@ def test_a_power_of_two_as_unit_of_worth_changes_no_choice_of_prices(must):
             assert there.objective / worth == pytest.approx(here.objective, rel=1e-12)
 
 
-@pytest.mark.parametrize("solver", ["highs", "mip", "prices", *said("SHIMS"), "pop", "pop-2"])
+@pytest.mark.parametrize("solver", ["highs", "mip", "prices", *said("SHIMS"), *DIVIDED, *(f"{name}-2" for name in DIVIDED)])
 def test_rounds_with_little_in_them(solver):
     for p in (
         MultipleChoice(np.zeros((0, 2)), [0, 0], [1, 2], [4]),
@@ -258,7 +260,7 @@ def test_rounds_with_little_in_them(solver):
             solve(p, solver)
 
 
-@pytest.mark.parametrize("solver", ["highs", "mip", "prices", *said("SHIMS"), "pop"])
+@pytest.mark.parametrize("solver", ["highs", "mip", "prices", *said("SHIMS"), *DIVIDED])
 def test_no_time_at_all(solver):
     """A point that can be and says that it was cut off, or an error that says that there is none."""
     rng = np.random.default_rng(0)

@@ -68,7 +68,7 @@ def compare(args) -> int:
     unstored = {}
     done = _run(scenario, policies, progress, None if args.json else recipe, _store(args.runs, unstored))
     # The table comes before the report: whatever happens to the latter, the numbers are there.
-    said = _sentence(done, recipe)
+    said = done.sentence("late" if "late" in recipe.metrics[:1] else "jct")  # what the recipe is about
     shown = f"{textwrap.fill(said, 100)}\n\n{_table(done, recipe)}".lstrip() + intake_line(about)
     print(_json(done, scenario, about | {"sentence": said}) if args.json else shown, flush=True)
     seeds = range(args.seed + 1, args.seed + args.seeds)
@@ -142,11 +142,6 @@ def caption(scenario, about: dict[str, str]) -> str:
         f"{found['GPUs']:,} GPUs: {found['cluster']}{outages}; placement {speed} how fast a job goes.\n"
         f"Policies know {knows}{others}.{idle if asked <= found['GPUs'] else ''}"
     )
-
-
-def _sentence(done, recipe) -> str:
-    """The best policy against the first, by late jobs where these are what the recipe is about."""
-    return done.sentence("late" if "late" in recipe.metrics[:1] else "jct")
 
 
 def _table(done, recipe) -> str:

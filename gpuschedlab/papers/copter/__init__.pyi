@@ -3,6 +3,7 @@
 from .explorers.problems import LinkExplorer as LinkExplorer, ShardExplorer as ShardExplorer
 from .explorers.rounds import CopterExplorer as CopterExplorer, SimilarRounds as SimilarRounds
 from .explorers.scale import ScaleExplorer as ScaleExplorer
+from .solver.partition import Pop as Pop
 from .solver.proximal import Copter as Copter
 from .solver.relaxed import Relaxed as Relaxed
 from .solver.sift import Sift as Sift

@@ -19,35 +19,14 @@ from gpuschedlab.traces.intake.settle import settle
 from gpuschedlab.traces.logs.ledger import Intake
 from gpuschedlab.traces.logs.log_files import find_file, head_of, readable
 from gpuschedlab.traces.logs.options import nearest, options_of, source_of
+from gpuschedlab.traces.logs.states import NAMED
 from gpuschedlab.traces.schema import OnBad, Read
 
 HOME = "gpuschedlab.traces.formats"
 #: Formats that are recognised, and the module of each; in this order a file is asked for what it is.
-RECOGNISED = {
-    "slurm": f"{HOME}.managers.slurm",
-    "pbs": f"{HOME}.managers.pbs",
-    "k8s": f"{HOME}.managers.kubernetes",
-    "openb": f"{HOME}.published.openb",
-    "spot": f"{HOME}.published.spot",
-    "acme": f"{HOME}.published.acme",
-    "supercloud": f"{HOME}.published.supercloud",
-    "google2019": f"{HOME}.published.google2019",
-    "gavel": f"{HOME}.simulators.gavel",
-    "batsim": f"{HOME}.simulators.batsim",
-    "nodes": f"{HOME}.published.nodes",
-    "swf": f"{HOME}.swf",
-    "csv": f"{HOME}.csv",
-}
+RECOGNISED = {name: f"{HOME}.{module}" for name, module in NAMED["recognised"].items()}
 #: All formats: the others must be named.
-FORMATS = RECOGNISED | {
-    "philly": f"{HOME}.published.philly",
-    "helios": f"{HOME}.published.helios",
-    "pai": f"{HOME}.published.pai",
-    "itp": f"{HOME}.published.itp",
-    "workload": f"{HOME}.simulators.artifact_workloads",
-    "chronus": f"{HOME}.simulators.chronus",
-    "parquet": f"{HOME}.parquet",
-}
+FORMATS = RECOGNISED | {name: f"{HOME}.{module}" for name, module in NAMED["named"].items()}
 
 
 def unlisted(folder: Path) -> dict[str, str]:

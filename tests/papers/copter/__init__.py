@@ -51,3 +51,4 @@ def _traffic(simulation) -> float:
 COMPILED = {"copter": _traffic}
 FEW_STEPS = {"copter": {"steps": 300}}
 SHIMS = {"copter": {}, "relaxed": {}}
+DIVIDED = {"pop": {}}

@@ -9,7 +9,7 @@ import pytest
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import SolverError
 from gpuschedlab.optim import MultipleChoice, Session, solve
-from gpuschedlab.optim.partition import Pop
+from gpuschedlab.papers.copter.solver.partition import Pop
 from gpuschedlab.optim.programs.shims import largest_share, possible_cells, relaxed
 from gpuschedlab.papers.copter.solver.proximal import Copter
 from gpuschedlab.papers.copter.solver.rounds import bound_at
@@ -138,7 +138,7 @@ def test_mandatory_jobs_that_do_not_fit_their_part_make_the_round_one_part():
 
 
 def test_parts_get_whole_nodes_and_all_of_them():
-    from gpuschedlab.optim.partition import _share
+    from gpuschedlab.papers.copter.solver.partition import _share
 
     shares = [_share(np.array([50, 7]), 4, k, 8) for k in range(4)]
     assert np.sum(shares, axis=0).tolist() == [50, 7]

@@ -66,7 +66,7 @@ def measured(data_dir, cases) -> list[dict]:
 def measure(data_dir, name: str, scale: int, solver: str) -> dict:
     """One workload on so many times 256 GPUs: `jobs, gpus, solver, seconds` (CPU), `avg_jct, makespan` (h), `rounds, p99` (CPU s).
 
-    A solver `NAME idle` counts impossible configurations as the artifact does (`optim.pop.Pop`).
+    A solver `NAME idle` counts impossible configurations as the artifact does (`partition.Pop`).
     """
     from published.timing import timed
 
