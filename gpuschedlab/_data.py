@@ -14,14 +14,7 @@ def folder() -> Path:
 
 
 def path(name: str) -> Path:
-    """Path of a shipped file, by its name below data/, with forward slashes ("presets/venus.json").
-
-    Examples
-    --------
-    >>> path("no_such_file.json")
-    Traceback (most recent call last):
-    gpuschedlab.errors.LabError: ...found no shipped file 'no_such_file.json'; expected one of ...
-    """
+    """Path of a shipped file, by its name below data/, with forward slashes ("presets/venus.json")."""
     found = folder() / name
     if not found.is_file():
         there = sorted(p.relative_to(folder()).as_posix() for p in folder().rglob("*") if p.is_file())

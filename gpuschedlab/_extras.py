@@ -36,16 +36,7 @@ def commands(extra: str) -> tuple[str, ...]:
 
 
 def need(module: str, what: str = "") -> ModuleType:
-    """Import an optional package, or say in one line what is missing and how to install it.
-
-    Examples
-    --------
-    >>> need("json").dumps([1])
-    '[1]'
-    >>> need("no_such_package", "examples")
-    Traceback (most recent call last):
-    gpuschedlab.errors.MissingExtra: examples need no_such_package: pip install no_such_package
-    """
+    """Import an optional package, or say in one line what is missing and how to install it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:

@@ -1,6 +1,6 @@
 """The books of every run that a simulation gives in a test, added up again: after switches and copies as well."""
 
-from gpuschedlab.check.books import books_add_up
+from gpuschedlab.check.recount import books_add_up
 from gpuschedlab.sim.simulation import Simulation
 
 MOST = 50

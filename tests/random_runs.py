@@ -19,7 +19,7 @@ from dice import Dice
 from wing import said
 
 from gpuschedlab import Cluster, Delays, Nodes, Outage, Round, Run, Scenario, Speeds
-from gpuschedlab.check.books import books_add_up
+from gpuschedlab.check.recount import books_add_up
 from gpuschedlab.errors import LabError
 from gpuschedlab.knobs import knobs_of
 from gpuschedlab.policies import ALL

@@ -15,13 +15,6 @@ class Progress:
 
     A phase is announced when it begins. On a terminal (of standard error) a bar follows it; elsewhere, such as in a log
     file, a line every `EVERY` seconds says how far it is.
-
-    Examples
-    --------
-    >>> progress = Progress(sys.stdout)
-    >>> with progress.phase("offline phase", 2, "instants") as advance:
-    ...     advance(1)
-    offline phase
     """
 
     def __init__(self, stream):

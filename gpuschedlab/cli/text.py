@@ -28,13 +28,7 @@ def pairs(values: dict) -> str:
 
 
 def cell(value) -> str:
-    """One value in a few characters: four figures, or a whole number.
-
-    Examples
-    --------
-    >>> cell(0.0125), cell(12_345.6), cell(False), cell(None)
-    ('0.0125', '12,346', 'NO', '-')
-    """
+    """One value in a few characters: four figures, or a whole number."""
     if isinstance(value, bool):
         return "yes" if value else "NO"
     if isinstance(value, int | float):

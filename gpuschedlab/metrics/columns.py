@@ -12,13 +12,7 @@ from gpuschedlab.traces import value_table
 
 
 class Columns(Mapping):
-    """Columns of a frame by name, each as an array that is made once: null is nan, and False among truth values.
-
-    Examples
-    --------
-    >>> Columns(pl.DataFrame({"end": [5.0, None]}))["end"].tolist()
-    [5.0, nan]
-    """
+    """Columns of a frame by name, each as an array that is made once: null is nan, and False among truth values."""
 
     def __init__(self, frame: pl.DataFrame):
         self.frame = frame

@@ -15,13 +15,7 @@ EXACT = ("seconds",)  # times of this machine, not of the simulation: always in 
 
 
 def duration(seconds: float) -> str:
-    """Format a time in the largest unit of which there is one, in three figures: the rule of all tables, reports and explorers.
-
-    Examples
-    --------
-    >>> duration(98.0), duration(5400.0), duration(28_116.0), duration(172_800.0)
-    ('1.63 min', '1.5 h', '7.81 h', '2 d')
-    """
+    """Format a time in the largest unit of which there is one, in three figures: the rule of all tables, reports and explorers."""
     scale, unit = next((each for each in reversed(SCALES) if seconds >= each[0]), SCALES[0])
     return f"{seconds / scale:.3g} {unit}"
 
@@ -35,15 +29,7 @@ class Column(NamedTuple):
 
 
 def column(name: str, values: list) -> Column:
-    """Values of a metric: times each in its own unit (`duration`), GPU-time in GPU-h, shares in %; - for None.
-
-    Examples
-    --------
-    >>> column("jct_mean", [8274.035, 18_726.0])
-    Column(label='average JCT', unit='', cells=['2.3 h', '5.2 h'])
-    >>> column("utilisation", [0.5, None])
-    Column(label='utilisation', unit='%', cells=['50.0', '-'])
-    """
+    """Values of a metric: times each in its own unit (`duration`), GPU-time in GPU-h, shares in %; - for None."""
     metric = METRICS[name]
     if name in SHARES:
         return Column(metric.label, "%", [_formatted(v, 100.0, 1) for v in values])

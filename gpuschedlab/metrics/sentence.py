@@ -106,13 +106,7 @@ class Difference:
 
 
 def span(seconds: float, unit: str = "", figures: int = 2) -> str:
-    """Write a time in two or more figures, in a unit or in that of which there is one; days from four of them on.
-
-    Examples
-    --------
-    >>> span(27_400.0), span(27_400.0, "min"), span(180_000.0), span(400_000.0), span(5.4), span(0.2)
-    ('7.6 h', '457 min', '50 h', '4.6 d', '5 s', '0 s')
-    """
+    """Write a time in two or more figures, in a unit or in that of which there is one; days from four of them on."""
     if seconds != seconds:
         return "none"
     scale, unit = next(each for each in SCALES if each[1] == unit) if unit else _unit(seconds)

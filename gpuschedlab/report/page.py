@@ -23,8 +23,7 @@ from gpuschedlab.plots import (
 )
 from gpuschedlab.plots.kinds.style import Drawing, as_runs
 from gpuschedlab.plots.web.encode import encoded, plain
-from gpuschedlab.report.html_tables import comparison_table, run_table, trace_sentence, versions_sentence
-from gpuschedlab.report.seeds import seeds_table
+from gpuschedlab.report.html_tables import comparison_table, run_table, seeds_table, trace_sentence, versions_sentence
 from gpuschedlab.sim.run import left_of
 
 STRETCHES = 4500  # bars of all Gantts together: they are most of the page's own size

@@ -20,13 +20,7 @@ WORDS = {
 
 
 def difference(metric: str, found: tuple[float, float] | None) -> str:
-    """A paired difference as a person reads it: percent, or points of a share.
-
-    Examples
-    --------
-    >>> difference("jct_mean", (-0.25, 0.05)), difference("late", (0.1, 0.02)), difference("late", None)
-    ('-25.0 % ± 5.0', '+10.0 points ± 2.0', '–')
-    """
+    """A paired difference as a person reads it: percent, or points of a share."""
     if found is None or found[0] != found[0]:
         return "–"
     mean, half = found

@@ -5,7 +5,7 @@ cell is, `work` computes one, `store` keeps it, `driver` runs them all, and `res
 """
 
 from gpuschedlab.sweep.driver import sweep
-from gpuschedlab.sweep.grids import grid
+from gpuschedlab.sweep.plan import grid
 from gpuschedlab.sweep.result import Sweep
 from gpuschedlab.sweep.scenarios import cross
 

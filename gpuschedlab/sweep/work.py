@@ -69,7 +69,7 @@ def _computed(key, scenario_key, policy, estimator, estimator_key, measure, give
     labels = {"cluster": about["cluster"], "estimator": about["estimator"].lower()}
     books = None
     if add_up:
-        from gpuschedlab.check.books import books_add_up
+        from gpuschedlab.check.recount import books_add_up
 
         books = books_add_up(run, scenario, simulation.policy, most=200) or ""
     if not keep_runs:

@@ -9,7 +9,7 @@ from dice import Dice, parts
 
 from gpuschedlab import simulate
 from gpuschedlab.check import laws, small_trace
-from gpuschedlab.check.books import books_add_up
+from gpuschedlab.check.recount import books_add_up
 from gpuschedlab.check.stretches import Stretch, Table
 from gpuschedlab.cluster import Cluster, Outage
 from gpuschedlab.policies import Srtf

@@ -6,7 +6,7 @@ from wing import said
 
 from gpuschedlab.parse import policy_of
 from gpuschedlab.suite import TASKS
-from gpuschedlab.suite.bound import least_jct
+from gpuschedlab.suite.standing import least_jct
 from gpuschedlab.suite.tasks import OF_PAPERS
 
 OURS = [task for task in TASKS if task.name in OF_PAPERS]

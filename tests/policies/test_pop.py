@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 from wing import in_parts
 
-from gpuschedlab.check.books import books_add_up
 from gpuschedlab.check.laws import ENDED
+from gpuschedlab.check.recount import books_add_up
 from gpuschedlab.cluster import Cluster, Outage
 from gpuschedlab.cluster.free_gpus import FreeGpus
 from gpuschedlab.policies import Optimus, Pop, ThemisRounds

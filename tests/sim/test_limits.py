@@ -8,7 +8,7 @@ import pytest
 from random_queues import random_scenario
 
 from gpuschedlab import Cluster, Delays, Fifo, Outage, Plan, Scenario, Srtf, Tiresias, simulate
-from gpuschedlab.check.books import books_add_up
+from gpuschedlab.check.recount import books_add_up
 from gpuschedlab.errors import TraceError
 from gpuschedlab.estimators import Requested
 from gpuschedlab.policies import ThemisRounds

@@ -19,8 +19,7 @@ from gpuschedlab import (
     Speeds,
     Srtf,
 )
-from gpuschedlab.check.books import books_add_up
-from gpuschedlab.check.recount import progress_adds_up
+from gpuschedlab.check.recount import books_add_up, progress_adds_up
 
 
 @pytest.mark.parametrize("name", sorted(POLICIES))

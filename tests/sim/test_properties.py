@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from gpuschedlab.check import laws
-from gpuschedlab.check.first_difference import different
+from gpuschedlab.check.policy_battery import different
 from gpuschedlab.check.samples import elastic_sample
 from gpuschedlab.cluster import Cluster, Nodes, Outage
 from gpuschedlab.errors import ClusterError

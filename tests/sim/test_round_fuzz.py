@@ -8,8 +8,8 @@ from polars.testing import assert_frame_equal
 from wing import brief, said
 
 from gpuschedlab.check.answer_laws import LAWS, Recorded
-from gpuschedlab.check.books import books_add_up
 from gpuschedlab.check.laws import ENDED
+from gpuschedlab.check.recount import books_add_up
 from gpuschedlab.errors import LabError
 from gpuschedlab.policies import ALL
 from gpuschedlab.sim import Scenario, Simulation

@@ -13,8 +13,8 @@ from gpuschedlab.cli import main
 from gpuschedlab.errors import RunError, TraceError
 from gpuschedlab.parse import policy_of
 from gpuschedlab.suite import TASKS, Standing, stand, write_card
-from gpuschedlab.suite.bound import least_jct
 from gpuschedlab.suite.card import sentences
+from gpuschedlab.suite.standing import least_jct
 from gpuschedlab.suite.tasks import OF_PAPERS
 
 LAB = tuple(task for task in TASKS if task.name not in OF_PAPERS)

@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from gpuschedlab.traces.logs.devices import resource_gpus
-from gpuschedlab.traces.logs.spans import limits, spans
+from gpuschedlab.traces.logs.instants import limits, spans
 
 UNITS = {"week": 604_800, "day": 86_400, "hour": 3600, "minute": 60, "second": 1}
 

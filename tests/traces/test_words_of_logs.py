@@ -11,9 +11,8 @@ from gpuschedlab.estimators.past import with_kin
 from gpuschedlab.traces.formats.export import lost_in_swf, without_names
 from gpuschedlab.traces.intake.expressions import compiled
 from gpuschedlab.traces.logs.devices import Devices, of_chunks, of_gres, of_ids, of_tres
-from gpuschedlab.traces.logs.instants import instants
+from gpuschedlab.traces.logs.instants import instants, limits, spans, unit_in
 from gpuschedlab.traces.logs.options import options_in, options_of, source_of
-from gpuschedlab.traces.logs.spans import limits, spans, unit_in
 from gpuschedlab.traces.logs.states import meaning
 from gpuschedlab.traces.trace_statistics import batches
 

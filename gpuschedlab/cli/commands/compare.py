@@ -185,7 +185,7 @@ def _over_seeds(recipe, policies: dict, seeds: range, first) -> list[dict]:
 def _seeds_table(rows: list[dict]) -> str:
     """Means with intervals and paired differences, as text."""
     from gpuschedlab.metrics import METRICS
-    from gpuschedlab.report.seeds import words
+    from gpuschedlab.report.html_tables import words
 
     names, seeds = list(dict.fromkeys(row["policy"] for row in rows)), max(row["seeds"] for row in rows)
     columns = [["policy", *names]]

@@ -254,13 +254,7 @@ def unsolvable(program: Program, word: str) -> SolverError:
 
 
 def directions(program: Program) -> Program:
-    """Directions, from -1 to 1, in which one may go for good: where one improves, a program that has a point is unbounded.
-
-    Examples
-    --------
-    >>> directions(Program([-1.0, 0.0], [[1.0, -1.0]], row_upper=3.0)).row_upper.tolist()
-    [0.0]
-    """
+    """Directions, from -1 to 1, in which one may go for good: where one improves, a program that has a point is unbounded."""
 
     def sides(low, high, most):
         return np.where(np.isinf(low), -most, 0.0), np.where(np.isinf(high), most, 0.0)
@@ -270,12 +264,6 @@ def directions(program: Program) -> Program:
 
 
 def cost_factor(program: Program) -> float:
-    """Power of two that costs are multiplied by for solvers whose tolerances are absolute: 1 where the largest is 1e-3 to 1e6.
-
-    Examples
-    --------
-    >>> cost_factor(Program([3.0, 0.1], [[1.0, 1.0]])), cost_factor(Program([3e-9], [[1.0]])) * 3e-9 > 0.5
-    (1.0, True)
-    """
+    """Power of two that costs are multiplied by for solvers whose tolerances are absolute: 1 where the largest is 1e-3 to 1e6."""
     most = float(np.abs(program.c).max(initial=0.0))
     return 1.0 if most == 0 or 1e-3 <= most <= 1e6 else float(2.0 ** -np.floor(np.log2(most)))

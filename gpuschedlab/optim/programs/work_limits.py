@@ -12,13 +12,7 @@ on one core of 2026: rounds of 100 to 2,000 jobs, shards (128/16, 512/64), lease
 
 
 def steps(work: float | None, step: str, entries: int) -> float:
-    """Steps of a kind that some work pays for, 1 at least; inf without a limit.
-
-    Examples
-    --------
-    >>> steps(2.0, "simplex", 1_000_000), steps(1e-9, "highs", 500), steps(None, "cbc", 1)
-    (400.0, 1.0, inf)
-    """
+    """Steps of a kind that some work pays for, 1 at least; inf without a limit."""
     return np.inf if work is None else max(float(work * RATES[step] // max(entries, 1)), 1.0)
 
 

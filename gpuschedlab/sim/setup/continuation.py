@@ -8,8 +8,7 @@ from gpuschedlab.errors import RunError
 from gpuschedlab.sim.engine.jobs.logs import refresh_active
 from gpuschedlab.sim.engine.jobs.records import RUNNING
 from gpuschedlab.sim.engine.warm_start import admit, reinsert, seat, stop_misfits
-from gpuschedlab.sim.setup.arrays import arrange
-from gpuschedlab.sim.setup.ledgers import charge_past
+from gpuschedlab.sim.setup.arrays import arrange, charge_past
 
 PAST = ("executed", "attained", "progress", "contention", "waiting_since", "started", "stage")
 """What `unfinished` records of a job's past, as in `gpuschedlab.sim.engine.jobs.records.JOB`."""

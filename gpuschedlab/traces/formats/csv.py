@@ -8,10 +8,10 @@ from typing import Any
 import polars as pl
 
 from gpuschedlab.errors import MOST_CELL, TraceError
+from gpuschedlab.traces.logs.instants import UNITS, unit_in
 from gpuschedlab.traces.logs.log_files import opened, readable, tables
 from gpuschedlab.traces.logs.options import TIMES, Options, nearest
 from gpuschedlab.traces.logs.raw import Raw
-from gpuschedlab.traces.logs.spans import UNITS, unit_in
 from gpuschedlab.traces.logs.states import NAMED
 from gpuschedlab.traces.schema import SCHEMA, shown
 

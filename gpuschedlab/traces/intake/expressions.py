@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import polars as pl
 
 from gpuschedlab.errors import TraceError
+from gpuschedlab.traces.logs.instants import decimal_number, spans
 from gpuschedlab.traces.logs.options import nearest
-from gpuschedlab.traces.logs.spans import decimal_number, spans
 from gpuschedlab.traces.schema import shown
 
 BINARY = {

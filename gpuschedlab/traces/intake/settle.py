@@ -12,12 +12,11 @@ import polars as pl
 from gpuschedlab.errors import IntakeError, IntakeWarning, TraceError
 from gpuschedlab.traces.intake.conversion import converted, named, ran_for, rules_of
 from gpuschedlab.traces.intake.joins import join_attempts, join_parts
-from gpuschedlab.traces.logs.instants import UNIX, check_zone, instants, wall_clock
+from gpuschedlab.traces.logs.instants import UNIX, check_zone, instants, spans, wall_clock
 from gpuschedlab.traces.logs.ledger import FEW, HOUR, LOSSES, MANY, Ledger, Report
 from gpuschedlab.traces.logs.log_files import SURPLUS
 from gpuschedlab.traces.logs.options import Options
 from gpuschedlab.traces.logs.raw import LINE, Raw
-from gpuschedlab.traces.logs.spans import spans
 from gpuschedlab.traces.logs.states import NO_JOB, WAITING
 from gpuschedlab.traces.schema import EVEN, OnBad, refuse, sift, validate
 

@@ -11,7 +11,7 @@ from types import NoneType
 from typing import Any
 
 from gpuschedlab.errors import TraceError
-from gpuschedlab.traces.logs.spans import SHORT, UNITS
+from gpuschedlab.traces.logs.instants import SHORT, UNITS
 from gpuschedlab.traces.logs.states import MEANINGS
 
 

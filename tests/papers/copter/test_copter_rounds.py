@@ -9,8 +9,8 @@ import pytest
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import SolverError
 from gpuschedlab.optim import MultipleChoice, Session, solve
-from gpuschedlab.papers.copter.solver.partition import Pop
 from gpuschedlab.optim.programs.shims import largest_share, possible_cells, relaxed
+from gpuschedlab.papers.copter.solver.partition import Pop
 from gpuschedlab.papers.copter.solver.proximal import Copter
 from gpuschedlab.papers.copter.solver.rounds import bound_at
 from gpuschedlab.policies import Sia

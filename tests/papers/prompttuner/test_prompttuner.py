@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from gpuschedlab.check.books import books_add_up
+from gpuschedlab.check.recount import books_add_up
 from gpuschedlab.cluster import Cluster, Nodes, Outage
 from gpuschedlab.errors import PolicyError, SpeedError, TraceError
 from gpuschedlab.estimators import Noisy

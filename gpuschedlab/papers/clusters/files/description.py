@@ -13,7 +13,7 @@ from gpuschedlab.papers.clusters.schedulers.fairshare import ShareTree
 from gpuschedlab.papers.clusters.schedulers.priority import Weights
 from gpuschedlab.papers.clusters.schedulers.queues import Queue, most
 from gpuschedlab.papers.clusters.schedulers.usage import WEEK
-from gpuschedlab.traces.logs.spans import limits
+from gpuschedlab.traces.logs.instants import limits
 
 INF = float("inf")
 MOST_NODES = 100_000
