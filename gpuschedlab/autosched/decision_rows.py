@@ -13,13 +13,7 @@ LEGEND = (
 
 
 def header() -> str:
-    """Explanation of the columns, once, and their names.
-
-    Examples
-    --------
-    >>> print(header().splitlines()[-1])
-    method         hours         decisions  measured  best gain  outcome
-    """
+    """Explanation of the columns, once, and their names."""
     return LEGEND + "\n\n" + _line(dict(zip(WIDTHS, WIDTHS)), "outcome")
 
 

@@ -1,7 +1,5 @@
 """All metrics of a run in one row, and of several runs in one table."""
 
-import csv
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -21,8 +19,59 @@ class Metric(NamedTuple):
     doc: str
 
 
-with Path(__file__).with_name("metrics.csv").open(newline="", encoding="utf-8") as table:
-    METRICS: dict[str, Metric] = {name: Metric(*row) for name, *row in list(csv.reader(table))[1:]}
+METRICS: dict[str, Metric] = {
+    "jobs": Metric("jobs", "jobs", "", "jobs in the trace"),
+    "finished": Metric("finished", "jobs", "higher", "jobs that ended, with known times"),
+    "unfinished": Metric(
+        "unfinished", "jobs", "lower", "jobs that had not ended when the run stopped; not in the times below"
+    ),
+    "censored": Metric(
+        "censored", "jobs", "", "jobs with a duration that the log cut off; not in the times below unless requested"
+    ),
+    "jct_mean": Metric("average JCT", "s", "lower", "mean of end - submit"),
+    "jct_median": Metric("median JCT", "s", "lower", "median of end - submit"),
+    "jct_p90": Metric("p90 JCT", "s", "lower", "90th percentile of end - submit"),
+    "jct_p99": Metric("p99 JCT", "s", "lower", "99th percentile of end - submit"),
+    "jct_max": Metric("longest JCT", "s", "lower", "greatest end - submit"),
+    "queueing_mean": Metric("average queueing", "s", "lower", "mean of the time waited without GPUs, in all"),
+    "queueing_median": Metric("median queueing", "s", "lower", "median of the time waited without GPUs"),
+    "queueing_p99": Metric("p99 queueing", "s", "lower", "99th percentile of the time waited without GPUs"),
+    "slowdown_mean": Metric("average slowdown", "", "lower", "mean of JCT / duration"),
+    "slowdown_median": Metric("median slowdown", "", "lower", "median of JCT / duration"),
+    "slowdown_p99": Metric("p99 slowdown", "", "lower", "99th percentile of JCT / duration"),
+    "bounded_slowdown_mean": Metric(
+        "average bounded slowdown", "", "lower", "mean of max(1, JCT / max(duration, 10 s))"
+    ),
+    "rho_mean": Metric("average rho", "", "lower", "mean finish-time fairness: JCT / (duration x max(1, contention))"),
+    "rho_worst": Metric("worst rho", "", "lower", "greatest finish-time fairness ratio"),
+    "unfair_fraction": Metric("unfair fraction", "", "lower", "share of jobs with rho > 1"),
+    "makespan": Metric("makespan", "s", "lower", "first submission to last end"),
+    "utilisation": Metric("utilisation", "", "higher", "GPU-time held by jobs over GPU-time up, until the last end"),
+    "fragmentation": Metric(
+        "fragmentation", "", "lower", "free GPU-time too scattered for the trace's jobs, over all that was free"
+    ),
+    "contention": Metric("contention", "", "", "time average of GPUs demanded over GPUs up, until the last end"),
+    "gpu_time": Metric("GPU-time held", "GPU-s", "lower", "sum of GPUs x time held by jobs"),
+    "gpu_time_billed": Metric(
+        "GPU-time billed",
+        "GPU-s",
+        "lower",
+        "sum of GPUs x time held by jobs or reserved, such as idle in warm pools, until the last end",
+    ),
+    "gpu_time_kept": Metric(
+        "GPU-time kept alive", "GPU-s", "lower", "sum of GPUs x time reserved after the last end; billed on top"
+    ),
+    "gpu_time_overhead": Metric("GPU-time in restarts", "GPU-s", "lower", "part of it spent starting and restarting"),
+    "gpu_time_lost": Metric("GPU-time lost", "GPU-s", "lower", "part of it that failures undid"),
+    "preemptions": Metric("preemptions", "", "lower", "times that a policy took a job's GPUs away"),
+    "restarts_mean": Metric("restarts per job", "", "lower", "mean of starts - 1"),
+    "failures": Metric("failures", "", "lower", "times that a node failed under a job"),
+    "slo_attainment": Metric("SLOs kept", "", "higher", "share of SLO jobs that ended by their (first) deadline"),
+    "late": Metric("late", "", "lower", "share of SLO jobs that did not end by their (first) deadline"),
+    "slo_violation": Metric("weighted SLO violation", "", "lower", "1 - mean(reward earned / 100) of SLO jobs"),
+    "cost": Metric("cost", "", "lower", "price of the GPU-hours held or reserved, those kept alive too"),
+    "seconds": Metric("seconds taken", "s", "lower", "wall time of the simulation"),
+}
 """What `summary` returns, in order: stable names, with unit and meaning."""
 
 FIRST = ("jct_mean", "jct_median", "jct_p99", "queueing_mean", "makespan", "utilisation", "preemptions")

@@ -136,11 +136,7 @@ def _solved(program, worker, *start) -> Solution:
 
 @cache
 def solvers() -> dict[str, tuple[str, str]]:
-    """Module and class of each solver by its word: classes in this folder that have a `word`, then those of papers by their names.
-
-    >>> solvers()["mip"]
-    ('gpuschedlab.optim.solvers.pymip', 'Pymip')
-    """
+    """Module and class of each solver by its word: classes in this folder that have a `word`, then those of papers by their names."""
     home, found = Path(__file__).parent, {}
     for path in home.rglob("*.py"):
         module = ".".join((__package__, *path.relative_to(home).with_suffix("").parts))

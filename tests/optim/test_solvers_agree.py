@@ -240,7 +240,9 @@ def test_a_power_of_two_as_unit_of_worth_changes_no_choice_of_prices(must):
             assert there.objective / worth == pytest.approx(here.objective, rel=1e-12)
 
 
-@pytest.mark.parametrize("solver", ["highs", "mip", "prices", *said("SHIMS"), *DIVIDED, *(f"{name}-2" for name in DIVIDED)])
+@pytest.mark.parametrize(
+    "solver", ["highs", "mip", "prices", *said("SHIMS"), *DIVIDED, *(f"{name}-2" for name in DIVIDED)]
+)
 def test_rounds_with_little_in_them(solver):
     for p in (
         MultipleChoice(np.zeros((0, 2)), [0, 0], [1, 2], [4]),

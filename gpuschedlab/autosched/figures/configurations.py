@@ -127,13 +127,7 @@ def weighed(searched: float, again: float | None, threshold: float) -> Drawing:
 
 
 def between(part: float) -> str:
-    """Colour at a part of the way from red (0) by grey to blue (1).
-
-    Examples
-    --------
-    >>> between(0.0), between(1.0), between(0.5)
-    ('#B2182B', '#2166AC', '#A0A0A0')
-    """
+    """Colour at a part of the way from red (0) by grey to blue (1)."""
     stops = np.array([[int(c[i : i + 2], 16) for i in (1, 3, 5)] for c in (RED_TO_BLUE[0], "#A0A0A0", RED_TO_BLUE[-1])])
     part = float(np.clip(part, 0, 1))
     found = [round(float(np.interp(part, [0, 0.5, 1], stops[:, k]))) for k in range(3)]

@@ -85,13 +85,7 @@ def spoken_knob(axis, policy) -> str:
 
 
 def short(value) -> str:
-    """Knob's value in a few characters, large numbers with k, M or G.
-
-    Examples
-    --------
-    >>> short(57_600.0), short(1e8), short(0.25), short("gittins")
-    ('57.6k', '100M', '0.25', 'gittins')
-    """
+    """Knob's value in a few characters, large numbers with k, M or G."""
     if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) >= 1e4:
         power = min(3, int(np.log10(abs(value)) // 3))
         return f"{value / 1000**power:.3g}{' kMG'[power]}"

@@ -34,14 +34,7 @@ class PriorityChange(SiteChange):
 
 @dataclass(frozen=True)
 class QuotaChange(SiteChange):
-    """What is changed of a site with queues: GPUs of their own that go from the last to the first, too.
-
-    Examples
-    --------
-    >>> two = Kueue((Queue("a", "team", (("t4", 9),)), Queue("b", "team", (("t4", 12),))))
-    >>> [queue.nominal for queue in QuotaChange(rule=two, moved=4).played.queues]
-    [(('t4', 13),), (('t4', 8),)]
-    """
+    """What is changed of a site with queues: GPUs of their own that go from the last to the first, too."""
 
     rule: Annotated[Kueue, Holds(("fair", "resume"))] = Kueue()
     moved: Annotated[

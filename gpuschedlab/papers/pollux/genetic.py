@@ -32,13 +32,6 @@ def repair(rows, size, most, least, state, may):
 
     `rows` (J, N) are changed in place: jobs that come first keep what they have, fewer GPUs than `least` (J,) become none;
     `may` (J, N) says which nodes a job may have.
-
-    Examples
-    --------
-    >>> rows = np.array([[1, 1], [1, 1], [2, 0]])
-    >>> repair(rows, np.array([2, 2]), np.array([4, 4, 4]), np.array([1, 1, 1]), np.array([7], np.uint64), rows > -1)
-    >>> rows.tolist()  # the second is spread, too, so it loses both; the third has what is left
-    [[1, 1], [0, 0], [1, 0]]
     """
     J, N = rows.shape
     taken = np.zeros(N, np.bool_)
@@ -75,13 +68,6 @@ def fitness(rows, speedup, base, factor, power, small):
 
     `speedup` (J, N + 1, G + 1) is that of each job on numbers of nodes and GPUs, 0 where it cannot run; `small` is added to each,
     so that a job without GPUs is not worth minus infinity. Power 0: geometric mean.
-
-    Examples
-    --------
-    >>> speedup = np.array([[[0.0, 0.0, 0.0], [0.0, 1.0, 2.0]]] * 2)
-    >>> rows = np.array([[2], [1]])
-    >>> round(fitness(rows, speedup, np.array([[1], [1]]), np.array([0.5, 0.5]), 1.0, 0.0), 6)
-    1.0
     """
     J, N = rows.shape
     total = 0.0

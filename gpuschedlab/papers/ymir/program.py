@@ -13,17 +13,7 @@ TEMPORAL, SPATIAL = 0, 1
 
 @dataclass(frozen=True, eq=False)
 class Merging:
-    """What the merger chooses from: C classes of equal jobs, P pairs of classes, K configurations on T GPU types.
-
-    Examples
-    --------
-    >>> from gpuschedlab.optim import solve
-    >>> one = dict(first=np.zeros(0, int), second=np.zeros(0, int), pair_cost=np.zeros((0, 3)), idle=np.array([9.0]))
-    >>> each = np.array([[2.0, 1.0, 0.5]])  # seconds on 1, 2, 4 GPUs over those on 2
-    >>> m = Merging(np.array([2]), each, gpus=np.array([1, 2, 4]), kind=np.zeros(3, int), room=np.array([4.0]), **one)
-    >>> m.table(solve(m.program()).x)[0].tolist()
-    [[0, 2, 0]]
-    """
+    """What the merger chooses from: C classes of equal jobs, P pairs of classes, K configurations on T GPU types."""
 
     count: np.ndarray  # (C,) jobs of each class
     cost: np.ndarray  # (C, K) slowdown of a job, divided by its gain; nan where it cannot run
@@ -70,11 +60,6 @@ def transfer_weight(a, b, pair, mode) -> np.ndarray:
     """How much sooner two jobs end as a pair than one after the other, shortest first (equations 3.15 and 3.16).
 
     `a` and `b` are seconds of each alone, on the same GPUs; `pair` those of b after a (TEMPORAL), or of both, trained jointly (SPATIAL).
-
-    Examples
-    --------
-    >>> transfer_weight(10.0, 20.0, np.array([10.0, 15.0]), np.array([TEMPORAL, SPATIAL])).round(3).tolist()
-    [1.333, 1.333]
     """
     apart = 2 * np.minimum(a, b) + np.maximum(a, b)
     return apart / np.where(np.asarray(mode) == TEMPORAL, 2 * a + pair, 2 * pair)

@@ -43,12 +43,6 @@ class MergingCluster(Recipe):
         The first so many tasks by name, or all if there are fewer.
     measured : float
         Share of the pairs of ``digits`` whose gain was measured before, drawn by the seed; those of all others are predicted.
-
-    Examples
-    --------
-    >>> small = MergingCluster(data_sets=3, nodes=1, hours=2.0)
-    >>> small(seed=0).run(small.ymir).jobs["end"].null_count()
-    0
     """
 
     foundation: Annotated[str, Knob(choices=FOUNDATIONS, help="foundation model of all jobs")] = "roberta-base"
@@ -111,12 +105,6 @@ def digits_estimator(
 
     Gains (``gain``: of the best accuracy, ``early``: of that after 20 epochs) are predicted from embeddings, or from another score
     of pairs: ``leep`` or ``feature``.
-
-    Examples
-    --------
-    >>> known = digits_estimator()
-    >>> bool(0 <= known.factors("transfer", "digits@upright digit", "digits@rotated digit") < 10)
-    True
     """
     goals = pl.read_csv(path("zoo/goals.csv"))
     name = pl.format(f"{DIGITS}@{{}}", "task").alias("task")
@@ -133,13 +121,7 @@ def digits_estimator(
 
 
 def digits_pairs(measured: float, seed: int, gain: str = "gain") -> pl.DataFrame:
-    """Pairs of ``digits``: `mode, source, target, gain` (null: to be predicted), `true` (all gains), and scores `leep` and `feature`.
-
-    Examples
-    --------
-    >>> digits_pairs(0.5, 0).height
-    364
-    """
+    """Pairs of ``digits``: `mode, source, target, gain` (null: to be predicted), `true` (all gains), and scores `leep` and `feature`."""
     pairs = pl.read_csv(path("zoo/pairs.csv"))
     names = [pl.format(f"{DIGITS}@{{}}", c).alias(c) for c in ("source", "target")]
     drawn = pl.Series(np.random.default_rng(seed).random(pairs.height) < measured)

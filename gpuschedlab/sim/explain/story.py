@@ -9,14 +9,11 @@ from gpuschedlab.sim.explain import explanation
 from gpuschedlab.sim.explain.wording import phrase
 from gpuschedlab.sim.explain.wording import span as extent
 
-OTHERS = "jobs that go before it"
-"""What a job waits for, where its policy does not say."""
-
 
 def story(run, job: str | int) -> str:
     """Tell why a job waited; see `Run.story`."""
     row = explanation.row_of(run.jobs["job_id"], str(job))
-    mine, first = run.jobs.row(row, named=True), run.info.get("log", {}).get("first") or OTHERS
+    mine, first = run.jobs.row(row, named=True), run.info.get("log", {}).get("first") or "jobs that go before it"
     start, end = max(explanation.waits_of(run, row).tolist(), key=lambda wait: wait[1] - wait[0])
     needs = extent((mine["gpus"],) * 2, "GPU")
     if end - start < 0.5:

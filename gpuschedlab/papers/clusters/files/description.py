@@ -140,13 +140,7 @@ def _range(text: str, wrong: TraceError) -> list[str]:
 
 
 def seconds(value: object, source: str, unit: float = 60.0) -> float:
-    """Seconds of a span such as 2-00:00:00, 90 (of `unit`) or UNLIMITED.
-
-    Examples
-    --------
-    >>> seconds("1-12", "MaxTime"), seconds("30", "MaxTime"), seconds("UNLIMITED", "MaxTime")
-    (129600.0, 1800.0, inf)
-    """
+    """Seconds of a span such as 2-00:00:00, 90 (of `unit`) or UNLIMITED."""
     text = str(value).strip()
     found = 0.0 if re.fullmatch(r"0+", text) else limits(pl.Series([text]), unit=unit, short="MM:SS")[0]
     if found is None:

@@ -19,13 +19,7 @@ from gpuschedlab.widgets.parts.knob_explorer import KnobExplorer
 
 @dataclass(frozen=True)
 class SomeShards(Knobbed):
-    """Servers and shards before and after their load becomes more, or less, uneven.
-
-    Examples
-    --------
-    >>> SomeShards(before=0.2, after=0.2).servers
-    8
-    """
+    """Servers and shards before and after their load becomes more, or less, uneven."""
 
     before: Annotated[float, Knob(0.1, 1.0, step=0.05, help="Zipf exponent of the loads in the round before")] = 0.3
     after: Annotated[float, Knob(0.1, 1.0, step=0.05, help="Zipf exponent now: larger, more load on few shards")] = 0.6
@@ -90,13 +84,7 @@ class ShardExplorer(KnobExplorer):
 
 @dataclass(frozen=True)
 class SomeNetwork(Knobbed):
-    """A small network, its demands, and the link that is cut.
-
-    Examples
-    --------
-    >>> SomeNetwork(cut=3).cut
-    3
-    """
+    """A small network, its demands, and the link that is cut."""
 
     cut: Annotated[int, Knob(0, 30, help="number of the link that is cut, 0: none")] = 0
     demand: Annotated[float, Knob(0.2, 3, step=0.1, help="factor of all demands")] = 1.0

@@ -15,14 +15,7 @@ MOST = 100_000
 
 
 class LossCurve(NamedTuple):
-    """L(k) = 1 / (b3 k^2 + b2 k + b1) + b0, all b >= 0 (3.6).
-
-    Examples
-    --------
-    >>> curve = LossCurve(0.05, 1.0, 0.5, 0.0)
-    >>> curve.of([0, 1, 3]).round(3).tolist(), converged(curve)
-    ([1.05, 0.717, 0.45], 43)
-    """
+    """L(k) = 1 / (b3 k^2 + b2 k + b1) + b0, all b >= 0 (3.6)."""
 
     b0: float
     b1: float
@@ -74,12 +67,6 @@ def iterations(
 
     By the rule ``paper``, that is where the loss over 1 + gain converges (3.5); by ``target``, where it first is as low as it is
     alone at convergence, which is what the paper's text says it is for, or as low as its `goal`, if it has one.
-
-    Examples
-    --------
-    >>> curve = LossCurve(0.05, 1.0, 0.5)
-    >>> [iterations(curve, 0.2, rule=rule) for rule in ("paper", "target")], iterations(curve)
-    ([39, 30], 43)
     """
     if rule not in ("target", "paper"):
         raise EstimatorError(f"iterations: found rule {rule!r}; expected 'target' or 'paper'.")
@@ -90,13 +77,7 @@ def iterations(
 
 
 def saved(curve: LossCurve, gain: float, *, rule: str = "target") -> float:
-    """Epochs needed alone over those with a gain: a factor on the task's speed, as in `Speeds.transfer`; 0: never.
-
-    Examples
-    --------
-    >>> round(saved(LossCurve(0.05, 1.0, 0.5), 0.2), 3)
-    1.433
-    """
+    """Epochs needed alone over those with a gain: a factor on the task's speed, as in `Speeds.transfer`; 0: never."""
     then = iterations(curve, gain, rule=rule)
     return 0.0 if then >= MOST else iterations(curve, rule=rule) / then
 

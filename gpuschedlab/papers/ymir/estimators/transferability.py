@@ -47,11 +47,6 @@ def transfer_gain(together, alone) -> np.ndarray:
     """Gain (3.1): the metric reached with another task over that reached alone, less 1.
 
     A metric that is negative, such as a negated loss, is divided by its size; where one alone is 0, there is no gain.
-
-    Examples
-    --------
-    >>> transfer_gain([0.9, -2.0], [0.8, -4.0]).round(3).tolist()
-    [0.125, 0.5]
     """
     together, alone = np.asarray(together, float), np.asarray(alone, float)
     if (alone == 0).any():
@@ -67,12 +62,6 @@ class GainRegression(Regressor, Parameters):
     -------------------------
     Nothing known; the paper does not say on which pairs it fits. A score is a distance, so that the slope is expected to be
     negative.
-
-    Examples
-    --------
-    >>> pairs = pl.DataFrame({"source": ["a", "b", "c"], "target": ["b", "c", "a"], "score": [0.0, 0.5, 1.0]})
-    >>> GainRegression().fit(pairs, [0.3, 0.1, -0.1]).predict(pairs).round(3).tolist()
-    [0.3, 0.1, -0.1]
     """
 
     _target: ClassVar[str] = "gain"

@@ -28,12 +28,6 @@ def task_speeds(fm: str, tasks: int = 9) -> Speeds:
     """Speeds (epochs a second) of tasks of a foundation model on V100, what they gain from each other, and their curves.
 
     `fm` is one of `FOUNDATIONS`; the first 1 to 9 tasks by name are taken (1 to 14 of ``digits``), whose models are called ``fm@task``.
-
-    Examples
-    --------
-    >>> speeds = task_speeds("vit", 3)
-    >>> speeds.models, float(speeds.total[0])
-    (('vit@Bingsu#Cat_and_Dog', 'vit@cifar100', 'vit@fashion_mnist'), 7.96)
     """
     if fm not in FOUNDATIONS:
         raise SpeedError(f"task_speeds: found foundation model {fm!r}; expected one of {', '.join(FOUNDATIONS)}.")
@@ -83,12 +77,6 @@ def finetuning_jobs(
 
     They come within some hours and request 1, 2 or 4 GPUs; `load` is the GPU-time demanded, on these, over that of the cluster. The
     paper's trace is not public: arrivals are Poisson; where a foundation model has no task of a size, the others take its share.
-
-    Examples
-    --------
-    >>> jobs = finetuning_jobs(task_speeds("roberta-base"), hours=1.0)
-    >>> jobs.columns[:5], bool(jobs["gpus"].is_in([1.0, 2.0, 4.0]).all())
-    (['job_id', 'submit', 'gpus', 'duration', 'model'], True)
     """
     if not min(gpus, hours, load) > 0:
         raise SpeedError(f"finetuning_jobs: found gpus={gpus}, hours={hours}, load={load}; expected numbers above 0.")
