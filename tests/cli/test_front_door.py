@@ -82,7 +82,7 @@ SIGNED = [
     ("lab.simulate(", "-> Run"),
     ("lab.compare(", 'what: "Scenario | pl.DataFrame | Mapping[str, Run]"'),
     ("lab.Scenario(", "estimator: Estimator | None=None, delays: Delays"),
-    ("lab.Scenario(trace, cluster).run(", "run(policy: Policy, *, log: bool=False) -> Run"),
+    ("lab.Scenario(trace, cluster).run(", "run(policy: Policy, *, log: bool | str=False) -> Run"),
     ("lab.Tiresias(", 'queues: Annotated[int, Knob(1, 5, help="priority queues")]=2'),
     ("lab.Optimus(", "interval: Annotated[float, Knob("),
     *((f"lab.{name}(", "Annotated[") for name in [*names_of_papers("policies")][:1]),

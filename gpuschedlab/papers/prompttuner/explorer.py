@@ -43,11 +43,11 @@ class PromptExplorer(RunExplorer):
         return {place: plots.pools(self.runs[name], titles[name], end=last) for place, name in shown.items()}
 
     def _words(self, recipe) -> str:
-        names = recipe.chosen, recipe.beside
-        runs = [self.runs[name] for name in names]
-        late, paid = (compared(*runs, names, measure=m, prices=recipe.price) for m in ("late", "cost"))
+        names = (*dict.fromkeys((recipe.chosen, recipe.beside)), "")
+        runs = [self.runs[name] for name in names[:-1]]
+        late, paid = (compared(*runs, names=names, measure=m, prices=recipe.price) for m in ("late", "cost"))
         price = f"{recipe.gpus} GPUs at ${recipe.price:g} an hour, while held, warming, or idle in a pool."
-        return f"{late.main} {late.rest} {paid.main} {price}"
+        return " ".join(filter(None, (late.main, late.rest, paid.main, price)))
 
 
 class PromptSteps(StepPlayer):
