@@ -66,8 +66,9 @@ def best_of(runs: dict, measure: str = "jct", **options) -> Difference | None:
     if not order:
         return None
     best, *others = dict.fromkeys([order[0], next(iter(runs)), *order])
-    other = others[0] if others else best
-    return compared(runs[best], runs[other] if others else None, (best, other), measure=measure, **options)
+    names = {name: jobs_of(runs[name])["job_id"] for name in (best, *others)}
+    other = next((name for name in others if np.array_equal(names[name], names[best])), None)  # of the same trace
+    return compared(runs[best], runs.get(other), (best, other or best), measure=measure, **options)
 
 
 def _jct(run, censored: bool) -> np.ndarray:

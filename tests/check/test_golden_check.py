@@ -8,10 +8,9 @@ from small_jobs import random_trace
 
 from gpuschedlab import Cluster, Delays, Fifo, Outage, Scenario, Srtf
 from gpuschedlab.check import laws
-from gpuschedlab.check.books import books_add_up
 from gpuschedlab.check.estimator_battery import check_estimator
-from gpuschedlab.check.first_difference import different, different_until
-from gpuschedlab.check.policy_battery import check_policy
+from gpuschedlab.check.policy_battery import check_policy, different, different_until
+from gpuschedlab.check.recount import books_add_up
 from gpuschedlab.check.samples import elastic_sample, recurring_sample, small_trace
 from gpuschedlab.check.stretches import stretches
 from gpuschedlab.estimators import History

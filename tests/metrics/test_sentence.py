@@ -239,6 +239,7 @@ def test_the_best_is_compared_with_the_first_and_the_first_with_the_next():
     assert best_of(frames).names == ("three", "one")
     assert best_of({name: frames[name] for name in ("three", "two", "one")}).names == ("three", "one")
     assert best_of({"one": frames["one"]}).kind == "alone"
+    assert best_of({"one": frames["one"], "others": frame([3600.0] * 3)}).kind == "alone"  # of another trace
     assert best_of({"none": frame([None] * 3)}) is None
 
 

@@ -7,7 +7,6 @@ import pytest
 from golden_answers import digest, golden, refusal
 
 from gpuschedlab.optim import Change, EditedProgram, MultipleChoice, Program, Session, solve, solve_mckp
-from gpuschedlab.optim.partition import Pop
 from gpuschedlab.optim.prices import branching, dual, labels, repair
 from gpuschedlab.optim.prices.mckp import Prices, finished
 from gpuschedlab.optim.programs import program, shims, work_limits
@@ -84,7 +83,6 @@ def test_choices(seed):
             "program": digest([one.c, one.A, one.row_lower, one.row_upper, one.lower, one.upper]),
             "relaxed": digest(shims.relaxed(one, cells)),
             "share": shims.worth_of(one, shims.largest_share(one, cells, np.linspace(1, 0.2, len(cells.job)))),
-            "pop": f"{Pop(Session, parts=2, inner='prices').solve(one).objective:.5g}",
         }
     one = choices(seed)
     for options in ({}, {"labels": 0}, {"cells": 0}, {"evaluations": 3, "labels": 0, "cells": 0}):
@@ -190,7 +188,6 @@ def test_small_parts_and_refusals():
             refusal(MultipleChoice, [[1.0]], [0], [-1], [3]),
             refusal(solve_mckp, [[1.0]], [0], [1], [3], prices=[1.0, 2.0]),
             refusal(Session("highs").solve),
-            refusal(Pop, Session, parts=0),
         ],
         "modules": [hasattr(branching, "close_cells"), hasattr(labels, "close_gap"), dataclasses.is_dataclass(Prices)],
     }

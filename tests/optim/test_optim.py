@@ -18,7 +18,6 @@ from wing import said
 from gpuschedlab.errors import Infeasible, OutOfTime, SolverError
 from gpuschedlab.optim import Program, relative_gap, solve
 from gpuschedlab.optim.programs.program import worst_status
-from gpuschedlab.optim.solvers import apart as _apart
 from gpuschedlab.optim.solvers import highs, pymip
 from gpuschedlab.optim.solvers.highs import Highs
 
@@ -296,8 +295,8 @@ class Aborting(pymip.Pymip):
 def test_a_process_of_its_own_solves_as_this_one_does():
     """Points, bounds and errors come through as they are, from one process for all."""
     pytest.importorskip("mip")
-    _apart._child()
-    child = _apart._child().pid
+    pymip._child()
+    child = pymip._child().pid
     for seed in range(40):
         program = wild_program(seed)
         assert ending(program, "mip", isolate=True) == ending(program, "mip"), seed
@@ -308,7 +307,7 @@ def test_a_process_of_its_own_solves_as_this_one_does():
     with pytest.raises(OutOfTime) as late:
         solve(hard_program(40), "mip", gap=0.0, time_limit=1e-9, isolate=True)
     assert late.value.status == "time limit"
-    assert _apart._child().pid == child
+    assert pymip._child().pid == child
 
 
 def test_a_process_of_its_own_that_ends_is_an_error_and_the_next_program_has_another():
@@ -317,8 +316,8 @@ def test_a_process_of_its_own_that_ends_is_an_error_and_the_next_program_has_ano
     with pytest.raises(SolverError, match=r"easy: the process of CBC ended \(exit code -?\d+\)"):
         Aborting(isolate=True).solve(easy)
     assert solve(easy, "mip", isolate=True).objective == 2.0
-    _apart._child().kill()
-    _apart._child().wait()
+    pymip._child().kill()
+    pymip._child().wait()
     with pytest.raises(SolverError, match="the process of CBC ended"):
         solve(easy, "mip", isolate=True)
     assert solve(easy, "mip", isolate=True).objective == 2.0

@@ -10,8 +10,8 @@ from small_jobs import random_trace
 
 from gpuschedlab import Cluster, Delays, Scenario
 from gpuschedlab.suite import Standing, write_card
-from gpuschedlab.suite.bound import least_jct
 from gpuschedlab.suite.card import difference, sentences
+from gpuschedlab.suite.standing import least_jct
 
 
 def standing() -> Standing:

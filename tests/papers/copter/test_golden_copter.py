@@ -14,6 +14,7 @@ from gpuschedlab.papers.copter.figures import link_map, server_blocks
 from gpuschedlab.papers.copter.shards import methods as shards
 from gpuschedlab.papers.copter.shards import program as fleets
 from gpuschedlab.papers.copter.solver import bound, groups, proximal, sift
+from gpuschedlab.papers.copter.solver.partition import Pop
 from gpuschedlab.papers.copter.solver.relaxed import Relaxed
 from gpuschedlab.papers.copter.solver.rounds import bound_at
 from gpuschedlab.papers.copter.traffic import methods as traffic
@@ -200,3 +201,14 @@ def test_steps_of_copter():
         "status": found.status,
         "first": f"{worker.trace[0].worst:.4g}",
     }
+
+
+@pytest.mark.parametrize("seed", range(4))
+@golden
+def test_rounds_in_parts(seed):
+    rng = np.random.default_rng(seed)
+    worth = rng.uniform(0.1, 3, (14, 5)) * np.array([1, 1.6, 2.4, 1.3, 3])
+    worth[rng.random(worth.shape) < 0.15] = np.nan
+    one = MultipleChoice(worth, [0, 0, 0, 1, 1], [1, 2, 4, 1, 3], [9.0, 7], mandatory=rng.random(14) < 0.1)
+    found = {f"{k}": f"{Pop(Session, parts=k, inner='prices').solve(one).objective:.5g}" for k in (1, 2, 3)}
+    return found | {"refused": refusal(Pop, Session, parts=0)}
