@@ -22,7 +22,7 @@ ROOMS: dict[str, int] = {
     "estimators": 887,
     "files beside the rooms": 1_534,
     "gym": 428,
-    "metrics": 1_659,
+    "metrics": 1_660,
     "optim": 2_222,
     "papers": 9,
     "papers/clusters": 3_009,
@@ -47,7 +47,7 @@ ROOMS: dict[str, int] = {
 }
 """Lines of Python at most, by folder; each paper is a room."""
 
-TOTAL = 56_977
+TOTAL = 56_978
 """Sum of these numbers at most."""
 
 GOALS = {"laboratory": 35_000, "autosched": 7_714, "papers": 15_000, "all": 57_000}
