@@ -142,7 +142,7 @@ NO_COMPILED_CODE = {
         "_answer",
     ): "within the `interrupts()` of a Simulation, which look at the chain",
     ("gpuschedlab/sweep/driver.py", "_run"): "workers raise there; all but their deaths is raised again",
-    ("gpuschedlab/optim/solvers/apart.py", "solved_apart"): "all but a lost process is raised again",
+    ("gpuschedlab/optim/solvers/pymip.py", "solved_apart"): "all but a lost process is raised again",
 }
 """Where any exception is caught without `interrupts()`, and why it may be."""
 
