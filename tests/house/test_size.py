@@ -26,7 +26,7 @@ ROOMS: dict[str, int] = {
     "optim": 2_222,
     "papers": 9,
     "papers/clusters": 3_009,
-    "papers/copter": 2_471,
+    "papers/copter": 2_305,
     "papers/deadlines": 2_142,
     "papers/gavel": 447,
     "papers/pollux": 425,
@@ -47,7 +47,7 @@ ROOMS: dict[str, int] = {
 }
 """Lines of Python at most, by folder; each paper is a room."""
 
-TOTAL = 56_978
+TOTAL = 56_812
 """Sum of these numbers at most."""
 
 GOALS = {"laboratory": 35_000, "autosched": 7_714, "papers": 15_000, "all": 57_000}

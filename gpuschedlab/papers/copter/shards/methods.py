@@ -58,31 +58,10 @@ def random_fleet(shards: int, servers: int, rng: int | np.random.Generator = 0) 
 def zipf_loads(
     rounds: int, shards: int, stateful: bool, rng: int | np.random.Generator = 0, z: tuple[float, float] = Z
 ) -> np.ndarray:
-    """Loads of shards by round: Zipf over an order of the shards that stays the same, with an exponent for each round.
+    """Loads (rounds, shards) of sum 1: Zipf over an order of the shards that stays the same, with an exponent for each round.
 
-    Parameters
-    ----------
-    rounds, shards : int
-    stateful : bool
-        Whether the exponent is that of the round before times 1 + or - `STEP` (it turns back at `z`); else it is uniform.
-    rng : int or numpy.random.Generator
-    z : (float, float)
-        Least and largest exponent.
-
-    Returns
-    -------
-    (rounds, shards) float array
-        Sum 1 in each round.
-
-    References
-    ----------
-    Jayaram Subramanya, PhD thesis, CMU 2025, section 5.2.1. The bounds of z, that a stateful one stays within them, and the
-    order are ours.
-
-    Examples
-    --------
-    >>> zipf_loads(2, 3, stateful=False).shape
-    (2, 3)
+    A `stateful` exponent is that of the round before times 1 + or - `STEP`, and turns back at `z`; else it is uniform between these
+    (COpter thesis, section 5.2.1; the bounds, that a stateful one stays within them, and the order are ours).
     """
     rng = np.random.default_rng(rng)
     rank = rng.permutation(shards) + 1.0
@@ -149,28 +128,10 @@ def balance(
     rng: int | np.random.Generator = 0,
     **options,
 ) -> list[ShardRound]:
-    """Balance loads round after round, each from the placement of the round before.
+    """Balance loads (rounds, D) round after round, each from the placement of the round before, by `way`.
 
-    Parameters
-    ----------
-    fleet : Fleet
-        Placement before the first round.
-    loads : (rounds, D) float array
-    way : str
-        ``exact``: the integer program. ``relaxed``: its relaxation, and the shim. ``pop-K``: the integer program in K parts,
-        which stay the same. ``e-store``: the greedy.
-    solver : str
-        As in `Session`, one of each part; kept from round to round.
-    slack : float
-    rng : int or numpy.random.Generator
-        Deals POP's parts.
-    **options
-        Of the solver.
-
-    Raises
-    ------
-    SolverError
-        An unknown way, or as of `Session`.
+    ``exact``: the integer program. ``relaxed``: its relaxation, and the shim. ``pop-K``: the integer program in K parts, dealt by
+    `rng`, which stay the same. ``e-store``: the greedy. `solver` and its options are as in `Session`, one of each part.
 
     Examples
     --------

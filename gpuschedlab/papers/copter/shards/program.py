@@ -45,30 +45,10 @@ def shard_program(fleet: Fleet, load: np.ndarray, slack: float = SLACK) -> Progr
     .. math:: \min \sum_{ij} (1 - T_{ij}) s_j X_{ij}
 
     subject to :math:`\sum_i R_{ij} = 1`; :math:`(1 - \epsilon) L \le \sum_j l_j R_{ij} \le (1 + \epsilon) L`;
-    :math:`\sum_j s_j X_{ij} \le m_i`; :math:`R_{ij} \le X_{ij}`, X binary.
+    :math:`\sum_j s_j X_{ij} \le m_i`; :math:`R_{ij} \le X_{ij}`, X binary. Variables: R (N, D), row by row, then X (N, D).
 
-    Parameters
-    ----------
-    fleet : Fleet
-    load : (D,) float array
-        Load on each shard.
-    slack : float
-        Share of the mean load (epsilon).
-
-    Returns
-    -------
-    Program
-        Variables: R (N, D), row by row, then X (N, D). The rows are in the order above.
-
-    Raises
-    ------
-    SolverError
-        Loads that do not fit, are below 0, or are all 0.
-
-    References
-    ----------
-    Jayaram Subramanya, PhD thesis, CMU 2025, section 5.1.1. As printed, (a) has s_i for s_j; (c) has X for R, by which each
-    replica would carry the whole load, and an absolute epsilon; the experiments use 5 % of the mean.
+    `load` (D,) is on each shard, `slack` is epsilon. As printed (COpter thesis, section 5.1.1), (a) has s_i for s_j; (c) has X for
+    R, by which each replica would carry the whole load, and an absolute epsilon; the experiments use 5 % of the mean.
 
     Examples
     --------
@@ -95,22 +75,9 @@ def shard_program(fleet: Fleet, load: np.ndarray, slack: float = SLACK) -> Progr
 
 
 def shard_relaxed(fleet: Fleet, load: np.ndarray, slack: float = SLACK) -> Program:
-    r"""The same with X between 0 and 1, where nothing is lost by X = R: half the variables, and D + 2N rows.
+    """The same with X between 0 and 1, where nothing is lost by X = R: variables R (N, D), row by row, and D + 2N rows.
 
-    Parameters
-    ----------
-    fleet, load, slack
-        As of `shard_program`.
-
-    Returns
-    -------
-    Program
-        Variables: R (N, D), row by row.
-
-    References
-    ----------
-    Jayaram Subramanya, PhD thesis, CMU 2025, section 5.1.1. X costs at least 0 and only takes up memory, so that an optimum
-    has the least X that (e) allows, which is R.
+    X costs at least 0 and only takes up memory, so that an optimum has the least X that (e) allows, which is R.
 
     Examples
     --------
@@ -154,34 +121,12 @@ def whole_shares(share: np.ndarray) -> np.ndarray:
 
 
 def fit_memory(fleet: Fleet, load: np.ndarray, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Placement from shares of load, within all memories: the shim.
+    """Placement and shares (N, D) from shares of each shard's load, within all memories: the shim (COpter thesis, section 5.1.1).
 
     Each server over its memory gives up replicas, those with the least load first, if another server has one; their load
     goes to the others in proportion. If none such is left, the smallest shard moves whole to the server with the most memory
-    beside what it alone holds, which gives up replicas in the same way if it must.
-
-    Parameters
-    ----------
-    fleet : Fleet
-    load : (D,) float array
-    share : (N, D) float array
-        Of each shard's load on each server, such as the relaxed program gives.
-
-    Returns
-    -------
-    placed : (N, D) bool array
-    share : (N, D) float array
-        0 where no replica is; sums to 1 for each shard.
-
-    Raises
-    ------
-    SolverError
-        No server has the memory for what another must give up.
-
-    References
-    ----------
-    Jayaram Subramanya, PhD thesis, CMU 2025, section 5.1.1. The whole shard that moves is ours: the thesis removes only
-    what is elsewhere, too, which may not be enough.
+    beside what it alone holds, which gives up replicas in the same way if it must. The shard that moves whole is ours: the
+    thesis removes only what is elsewhere, too, which may not be enough.
 
     Examples
     --------

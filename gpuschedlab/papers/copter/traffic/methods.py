@@ -47,33 +47,12 @@ def allocate_flow(
     rng: int | np.random.Generator = 0,
     **options,
 ) -> list[FlowRound]:
-    """Allocate flows for the demands of each round.
+    """Allocate flows for the demands (rounds, n) of each round on links of `capacity` (E,), by `way`.
 
-    Parameters
-    ----------
-    routes : Routes
-    capacity : (E,) float array
-    demands : (rounds, n) float array
-    way : str
-        ``all``: the whole program. ``top``: the program of the largest `TOP` of the demands; then the others, in falling
-        order, get what is left on their first path. ``pop-K``: in K parts of random demands, each on the whole network with
-        1/K of its capacities; demands above the mean of the largest `TOP` are split into `CLIENTS`. Parts are drawn anew in
-        each round.
-    solver : str
-        As in `Session`; kept from round to round, but by POP.
-    rng : int or numpy.random.Generator
-        Deals POP's parts.
-    **options
-        Of the solver.
-
-    Raises
-    ------
-    SolverError
-        An unknown way, or as of `Session`.
-
-    References
-    ----------
-    Jayaram Subramanya, PhD thesis, CMU 2025, section 5.2.2. Which demands are large enough to be split is ours.
+    ``all``: the whole program. ``top``: the program of the largest `TOP` of the demands; then the others, in falling order, get what
+    is left on their first path. ``pop-K``: in K parts of random demands, dealt anew in each round, each on the whole network with 1/K
+    of its capacities; demands above the mean of the largest `TOP` are split into `CLIENTS` (which those are is ours; COpter
+    thesis, section 5.2.2). `solver` and its options are as in `Session`; kept from round to round, but by POP.
 
     Examples
     --------

@@ -62,26 +62,10 @@ class Network(NamedTuple):
 
 
 def generated_network(nodes: int = KDL[0], links: int = KDL[1], rng: int | np.random.Generator = 0) -> Network:
-    """Routers at random places in a square, joined by the shortest tree; then rings are closed.
+    """Routers at random places in a square, joined by the shortest tree; then rings are closed, all links of `CAPACITY`.
 
     A ring is closed by the shortest link between routers that are more than `RING` links apart in the tree, those with one
     link first. If more links are asked for, they are the shortest ones that are left.
-
-    Parameters
-    ----------
-    nodes, links : int
-        At least nodes - 1 links; by default Kdl's numbers.
-    rng : int or numpy.random.Generator
-
-    Returns
-    -------
-    Network
-        All links have a capacity of `CAPACITY`.
-
-    Raises
-    ------
-    SolverError
-        Fewer links than a tree has, or more than there are pairs.
 
     Examples
     --------
@@ -122,25 +106,9 @@ def bimodal_demands(
     high: tuple[float, float],
     rng: int | np.random.Generator = 0,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Demands of random pairs, half of them in a low band and half in a high one.
+    """Random pairs (count, 2) and their demands (count,), half of them in a low band and half in a high one (Mb/s), the largest first.
 
-    Parameters
-    ----------
-    network : Network
-    count : int
-    low, high : (float, float)
-        Bands, Mb/s.
-    rng : int or numpy.random.Generator
-
-    Returns
-    -------
-    pairs : (count, 2) int array
-    demand : (count,) float array
-        The largest first.
-
-    References
-    ----------
-    Jayaram Subramanya, PhD thesis, CMU 2025, section 5.2.2: a roughly even split between two bands.
+    A roughly even split between two bands: COpter thesis, section 5.2.2.
     """
     rng = np.random.default_rng(rng)
     n = network.nodes

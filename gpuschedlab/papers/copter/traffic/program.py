@@ -117,29 +117,10 @@ def excess(routes: Routes, capacity: np.ndarray, demand: np.ndarray, flow: np.nd
 
 
 def network_routes(network: Network, pairs: np.ndarray, paths: int = 4) -> Routes:
-    """Fixed paths of pairs of routers: each the shortest by links that shares none with those before.
+    """Fixed paths of pairs (n, 2) of routers: each the shortest by links that shares none with those before; `paths` of a pair at most.
 
-    Parameters
-    ----------
-    network : Network
-    pairs : (n, 2) int array
-        Source and destination.
-    paths : int
-        Of a pair at most.
-
-    Returns
-    -------
-    Routes
-        The rows of `uses` are the directed links of the network.
-
-    Raises
-    ------
-    SolverError
-        A pair that is not of two routers of the network.
-
-    References
-    ----------
-    Narayanan et al., SOSP'21 (POP), whose evaluation, which the thesis uses, has 4 paths without common links a pair.
+    The rows of `uses` are the directed links of the network. The evaluation of Narayanan et al., SOSP'21 (POP), which the thesis
+    uses, has 4 paths without common links per pair.
 
     Examples
     --------
