@@ -22,22 +22,21 @@ ALGORITHM = (
     Line(
         "5", "sample with BlueFin",
         "from the configuration in force; a category by a softmax, for BlueFin moves numbers only",
-        ("sampler", "alone", "spread", "pool"),
+        ("sampler", "alone", "spread"),
     ),
     Line("6", "project on the constraints W", "W holds the policy's constraints and, from line 16, the scope's"),
     Line(
         "7 to 9", "skip the round if the predicted reward is at most gamma R^max, with probability epsilon",
         "both are ratios to the reference; a skipped round reports nothing to BlueFin or to the model",
-        ("doubt",),
+        ("causal",),
     ),
     Line("10, 11", "measure; report the reward to BlueFin", "what was measured before is reported, and not measured again"),
     Line("12, 13", "update the causal model, R^max and C^max", "after each measurement", ("batch",)),
     Line(
         "14 to 16", "what does not exceed the best by what-if analysis is fixed in the next rounds (text: sampled options are "
         "narrowed in the next round)",
-        "\"options\": a sampled value that the model puts below gamma times the best, the other axes at the best, is put back "
-        "to the best's; \"axes\": an axis along which nothing better is predicted is fixed for good; \"round\": anew each round",
-        ("scope", "margin"),
+        "a sampled value that the model puts below gamma times the best, the other axes at the best, is put back to the best's",
+        ("scope",),
     ),
 )  # fmt: skip
 """Algorithm 3 line by line; every knob of the tuner but the sampler's own `options` stands in one of them."""

@@ -1,8 +1,8 @@
 """What stands in double braces on a page: text taken from the code, so that pages never copy it.
 
 `{{differs Sia}}`, `{{about Sia}}`, `{{references Sia}}`: sections of a docstring; `{{knobs Sia}}`: a table of knobs; `{{system
-Sia}}`: all of these; `{{algorithm}}`: algorithm 3 of AutoSched line by line; `{{budget}}`, `{{regimes}}`, `{{arena}}`,
-`{{unisched_program}}`, `{{unisched_margin}}`, `{{unisched_floor}}`: what benches measured,
+Sia}}`: all of these; `{{algorithm}}`: algorithm 3 of AutoSched line by line; `{{budget}}`, `{{regimes}}`, `{{switches}}`,
+`{{beforehand}}`, `{{arena}}`, `{{unisched_program}}`, `{{unisched_margin}}`, `{{unisched_floor}}`: what benches measured,
 from docs/measured/; `{{published sia [policy]}}`: published numbers of a source beside ours; `{{everywhere
 tiresias}}`: claims and numbers of a policy in all sources; `{{sources}}`: all sources; `{{score}}`: how many claims hold;
 `{{held}}`: the same by source; `{{board}}`, `{{three_lines}}`: parts of the front page; `{{noticed}}`: how
@@ -196,6 +196,8 @@ _MACROS = {
     "binder": badge,
     "budget": measured_pages.budget,
     "regimes": measured_pages.regimes,
+    "switches": measured_pages.switches,
+    "beforehand": measured_pages.beforehand,
     "arena": measured_pages.arena,
     "standing": measured_pages.standing,
     "unisched_program": measured_pages.unisched_program,

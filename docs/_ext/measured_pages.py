@@ -42,6 +42,72 @@ def regimes() -> str:
     return _table(heads, lines)
 
 
+RULES = {
+    "today": "any mean gain above 1.02, no pruning",
+    "sure": "pruned before the race, and the lower end above 1 (as it is)",
+    "once": "the first rule, its first switch alone",
+    "t05": "the first rule, threshold 1.05",
+    "never": "default",
+    "gittins": '`metric="gittins"` for good',
+}
+"""Rules of the bench of switches, in words."""
+
+
+def switches() -> str:
+    """What switches are worth by rule, and in which regime."""
+    heads = (
+        "rule",
+        "loops",
+        "switches",
+        "knobs a switch",
+        "harmful in expectation",
+        "that count over the first rule's",
+    )
+    heads += ("expected gain", "JCT over the first rule's", "over its first switch alone", "over `gittins`")
+    lines = []
+    for row in _measured("switches")["rows"]:
+        if row["regime"] != "both":
+            continue
+        some = (
+            [f"{row['knobs']:.1f}", *(_between(row[name], 2) for name in ("harmful", "harmful_over"))]
+            if "knobs" in row
+            else [""] * 3
+        )
+        some.append(_between(row["expected"]) if "knobs" in row else "")
+        jct = [_between(row[f"jct_over_{other}"]) for other in ("today", "once", "gittins")]
+        lines.append((RULES[row["rule"]], str(row["loops"]), str(row["switches"]), *some, *jct))
+    return _table(heads, lines)
+
+
+def beforehand() -> str:
+    """What tells a bad switch beforehand: a figure of every switch, by the size announced and by its lower end; and the table."""
+    found = _measured("switches")
+    points, figures = pl.DataFrame(found["points"]), []
+    for column, title in (("announced", "gain that was announced"), ("low", "lower 90 % end over the futures")):
+        shown = plots.Figure()
+        for sure, symbol in ((True, "circle"), (False, "x")):
+            part = points.filter((pl.col("low") > 1) == sure)
+            name = f"lower end {'above' if sure else 'not above'} 1"
+            shown.add_scatter(x=part[column], y=part["expected"], mode="markers", marker_symbol=symbol, name=name)
+        shown.add_hline(y=1.0, line_dash="dot")
+        shown.update_layout(title=f"What a switch is worth, by the {title}")
+        shown.update_xaxes(title=f"{title} (times)", type="log")
+        shown.update_yaxes(title="mean gain on 12 other true futures", type="log")
+        figures.append(raw(fragment_of(shown)))
+    lines = [
+        (row["what"], row["of"], str(row["switches"]), _between([row["value"], row["low"], row["high"]], 2))
+        for row in found["beforehand"]
+    ]
+    library = raw('<script src="../_static/figures.js" defer></script>')
+    return "\n\n".join([*figures, _table(("", "of", "switches", "value (95 %)"), lines), library])
+
+
+def _between(ends, digits: int = 3) -> str:
+    """A value with its interval."""
+    value, low, high = ends
+    return f"{value:.{digits}f}" if low == high else f"{value:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
+
+
 FACTORS = np.geomspace(1.0, 100.0, 101)
 """Times the best CPU time, in performance profiles."""
 

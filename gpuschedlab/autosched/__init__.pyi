@@ -35,7 +35,6 @@ from .tuner.samplers import (
     LatinHypercube as LatinHypercube,
     Random as Random,
     Sampler as Sampler,
-    Tpe as Tpe,
 )
 from .tuner.search import Tuner as Tuner
 from .tuner.space import Axis as Axis, Space as Space

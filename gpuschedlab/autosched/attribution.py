@@ -169,20 +169,23 @@ def why(before, after, *, permutations: int = PERMUTATIONS, rng=0) -> Why:
 
 
 def explain(probe: Callable, before, after, parts=(), *, permutations: int = PERMUTATIONS, rng=0) -> Why:
-    """Shares as of `why`, of two policies and of other causes: `probe` gives the `Probe` of a set of `parts` that are as after."""
-    values = [_values(policy, type(before) is type(after)) for policy in (before, after)]
+    """Shares as of `why`, of two policies and of other causes.
+
+    `probe` gives the `Probe` of a set of `parts` that are as after, or several: their mean.
+    """
+    values = [values_of(policy, type(before) is type(after)) for policy in (before, after)]
     knobs = [name for name in values[0] if values[0][name] != values[1][name]]
     causes = (*parts, *knobs)
 
     @cache
     def value(probe, policy):  # several sets of knobs may come to one policy
-        return jct_parts(probe, policy)
+        return np.mean([jct_parts(each, policy) for each in (probe if isinstance(probe, tuple) else (probe,))], axis=0)
 
     def value_of(on):
         there = {*itertools.compress(causes, on)}
         policy = after if there.issuperset(knobs) else before
         if 0 < len(there.intersection(knobs)) < len(knobs):
-            policy = _mixed(before, {name: values[name in there][name] for name in values[0]})
+            policy = mixed(before, {name: values[name in there][name] for name in values[0]})
         return value(probe(frozenset(there.intersection(parts))), policy)
 
     ends = [value_of((on,) * len(causes)) for on in (False, True)]
@@ -227,7 +230,7 @@ def _probe(world: dict, policy, clock: float) -> Probe:
     return Probe(scenario, policy, forecast=Forecast(clock, trace, initial, existing.height))
 
 
-def _values(policy, alike: bool) -> dict:
+def values_of(policy, alike: bool = True) -> dict:
     """Causes in a policy by name: knobs, place by place, and what it has learnt; between two classes the policy itself."""
     if not alike:
         return {"policy": policy}
@@ -242,7 +245,7 @@ def _values(policy, alike: bool) -> dict:
     return found | {f.name: getattr(policy, f.name) for f in fields(policy) if f.name not in held}
 
 
-def _mixed(policy, given: dict):
+def mixed(policy, given: dict):
     """Policy of the same class with other values of causes, as near as its constraints allow."""
     knobs = {}
     for name, info in knobs_of(policy).items():

@@ -14,16 +14,12 @@ from gpuschedlab.cli.text import as_json, grid, intake_line, intake_of
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.parse import contenders_of
 
-COMPARED = ("default", "selftune", "autosched")
+COMPARED = ("default", "selftune", "search", "autosched")
 SAME = (
     "policy", "on", "trace", "days", "jobs", "load", "seed", "history", "cluster", "mtbf", "mttr", "speeds", "restart", "switch",
-    "checkpoint", "estimator", "rounds", "threshold", "horizon", "similarity",
-    "predictor",
+    "checkpoint", "estimator", "rounds", "threshold", "horizon",
 )  # fmt: skip
 """Options that a resumed run must share."""
-SIMILARITIES = ("manhattan", "relative", "euclidean", "cosine", "pearson")
-PREDICTORS = ("xgboost", "lightgbm", "forest", "mlp", "logistic")
-"""What `GlobalGenerator` and `RangePredictor` take, which are not loaded to show help."""
 CASE = {"days": 3.0, "jobs": 2000, "load": 1.1, "history": "7", "cluster": "32x8", "restart": 60.0}
 """Used where none of these is given: more work than the cluster can do at once, so that knobs matter."""
 INSTANTS = 16
@@ -44,8 +40,8 @@ def add(parser):
         nargs="+",
         default=list(COMPARED),
         metavar="METHOD",
-        help="default (never tuned), fixed (best configuration on this very trace), autosched, selftune, optimal, "
-        "no-causal, no-aggregator, no-controller, no-controller-40, no-future, thesis (default: default selftune autosched)",
+        help="default (never tuned), fixed (best configuration on this very trace), search (by search alone), autosched (its causal "
+        "model asked in every round), thesis (as printed), selftune, optimal (default: default selftune search autosched)",
     )
     add_scenario(parser)
     group = parser.add_argument_group("tuning")
@@ -54,15 +50,6 @@ def add(parser):
         "--threshold", type=positive, metavar="X", help="gain above which to switch (default: the method's)"
     )
     group.add_argument("--horizon", type=positive, metavar="H", help="hours of the forecast (default: the method's)")
-    group.add_argument(
-        "--similarity",
-        choices=SIMILARITIES,
-        default="manhattan",
-        help="how past hours are compared (default manhattan)",
-    )
-    group.add_argument(
-        "--predictor", choices=PREDICTORS, default="xgboost", help="what predicts durations (default xgboost)"
-    )
     group = parser.add_argument_group("answer")
     group.add_argument("--out", default="runs/tune", metavar="FOLDER", help="where decisions are kept (runs/tune)")
     group.add_argument("--resume", action="store_true", help="resume a stopped run with the same options")
@@ -147,7 +134,7 @@ def _prepared(args, methods: list[str], progress: Progress) -> "_Loops":
         scenario = recipe(args.seed)
         about = recipe.about(scenario)
         _, policy, scenario = one_in(policies, scenario)
-    causal = [m for m in methods if m in METHODS and METHODS[m].causal]
+    causal = [m for m in methods if m in METHODS and METHODS[m].tuner.causal]
     if causal and (scenario.history is None or not scenario.history.height):
         raise EstimatorError(
             f"--methods {causal[0]}: found no history to learn from; expected some. Give --history DAYS, which are cut from the "
@@ -245,7 +232,8 @@ class _Loops:
         from gpuschedlab.sweep.identity import digest
 
         args, path, how = self.args, Path(self.args.out) / f"{method}.jsonl", self.lab.METHODS[method]
-        model = self.model() if how.causal else None
+        most = min(how.tuner.check, args.rounds or 0)  # a check is no longer than a wide search
+        model = self.model() if how.tuner.causal else None
         # Files may change, and so may a policy of one's own.
         content = digest([self.scenario, self.space.policy])[:8]
         identity = {"method": method, "what files and classes hold": content}
@@ -255,11 +243,9 @@ class _Loops:
             simulation,
             history=self.history,
             model=model,
-            tuner=how.tuner if args.rounds is None else replace(how.tuner, iterations=args.rounds),
+            tuner=how.tuner if args.rounds is None else replace(how.tuner, iterations=args.rounds, check=most),
             hints=self.hints if how.hinted else (),
             **self._horizon,
-            similarity=args.similarity,
-            predictor=args.predictor,
             seed=self.scenario.seed,
             journal=self.lab.Journal(path, identity, resume=args.resume and path.exists()),
             **({} if args.threshold is None else {"threshold": args.threshold}),

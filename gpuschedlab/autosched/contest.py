@@ -1,6 +1,7 @@
-"""Tuners compared on one trace, each tuning at whole hours and never at a burst, for the live explorer; and a what-if query."""
+"""Tuners compared on one trace, each tuning at whole hours and never at a burst, for the live explorer."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 
@@ -10,7 +11,7 @@ from gpuschedlab.autosched.causal.graph import CausalGraph
 from gpuschedlab.autosched.controller import HOUR
 from gpuschedlab.autosched.decision import Decision
 from gpuschedlab.autosched.methods import METHODS, attach, best_fixed
-from gpuschedlab.autosched.tuner.measure import Probe, context_of, reward
+from gpuschedlab.autosched.tuner.measure import context_of
 from gpuschedlab.autosched.tuner.offline import gather, train
 from gpuschedlab.autosched.tuner.search import Tuner
 from gpuschedlab.autosched.tuner.space import Space
@@ -30,23 +31,28 @@ class Contest:
     policy : Policy
         What all but "fixed" start with.
     others : tuple of str
-        Tuners besides AutoSched: "default", "fixed" (`best_fixed` on this very trace), or methods of `METHODS`.
+        Tuners besides AutoSched: "default", "fixed" (`best_fixed` on this very trace), "once" (AutoSched's first switch, and no other
+        after it), "search" (AutoSched's very search without the model), or methods of `METHODS`.
     tuner, instants, configurations, known : optional
-        AutoSched's tuner; size of the offline phase (`gather`), or what an equal contest has as `known`: samples, hints, "fixed".
+        AutoSched's tuner, a `causal` one (default: `Tuner.thesis()`); size of the offline phase (`gather`), or what an equal contest
+        has as `known`: samples, hints, "fixed".
 
     Raises
     ------
     EstimatorError, TraceError
-        There is no such tuner, or the history does not fit (`attach`).
+        There is no such tuner, AutoSched's is not causal, or the history does not fit (`attach`).
     """
 
     def __init__(
-        self, scenario, policy, *more, others=("default", "fixed", "selftune"), tuner: Tuner | None = None, instants=10,
-        configurations=20, known: tuple | None = None, **parts,
+        self, scenario, policy, *more, others=("default", "fixed", "once", "selftune", "search"), tuner: Tuner | None = None,
+        instants=10, configurations=20, known: tuple | None = None, **parts,
     ):  # fmt: skip
-        methods = ("default", "fixed", *(m for m in METHODS if m != "autosched"))
+        tuner = tuner or Tuner.thesis()
+        methods = ("default", "fixed", "once", *(m for m in METHODS if m != "autosched"))
         if isinstance(others, str) or any(n not in methods for n in others):
             raise EstimatorError(f"Contest: found others={others!r}; expected a tuple of some of {', '.join(methods)}.")
+        if not tuner.causal:
+            raise EstimatorError(f"Contest: found {tuner}; expected a causal tuner, such as Tuner.thesis().")
         scenario, policy = scenario_of(scenario, policy, *more, **parts)
         self.space, seed = Space(scenario.fitted(policy)), scenario.seed
         find = partial(best_fixed, space=self.space, rounds=60, searches=1)
@@ -59,9 +65,9 @@ class Contest:
             simulation = self.simulations[name] = scenario.simulation(fixed if name == "fixed" else self.space.policy)
             if name in METHODS:
                 given = {"history": scenario.history, "hints": past, "seed": seed}
-                if METHODS[name].causal:  # each learns on its own
-                    given["model"] = train(self.samples, self.space, rng=seed)
-                self.loops[name] = attach(name, simulation, tuner=tuner if name == "autosched" else None, **given)
+                own = {"autosched": tuner, "search": replace(tuner, causal=False)}.get(name, METHODS[name].tuner)
+                model = train(self.samples, self.space, rng=seed) if own.causal else None  # each learns on its own
+                self.loops[name] = attach(name, simulation, tuner=own, model=model, **given)
         self.loop = self.loops["autosched"]
         self.model, self.decisions = self.loop.model, self.loop.decisions
         self.now, self.end = 0.0, float(scenario.trace["submit"].max())
@@ -96,6 +102,8 @@ class Contest:
                     self.tuning = step if isinstance(step, Tuning) else step.tuning
                     yield step
             yield self.tuning
+        if "once" in self.simulations and [d.now for d in self.decisions if d.switched] == [self.now]:
+            self.simulations["once"].switch(self.policy)
         for simulation in self.simulations.values():
             simulation.advance(self.now + HOUR)
             yield self.tuning
@@ -115,18 +123,6 @@ class Contest:
         goal = self.graph.layers.objectives[0]
         return sorted({edge for knob in knobs for path in self.graph.paths(knob, goal) for edge in pairwise(path)})
 
-    def what_if(self, name: str, value: float) -> tuple[float, float, float]:
-        """Predicted reward (mean, 10 %, 90 %) over the default's, if a knob's coordinate or a metric's log ratio were set.
-
-        For a knob the others stay as they are in force; for a metric they vary as they did when the model learnt.
-        """
-        layers = self.graph.layers
-        if name in layers.knobs:
-            found = self._along(name, np.array([value]))
-        else:
-            found = self.model.do({name: value} | self._context())[layers.objectives[0]]
-        return tuple(float(np.exp(x[0])) for x in found)
-
     def _context(self) -> dict[str, float]:
         """Context of the last search; before there is one, the median of the offline phase."""
         if self.tuning is not None and self.tuning.trials:
@@ -138,17 +134,3 @@ class Contest:
         given = np.tile([*self.space.encode(self.policy), *self._context().values()], (len(values), 1))
         given[:, self.graph.layers.given.index(name)] = values
         return self.model.predict(given)
-
-    def with_coordinate(self, name: str, value: float):
-        """The policy in force with one coordinate changed, as constraints allow."""
-        u = self.space.encode(self.policy)
-        u[[a.name for a in self.space.axes].index(name)] = value
-        return self.space.project(u)[0]
-
-    def measure(self, policy) -> float:
-        """Measured reward of a policy over the default's, on the latest forecast."""
-        if self.forecast is None:
-            self.loop.forecast(np.random.default_rng(self.loop.rng))
-        probe: Probe = self.loop.probe(self.forecast)
-        base = probe(self.space.policy).value  # first, as in a search: others are given up by it
-        return reward(probe.objective, probe(policy).value, base)

@@ -7,7 +7,8 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.autosched.causal.graph import check_samples
-from gpuschedlab.autosched.decision import Decision
+from gpuschedlab.autosched.decision import LEVEL, Decision, gain_interval
+from gpuschedlab.autosched.pruning import smallest
 from gpuschedlab.autosched.tuner.measure import Probe, check_goals, objective_of, reward
 from gpuschedlab.autosched.tuner.search import Tuner
 from gpuschedlab.autosched.tuner.space import Space
@@ -20,6 +21,8 @@ THRESHOLD = 1.02
 """Gain, measured again on other likely futures, above which the scheduler is switched."""
 FINALISTS, FUTURES = 6, 8
 """Best configurations of a search that are measured again, and the likely futures that they are measured on."""
+PRUNE, SURE = 0.005, LEVEL
+"""Part of a finalist's value that leaving some of its changes out may cost; coverage of the interval that must lie above 1."""
 KEPT = 4
 """Best configurations of a wide search that are measured first in the checks after it."""
 
@@ -28,8 +31,9 @@ class Controller:
     """Plays a trace and tunes its scheduler on the way: widely once a day and at a burst, by a check every hour (thesis, 6.5.2 and 6.5.3).
 
     Likely futures take turns to be searched on. One rule switches: the best of a search, and the operator's hints that gained in
-    it, are measured again beside the configuration in force, on the other futures, not aggregated, each as long as its mean gain
-    exceeds the threshold; the one that gains most, above the threshold, is put in force.
+    it, each less the changes that it does as well without, are measured again beside the configuration in force, on the other
+    futures, not aggregated, each as long as its mean gain exceeds the threshold; of those whose gain is sure to be above 1, the one
+    that gains most is put in force.
 
     Parameters
     ----------
@@ -46,6 +50,11 @@ class Controller:
         Configurations that are measured at every decision, such as history's best: `best_fixed(scenario.past, space).leaders()`.
     futures, threshold : int, float
         Other likely futures, that the best are measured again on (0: the forecaster knows but one), and the gain on them that switches.
+    prune : float, optional
+        A finalist is pruned to the smallest subset of its changes whose value on the future searched on is within this part of
+        the whole's. None: never.
+    sure : float, optional
+        Coverage of the interval of a gain over the futures, whose lower end must be above 1 (of two futures or more). None: not asked.
     interval, wide, check : float
         Seconds between tunings, between wide searches, and between looks for a burst (0: never).
     burst : float
@@ -60,30 +69,42 @@ class Controller:
     -------------------------
     The thesis searches alike at every interval, and gives no rule for detecting a burst, nor how often the causal graph is
     tuned online (6.5.2): here it is learnt again once a day, as the predictor is. The best of many measurements on one forecast is
-    partly luck: hence the second measurement on several futures, with which the threshold can be lower than 1.1; and the hints.
+    partly luck: hence the second measurement on several futures, with which the threshold can be lower than 1.1; `prune` and `sure`;
+    and the hints.
     """
 
     def __init__(
         self, simulation: Simulation, forecaster: Callable, space: Space, tuner: Tuner | None = None, *, model=None,
-        aggregator=None, hints=(), futures: int = FUTURES, threshold: float = THRESHOLD, interval: float = HOUR,
-        wide: float = DAY, check: float = 300.0, burst: float = 4.0, journal=None, rng: int = 0,
+        aggregator=None, hints=(), futures: int = FUTURES, threshold: float = THRESHOLD, prune: float | None = PRUNE,
+        sure: float | None = SURE, interval: float = HOUR, wide: float = DAY, check: float = 300.0, burst: float = 4.0,
+        journal=None, rng: int = 0,
     ):  # fmt: skip
         sound = threshold >= 1 and 0 < interval < np.inf and wide > 0 and 0 <= check < np.inf and burst > 0 <= futures
+        sound &= (prune is None or 0 <= prune < np.inf) and (sure is None or 0 < sure < 1)
         sound &= isinstance(rng, int | np.integer) and rng >= 0 and (aggregator is None or callable(aggregator))
         if not sound:
             raise EstimatorError(
                 f"Controller: found threshold={threshold}, interval={interval}, wide={wide}, check={check}, burst={burst}, "
-                f"futures={futures}, aggregator={aggregator!r}, rng={rng!r}; expected a threshold from 1, seconds above 0 (check: or "
-                "0), a burst above 0, futures from 0, an Aggregator or None, and a whole number from 0 as the seed."
+                f"futures={futures}, prune={prune}, sure={sure}, aggregator={aggregator!r}, rng={rng!r}; expected a threshold from 1, "
+                "seconds above 0 (check: or 0), a burst above 0, futures from 0, prune from 0 and sure between 0 and 1 or None, an "
+                "Aggregator or None, and a whole number from 0 as the seed."
             )
         check_goals(space.policy)
         self.simulation, self.forecaster, self.space, self.tuner = simulation, forecaster, space, tuner or Tuner()
-        self.model, self.aggregator, self.futures, self.threshold = model, aggregator, futures, threshold
+        self.model = model if self.tuner.causal else None  # no graph is learnt for a search that does not ask it
+        self.aggregator, self.futures, self.threshold, self.prune, self.sure = (
+            aggregator,
+            futures,
+            threshold,
+            prune,
+            sure,
+        )
         self.interval, self.wide, self.check, self.burst = interval, wide, check, burst
         self.journal, self.rng, self.scenario = journal, rng, Scenario.of(simulation)
         self.submit, self.decisions = simulation.trace["submit"].to_numpy(), []
         self.given = self.hints = tuple(hints)
-        self.last, self.searched, self.renewed, self.latest = -np.inf, -np.inf, simulation.now, None
+        self.last, self.searched, self.renewed = -np.inf, -np.inf, simulation.now
+        self.latest = self.probed = None  # forecast, and the probe of what was searched on
 
     def __repr__(self):
         held = f"{len(self.decisions)} decisions, {sum(d.switched for d in self.decisions)} switches"
@@ -134,46 +155,84 @@ class Controller:
         tuning, settled, hints = Tuning(self.space, objective_of(self.space.policy)), None, self.hints
         if jobs:
             given = {"hints": hints, "model": self.model, "rng": rng, "wide": wide}
-            probe = self.probe(forecast)
+            probe = self.probed = self.probe(forecast)
             for tuning in self.tuner.steps(probe, self.space, simulation.policy, **given):
                 yield tuning
-            settled = self._settle(tuning, rng)
+            settled = self._settle(tuning, probe, rng)
             if wide:
                 hints = tuple(dict.fromkeys((*self.given, *tuning.leaders(KEPT))))
-        policy, gain, reason, more, again = settled or (simulation.policy, 1.0, "no jobs in the forecast", 0, {})
+        policy, gain, reason, more, again, probes = settled or (
+            simulation.policy,
+            1.0,
+            "no jobs in the forecast",
+            0,
+            {},
+            [],
+        )
         switched, seconds = policy != simulation.policy, time.perf_counter() - begin
         found = (simulation.now, cause, policy, switched, gain, reason, tuning, jobs, forecast.trace.height, seconds)
-        kept = (simulation.policy, probe) if switched else ()
-        decision = self._take(Decision(*found, tuning.measured + more, hints, *kept, again=again))
+        kept = {"before": simulation.policy, "probes": tuple(probes), "state": simulation.copy()} if switched else {}
+        decision = self._take(Decision(*found, tuning.measured + more, hints, again=again, **kept))
         if self.journal is not None:
             self.journal.append(decision)
         yield decision
 
-    def _settle(self, tuning: Tuning, rng) -> tuple:
-        """The rule: policy to put in force, its gain, the reason, and how many were measured again, with which gains."""
+    def _settle(self, tuning: Tuning, probe: Probe, rng) -> tuple:
+        """The rule: policy to put in force, its gain, the reason, how many were measured again, with which gains, and on what."""
         policy, best = self.simulation.policy, tuning.best
         before = next(t.reward for t in tuning.trials if t.policy == policy)
         gain = best.reward / before
         reason = f"{tuning.measured} configurations measured; the best gain is {gain:.3f}x"
+        if tuning.asked.rounds:
+            reason = (
+                f"model asked in {len(tuning.asked.rounds)} rounds, {tuning.asked.saved} rejected unmeasured; {reason}"
+            )
         if gain <= self.threshold:
-            return policy, gain, f"{reason}, not above the threshold {self.threshold:g}x", 0, {}
+            return policy, gain, f"{reason}, not above the threshold {self.threshold:g}x", 0, {}, []
         ranks = [rank for rank in range(1 + self.futures) if rank != self.turn] or [0]
-        ranked = [trial.policy for trial in tuning.ranking if trial.reward > before]
-        logs: dict = {other: [] for i, other in enumerate(ranked) if i < FINALISTS or other in self.given}
-        gains, racing, measured = {}, [*logs], 0
+        finalists, measured = self._finalists(tuning, probe, before)
+        if not finalists:
+            return policy, gain, f"{reason}, and what is as good changes nothing", measured, {}, []
+        logs: dict = {other: [] for other in finalists}
+        gains, racing, probes = {}, [*logs], []
         for rank in ranks:
             probe = self.probe(self.forecaster(self.simulation, rng, rank))
             value = probe(policy).value
             for other in racing:
                 logs[other].append(np.log(reward(probe.objective, probe(other).value, value)))
                 gains[other] = float(np.exp(np.mean(logs[other])))
-            measured += probe.measured
+            measured, probes = measured + probe.measured, [*probes, probe]
             racing = [other for other in racing if gains[other] > self.threshold]
             if not racing:
                 break
-        best = max(gains, key=gains.get)
+        sure = [other for other in racing if self._surely(logs[other])]
+        best = max(sure or racing or gains, key=gains.get)
         reason += f", measured again {gains[best]:.3f}x; threshold {self.threshold:g}x"
-        return (best if gains[best] > self.threshold else policy), gains[best], reason, measured, logs
+        if racing and self.sure is not None and len(ranks) > 1:
+            low = gain_interval(logs[best], self.sure)[0]
+            reason += f", lower {100 * self.sure:g} % end {low:.3f}x, {'' if sure else 'not '}above 1"
+        return (best if sure else policy), gains[best], reason, measured, logs, probes
+
+    def _finalists(self, tuning: Tuning, probe: Probe, before: float) -> tuple[list, int]:
+        """What is measured again, each once and pruned, and how many measurements pruning took; `before`: reward of what is in force."""
+        policy, first = self.simulation.policy, tuning.trials[0].measurement.value
+        ranked = [trial.policy for trial in tuning.ranking if trial.reward > before]
+        finalists = [other for i, other in enumerate(ranked) if i < FINALISTS or other in self.given]
+        if self.prune is None:
+            return finalists, 0
+        known, made = {trial.policy: trial.reward for trial in tuning.ranking}, probe.measured
+
+        def gain(other) -> float:
+            if other not in known:
+                known[other] = reward(probe.objective, probe(other).value, first)
+            return float(np.log(known[other] / before))
+
+        pruned = (smallest(policy, other, gain, np.log1p(self.prune)) for other in finalists)
+        return [other for other in dict.fromkeys(pruned) if other != policy], probe.measured - made
+
+    def _surely(self, logs: list[float]) -> bool:
+        """Whether the interval of a gain lies above 1; of fewer than two futures there is none to ask."""
+        return self.sure is None or len(logs) < 2 or gain_interval(logs, self.sure)[0] > 1
 
     def _take(self, decision: Decision) -> Decision:
         """Put a decision in force."""

@@ -4,11 +4,19 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Self
 
-from gpuschedlab.autosched.attribution import Why, explain
-from gpuschedlab.autosched.tuner.measure import Probe
+import numpy as np
+
+from gpuschedlab.autosched.attribution import HOUR, Why, explain
+from gpuschedlab.autosched.pruning import realised
 from gpuschedlab.autosched.tuner.space import Space
-from gpuschedlab.autosched.tuner.trials import Tuning
+from gpuschedlab.autosched.tuner.trials import Asked, Tuning
 from gpuschedlab.errors import EstimatorError
+from gpuschedlab.metrics import PairedRatio
+from gpuschedlab.metrics.intervals import half_width
+from gpuschedlab.sim import Simulation
+
+LEVEL = 0.9
+"""Of the interval of a gain over futures."""
 
 
 @dataclass(frozen=True)
@@ -31,9 +39,9 @@ class Decision:
         Wall time of forecast and search, and configurations simulated, each on one future.
     hints : tuple of Policy
         Configurations that are measured first the next time.
-    probe : Probe, optional
-        Of the forecast that was searched on, where the scheduler was switched.
     again : dict of finalists to logarithms of their gains on other futures, in order of rank, as far as measured.
+    probes, state : tuple of Probe, Simulation
+        Where the scheduler was switched: those futures, and what was played up to then.
     """
 
     now: float
@@ -49,32 +57,69 @@ class Decision:
     measured: int = 0
     hints: tuple = ()
     before: object = None
-    probe: Probe | None = field(default=None, repr=False, compare=False)
     again: dict = field(default_factory=dict, repr=False, compare=False)
+    probes: tuple = field(default=(), repr=False, compare=False)
+    state: Simulation | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def asked(self) -> Asked:
+        """Rounds in which the causal model was asked, what it rejected, and the measurements saved."""
+        return self.tuning.asked if self.tuning else Asked()
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Ends of the gain's 90 % interval over the futures on which the policy was measured again; nan of fewer than two."""
+        return gain_interval(self.again.get(self.policy, ()))
 
     @cached_property
-    def why(self) -> Why:
-        """Shares of the knobs that changed in the average JCT, on the forecast that was searched on; simulated when first asked for.
+    def realised(self) -> PairedRatio:
+        """Average JCT without this switch over that with it, as the true days went on; played when first asked for.
 
         EstimatorError if the scheduler was not switched, or the decision was read from a journal.
         """
-        if self.probe is None:
+        if self.state is None:
+            raise EstimatorError(
+                "Decision.realised: found nothing to go on from; expected a decision that switched, from a loop that ran here. A "
+                "journal keeps no state."
+            )
+        return realised(self.state, self.policy)
+
+    @cached_property
+    def why(self) -> Why:
+        """Shares of the knobs that changed in the average JCT, mean of the futures that judged; simulated when first asked for.
+
+        EstimatorError if the scheduler was not switched, or the decision was read from a journal.
+        """
+        if not self.probes:
             raise EstimatorError(
                 "Decision.why: found no forecast to measure on; expected a decision that switched, from a loop that ran here. "
                 "A journal keeps none."
             )
-        return explain(lambda _: self.probe, self.before, self.policy)
+        return explain(lambda _: self.probes, self.before, self.policy)
 
     @property
     def sentence(self) -> str:
-        """What a switch is for, in hours of JCT by knob, and its gain, measured again; "" where it was not switched here."""
-        return "" if self.probe is None else f"{self.why.sentence} Gain, measured again: {self.gain:.3f}x."
+        """What a switch changes and gains on the futures that judged it; "" where it was not switched here."""
+        if not self.probes:
+            return ""
+        rows, (low, high), many = self.why.table.to_dicts(), self.interval, len(self.probes)
+        count = f"{len(rows)} knob{'s' * (len(rows) != 1)}: " + ", ".join(
+            "{cause} {from} -> {to}".format(**r) for r in rows
+        )
+        old, new = (side.sum() / HOUR for side in (self.why.before, self.why.after))
+        sure = f"; 90 %: {low:.2f} to {high:.2f}" if low == low else ""
+        said = f"{count}; average JCT {old:.2f} -> {new:.2f} h on {many} future{'s' * (many != 1)} ({self.gain:.2f} times{sure})"
+        if len(rows) > 1:
+            words = {-1.0: "saves", 0.0: "changes nothing,", 1.0: "costs"}
+            shares = (f"{r['cause']} {words[float(np.sign(r['share']))]} {abs(r['share']) / HOUR:.3f} h" for r in rows)
+            said += f": {', '.join(shares)}"
+        return f"{said}."
 
     def record(self) -> dict:
         """What a journal keeps: plain values, enough to replay the decision."""
         samples = self.tuning.samples.to_dicts() if self.tuning is not None and self.tuning.trials else []
         found = {"knobs": self.policy.knobs, "hints": [hint.knobs for hint in self.hints], "samples": samples}
-        left = ("policy", "tuning", "hints", "before", "probe", "again")
+        left = ("policy", "tuning", "hints", "before", "again", "probes", "state")
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in left} | found
 
     @classmethod
@@ -83,3 +128,17 @@ class Decision:
         kept = {n: v for n, v in record.items() if n not in ("knobs", "hints", "samples")}
         policy, *hints = (space.policy.with_knobs(**knobs) for knobs in (record["knobs"], *record["hints"]))
         return cls(policy=policy, tuning=None, hints=tuple(hints), **kept)
+
+
+def gain_interval(logs, level: float = LEVEL) -> tuple[float, float]:
+    """Ends of the interval of a mean gain, of its logarithms (n,) on futures; nan of fewer than two.
+
+    Examples
+    --------
+    >>> gain_interval([0.0, 0.0])
+    (1.0, 1.0)
+    """
+    if len(logs) < 2:
+        return np.nan, np.nan
+    mean, half = np.mean(logs), half_width(np.asarray(logs), level=level)
+    return float(np.exp(mean - half)), float(np.exp(mean + half))

@@ -28,37 +28,34 @@ HOUR = 3600.0
 class Method:
     """How a tuner is put together: a sentence, and what it tunes on: "generated", "existing", "past" or "true".
 
-    "existing": predicted durations of the jobs in the system, no arrivals. `causal`, `aggregate`, `hinted`: whether it has the
-    causal tuner, the trace aggregator, and hints such as history's best. `options` of the `Controller` that are not its defaults;
-    `horizon` (s) of forecast arrivals.
+    "existing": predicted durations of the jobs in the system, no arrivals. `tuner`: how it searches; if that is `causal`, it needs a
+    model. `aggregate`, `hinted`: whether it has the trace aggregator, and hints such as history's best. `options` of the
+    `Controller` that are not its defaults; `horizon` (s) of forecast arrivals.
     """
 
     doc: str
     future: str
-    causal: bool = False
-    aggregate: bool = False
-    hinted: bool = True
     tuner: Tuner = field(default_factory=Tuner)
+    aggregate: bool = True
+    hinted: bool = True
     options: dict = field(default_factory=dict)
     horizon: float = HORIZON
 
 
+BLIND = {"futures": 0, "prune": None, "sure": None}
+"""Options of controllers that do not measure again on other futures."""
+
 METHODS = {
-    "autosched": Method("AutoSched, whole", "generated", True, True),
+    "autosched": Method("AutoSched: its causal model is asked in every round", "generated", Tuner.thesis()),
+    "search": Method("the same controller by search alone, without a model", "generated"),
     "thesis": Method(
-        "AutoSched with algorithm 3, an hour to come and the threshold as printed", "generated", True, True, False,
-        Tuner.thesis(), {"threshold": 1.1, "futures": 0}, HOUR,
+        "AutoSched with an hour to come and the threshold as printed", "generated", Tuner.thesis(), hinted=False,
+        options={"threshold": 1.1} | BLIND, horizon=HOUR,
     ),
-    "no-causal": Method("AutoSched without causal tuner", "generated", False, True),
-    "no-aggregator": Method("AutoSched without trace aggregator", "generated", True, False),
-    "no-controller": Method(
-        "AutoSched without search controller (neither), 10 rounds as in figures 6.9, 6.13 and 6.18", "generated", False, False,
-        tuner=Tuner.thesis(iterations=10, check=10),
+    "selftune": Method(
+        "BlueFin on the last hour's history", "past", Tuner.thesis(causal=False), aggregate=False, hinted=False, options=BLIND
     ),
-    "no-controller-40": Method("the same with 40 rounds", "generated", False, False, tuner=Tuner.thesis()),
-    "no-future": Method("AutoSched without generated arrivals", "existing", True, True),
-    "selftune": Method("BlueFin on the last hour's history", "past", hinted=False, tuner=Tuner.thesis(), options={"futures": 0}),
-    "optimal": Method("the same search on the true future", "true", True, True, options={"futures": 0}),
+    "optimal": Method("search alone on the true future", "true", options=BLIND),
 }  # fmt: skip
 """Tuners by name; "default" (never tuned), "history" and "fixed" (`best_fixed`) need no controller."""
 
@@ -80,7 +77,7 @@ def foreseer(future: str, *, history=None, horizon=HORIZON, similarity="manhatta
 
 
 def attach(
-    method: str, simulation: Simulation, *, history: pl.DataFrame | None = None, model=None, space: Space | None = None,
+    method: str | Method, simulation: Simulation, *, history: pl.DataFrame | None = None, model=None, space: Space | None = None,
     tuner: Tuner | None = None, aggregator: Aggregator | None = None, hints=(), horizon: float | None = None,
     similarity: str = "manhattan", predictor: str = "xgboost", seed: int = 0, **options,
 ) -> Controller:  # fmt: skip
@@ -88,12 +85,12 @@ def attach(
 
     Parameters
     ----------
-    method : str
-        One of `METHODS`.
+    method : str or Method
+        One of `METHODS`, by its name, or another.
     history : polars.DataFrame, optional
         Jobs before the trace, on the same clock (submission before 0).
     model : CausalModel, optional
-        For methods with the causal tuner: that of `train`. It is updated during the loop.
+        For a causal tuner: that of `train`. It is updated during the loop.
     space, tuner, aggregator : optional
         Instead of the defaults.
     hints : iterable of Policy
@@ -111,20 +108,21 @@ def attach(
     EstimatorError
         There is no such method, it lacks a causal model or has one of other knobs, or the history does not come before.
     """
-    if method not in METHODS:
+    if method not in METHODS and not isinstance(method, Method):
         raise EstimatorError(f"found method {method!r}; expected one of {', '.join(METHODS)}.")
-    how = METHODS[method]
+    how, method = (method, method.doc) if isinstance(method, Method) else (METHODS[method], method)
+    tuner = tuner or how.tuner
     horizon = how.horizon if horizon is None else horizon
     if not 0 < horizon < np.inf:
         raise EstimatorError(f"method {method}: found horizon={horizon}; expected seconds above 0.")
-    if how.causal and model is None:
+    if tuner.causal and model is None:
         raise EstimatorError(f"method {method}: found no causal model; expected one from gpuschedlab.autosched.train.")
     space = space or Space(simulation.policy)
     if type(space.policy) is not type(simulation.policy):
         raise EstimatorError(
             f"method {method}: found a space of {space.policy.name}; expected one of {simulation.policy.name}, which runs."
         )
-    if how.causal and model.graph.layers.knobs != tuple(a.name for a in space.axes):
+    if tuner.causal and model.graph.layers.knobs != tuple(a.name for a in space.axes):
         raise EstimatorError(
             f"method {method}: found a causal model of knobs {', '.join(model.graph.layers.knobs)}; expected "
             f"{', '.join(a.name for a in space.axes)}. Train it on what `gather` measures in this space."
@@ -132,9 +130,9 @@ def attach(
     aggregator = Aggregator(room=_room(simulation)) if aggregator is None else aggregator
     generated = {"similarity": similarity, "predictor": predictor, "horizon": horizon, "seed": seed}
     forecaster = foreseer(how.future, history=before(simulation, history), **generated)
-    given = {"model": model if how.causal else None, "aggregator": aggregator if how.aggregate else None, "rng": seed}
+    given = {"model": model, "aggregator": aggregator if how.aggregate else None, "rng": seed}
     given |= {"hints": hints if how.hinted else ()} | how.options
-    return Controller(simulation, forecaster, space, tuner or how.tuner, **given | options)
+    return Controller(simulation, forecaster, space, tuner, **given | options)
 
 
 def _room(simulation) -> float:

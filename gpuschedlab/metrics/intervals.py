@@ -27,10 +27,10 @@ STRETCHES, FILLED = 100, 20
 """A log is cut into so many stretches; if fewer of them carry it (Kish's effective number), a few rare events are all there is."""
 
 
-def half_width(values: np.ndarray, many: int = 0) -> np.ndarray:
-    """Half the width of Student's 95 % interval of the mean of values (n, ...); of one `behind` the best of so `many` where given."""
+def half_width(values: np.ndarray, many: int = 0, level: float = LEVEL) -> np.ndarray:
+    """Half the width of Student's interval of the mean of values (n, ...); of one `behind` the best of so `many` (95 %) where given."""
     n = len(values)
-    constant = stats.t.ppf((1 + LEVEL) / 2, n - 1) if many < 3 else best_constant(many, n)
+    constant = stats.t.ppf((1 + level) / 2, n - 1) if many < 3 else best_constant(many, n)
     return constant * np.std(values, axis=0, ddof=1) / np.sqrt(n)
 
 

@@ -5,6 +5,7 @@ PAGES = {
         "docs/systems/autosched.md",
         "docs/measured/budget.json",
         "docs/measured/regimes.json",
+        "docs/measured/switches.json",
         "notebooks/09_autosched.ipynb",
         "notebooks/10_causal.ipynb",
         "notebooks/11_autosched_results.ipynb",
@@ -20,6 +21,7 @@ TABLES = {
     "logbook": "autosched.logbook",
     "budget": "autosched.budget",
     "regimes": "autosched.regimes",
+    "switches": "autosched.switches",
     "overhead": "autosched.overhead",
     "autosched": "autosched.loop",
 }
@@ -39,7 +41,8 @@ NOTEBOOKS = {
         'whole = whole.filter(pl.col("gpus") <= 24).with_columns(pl.col("submit") - 86_400.0)\n'
         'history, trace = whole.filter(pl.col("submit") < 0), whole.filter(pl.col("submit") >= 0)\n'
         "scenario = lab.Scenario(trace, cluster, history=history, speeds=default_speeds, delays=lab.Delays(restart=60.0))\n"
-        "contest = Contest(scenario, lab.Tiresias(), tuner=Tuner(60))\nexplorer = AutoSchedExplorer(contest).play_hours(1)\nexplorer",
+        "contest = Contest(scenario, lab.Tiresias(), tuner=Tuner.thesis(batch=32))\n"
+        "explorer = AutoSchedExplorer(contest).play_hours(1)\nexplorer",
     ],
 }
 RECORDED = {"recorded": ["from gpuschedlab.widgets import RecordedExplorer", "RecordedExplorer(hours=1)"]}
@@ -76,7 +79,7 @@ def _aggregator():
 
 
 DECLARED = {
-    _tuner: {"iterations": -1, "sampler": "magic", "epsilon": 1.5, "gamma": 0, "pool": 0, "spread": 2},
+    _tuner: {"iterations": -1, "sampler": "magic", "epsilon": 1.5, "gamma": 0, "batch": 0, "spread": 2},
     _aggregator: {"window": 0, "ratio": 1, "most": 0, "room": 0},
 }
 

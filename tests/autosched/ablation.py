@@ -9,9 +9,10 @@ draw; generated traces take seeds from `FIRST`. (The rule that switches was also
 loads and mixes of presets.)
 
 default: never tuned. history: the best of 200 configurations on the history; its four best are hints of no-model, regression,
-autosched and optimal. fixed: the best of three searches of 200 on the very trace. selftune: BlueFin on the last hour. no-model,
-regression, autosched: the same rounds of search. thesis: algorithm 3 as printed. optimal: the better of all of these and of
-AutoSched on the true future, begun with the fixed configuration; so it bounds them.
+search, autosched and optimal. fixed: the best of three searches of 200 on the very trace. selftune: BlueFin on the last hour.
+no-model, regression, autosched: the same 40 rounds of search in each decision. search: search alone, `Tuner()`. thesis: algorithm 3
+as printed. optimal: the better of all of these and of search alone on the true future, begun with the fixed configuration; so it
+bounds them.
 
 Ratios are above 1 where a method is better than AutoSched; intervals are of 95 %, paired by seed, of the mean logarithm.
 """
@@ -30,6 +31,8 @@ from published.kept import measure_all
 
 from autosched.loop import NODES as REAL_NODES
 from autosched.loop import SPAN, real_trace, times
+from autosched.parts import PARTS
+from gpuschedlab.autosched.methods import METHODS as METHODS_OF
 from gpuschedlab.metrics.intervals import mean_interval
 
 NODES, DAYS, CHANGE = 12, 3.0, 1.0
@@ -38,7 +41,18 @@ SEEDS = tuple(range(10))
 FIRST = 1000
 """Added to the seed of a generated trace: presets and constants were chosen on lower ones."""
 ROUNDS, SEARCHES, MINUTES = 200, 3, 14.0
-METHODS = ("default", "history", "fixed", "selftune", "no-model", "regression", "autosched", "thesis", "optimal")
+METHODS = (
+    "default",
+    "history",
+    "fixed",
+    "selftune",
+    "search",
+    "no-model",
+    "regression",
+    "autosched",
+    "thesis",
+    "optimal",
+)
 SIMPLE = ("default", "history", "selftune")
 NEAR, NEVER = 0.01, 0.05
 """By how much AutoSched may be behind the best of `SIMPLE` where nothing was tuned: over all of those cases, and in any of them."""
@@ -117,7 +131,6 @@ def _generated(case: Case, cluster, seed: int) -> pl.DataFrame:
 
 def measure(data_dir, name: str, seed: int) -> dict:
     """What each method's schedule of a case was worth, and what tuning cost."""
-    from gpuschedlab.autosched import METHODS as WAYS
     from gpuschedlab.autosched import Space, attach, best_fixed, gather, score, train
     from gpuschedlab.policies import ALL
 
@@ -130,13 +143,13 @@ def measure(data_dir, name: str, seed: int) -> dict:
     for method, policy in (("default", space.policy), ("history", past.best.policy), ("fixed", fixed)):
         row[method] = score(scenario.simulation(policy))[goal]
     samples = gather(scenario.past, space, instants=10, configurations=20)
-    for method in ("selftune", "no-model", "regression", "autosched", "thesis", "optimal"):
-        way = {"no-model": "no-causal", "regression": "autosched"}.get(method, method)
+    for method in METHODS[3:]:
+        way = {"no-model": PARTS["no-causal"], "regression": METHODS_OF["autosched"]}.get(method) or METHODS_OF[method]
         simulation = scenario.simulation(fixed if method == "optimal" else space.policy)
         begin = time.process_time()
         model = (
             train(samples, space, graph="none" if method == "regression" else "learnt", rng=seed)
-            if WAYS[way].causal
+            if way.tuner.causal
             else None
         )
         given = {"history": scenario.history, "model": model, "space": space, "hints": past.leaders(), "seed": seed}

@@ -26,10 +26,10 @@ from typing import Annotated
 import numpy as np
 import polars as pl
 from published.data import DAY
-from published.kept import measure_all
+from published.kept import measure_all, source_of
 
 from autosched.ablation import interval
-from autosched.searchers import Gaussian, Lasso
+from autosched.searchers import Gaussian, Lasso, Tpe
 from gpuschedlab.autosched.tuner.samplers import SAMPLERS, LatinHypercube
 from gpuschedlab.autosched.tuner.search import Tuner
 
@@ -51,27 +51,30 @@ class Way:
     most: int = BUDGETS[-1]
 
 
+CAUSAL, PLAIN = {"iterations": 200, "check": 200}, {"spread": 0.0}
 WAYS = {
-    "thesis": Way(Tuner.thesis(scope="axes"), "graph"),
-    "default": Way(Tuner(), "graph"),
-    "layers": Way(Tuner(), "layers"),
-    "regression": Way(Tuner(), "regression"),
-    "no model": Way(Tuner()),
-    "lasso": Way(Tuner(spread=0.0), most=40),
-    "BlueFin": Way(Tuner(spread=0.0)),
-    "GP": Way(Tuner(spread=0.0), most=40),
-    "TPE": Way(Tuner(spread=0.0, sampler="tpe")),
-    "random": Way(Tuner(spread=0.0, sampler="random")),
+    "printed": Way(Tuner.thesis(**CAUSAL), "graph"),
+    "printed, layers": Way(Tuner.thesis(**CAUSAL), "layers"),
+    "printed, no graph": Way(Tuner.thesis(**CAUSAL), "regression"),
+    "search": Way(Tuner()),
+    "lasso": Way(Tuner(**PLAIN), most=40),
+    "BlueFin": Way(Tuner(**PLAIN)),
+    "GP": Way(Tuner(**PLAIN), most=40),
+    "TPE": Way(Tuner(**PLAIN)),
+    "random": Way(Tuner(**PLAIN, sampler="random")),
 }
-"""Methods; "default" is the tuner as it is, with the learnt graph. A GP and a lasso are fitted before every measurement."""
-AGAINST = {
-    "BlueFin": "BlueFin alone",
-    "no model": "no model",
-    "regression": "plain regression",
-    "layers": "the layers, not learnt",
-}
+"""Methods by their form: algorithm 3 as printed (`Tuner.thesis()`, its model asked from round 1) with three models, and searches alone."""
+GRAPH, AGAINST = (
+    "printed",
+    {
+        "BlueFin": "BlueFin alone",
+        "search": "search alone",
+        "printed, no graph": "plain regression",
+        "printed, layers": "the layers, not learnt",
+    },
+)
 """What the verdict on the learnt graph is about, in words."""
-OWN = {"lasso": Lasso, "GP": Gaussian}
+OWN = {"lasso": Lasso, "GP": Gaussian, "TPE": Tpe}
 """Samplers that are not the package's."""
 
 
@@ -193,10 +196,11 @@ def measure(_, knobs: int, seed: int) -> dict:
 
 
 def judge(rows: list[dict]) -> list[dict]:
-    """A row for each number of knobs, method and budget, of the cases with room: loss, beside the default tuner, and costs.
+    """A row for each number of knobs, method and budget, of the cases with room: loss, beside the learnt graph, and costs.
 
-    `loss` and `over_default` are geometric means with `low` and `high` ends; below 1 a method is better than the default, paired by
-    seed. `seconds` are own CPU and measurements by their price.
+    `loss` and `over_graph` are geometric means with `low` and `high` ends; below 1 a method is better than the learnt graph, paired by
+    seed. `same`: whether it found the very same in every case, as the same code does. `seconds` are own CPU and measurements by
+    their price.
     """
     found = []
     for knobs, name, b in product(KNOBS, WAYS, map(str, BUDGETS)):
@@ -204,14 +208,20 @@ def judge(rows: list[dict]) -> list[dict]:
         if group:
             measured, reward, own = zip(*(row["ways"][name][b] for row in group), strict=True)
             loss = [np.log(row["best"] / r) for row, r in zip(group, reward, strict=True)]
-            over = [np.log(row["ways"]["default"][b][1] / r) for row, r in zip(group, reward, strict=True)]
+            over = [np.log(row["ways"][GRAPH][b][1] / r) for row, r in zip(group, reward, strict=True)]
             prices = {k: statistics.fmean(row["price"] for row in group) if p is None else p for k, p in PRICES.items()}
             made, cpu = statistics.fmean(measured), statistics.fmean(own)
             one = {"knobs": knobs, "method": name, "budget": int(b), "cases": len(group), "measured": made}
             one |= {f"loss{end}": value for end, value in _ends(loss)}
-            one |= {f"over_default{end}": value for end, value in _ends(over)}
+            one |= {f"over_graph{end}": value for end, value in _ends(over)}
+            one["same"] = name != GRAPH and not any(over) and measured == _measured(group, GRAPH, b)
             found.append(one | {"seconds": {price: cpu + made * seconds for price, seconds in prices.items()}})
     return found
+
+
+def _measured(group: list[dict], name: str, b: str) -> tuple:
+    """Configurations that a method measured, by case."""
+    return tuple(row["ways"][name][b][0] for row in group)
 
 
 def _ends(logs):
@@ -238,22 +248,25 @@ def arrivals(rows: list[dict]) -> list[dict]:
 
 
 def verdict(cells: list[dict]) -> str:
-    """What the intervals say of the causal model: where the learnt graph differs from others by more than chance."""
+    """What the intervals say of the causal model: where the learnt graph differs from others by more than chance.
+
+    Cells in which both found the same with as many measurements in every case are left out: the same code says nothing of a model.
+    """
     said, same = [], []
     for method, name in AGAINST.items():
-        mine = [row for row in cells if row["method"] == method]
+        mine = [row for row in cells if row["method"] == method and not row["same"]]
         for side, rows in (
-            ("better than", [row for row in mine if row["over_default_low"] > 1]),
-            ("worse than", [row for row in mine if row["over_default_high"] < 1]),
+            ("better than", [row for row in mine if row["over_graph_low"] > 1]),
+            ("worse than", [row for row in mine if row["over_graph_high"] < 1]),
         ):
             where = ", ".join(
-                "{budget} of {knobs} knobs ({over_default:.3f}, {over_default_low:.3f} to {over_default_high:.3f})".format(
+                "{budget} of {knobs} knobs ({over_graph:.3f}, {over_graph_low:.3f} to {over_graph_high:.3f})".format(
                     **r
                 )
                 for r in rows
             )
             said += [f"it is {side} {name} with {where}"] * bool(rows)
-        if all(row["over_default_low"] <= 1 <= row["over_default_high"] for row in mine):
+        if mine and all(row["over_graph_low"] <= 1 <= row["over_graph_high"] for row in mine):
             same.append(name)
     if same:
         said.append(f"at no budget does it differ by more than chance from {', '.join(same)}")
@@ -268,8 +281,8 @@ def table(rows: list[dict]) -> list[dict]:
         for b in BUDGETS:
             if one := cells.get((row["knobs"], row["method"], b)):
                 line[f"loss, {b}"] = "{loss:.3f} ({loss_low:.3f}-{loss_high:.3f}) [{measured:.0f}]".format(**one)
-                line[f"over default, {b}"] = (
-                    "{over_default:.3f} ({over_default_low:.3f}-{over_default_high:.3f})".format(**one)
+                line[f"over the graph, {b}"] = "{over_graph:.3f} ({over_graph_low:.3f}-{over_graph_high:.3f})".format(
+                    **one
                 )
                 line[f"s, {b}"] = " / ".join(f"{seconds:.3g}" for seconds in one["seconds"].values())
         found.append(line | {"within 5 %": f"{row['within']:g}, {row['share']:.2f}"})
@@ -282,13 +295,14 @@ def run(data_dir=None, knobs=KNOBS, seeds=SEEDS, minutes: float = MINUTES, worke
     Returns
     -------
     dict
-        `rows` a method and number of knobs (`table`), `cells` of `judge`, the `verdict`, `excluded` cases without room, `better` (methods
-        that beat the default tuner at its own budget by an interval without 1), `left` (cases that are not measured yet), and `ok`.
+        `rows` a method and number of knobs (`table`), `cells` of `judge`, the `verdict`, `excluded` cases without room, `better` (knobs,
+        methods and budgets that beat the learnt graph by an interval without 1), `left` (cases that are not measured yet), `source`,
+        a hash of the code that measured, and `ok`.
     """
     answers = measure_all("budget", measure, data_dir, product(knobs, seeds), workers, seconds=60 * minutes)
     rows = [answer for answer in answers if answer is not None]
     cells = judge(rows)
-    better = [(r["knobs"], r["method"]) for r in cells if r["budget"] == BUDGETS[-1] and r["over_default_high"] < 1]
+    better = [(r["knobs"], r["method"], r["budget"]) for r in cells if r["over_graph_high"] < 1]
     left = len(answers) - len(rows)
     return {
         "rows": table(rows),
@@ -297,5 +311,6 @@ def run(data_dir=None, knobs=KNOBS, seeds=SEEDS, minutes: float = MINUTES, worke
         "excluded": [(row["knobs"], row["seed"], round(row["best"], 3)) for row in rows if row["best"] < ROOM],
         "better": better,
         "left": left,
-        "ok": not left and not better,
+        "source": source_of(measure, data_dir),
+        "ok": not left,
     }

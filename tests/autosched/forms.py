@@ -1,4 +1,4 @@
-"""Forms of algorithm 3 in single searches of 40 rounds: each reading of its scope, line 12, and BlueFin alone.
+"""Forms of algorithm 3 in single searches of 40 rounds: its scope, line 12, its model, and BlueFin alone.
 
 A case is one of `bench budget` with Tiresias' own knobs: the models learn on Philly-like load 0.9, all forms search from the defaults
 on the true next 72 h of a Venus-like trace at 1.2. The loss is the best reward known, of all forms and of random configurations, over
@@ -18,16 +18,14 @@ from autosched.budget import FIRST, LIVE, ROOM, Case, Way
 from gpuschedlab.autosched.tuner.search import Tuner
 
 FORMS = {
-    "scope A": Way(Tuner.thesis(scope="axes", batch=128), "graph"),
-    "A, line 12 as printed": Way(Tuner.thesis(scope="axes"), "graph"),
-    "no scope": Way(Tuner.thesis(scope="none", batch=128), "graph"),
-    "scope B": Way(Tuner.thesis(scope="round", batch=128), "graph"),
-    "scope C": Way(Tuner.thesis(scope="options", batch=128), "graph"),
-    "thesis (C, line 12 as printed)": Way(Tuner.thesis(), "graph"),
-    "scope C, layers": Way(Tuner.thesis(scope="options", batch=128), "layers"),
-    "BlueFin": Way(Tuner(spread=0.0)),
+    "printed": Way(Tuner.thesis(), "graph"),
+    "line 12 once in 128": Way(Tuner.thesis(batch=128), "graph"),
+    "no scope": Way(Tuner.thesis(scope="none"), "graph"),
+    "printed, layers": Way(Tuner.thesis(), "layers"),
+    "printed, no graph": Way(Tuner.thesis(), "regression"),
+    "BlueFin": Way(Tuner.thesis(causal=False)),
 }
-"""Forms; without line 12 as printed the model is not fitted again within a search."""
+"""Forms; with line 12 once in 128 measurements the model is not fitted again within a search."""
 
 
 def measure(_, seed: int) -> dict:

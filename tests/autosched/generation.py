@@ -2,7 +2,7 @@
 
 **Local predictor.** Jobs are sorted by arrival; the first 70 % train (of them, what is known by then), the rest are queries
 (section 6.5.1). On two weeks XGBoost is also retrained daily, as there; these rows and those on whole traces (trained once) are
-held against the bounds, the five models are compared trained once, and XGBoost with the hyper-parameters of its `sweep`. The
+held against the bounds, the five models are compared trained once, and XGBoost with the hyper-parameters of a sweep. The
 traces hold no queueing, so a job runs from its submission to its end. At which instant a job is asked about is not published;
 the engine predicts existing-unfinished jobs whenever it makes a trace, every hour (6.5.2), so `hourly` takes each test job at
 each whole hour at which it is in the system: these are the rows that are held against the bounds. Many of them have run for
@@ -25,9 +25,10 @@ import polars as pl
 from published.data import load_real
 from published.kept import measure_all
 
+from autosched.range_models import MODELS, sweep
 from gpuschedlab.autosched.forecast.arrivals import GlobalGenerator
 from gpuschedlab.autosched.forecast.features import RANGES, Seen
-from gpuschedlab.autosched.forecast.ranges import MODELS, WEIGHTS, RangePredictor, counted, hourly, range_of
+from gpuschedlab.autosched.forecast.ranges import WEIGHTS, RangePredictor, counted, hourly, range_of
 
 DAY, HOUR = 86_400.0, 3600.0
 SPLIT = 0.7
@@ -136,7 +137,7 @@ def hindsight(name: str, frame: pl.DataFrame) -> dict:
     order = np.argsort(at, kind="stable")
     rows, at = rows[order], at[order]
     executed, y, seen = at - submit[rows], range_of(frame["duration"].to_numpy())[rows], Seen(frame)
-    predictor = RangePredictor(MODELS[0])
+    predictor = RangePredictor()
     x = seen.features(frame[rows].with_columns(executed=pl.Series(executed)), at, predictor.recent, rows)
     share, right, asked = counted(seen, x, predictor.recent), np.zeros(len(WEIGHTS)), 0
     for first in np.arange(submit[cut], at.max(), DAY):
@@ -144,7 +145,7 @@ def hindsight(name: str, frame: pl.DataFrame) -> dict:
         if not len(mine):
             continue
         others = np.flatnonzero((end[rows] <= first) | (submit[rows] >= first + DAY))
-        learnt = RangePredictor(MODELS[0])._train(x[others], y[others])
+        learnt = RangePredictor()._train(x[others], y[others])
         found = (learnt._answer(x[mine], share[mine], executed[mine], weight) for weight in WEIGHTS)
         right += [(answer == y[mine]).sum() for answer in found]
         asked += len(mine)
@@ -178,13 +179,13 @@ def measure(data_dir, name: str) -> dict:
     """Rows of one trace: bounds, accuracy and requests."""
     parts, found = {part: load(data_dir, name, part) for part in ("slice", "whole")}, {"bounds": [], "accuracy": []}
     for part, frame in parts.items():
-        best = accuracy(name, part, frame, RangePredictor(MODELS[0]), daily=part == "slice")
+        best = accuracy(name, part, frame, RangePredictor(), daily=part == "slice")
         held = best["hourly"] >= NEEDED[name]
         found["bounds"].append(
             {"trace": name, "part": part, "hourly": best["hourly"], "needed": NEEDED[name], "ok": held}
         )
         found["accuracy"].append(best)
-    models = (*(RangePredictor(model) for model in MODELS), RangePredictor(MODELS[0]).sweep(parts["slice"]))
+    models = (*(RangePredictor(model) for model in MODELS), sweep(RangePredictor(), parts["slice"])[0])
     found["accuracy"] += [accuracy(name, "slice", parts["slice"], model, daily=False) for model in models]
     found["hindsight"] = [hindsight(name, parts["slice"])]
     return found | {"requests": [requests(name, parts["whole"], *kind) for kind in KINDS]}

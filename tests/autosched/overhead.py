@@ -20,7 +20,9 @@ from published.data import DAY
 from published.kept import measure_all
 
 from autosched.loop import MINUTES, stretch, times
+from autosched.parts import PARTS
 from gpuschedlab.autosched.forecast.arrivals import DISTANCES
+from gpuschedlab.autosched.methods import BLIND
 
 WAYS = ("autosched", "no-causal", "no-aggregator", "no-controller-40", "no-future", "no-controller")
 SIMILARITIES = tuple(name for name in DISTANCES if name not in ("manhattan", "relative"))
@@ -28,7 +30,7 @@ SIMILARITIES = tuple(name for name in DISTANCES if name not in ("manhattan", "re
 TRACES, LOAD, POLICIES = ("philly", "venus", "pai"), 1.1, ("tiresias", "themis", "lucid")
 DAYS, TUNED = 7.5, 0.5
 """Days of a trace, and how many of them, the last ones, are tuned."""
-PRINTED = {"threshold": 1.1, "futures": 0}
+PRINTED = {"threshold": 1.1} | BLIND
 """Of all ways: the threshold as printed; what gains is not measured again on other futures."""
 #: Required: fewer measurements, cheaper ones, both together; part of the objective that is lost; seconds of a search.
 FEWER, CHEAPER, TOGETHER, LOSS, SECONDS = 5.0, 2.5, 30.0, 0.05, 1.0
@@ -46,7 +48,7 @@ PUBLISHED = {
 
 def measure(data_dir, name: str, load: float | None, policy: str, days: float, seed: int) -> list[dict]:
     """One row a way of searching."""
-    from gpuschedlab.autosched import METHODS, Space, Tuner, attach, gather, score, train
+    from gpuschedlab.autosched import Space, attach, gather, score, train
     from gpuschedlab.policies import ALL
 
     cut = stretch(data_dir, name, load, seed).first(days)
@@ -54,11 +56,10 @@ def measure(data_dir, name: str, load: float | None, policy: str, days: float, s
     space = Space(scenario.fitted(ALL[policy]()))
     samples, rows, loops = gather(scenario.replace(trace=cut.lessons), space), [], {}
     for way in (*WAYS, *(SIMILARITIES if policy == "tiresias" else ())):
-        how = {"method": way} if way in WAYS else {"method": "autosched", "similarity": way}
+        how = {"method": PARTS[way]} if way in WAYS else {"method": "autosched", "similarity": way}
         how |= {
             "simulation": scenario.simulation(space.policy),
             "model": train(samples, space, rng=seed),
-            "tuner": METHODS[way].tuner if way == "no-controller" else Tuner.thesis(),
         }
         how |= PRINTED
         loops[way] = attach(**how, history=cut.history, seed=seed)

@@ -2,8 +2,8 @@
 
 Philly-like at load 0.8, then Venus-like at 1.3; Venus-like at 1.1, then Philly-like at 1.2; Tiresias; the history is two weeks of
 the first kind. default: never tuned. history: the best of 200 configurations on the history. fixed: the best of three searches
-of 200 on the very trace, which nobody can have. selftune: BlueFin on the last hour. autosched: the whole loop, which must end
-within `LOOP` CPU seconds.
+of 200 on the very trace, which nobody can have. selftune: BlueFin on the last hour. search: the loop by search alone. autosched:
+the loop that asks its causal model in every round; it must end within `LOOP` CPU seconds.
 
 Ratios are above 1 where a method is better than AutoSched; intervals are of 95 %, paired by seed, of the mean logarithm.
 """
@@ -15,7 +15,7 @@ import time
 from itertools import product
 
 import numpy as np
-from published.kept import measure_all
+from published.kept import measure_all, source_of
 
 from autosched.ablation import MINUTES, ROUNDS, SEARCHES, Case, interval, scenario_of
 
@@ -24,7 +24,7 @@ CASES = {
     "venus-philly": Case(False, (("venus", 1.1), ("philly", 1.2)), nodes=32, days=7.0, change=4.0),
 }
 SEEDS = tuple(range(10))
-METHODS = ("default", "history", "fixed", "selftune", "autosched")
+METHODS = ("default", "history", "fixed", "selftune", "search", "autosched")
 LOOP = 120.0
 """Most CPU seconds of a whole loop."""
 
@@ -42,7 +42,7 @@ def measure(data_dir, name: str, seed: int) -> dict:
     for method, policy in (("default", space.policy), ("history", past.best.policy), ("fixed", fixed)):
         row[method] = score(scenario.simulation(policy))["jct"]
     samples = gather(scenario.past, space, instants=10, configurations=20)
-    for method in ("selftune", "autosched"):
+    for method in METHODS[3:]:
         simulation, begin = scenario.simulation(space.policy), time.process_time()
         model = train(samples, space, rng=seed) if method == "autosched" else None
         loop = attach(
@@ -78,9 +78,11 @@ def run(data_dir=None, traces=tuple(CASES), seeds=SEEDS, minutes: float = MINUTE
     Returns
     -------
     dict
-        `rows` a case and method, `left` (cases and seeds that are not measured yet), and `ok`: all loops ended in time.
+        `rows` a case and method, `left` (cases and seeds that are not measured yet), `source`, a hash of the code that
+        measured, and `ok`: all loops ended in time.
     """
     answers = measure_all("regimes", measure, data_dir, product(traces, seeds), workers, seconds=60 * minutes)
     rows = [answer for answer in answers if answer is not None]
     in_time = all(row["autosched_cpu"] <= LOOP for row in rows)
-    return {"rows": judge(rows), "left": len(answers) - len(rows), "ok": in_time and len(rows) == len(answers)}
+    about = {"left": len(answers) - len(rows), "source": source_of(measure, data_dir)}
+    return {"rows": judge(rows), **about, "ok": in_time and len(rows) == len(answers)}

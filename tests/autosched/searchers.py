@@ -1,4 +1,4 @@
-"""Searches that the tuner is compared with and that are not the package's: a Gaussian process, and a lasso of the offline rows."""
+"""Searches that the tuner is compared with and that are not the package's: TPE, a Gaussian process, and a lasso of the offline rows."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import polars as pl
 
+from gpuschedlab._extras import need
 from gpuschedlab.autosched.tuner.samplers import LatinHypercube, Sampler
 
 
@@ -73,3 +74,27 @@ class Lasso(Pooled):
             .fit(self.shape.transform(u), y)
             .predict(self.shape.transform(points))
         )
+
+
+class Tpe(Sampler):
+    """Optuna's tree-structured Parzen estimator (Bergstra et al., NeurIPS 2011), behind the same two methods."""
+
+    def __init__(self, levels, rng=0, start=None):
+        super().__init__(levels, rng, start)
+        self.optuna = need("optuna", "the sampler Tpe")
+        self.optuna.logging.set_verbosity(self.optuna.logging.WARNING)
+        sampler = self.optuna.samplers.TPESampler(seed=int(self.rng.integers(2**31)))
+        self.study = self.optuna.create_study(direction="maximize", sampler=sampler)
+        kinds = self.optuna.distributions
+        self.axes = {str(i): kinds.FloatDistribution(0.0, 1.0) for i in range(self.k)}
+        self.axes |= {str(i): kinds.CategoricalDistribution(values.tolist()) for i, values in self.values.items()}
+
+    def ask(self) -> np.ndarray:
+        """Coordinates (k,) to try next."""
+        params = self.study.ask(self.axes).params
+        return np.array([params[name] for name in self.axes])
+
+    def tell(self, u, reward: float) -> None:
+        """Learn the reward at coordinates (k,) in the box."""
+        known = {"params": dict(zip(self.axes, map(float, u), strict=True)), "distributions": self.axes}
+        self.study.add_trial(self.optuna.trial.create_trial(**known, value=float(reward)))

@@ -27,12 +27,9 @@ from gpuschedlab.autosched import (
 )
 from gpuschedlab.autosched import command as tune
 from gpuschedlab.autosched.causal.graph import full_graph
-from gpuschedlab.autosched.command import PREDICTORS, SIMILARITIES
 from gpuschedlab.autosched.controller import FUTURES, THRESHOLD
 from gpuschedlab.autosched.decision import Decision
 from gpuschedlab.autosched.decision_rows import Rows
-from gpuschedlab.autosched.forecast.arrivals import DISTANCES
-from gpuschedlab.autosched.forecast.ranges import MODELS
 from gpuschedlab.autosched.tuner.offline import layers_of
 from gpuschedlab.cli import main, progress
 from gpuschedlab.errors import EstimatorError, PolicyError, RunError, TraceError
@@ -53,7 +50,7 @@ def scenario(stretch):
     return lab.Scenario(stretch[1], CLUSTER, history=stretch[0])
 
 
-def loop(stretch, history=None, method="no-controller", **options):
+def loop(stretch, history=None, method="search", **options):
     simulation = lab.Simulation(lab.Scenario(stretch[1], CLUSTER), lab.Tiresias())
     history = stretch[0] if history is None else history
     return attach(method, simulation, history=history, **{"tuner": Tuner(2)} | options)
@@ -130,11 +127,6 @@ def test_a_goal_that_is_unknown_is_told_before_anything_is_played(stretch):
         attach("selftune", simulation, history=stretch[0])
 
 
-def test_the_command_knows_all_similarities_and_predictors():
-    assert tuple(DISTANCES) == SIMILARITIES
-    assert PREDICTORS == MODELS
-
-
 def test_options_that_a_sampler_does_not_take_are_refused():
     with pytest.raises(EstimatorError, match="found options {'speed': 1} of bluefin: .*speed"):
         Tuner(options={"speed": 1})
@@ -154,7 +146,7 @@ def test_jobs_are_aggregated_once(stretch):
         Aggregator()(once)
 
 
-@pytest.mark.parametrize("method", ["selftune", "no-controller", "optimal"])
+@pytest.mark.parametrize("method", ["selftune", "search", "optimal"])
 def test_a_loop_goes_on_where_it_was_pickled(stretch, method):
     space = Space(lab.Tiresias())
     model = train(gather(scenario(stretch).past, space, instants=2, configurations=12), space)
@@ -180,7 +172,7 @@ def test_a_model_of_other_knobs_is_refused(stretch):
     model = train(samples, space)
     turned = Space(lab.Tiresias(), space.names[::-1])
     with pytest.raises(EstimatorError, match="found a causal model of knobs metric, .* expected pack_limit"):
-        loop(stretch, method="autosched", model=model, space=turned)
+        loop(stretch, method="autosched", tuner=Tuner.thesis(), model=model, space=turned)
     given = list(model.graph.layers.given)
     assert model.predict(samples).mean.tolist() == model.predict(samples.select(given)).mean.tolist()
     assert model.predict(samples.select(given[::-1])).mean.tolist() == model.predict(samples).mean.tolist()
@@ -204,8 +196,13 @@ def test_an_offline_phase_of_no_size_is_refused(stretch, options):
 
 @pytest.mark.parametrize("others", ["selftune", ("self-tune",), ("autosched",)])
 def test_a_contest_of_unknown_tuners_is_refused(stretch, others):
-    with pytest.raises(EstimatorError, match="expected a tuple of some of default, fixed, thesis"):
+    with pytest.raises(EstimatorError, match="expected a tuple of some of default, fixed, once, search, thesis"):
         Contest(scenario(stretch), lab.Tiresias(), others=others)
+
+
+def test_a_contest_is_of_a_causal_tuner(stretch):
+    with pytest.raises(EstimatorError, match=r"expected a causal tuner, such as Tuner.thesis"):
+        Contest(scenario(stretch), lab.Tiresias(), tuner=Tuner())
 
 
 @dataclass(frozen=True)
@@ -277,7 +274,7 @@ def test_tune_asks_for_a_history_before_it_begins(stretch, here, capsys):
     ("methods", "said"),
     [
         ("autoshed", "--methods autoshed: expected some of default, fixed, autosched, .* Did you mean autosched[?]"),
-        ("default no-contoller", "--methods no-contoller: .* Did you mean no-controller[?]"),
+        ("default seach", "--methods seach: .* Did you mean search[?]"),
         ("xyzzy", "--methods xyzzy: expected some of .*optimal[.]$"),
     ],
 )
@@ -306,11 +303,11 @@ def test_a_method_that_was_not_reached_begins_when_the_others_are_resumed(stretc
     stretch[1].write_parquet("b.parquet")
     words = [*TUNE, "--trace", "b.parquet", "--methods", "default", "selftune"]
     assert main(words) == 0
-    assert main([*words, "no-controller", "--resume"]) == 0
+    assert main([*words, "optimal", "--resume"]) == 0
     told = capsys.readouterr().out
     assert "selftune: resumed after 2 decisions" in told
-    assert "no-controller: resumed" not in told
-    assert len((here / "runs/tune/no-controller.jsonl").read_text().splitlines()) == 3
+    assert "optimal: resumed" not in told
+    assert len((here / "runs/tune/optimal.jsonl").read_text().splitlines()) == 3
 
 
 def test_what_a_method_of_tune_begins_with_does_not_depend_on_the_others(here, monkeypatch):
@@ -339,9 +336,9 @@ def test_what_a_method_of_tune_begins_with_does_not_depend_on_the_others(here, m
         "2",
         "--methods",
     ]
-    assert main(["tune", *words, "no-causal", "selftune", "thesis", "optimal"]) == 0
+    assert main(["tune", *words, "search", "selftune", "thesis", "optimal"]) == 0
     assert begun == {
-        "no-causal": (4, THRESHOLD, FUTURES),
+        "search": (4, THRESHOLD, FUTURES),
         "selftune": (0, THRESHOLD, 0),
         "thesis": (0, 1.1, 0),
         "optimal": (4, THRESHOLD, 0),
@@ -357,7 +354,7 @@ def test_tune_says_what_it_is_about_to_do_before_it_reads_or_imports_anything(he
     monkeypatch.setattr(tune, "recipe_in", interrupted)
     assert main(["tune"]) == 130
     found = capsys.readouterr()
-    first = "tuning tiresias on venus, 72 h, load 1.1, cluster 32x8, seed 0: default, selftune, autosched"
+    first = "tuning tiresias on venus, 72 h, load 1.1, cluster 32x8, seed 0: default, selftune, search, autosched"
     assert found.out.splitlines() == [first, "loading the simulator", "reading the trace"]
     assert "interrupted; no decision was taken" in found.err
     assert main(["tune", "--hours", "5"]) == 130  # options of one's own: nothing else changes

@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from autosched import range_models
 from autosched.generation import hindsight
 from gpuschedlab import Cluster, Fifo, Scenario, Simulation, Tiresias
 from gpuschedlab.autosched import (
@@ -22,11 +23,10 @@ from gpuschedlab.autosched import (
     true_forecast,
 )
 from gpuschedlab.autosched.causal.graph import full_graph
-from gpuschedlab.autosched.forecast import ranges
 from gpuschedlab.autosched.forecast.arrivals import DISTANCES, RECENT
 from gpuschedlab.autosched.forecast.durations import Durations
 from gpuschedlab.autosched.forecast.features import Seen
-from gpuschedlab.autosched.forecast.ranges import MODELS, counted, hourly, queries_of, range_of
+from gpuschedlab.autosched.forecast.ranges import counted, hourly, queries_of, range_of
 from gpuschedlab.autosched.forecast.repository import known_by
 from gpuschedlab.autosched.tuner import offline
 from gpuschedlab.autosched.tuner.offline import busier, layers_of
@@ -146,7 +146,7 @@ def test_training_takes_no_duration_that_is_unknown(whole):
     assert unknown.any()
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", range_models.MODELS)
 def test_each_model_learns_and_respects_what_has_run(whole, model):
     now = 3.7 * DAY
     fitted = RangePredictor(model, rng=1).fit(whole, now)
@@ -349,8 +349,8 @@ def test_a_horizon_of_days_needs_as_much_stored(whole):
 def test_hyper_parameters_are_chosen_without_the_test_part(whole, monkeypatch):
     """What the last 30 % of the jobs are, and when they end, changes nothing of what is tried; the jobs before that do."""
     pytest.importorskip("xgboost", reason="xgboost, of the extra autosched, is not installed")
-    assert [len(values) for values in ranges.SWEPT.values()] == [3, 2, 2]
-    monkeypatch.setattr(ranges, "SWEPT", {"depth": (1, 4), "rate": (0.1,), "trees": (2, 12)})
+    assert [len(values) for values in range_models.SWEPT.values()] == [3, 2, 2]
+    monkeypatch.setattr(range_models, "SWEPT", {"depth": (1, 4), "rate": (0.1,), "trees": (2, 12)})
     draw, cut = np.random.default_rng(0), int(0.7 * whole.height)
     whole = as_repository(
         whole.with_columns(pl.col("duration") * pl.Series(np.exp(1.5 * draw.standard_normal(whole.height))))
@@ -359,17 +359,15 @@ def test_hyper_parameters_are_chosen_without_the_test_part(whole, monkeypatch):
     strange = {"gpus": 64.0, "duration": 7.0, "name": pl.lit("new"), "submit": pl.col("submit") + 9.0}
     other = as_repository(whole.with_columns(**{n: pl.when(late).then(v).otherwise(n) for n, v in strange.items()}))
     fewer = as_repository(whole.with_columns(duration=pl.when(late).then("duration").otherwise(pl.col("duration") * 9)))
-    found = RangePredictor().sweep(whole)
-    assert found.swept_.equals(RangePredictor().sweep(other).swept_)
-    assert not found.swept_.equals(RangePredictor().sweep(fewer).swept_)
-    assert found.swept_["right"].to_list() == sorted(found.swept_["right"], reverse=True)
-    assert found.swept_["right"].n_unique() > 1
-    best = found.swept_.drop("right").row(0, named=True)
+    found, tried = range_models.sweep(RangePredictor(), whole)
+    assert tried.equals(range_models.sweep(RangePredictor(), other)[1])
+    assert not tried.equals(range_models.sweep(RangePredictor(), fewer)[1])
+    assert tried["right"].to_list() == sorted(tried["right"], reverse=True)
+    assert tried["right"].n_unique() > 1
+    best = tried.drop("right").row(0, named=True)
     assert {n: getattr(found, n) for n in best} == best
     fitted = found.fit(whole, 3 * DAY).model_.get_params()
     assert (fitted["max_depth"], fitted["n_estimators"]) == (best["depth"], best["trees"])
-    with pytest.raises(EstimatorError, match="expected 'xgboost'"):
-        RangePredictor("forest").sweep(whole)
 
 
 def test_users_can_be_left_out(whole):
@@ -473,28 +471,6 @@ def test_the_offline_phase_measures_where_most_gpus_were_requested(monkeypatch):
     assert max(forecast.now for forecast in seen) <= 24 * HOUR
 
 
-def test_days_of_like_service_are_learnt_from_where_asked(monkeypatch):
-    """Five days of 12, 20, 30, 60 and 24 jobs of a GPU-hour: 24, 20 and 30 are nearest the median, and stand alone."""
-    jobs = [12, 20, 30, 60, 24]
-    submit = np.concatenate([day * DAY + 600.0 * np.arange(n) for day, n in enumerate(jobs)])
-    frame = pl.DataFrame(
-        {"job_id": np.arange(len(submit)).astype(str), "submit": submit, "gpus": 1.0, "duration": HOUR}
-    )
-    seen, made = [], offline.Probe
-    monkeypatch.setattr(
-        offline, "Probe", lambda *given, forecast: (seen.append(forecast), made(*given, forecast=forecast))[1]
-    )
-    given = {"instants": 3, "configurations": 2, "segment": "day", "rng": 0}
-    samples = offline.gather(frame, Cluster.homogeneous(1, 2), Space(Tiresias()), **given)
-    assert [(f.now / DAY, f.trace.height, f.existing, f.initial.height) for f in seen] == [
-        (1, 20, 0, 0), (2, 30, 0, 0), (4, 24, 0, 0)
-    ]  # fmt: skip
-    assert [f.trace["job_id"].to_list() for f in seen][0] == [str(i) for i in range(12, 32)]
-    assert samples["segment"].to_list() == [0.0] * 3 + [1.0] * 3 + [2.0] * 3
-    with pytest.raises(EstimatorError, match="one of instant, day"):
-        offline.gather(frame, Cluster.homogeneous(1, 2), Space(Tiresias()), segment="week")
-
-
 @pytest.fixture(scope="module")
 def shifting():
     """Three days: what lasts a minute on the first lasts three hours on the second, and five minutes on the third."""
@@ -507,7 +483,7 @@ def shifting():
 def test_the_predictor_is_retrained_once_a_day_on_what_had_ended_by_then(shifting):
     """The loop forecasts as one does that was trained on this day first, not as those of the days before."""
     simulation = Simulation(Scenario(shifting, Cluster.homogeneous(8, 8)), Tiresias())
-    forecaster = attach("no-controller", simulation, predictor="logistic").forecaster
+    forecaster = attach("search", simulation, predictor="logistic").forecaster
     trained = {}
     for hour in (5, 26, 30, 47, 48, 50):
         simulation.advance(hour * HOUR)

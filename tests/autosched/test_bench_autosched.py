@@ -20,7 +20,7 @@ from autosched import ablation, budget, forms, motivation, ours, overhead, regim
 from autosched import loop as autosched
 from autosched.loop import Stretch, judge, run, scatter
 from gpuschedlab import Cluster, Fifo, Scenario, Srtf, Themis, Tiresias, generate
-from gpuschedlab.autosched import Measurement, Space
+from gpuschedlab.autosched import Measurement, Space, Tuner
 from gpuschedlab.check import small_trace
 from gpuschedlab.errors import LabError, TraceError
 from gpuschedlab.policies.tiresias import gittins_ranks
@@ -427,13 +427,13 @@ def test_a_budget_is_judged_by_loss_and_by_what_measurements_cost():
     """By hand: 1.32 / 1.2 is 1.1; random finds 1.32 / 1.21 = 1.1 and 1.1 / 1.1; a case without room is left out."""
     rows = [searched(0, random=1.1), searched(1, random=1.1 / 1.1), searched(2, best=1.04, random=9.0)]
     found = {(r["method"], r["budget"]): r for r in budget.judge(rows)}
-    one = found["default", 40]
-    assert (one["cases"], one["loss"], one["over_default"], one["measured"]) == (2, pytest.approx(1.1), 1.0, 40)
+    one = found["printed", 40]
+    assert (one["cases"], one["loss"], one["over_graph"], one["measured"]) == (2, pytest.approx(1.1), 1.0, 40)
     assert one["seconds"] == pytest.approx({"as it is": 0.5 + 0.4, "30 s": 1200.5, "5 min": 12_000.5})
     other = found["random", 3]
     assert other["loss"] == pytest.approx(1.2 * 1.1**0.5)
-    assert other["over_default"] == pytest.approx(1.2 / 1.1 * 1.1**0.5)
-    assert other["over_default_high"] == pytest.approx(other["over_default"] * 1.1 ** (12.706 / 2), rel=1e-3)
+    assert other["over_graph"] == pytest.approx(1.2 / 1.1 * 1.1**0.5)
+    assert other["over_graph_high"] == pytest.approx(other["over_graph"] * 1.1 ** (12.706 / 2), rel=1e-3)
     assert ("GP", 200) not in found
 
 
@@ -448,31 +448,52 @@ def test_measurements_to_within_5_percent():
 def test_the_verdict_on_the_causal_model_follows_the_intervals():
     def cell(method, low, high):
         middle = (low * high) ** 0.5
-        return {"method": method, "knobs": 8, "budget": 40} | dict(
-            zip(("over_default", "over_default_low", "over_default_high"), (middle, low, high))
+        return {"method": method, "knobs": 8, "budget": 40, "same": False} | dict(
+            zip(("over_graph", "over_graph_low", "over_graph_high"), (middle, low, high))
         )
 
     cells = [
         cell("BlueFin", 0.92, 0.99),
-        cell("no model", 0.9, 1.1),
-        cell("regression", 1.01, 1.1),
-        cell("layers", 1.0, 1.0),
+        cell("search", 0.9, 1.1),
+        cell("printed, no graph", 1.01, 1.1),
+        cell("printed, layers", 1.0, 1.0) | {"same": True},
     ]
     assert budget.verdict(cells) == (
         "The learnt graph, at equal rounds: it is worse than BlueFin alone with 40 of 8 knobs (0.954, 0.920 to 0.990); it is better than "
-        "plain regression with 40 of 8 knobs (1.054, 1.010 to 1.100); at no budget does it differ by more than chance from no model, "
-        "the layers, not learnt."
+        "plain regression with 40 of 8 knobs (1.054, 1.010 to 1.100); at no budget does it differ by more than chance from search alone."
     )
 
 
-@pytest.mark.parametrize(("reward", "ok"), [(1.2, True), (1.25, False)])
-def test_no_method_may_beat_the_default_at_its_own_budget(tmp_path, monkeypatch, reward, ok):
+def test_cells_in_which_methods_are_the_same_code_are_not_judged():
+    """Equal in every case, to the last digit and the measurement: nothing is said of them; one measurement fewer, and something is."""
+    rows = [searched(0, printed=1.21), searched(1, printed=1.1)]
+    for row in rows:
+        row["ways"]["printed, layers"] = {b: list(found) for b, found in row["ways"]["printed"].items()}
+    same = {(cell["method"], cell["budget"]) for cell in budget.judge(rows) if cell["same"]}
+    assert same == {("printed, layers", b) for b in budget.BUDGETS}
+    assert "layers" not in budget.verdict(budget.judge(rows))
+    rows[1]["ways"]["printed, layers"]["40"][0] -= 1
+    assert [c["budget"] for c in budget.judge(rows) if c["method"] == "printed, layers" and not c["same"]] == [40]
+    assert "the layers, not learnt" in budget.verdict(budget.judge(rows))
+
+
+def test_the_variants_of_the_tuner_are_asked_from_round_1():
+    """Each row is named by its form: the printed one is `Tuner.thesis()` but for its number of rounds."""
+    printed = budget.WAYS["printed"].tuner
+    assert printed == Tuner.thesis(iterations=printed.iterations, check=printed.check)
+    for name, way in budget.WAYS.items():
+        assert way.tuner.causal == (way.model is not None) == name.startswith("printed")
+        assert not way.tuner.causal or way.tuner.alone == way.tuner.spread == 0
+
+
+@pytest.mark.parametrize(("reward", "better"), [(1.2, []), (1.25, [(8, "TPE", b) for b in budget.BUDGETS])])
+def test_what_beats_the_learnt_graph_is_listed(tmp_path, monkeypatch, reward, better):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(
         budget, "measure", lambda _, knobs, seed: searched(seed, knobs, 1.04 if seed == 2 else 1.3, TPE=reward)
     )
     found = budget.run("data", (8,), (0, 1, 2))
-    assert (found["ok"], found["better"], found["left"]) == (ok, [] if ok else [(8, "TPE")], 0)
+    assert (found["ok"], found["better"], found["left"]) == (True, better, 0)
     assert found["excluded"] == [(8, 2, 1.04)]
     assert [row["method"] for row in found["rows"]] == list(budget.WAYS)
     assert (
@@ -517,7 +538,7 @@ def test_forms_stand_beside_bluefin_at_as_many_measurements():
     row = {"seed": 0, "best": 1.32, "alone": [[made, 1.05 if made < 5 else 1.2] for made in range(1, 41)]}
     row["forms"] = {name: [2, 1.1] for name in forms.FORMS} | {"BlueFin": [40, 1.2]}
     first, *_, last = forms.judge([row, row | {"best": 1.04}])
-    assert (first["form"], first["cases"], first["measured"]) == ("scope A", 1, 2.0)
+    assert (first["form"], first["cases"], first["measured"]) == ("printed", 1, 2.0)
     numbers = [float(first[title].split()[0]) for title in ("loss", "over BlueFin's 40", "over BlueFin at as many")]
     assert numbers == pytest.approx([1.2, 1.2 / 1.1, 1.05 / 1.1], abs=6e-4)
     assert last["over BlueFin's 40"].startswith("1.000")

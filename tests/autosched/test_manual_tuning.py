@@ -12,8 +12,7 @@ from gpuschedlab.autosched import CausalGraph, Layers, Space
 from gpuschedlab.autosched.figures.response_curves import flat_note, panels_of
 from gpuschedlab.autosched.recording.by_hand import Played, compare, play, scenario_of, sentence, switches_of, table
 from gpuschedlab.autosched.recording.recording import Recording
-from gpuschedlab.autosched.recording.what_if import changed_sides, curves_of, edited, graph_at, model_at
-from gpuschedlab.errors import EstimatorError, RunError
+from gpuschedlab.errors import RunError
 from gpuschedlab.metrics import PairedRatio
 from gpuschedlab.plots.kinds import style
 
@@ -119,63 +118,6 @@ def test_the_verdict_in_words(found, said):
     assert sentence(PairedRatio(*found, 99, 10)).endswith(said)
 
 
-# --- graphs and models
-
-
-def graph():
-    layers = Layers(("k", "l"), ("m", "n"), ("r",), context=("c",))
-    return CausalGraph(layers, (("k", "m"), ("l", "n"), ("c", "m"), ("m", "r"), ("n", "r")))
-
-
-def test_edges_are_forbidden_and_forced():
-    cut = edited(graph(), {("k", "m"): "forbid", ("l", "n"): "free"})
-    assert cut.edges == (("l", "n"), ("c", "m"), ("m", "r"), ("n", "r"))
-    assert edited(graph(), {("k", "m"): "force", ("l", "m"): "force"}).edges == (*graph().edges, ("l", "m"))
-    direct = edited(graph(), {("k", "r"): "force"})
-    assert direct.paths("k", "r") == [("k", "m", "r"), ("k", "r")]
-    assert direct.layers.direct == (("k", "r"),)
-
-
-@pytest.mark.parametrize("edge", [("m", "k"), ("r", "m"), ("k", "l"), ("m", "n"), ("k", "c")])
-def test_edges_that_cannot_be(edge):
-    with pytest.raises(EstimatorError, match=f"forced edge from {edge[0]} to {edge[1]}; expected"):
-        edited(graph(), {edge: "force"})
-
-
-def test_a_model_without_edges_into_the_reward_predicts_one_value(recording, scenario):
-    space, place = Space(scenario.fitted(recording.policy)), 30
-    learnt = graph_at(recording, space, place)
-    assert set(learnt.edges) == {tuple(edge) for edge in recording.graphs[recording.hours[place].graph]}
-    model = model_at(recording, space, place)
-    assert len(model.rows) == len(recording.known["samples"]["rows"]) + sum(
-        len(record["samples"]["rows"]) for record in recording.journals["autosched"][: place + 1]
-    )
-    goal = learnt.layers.objectives[0]
-    cut = model_at(recording, space, place, {edge: "forbid" for edge in learnt.edges if edge[1] == goal})
-    at = recording.hours[place].after
-    curves = {name: np.ptp(mean) for name, (mean, *_) in curves_of(cut, at, [0.0], 21).items()}
-    assert set(curves.values()) == {0.0}
-    assert max(np.ptp(mean) for mean, *_ in curves_of(model, at, [1.0], 21).values()) > 0
-    changed, every = changed_sides(model, cut)
-    assert every == len(model.rows)
-    assert changed > 0
-    assert changed_sides(model, model) == (0, every)
-
-
-def test_sides_that_change_by_hand():
-    """Predicted logarithms 0.1, -0.1, 0, against -0.1, -0.2, 0: one of three changes sides."""
-    layers = SimpleNamespace(given=("k",))
-    before, after = (
-        SimpleNamespace(
-            rows=np.zeros((3, 2)),
-            graph=SimpleNamespace(layers=layers),
-            predict=lambda u, m=m: SimpleNamespace(mean=np.array(m)),
-        )
-        for m in ([0.1, -0.1, 0.0], [-0.1, -0.2, 0.0])
-    )
-    assert changed_sides(before, after) == (1, 3)
-
-
 # --- figures
 
 
@@ -269,6 +211,7 @@ def test_use_and_undo(explorer, recording):
     for _ in range(3):
         explorer.undo.click()
     explorer.hour.value = 20
+    explorer.knobs["metric"].value, explorer.knobs["pack_limit"].value = "service", 0.9  # an undo moves no slider
     assert explorer.plan == ()
     assert explorer.undo.disabled
     assert seen(explorer) == before
@@ -299,42 +242,16 @@ def test_what_cannot_be_simulated_is_shown_and_changes_nothing(explorer, monkeyp
     assert explorer.undo.disabled
 
 
-def test_curves_are_the_recorded_ones_until_the_sliders_are_asked(explorer, recording):
+def test_curves_are_the_recorded_ones(explorer, recording):
     explorer.hour.value = 30
     drawn, hour = explorer._curves().data, recording.hours[30]
     means, in_force = ([t for t in drawn if t["name"] == name] for name in ("predicted mean", "in force"))
     for k, (axis, mean, upright) in enumerate(zip(explorer.space.axes, means, in_force, strict=True)):
         assert mean["y"].tolist() == hour.curves[axis.name][0]
         assert upright["x"][0] == pytest.approx(axis.value(hour.after[k]), rel=1e-2) or axis.levels
-    assert explorer.answer.value == ""
-    explorer.around.value = "my sliders"
-    assert "times the default's reward with my sliders" in explorer.answer.value
-    before = explorer.answer.value
     explorer.knobs["metric"].value = "time"
-    assert explorer.answer.value != before
-    assert {"sliders"} <= {trace["name"] for trace in explorer._curves().data}
-
-
-def test_edges_are_edited(explorer):
-    explorer.hour.value = 30
-    edge = next(
-        e for e in graph_at(explorer.recording, explorer.space, 30).edges if e[1] == "reward" and e[0] != "pressure"
-    )
-    explorer.cause.value, explorer.effect.value = edge
-    explorer.edit.value = "forbid"
-    assert f"forbid {edge[0]} &rarr; reward: " in explorer.answer.value
-    assert "measured configurations are predicted on the other side of the default" in explorer.answer.value
-    explorer.cause.value = "utilisation"
-    assert explorer.edit.value == "free"
-    explorer.cause.value = edge[0]
-    assert explorer.edit.value == "forbid", "the choice says what holds of the edge"
-    explorer.edit.value = "free"
-    assert explorer.answer.value == ""
-    explorer.cause.value, explorer.effect.value = "queueing", "metric"
-    explorer.edit.value = "force"
-    assert "forced edge from queueing to metric" in explorer.error.outputs[0]["evalue"]
-    assert explorer.edits == {}
-    assert explorer.edit.value == "free"
+    sliders = [t for t in explorer._curves().data if t["name"] == "sliders"]
+    assert sliders[0]["x"][0] == 1.0, "time is the second of the values"
 
 
 def test_defaults_are_marked_on_sliders(explorer):

@@ -1,4 +1,4 @@
-"""A recorded contest on a page: any hour and all six stages by keyboard without a kernel, nothing cut or overlapping, and going live."""
+"""A recorded contest on a page: any hour and all seven stages by keyboard without a kernel, nothing cut or overlapping, and going live."""
 
 import pytest
 from browser.pages import FAULTS, NAMELESS, open_in
@@ -32,14 +32,14 @@ def test_every_hour_and_stage_is_reached_by_keyboard_without_a_kernel(page, addr
     for hour in range(1, hours + 1):
         page.keyboard.press("ArrowRight")
         shown(page, hour, 0)
-        for stage in range(6) if hour == hours else ():
+        for stage in range(7) if hour == hours else ():
             page.keyboard.press(str(stage + 1))
             shown(page, hour, stage)
             sentences.add(page.locator(".gpuschedlab-player-words").inner_text())
             assert page.locator(".gpuschedlab-player .js-plotly-plot").filter(visible=True).count() in (1, 2)
-    assert len(sentences) == 6
+    assert len(sentences) == 7
     page.keyboard.press("ArrowLeft")
-    shown(page, hours - 1, 5)
+    shown(page, hours - 1, 6)
     assert page.evaluate(NAMELESS) == 0
     assert page.get_by_role("button", name="go live").is_disabled()
     assert page.get_by_text("needs a kernel", exact=True).is_visible()
@@ -58,7 +58,7 @@ def test_a_decision_of_the_list_and_a_mark_lead_to_their_hours(page, address):
 def test_nothing_is_cut_and_nothing_overlaps(page, address, artifacts, size):
     page.set_viewport_size({"width": size[0], "height": size[1]})
     page.goto(address)
-    for hour, stage in ((0, 3), *((52, stage) for stage in range(6))):
+    for hour, stage in ((0, 3), *((52, stage) for stage in range(7))):
         page.locator(".gpuschedlab-player select").select_option(str(hour))
         page.keyboard.press("Escape")
         page.get_by_role("group", name="stages of a decision").get_by_role("button").nth(stage).click()

@@ -235,31 +235,36 @@ def switched():
 
 
 def test_a_decision_explains_the_knobs_that_changed(switched):
+    """On the futures that judged, not the one that was searched."""
     assert switched.switched
     assert "why" not in vars(switched)  # nothing was simulated for it yet
-    kept = switched.record()
-    found, values = switched.why, {t.policy: t.measurement.value for t in switched.tuning.ranking}
-    assert found.before.sum() == pytest.approx(values[switched.before], abs=1e-9)
-    assert found.after.sum() == pytest.approx(values[switched.policy], abs=1e-9)
+    kept, found = switched.record(), switched.why
+    for side, policy in ((found.before, switched.before), (found.after, switched.policy)):
+        assert side.sum() == pytest.approx(np.mean([probe(policy).value for probe in switched.probes]), abs=1e-9)
     assert found.shares.sum() == pytest.approx(found.after.sum() - found.before.sum(), abs=1e-9)
     assert switched.record() == kept
 
 
 def test_its_sentence_is_its_numbers(switched):
-    sentence, found = switched.sentence, switched.why
-    number = r"([+-]?\d+\.\d+)"
-    old, new, change = map(float, re.match(rf"Average JCT {number} -> {number} h \({number} h\): ", sentence).groups())
-    assert (old, new) == pytest.approx((found.before.sum() / HOUR, found.after.sum() / HOUR), abs=6e-4)
-    assert change == pytest.approx(new - old, abs=2e-3)
-    rows = found.table.filter(pl.col("share") != 0)
-    for row in rows[:4].iter_rows(named=True):
-        pattern = rf"{row['cause']} \S+ -> \S+ {number} h(?: ± \S+)? \((\w+) {number} h\)"
-        share, part, held = re.search(pattern, sentence).groups()
-        assert (float(share), float(held)) == pytest.approx((row["share"] / HOUR, row[part] / HOUR), abs=6e-4)
-        assert abs(row[part]) == max(abs(row[p]) for p in PARTS if row[p] * row["share"] > 0)
-    if rows.height > 4:
-        assert f"{rows.height - 4} more {rows['share'][4:].sum() / HOUR:+.3f} h" in sentence
-    assert sentence.endswith(f" Gain, measured again: {switched.gain:.3f}x.")
+    """How many knobs, from what to what; one gain, that of the futures that judge; and each share by a word."""
+    sentence, rows = switched.sentence, switched.why.table.to_dicts()
+    assert sentence.startswith(f"{len(rows)} knobs: {rows[0]['cause']} {rows[0]['from']} -> {rows[0]['to']}, ")
+    old, new, gain = map(
+        float, re.search(r"average JCT ([\d.]+) -> ([\d.]+) h on 1 future \(([\d.]+) times\): ", sentence).groups()
+    )
+    assert (old, new) == pytest.approx((switched.why.before.sum() / HOUR, switched.why.after.sum() / HOUR), abs=6e-3)
+    assert gain == pytest.approx(switched.gain, abs=6e-3)
+    for row in rows:
+        word = "saves" if row["share"] < 0 else "costs" if row["share"] > 0 else "changes nothing,"
+        assert f"{row['cause']} {word} {abs(row['share']) / HOUR:.3f} h" in sentence
+
+
+def test_the_interval_of_a_gain_is_in_the_sentence(switched):
+    policy, probe = switched.policy, switched.probes[0]
+    several = replace(switched, gain=1.06, again={policy: [0.05, 0.07]}, probes=(probe, probe))
+    low, high = several.interval
+    assert f"h on 2 futures (1.06 times; 90 %: {low:.2f} to {high:.2f})" in several.sentence
+    assert several.why.before.sum() == pytest.approx(switched.why.before.sum())
 
 
 def test_the_command_and_the_explorer_say_it(switched, capsys):

@@ -62,7 +62,7 @@ def measure_all(
         raise LabError(
             f"{command} {name}: found no reference data; expected a folder with {files[0]}/. Pass --data FOLDER."
         )
-    cases, answers = list(cases), Answers(Path("runs") / f"{command}_{name}.jsonl", _source(measure, data_dir, files))
+    cases, answers = list(cases), Answers(Path("runs") / f"{command}_{name}.jsonl", source_of(measure, data_dir, files))
     left = [case for case in cases if case not in answers.known]
     joblib = need("joblib", f"{command} {name}")
     parallel = joblib.Parallel(workers, return_as="generator_unordered", batch_size=1)
@@ -87,12 +87,12 @@ def kept_answers(name: str, measure: Callable, data_dir, cases: Iterable[tuple])
     """
     if data_dir is None:
         return None
-    known = Answers(Path("runs") / f"bench_{name}.jsonl", _source(measure, data_dir, TRACES)).known
+    known = Answers(Path("runs") / f"bench_{name}.jsonl", source_of(measure, data_dir, TRACES)).known
     cases = list(cases)
     return [known[case] for case in cases] if all(case in known for case in cases) else None
 
 
-def _source(measure: Callable, data_dir, folders) -> str:
+def source_of(measure: Callable, data_dir, folders=TRACES) -> str:
     """What answers come from: a hash of the code, the package's and that of the tests, and of names, sizes and times of the data.
 
     Of the code its meaning counts: not its comments, docstrings and lines, so that words are mended without measuring anew.

@@ -1,4 +1,4 @@
-"""The AutoSchedExplorer: a tuner at work, hour by hour, with its causal graph, its trials, and a what-if bench."""
+"""The AutoSchedExplorer: a tuner at work, hour by hour, with its causal graph and its trials."""
 
 import asyncio
 import threading
@@ -9,10 +9,8 @@ from gpuschedlab import plots
 from gpuschedlab._extras import need
 from gpuschedlab.autosched import Contest, Tuning
 from gpuschedlab.autosched.controller import HOUR
-from gpuschedlab.autosched.figures.response_curves import plateau
 from gpuschedlab.autosched.recording.strength import strengths
 from gpuschedlab.errors import interrupts
-from gpuschedlab.knobs import knob_word
 from gpuschedlab.widgets.parts.controls import button, control, row
 from gpuschedlab.widgets.parts.explorer_base import BaseExplorer
 
@@ -25,8 +23,7 @@ class AutoSchedExplorer(BaseExplorer):
     """Watch AutoSched tune a scheduler while it runs, beside tuners that know less.
 
     Play and pause, or go an hour at a time; each search shows its configurations (measured, rejected, known), and the
-    edges of the causal graph that explain the last one light up. Choose a knob or a metric (or click it in the graph),
-    set its value, and read the reward that the model predicts; then measure it.
+    edges of the causal graph that explain the last one light up.
 
     Parameters
     ----------
@@ -39,37 +36,29 @@ class AutoSchedExplorer(BaseExplorer):
     """
 
     places = (
-        *(plots.Place("tried", 340), plots.Place("causes", 340)),
+        *(plots.Place("tried", 340, wide=True), plots.Place("causes", 400, wide=True)),
         *(plots.Place("arrivals", 280), plots.Place("race", 280)),
         plots.Place("lanes", 260, wide=True),
     )
 
     def __init__(self, contest: Contest):
         super().__init__()
-        self.contest, self._task, self._trial, self._measured = contest, None, None, ""
-        self._turn = threading.Lock()  # of the contest: held for a step of playing, and for a what-if
+        self.contest, self._task, self._trial = contest, None, None
+        self._turn = threading.Lock()  # of the contest: held for a step of playing
         self._make_controls()
         self._open()
-        self._ask()
 
     def _make_controls(self):
         w = need("ipywidgets")
-        auto, layers = w.Layout(width="auto"), self.contest.graph.layers
+        auto = w.Layout(width="auto")
         self.play = w.ToggleButton(description="Play", icon="play", tooltip="play on, hour by hour", layout=auto)
         self.step = button(self, "One hour", "play one hour", lambda: self._start(hours=1), icon="step-forward")
         self.stop = button(self, "Stop", "leave the search under way", self.halt, icon="stop")
         speeds = {"as fast as it goes": 0.0, "1 s an hour": 1.0, "3 s an hour": 3.0}
         self.speed = control("Dropdown", "speed", 230, 80, options=speeds)
         self.progress = control("IntProgress", "search", 220, 80, min=0, max=1)
-        self.what = control("Dropdown", "what if", 260, 80, options=[*layers.knobs, *layers.metrics])
-        self.value = w.FloatSlider(min=0, max=1, step=0.01, value=0.5, description="value", readout_format=".2f")
-        self.measure = button(self, "Measure it", "simulate it on the latest forecast", self._measure)
-        self.answer = w.HTML()
-        self.answer.add_class("gpuschedlab-answer")
         # Playing ends after the hour under way.
         self.play.observe(lambda change: self._start() if change["new"] else None, "value")
-        self.what.observe(lambda _: self.guarded(self._choose), "value")
-        self.value.observe(lambda _: self.guarded(self._ask), "value")
 
     # Playing -----------------------------------------------------------------------------------------------
 
@@ -169,11 +158,8 @@ class AutoSchedExplorer(BaseExplorer):
         return {"tried": plots.tried(tuning, c.policy), "causes": graph}
 
     def _show(self, contest):
-        first = self.board is None
         self.play.disabled = self.step.disabled = self._ended
         super()._show(contest)
-        if not first:
-            self._ask()
 
     @property
     def _ended(self) -> bool:
@@ -192,66 +178,5 @@ class AutoSchedExplorer(BaseExplorer):
             )  # not of one that is repeated
         return "; ".join(words) + "."
 
-    # What if -----------------------------------------------------------------------------------------------
-
-    def _choose(self):
-        """Fit the slider to what was chosen: a knob's coordinate, or a metric's log ratio to the default."""
-        knob = self.what.value in self.contest.graph.layers.knobs
-        low, high = (0.0, 1.0) if knob else (-2.0, 2.0)
-        self.value.min, self.value.max = min(low, self.value.min), max(high, self.value.max)
-        self.value.min, self.value.max = low, high
-        self.measure.disabled = not knob
-        self._ask()
-
-    def _ask(self):
-        """Predict what the chosen value would bring."""
-        name, value = self.what.value, self.value.value
-        with self._turn:
-            mean, low, high = self.contest.what_if(name, value)
-            unmoved = self._unmoved(name, value)
-        (self.value.add_class if unmoved else self.value.remove_class)("gpuschedlab-unmoved")
-        self.answer.value = (
-            f"<b>{self._meant(name, value)}</b>: predicted {mean:.2f} times the default's reward "
-            f"(80 % interval {low:.2f} to {high:.2f}{unmoved and '; '}{unmoved}){self._measured}"
-        )
-
-    def _unmoved(self, name: str, value: float) -> str:
-        """Why moving a knob or a metric from a value changes nothing that is predicted; "" where it does."""
-        graph = self.contest.graph
-        if not graph.paths(name, goal := graph.layers.objectives[0]):
-            return f"no path from {name} to the {goal} in this graph"
-        if name not in graph.layers.knobs:
-            return ""
-        ends = [self._meant(name, end) for end in self._alike(name, value)]
-        return "" if ends[0] == ends[1] else f"the model predicts the same from {ends[0]} to {ends[1]}"
-
-    def _alike(self, name: str, value: float) -> tuple[float, float]:
-        """Coordinates from which to which the model predicts of a knob what it does at a value."""
-        values = np.linspace(0.0, 1.0, self.contest.graph.layers.levels.get(name) or 101)
-        *mean, here = self.contest._along(name, np.append(values, value)).mean
-        return plateau(values, np.array(mean), value, here)
-
-    def _meant(self, name: str, value: float) -> str:
-        axis = next((a for a in self.contest.space.axes if a.name == name), None)
-        if axis is None:
-            return f"{name} {np.exp(value):.2f} times that under the default"
-        return f"{name} = {knob_word(axis.value(value), 3)} {axis.info.knob.unit}".strip()
-
-    def _measure(self):
-        """Measure the chosen knob's value on the latest forecast; shown until another is measured."""
-        c, name, value = self.contest, self.what.value, self.value.value
-        with self._turn:
-            measured = c.measure(c.with_coordinate(name, value))
-        now = c.now if c.forecast is None else c.forecast.now
-        self._measured = f"; <b>measured {measured:.2f}</b> with {self._meant(name, value)} at {now / HOUR:.0f} h"
-        self._ask()
-
-    def _clicked(self, figure: str, trace: int, point: int):
-        names = self.contest.graph.layers.names
-        name = names[point] if (figure, trace) == ("causes", 0) else ""  # a variable, not the sign of an edge
-        if name in self.what.options:
-            self.what.value = name
-
     def _controls(self) -> list:
-        top = row(self.play, self.step, self.stop, self.speed, self.progress)
-        return [top, row(self.what, self.value, self.measure, self.answer)]
+        return [row(self.play, self.step, self.stop, self.speed, self.progress)]

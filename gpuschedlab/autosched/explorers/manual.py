@@ -3,8 +3,6 @@
 from html import escape
 from itertools import pairwise
 
-import numpy as np
-
 from gpuschedlab import plots
 from gpuschedlab._extras import need
 from gpuschedlab.autosched import Space
@@ -12,23 +10,17 @@ from gpuschedlab.autosched.controller import HOUR
 from gpuschedlab.autosched.figures.knob_lanes import mark_at, short
 from gpuschedlab.autosched.figures.response_curves import flat_note
 from gpuschedlab.autosched.recording.by_hand import NAME, compare, play, scenario_of, sentence, switches_of, table
-from gpuschedlab.autosched.recording.hour import POINTS
-from gpuschedlab.autosched.recording.what_if import EDITS, changed_sides, context_at, curves_of, graph_at, model_at
 from gpuschedlab.knobs import knobs_of
 from gpuschedlab.widgets.parts.controls import button, control, marked, row
 from gpuschedlab.widgets.parts.explorer_base import BaseExplorer
 from gpuschedlab.widgets.parts.knob_controls import KnobControls, quiet
-
-FORCE, SLIDERS = "the knobs in force", "my sliders"
-"""What the other knobs are while one moves along its curve."""
 
 
 class ManualTuningExplorer(BaseExplorer):
     """Tune a recorded scheduler by hand, beside AutoSched and the others; and see what the causal model predicts of each knob.
 
     Choose an hour, move the knobs, and *use* them: the line "me" is simulated with all switches so far. The table compares the
-    jobs that ended under all lines. Response curves are those that were recorded, around the knobs in force; or, of a model
-    learnt anew from the recorded samples, around the sliders, and along a graph with edges forbidden or forced.
+    jobs that ended under all lines. Response curves are those that the model predicted in that hour, around the knobs in force.
 
     Parameters
     ----------
@@ -57,7 +49,7 @@ class ManualTuningExplorer(BaseExplorer):
     def __init__(self, recording):
         super().__init__()
         self.recording, self.scenario = recording, scenario_of(recording)
-        self.plan, self.edits, self._earlier = (), {}, []
+        self.plan, self._earlier = (), []
         policy = self.scenario.fitted(recording.policy)
         self.space = Space(policy)
         infos = knobs_of(policy)
@@ -67,7 +59,7 @@ class ManualTuningExplorer(BaseExplorer):
         self._open()
 
     def _make_controls(self):
-        w, hours, names = need("ipywidgets"), self.recording.hours, graph_at(self.recording, self.space, 0).layers.names
+        w, hours = need("ipywidgets"), self.recording.hours
         first, last = (round(hours[place].now / HOUR) for place in (0, -1))
         self.hour = control("IntSlider", "hour", 180, 34, min=first, max=last, value=first)
         self.use = button(self, "Use this now", "switch the line me to these knobs at this hour", self._use)
@@ -75,23 +67,12 @@ class ManualTuningExplorer(BaseExplorer):
         self.follow = button(self, "As AutoSched", follow, self._follow)
         self.undo = button(self, "Undo", "take the last change of the line me back", self._undo)
         self.reset = button(self, "Reset", "no switch, and the sliders at their defaults", self._reset)
-        self.around = control("Dropdown", "curves around", 250, 96, options=[FORCE, SLIDERS])
-        self.cause = control("Dropdown", "edge from", 190, 68, options=names[:-1])
-        self.effect = control("Dropdown", "to", 140, 20, options=names[::-1])
-        self.edit = control("Dropdown", "is", 100, 18, options=EDITS)
-        self.table, self.answer = w.HTML(), w.HTML()
-        self.answer.add_class("gpuschedlab-answer")
-        for part in (self.hour, self.around):
-            part.observe(self._changed, "value")
-        for part in (self.cause, self.effect):
-            part.observe(lambda _: self._show_edge(), "value")
-        self.edit.observe(lambda _: self._edge_changed(), "value")
+        self.table = w.HTML()
+        self.hour.observe(self._changed, "value")
         buttons = row(self.hour, self.use, self.follow, self.undo, self.reset)
         used = [part for part in self.knobs.sliders if part.layout.display != "none"]  # no default where none is in use
         self._left = w.VBox([buttons, self.knobs.box, marked(used)])
         self._left.add_class("gpuschedlab-left")
-        self._pickers = row(self.around, self.cause, self.effect, self.edit, self.answer)
-        self._pickers.add_class("gpuschedlab-pickers")
 
     # My line -----------------------------------------------------------------------------------------------
 
@@ -158,33 +139,14 @@ class ManualTuningExplorer(BaseExplorer):
         return [(0.0, self.space.policy), *((self.recording.hours[place].now, policy) for place, policy in switches)]
 
     def _curves(self):
-        recording, hour = self.recording, self.recording.hours[self.place]
-        mine, own = self.space.encode(self.knobs.thing), self.around.value == SLIDERS
+        hour = self.recording.hours[self.place]
         lines = {"default": self.space.encode(self.space.policy), "in force": hour.after}
+        lines["sliders"] = self.space.encode(self.knobs.thing)
         trials = [(trial.u, trial.reward) for trial in hour.trials if trial.fate == "measured"]
-        graph, curves, sentence = graph_at(recording, self.space, self.place), hour.curves, ""
-        if own or self.edits:
-            model = self._model(self.edits)
-            context, at = context_at(recording, self.space, self.place), mine if own else hour.after
-            graph, curves = model.graph, curves_of(model, at, context, POINTS)
-            mean, low, high = (float(np.exp(each[0])) for each in model.predict([[*at, *context]]))
-            sentence = f"<b>{mean:.2f}</b> times the default's reward with {self.around.value} (8 of 10: {low:.2f} to {high:.2f})"
-        if own:
-            lines["sliders"] = mine
-        if self.edits:
-            changed, every = changed_sides(self._model({}), model)
-            spelt = ", ".join(f"{edit} {cause} &rarr; {effect}" for (cause, effect), edit in self.edits.items())
-            sentence += f"; {spelt}: {changed:,} of {every:,} measured configurations are predicted on the other side of the default"
-        self.answer.value = sentence
-        base = mine if own else hour.after
-        notes = {a.name: flat_note(a, graph, curves[a.name][0], u) for a, u in zip(self.space.axes, base, strict=True)}
-        title = f"Reward predicted at {hour.now / HOUR:.0f} h, times the default's<br>around {self.around.value}"
-        return plots.response_curves(title, self.space, curves, trials, lines, notes)
-
-    def _model(self, edits: dict):
-        """Model of the hour shown, kept."""
-        place, key = self.place, ("model", self.place, *sorted(edits.items()))
-        return self.cache.get(key, lambda: model_at(self.recording, self.space, place, edits)).value
+        graph, axes = self.recording.graph_at(self.place), zip(self.space.axes, hour.after, strict=True)
+        notes = {a.name: flat_note(a, graph, hour.curves[a.name][0], u) for a, u in axes}
+        title = f"Reward predicted at {hour.now / HOUR:.0f} h, times the default's<br>around the knobs in force"
+        return plots.response_curves(title, self.space, hour.curves, trials, lines, notes)
 
     def _show(self, answer):
         super()._show(answer)
@@ -205,30 +167,6 @@ class ManualTuningExplorer(BaseExplorer):
         note = f"; {escape(self.knobs.note)}" if self.knobs.note else ""
         return f"<b>{sentence(found)}</b>. Switches of {NAME}: {uses or 'none'}{note}"
 
-    # The graph ---------------------------------------------------------------------------------------------
-
-    def _show_edge(self):
-        """Let the third choice say what holds of the edge that is chosen."""
-        with quiet(self):
-            self.edit.value = self.edits.get((self.cause.value, self.effect.value), "free")
-
-    def _edge_changed(self):
-        """Forbid, force or free the edge that is chosen; one that cannot be is left as it was, and the box says why."""
-        if not self._quiet:
-            self.guarded(self._edit_edge)
-
-    def _edit_edge(self):
-        edge, before = (self.cause.value, self.effect.value), self.edits
-        self.edits = {e: edit for e, edit in before.items() if e != edge}
-        if self.edit.value != "free":
-            self.edits[edge] = self.edit.value
-        try:
-            self._draw({"curves": self._curves()})
-        except BaseException:
-            self.edits = before
-            self._show_edge()
-            raise
-
     # Layout ------------------------------------------------------------------------------------------------
 
     def _sliders(self) -> list:
@@ -238,7 +176,7 @@ class ManualTuningExplorer(BaseExplorer):
         return f"{super()._note()}{self.table.value}"
 
     def _controls(self) -> list:
-        return [self._left, self.table, self._pickers]
+        return [self._left, self.table]
 
 
 def changes(before, after) -> str:

@@ -5,6 +5,7 @@ from importlib.resources import files
 from uuid import uuid4
 
 from gpuschedlab._extras import need
+from gpuschedlab.autosched.recording.answers import ASKED
 from gpuschedlab.autosched.recording.player import page, pictures
 from gpuschedlab.autosched.recording.recording import Recording
 from gpuschedlab.autosched.recording.stages import STAGES
@@ -26,7 +27,7 @@ def _tie() -> type:
 
 
 class RecordedExplorer:
-    """Step through a recorded contest: every hour, and the six stages of each decision, each with a sentence of its numbers.
+    """Step through a recorded contest: every hour, and the seven stages of each decision, each with a sentence of its numbers.
 
     The page holds all of it: it plays without a kernel, in a saved notebook and on a site. Where a kernel answers, *Go live* takes
     the contest up at the hour that is shown, below, as an `AutoSchedExplorer`.
@@ -38,7 +39,7 @@ class RecordedExplorer:
     hours : float, optional
         Hour that is shown first; by default that after the first in which most was measured again.
     stage : int
-        Stage that is shown first, 1 to 6.
+        Stage that is shown first, 1 to 7.
 
     Attributes
     ----------
@@ -102,8 +103,9 @@ class RecordedExplorer:
                 self.error.outputs = (report,)
 
     def html(self) -> str:
-        """A page of its own with the player, whole without a network."""
+        """A page of its own with the player, and below it what a class asks, answered; whole without a network."""
         body = page(self.recording, self.place, self.stage, self.identity)  # outside a kernel it carries plotly
+        body += "".join(f"<h2>{asked}</h2>{answer(self.recording)._repr_html_()}" for asked, answer in ASKED.items())
         head = '<meta charset="utf-8"><title>A recorded contest of tuners</title><meta name="viewport" content="width=device-width">'
         return f'<!DOCTYPE html><html lang="en"><head>{head}</head><body>{body}</body></html>'
 

@@ -126,6 +126,40 @@ def weighed(searched: float, again: float | None, threshold: float) -> Drawing:
     return Drawing.of(traces, title="Gain and threshold", x=x, y=side, showlegend=True)
 
 
+def ladder(names, announced: np.ndarray, realised: np.ndarray, so_far, chosen: int = -1) -> Drawing:
+    """Switches, a row each: what was announced with its interval above what came of it with its own, and all of it up to here.
+
+    names : of S; announced, realised : (S, 3) times as good, low and high end (nan: none); so_far : (S,) times as good as the default;
+    chosen : the switch that is marked.
+    """
+    rows, traces = np.arange(len(names)), []
+    sides = (
+        ("announced, 90 % over futures", announced, COLOURS[0], -0.16),
+        ("realised, 95 % over time", realised, COLOURS[1], 0.16),
+    )
+    for name, values, colour, shift in sides:
+        values = np.reshape(np.asarray(values, float), (-1, 3))
+        way = stroke(color=colour, width=3) | {"showlegend": False}
+        traces += [
+            ({"x": ends[1:], "y": [row + shift] * 2}, way) for row, ends in zip(rows, values) if ends[1] == ends[1]
+        ]
+        look = marks({"color": colour, "size": 11}, "<b>%{x:.3f} times</b><extra></extra>")
+        traces.append(({"x": values[:, 0], "y": rows + shift, "name": name}, look))
+    diamond = {"symbol": "diamond-open", "size": 11, "color": INK, "line": {"width": 2}}
+    look = marks(diamond, "<b>%{x:.3f} times the default</b>, all jobs<extra></extra>")
+    traces.append(({"x": np.asarray(so_far, float), "y": rows, "name": "default to here, all jobs"}, look))
+    traces.append(
+        (
+            {"x": [1.0, 1.0], "y": [-0.6, max(len(names), 1) - 0.4], "name": "no gain"},
+            stroke(color=INK, width=1, dash="dot"),
+        )
+    )
+    texts = [f"<b>{name}</b>" if row == chosen else name for row, name in enumerate(names)]
+    side = {"tickvals": rows.tolist(), "ticktext": texts, "range": [max(len(names), 1) - 0.4, -0.6]}
+    title = "What was announced, and what came of it" if len(names) else "No switch up to here"
+    return Drawing.of(traces, title=title, x="times as good", y=side, legend=BELOW | {"y": -0.2}, showlegend=True)
+
+
 def between(part: float) -> str:
     """Colour at a part of the way from red (0) by grey to blue (1)."""
     stops = np.array([[int(c[i : i + 2], 16) for i in (1, 3, 5)] for c in (RED_TO_BLUE[0], "#A0A0A0", RED_TO_BLUE[-1])])

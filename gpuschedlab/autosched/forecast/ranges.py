@@ -2,7 +2,6 @@
 
 import warnings
 from dataclasses import dataclass, replace
-from itertools import product
 from typing import Annotated, ClassVar, Self
 
 import numpy as np
@@ -16,15 +15,10 @@ from gpuschedlab.errors import EstimatorError
 from gpuschedlab.estimators.sklearn_api import Parameters
 from gpuschedlab.knobs import Knob, Knobbed
 
-MODELS = ("xgboost", "lightgbm", "forest", "mlp", "logistic")
 ROWS = 5_000  # most training rows: 8,000 take half as long again and are right no more often (Venus, Philly, PAI)
 WEIGHTS = (0.0, 0.3, 0.6)  # of the counted shares beside the model
 WORTH = 5.0  # completions that a wider group's shares are worth
 FEW = 300  # training rows below which nothing is set apart to choose a weight on
-LEARNT = 0.7
-"""Share of the jobs, first in time, that hyper-parameters are chosen on (6.5.1)."""
-SWEPT = {"depth": (3, 5, 8), "rate": (0.05, 0.15), "trees": (30, 150)}
-"""Hyper-parameters of XGBoost that `sweep` tries; which ones the thesis tries is not published."""
 
 
 def range_of(duration) -> np.ndarray:
@@ -63,26 +57,28 @@ def queries_of(repository: pl.DataFrame, now: float, rng, rows: int = ROWS) -> t
     return row[owner], np.maximum(at - begin[owner], 0.0), at
 
 
-def make_model(name: str, rng: int, depth: int = 5, rate: float = 0.15, trees: int = 30):
-    """Classifier of a name in `MODELS`, with missing values filled where it cannot bear them; the last three are XGBoost's."""
-    boosted = {"n_estimators": 50, "learning_rate": 0.1, "subsample": 0.8, "colsample_bytree": 0.3, "random_state": rng}
-    if name == "xgboost":
-        boosted |= {"tree_method": "hist", "max_bin": 64, "max_depth": depth, "min_child_weight": 10, "n_jobs": 1}
-        boosted |= {"n_estimators": trees, "learning_rate": rate}
-        return need("xgboost", "the local predictor").XGBClassifier(**boosted)
-    if name == "lightgbm":
-        boosted |= {"subsample_freq": 1, "num_leaves": 24, "min_child_samples": 20, "n_jobs": 1, "verbose": -1}
-        return need("lightgbm", "the local predictor").LGBMClassifier(**boosted)
-    from sklearn import ensemble, impute, linear_model, neural_network, pipeline, preprocessing
+def _boosted(rng: int, depth: int, rate: float, trees: int):
+    """XGBoost's classifier."""
+    given = {"tree_method": "hist", "max_bin": 64, "max_depth": depth, "min_child_weight": 10, "n_jobs": 1}
+    given |= {
+        "n_estimators": trees,
+        "learning_rate": rate,
+        "subsample": 0.8,
+        "colsample_bytree": 0.3,
+        "random_state": rng,
+    }
+    return need("xgboost", "the local predictor").XGBClassifier(**given)
 
-    fill, scaled = impute.SimpleImputer(keep_empty_features=True), preprocessing.StandardScaler()
-    if name == "forest":
-        forest = ensemble.RandomForestClassifier(60, min_samples_leaf=5, n_jobs=1, random_state=rng)
-        return pipeline.make_pipeline(fill, forest)
-    if name == "logistic":
-        return pipeline.make_pipeline(fill, scaled, linear_model.LogisticRegression(C=0.01, max_iter=80))
-    options = {"max_iter": 40, "alpha": 0.01, "early_stopping": True, "random_state": rng}
-    return pipeline.make_pipeline(fill, scaled, neural_network.MLPClassifier((64, 32), **options))
+
+def _leaves(rng: int, *_):
+    """LightGBM's classifier."""
+    given = {"n_estimators": 50, "learning_rate": 0.1, "subsample": 0.8, "colsample_bytree": 0.3, "random_state": rng}
+    given |= {"subsample_freq": 1, "num_leaves": 24, "min_child_samples": 20, "n_jobs": 1, "verbose": -1}
+    return need("lightgbm", "the local predictor").LGBMClassifier(**given)
+
+
+MODELS = {"xgboost": _boosted, "lightgbm": _leaves}
+"""Classifiers by name: functions of a seed, and of depth, rate and number of XGBoost's trees. Another may be added."""
 
 
 def counted(seen: Seen, x: np.ndarray, recent: int) -> np.ndarray:
@@ -114,7 +110,6 @@ class RangePredictor(Parameters, Knobbed):
     ----------
     model_, kinds_ : classifier, or None where one range is all there is; ranges (c,) that occurred
     weight_, durations_ : w; `Durations` of all jobs by then, those that still run included
-    swept_ : polars.DataFrame of what `sweep` tried, most accurate first
 
     References
     ----------
@@ -133,12 +128,12 @@ class RangePredictor(Parameters, Knobbed):
     >>> past = past.with_columns(duration=60 + 1000 * (pl.col("gpus") - 1))
     >>> past = past.with_columns(executed="duration", end=pl.col("submit") + pl.col("duration"))
     >>> asked = past[-2:].with_columns(executed=0.0)
-    >>> RangePredictor("logistic").fit(past[:-2], 19_000.0).predict_range(past[:-2], asked, 20_000.0).tolist()
+    >>> RangePredictor().fit(past[:-2], 19_000.0).predict_range(past[:-2], asked, 20_000.0).tolist()
     [0, 1]
     """
 
     raises: ClassVar = EstimatorError
-    model: Annotated[str, Knob(choices=MODELS, help="classifier of the ranges (table 6.3)")] = "xgboost"
+    model: Annotated[str, Knob(choices=MODELS.keys(), help="classifier of the ranges (table 6.3)")] = "xgboost"
     recent: Annotated[int, Knob(0, 1000, help="k of table 6.2: latest arrivals and completions as features")] = 5
     rng: int = 0
     weight: Annotated[float | None, Knob(0, 1, help="w of the counted shares; none: the best of a few")] = None
@@ -158,28 +153,6 @@ class RangePredictor(Parameters, Knobbed):
             half = replace(self, trees=(self.trees + 1) // 2)  # enough to rank weights
             vars(found).update(weight_=half._judged(*queries)[1])
         return found._train(x, y)
-
-    def sweep(self, repository: pl.DataFrame) -> Self:
-        """Copy with the hyper-parameters of `SWEPT` that are right most often; not fitted.
-
-        They learn from the first four fifths by time of the training queries of the first `LEARNT` of the jobs, as far as these
-        were known then, and are judged on the last fifth, each with the best of `WEIGHTS`. The jobs after that, which test the
-        predictor, are not looked at. EstimatorError if the model is not XGBoost, or too few of the jobs have ended.
-        """
-        if self.model != "xgboost":
-            raise EstimatorError(f"RangePredictor.sweep: found model {self.model!r}; expected 'xgboost'.")
-        past = repository.head(int(LEARNT * repository.height))
-        _, queries = self._queries(past, past["submit"].max() if past.height else 0.0)
-        if not len(queries[4]):
-            raise EstimatorError(
-                "RangePredictor.sweep: found no job that had ended after four fifths of the time; expected some. Give a longer history."
-            )
-        tried = [dict(zip(SWEPT, values, strict=True)) for values in product(*SWEPT.values())]
-        rows = [one | {"right": replace(self, **one)._judged(*queries)[0]} for one in tried]
-        best = pl.DataFrame(rows).sort("right", descending=True, maintain_order=True)
-        found = replace(self, **{name: best[name][0] for name in SWEPT})
-        vars(found).update(swept_=best)
-        return found
 
     def _queries(self, repository: pl.DataFrame, now: float) -> tuple:
         """What is known by now, and its training queries in order of time.
@@ -250,7 +223,7 @@ class RangePredictor(Parameters, Knobbed):
         with warnings.catch_warnings():
             # Iterations are limited on purpose: a day's retraining must stay short.
             warnings.filterwarnings("ignore", "(?s)Stochastic Optimizer: Maximum iterations|lbfgs failed to converge")
-            model = make_model(self.model, self.rng, self.depth, self.rate, self.trees) if len(kinds) > 1 else None
+            model = MODELS[self.model](self.rng, self.depth, self.rate, self.trees) if len(kinds) > 1 else None
             model = model and model.fit(x, codes)
         vars(self).update(kinds_=kinds, model_=model)
         return self

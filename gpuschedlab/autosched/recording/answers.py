@@ -11,8 +11,8 @@ from gpuschedlab.metrics import PairedRatio, paired_ratio
 
 HOUR, DAY = 3600.0, 24
 """Seconds in an hour, hours in a day."""
-PAIRS = (("fixed", "default"), ("selftune", "default"), ("autosched", "default"), ("autosched", "selftune"))
-"""Lines that are set beside each other."""
+OTHERS = ("once", "search", "selftune")
+"""Lines beside which AutoSched is set, as all are beside the default."""
 
 
 class Answer(NamedTuple):
@@ -45,25 +45,57 @@ def forecast_errors(recording: Recording) -> Answer:
 
 
 def tried(recording: Recording) -> Answer:
-    """How many configurations were tried, how often something was measured again, and each switch with its reason."""
-    trials = [trial for hour in recording.hours for trial in hour.trials]
-    rejected, again = sum(t.fate == "rejected" for t in trials), sum(bool(hour.again) for hour in recording.hours)
-    rows = [
-        {"hour": h.now / HOUR, "cause": h.cause, "gain (times)": h.gain, "why": h.sentence}
-        for h in (recording.hours[place] for place in recording.switches)
-    ]
+    """In how many rounds the model was asked, what it rejected and saved, and what measuring some of the rejected showed."""
+    rows = []
+    for hour in recording.hours:
+        rounds = [trial for trial in hour.trials if trial.round > 0]
+        best = max((t.reward for t in hour.trials if t.reward), default=0.0)
+        would = [*{tuple(t.u): t.would for t in rounds if t.would is not None}.values()]
+        row = {"hour": hour.now / HOUR, "rounds": len(rounds), "asked": sum(t.predicted is not None for t in rounds)}
+        row |= {
+            "measured": sum(t.fate == "measured" for t in rounds),
+            "rejected": sum(t.fate == "rejected" for t in rounds),
+        }
+        row |= {
+            "saved": hour.saved,
+            "measured afterwards": len(would),
+            "better than the best": sum(x > best for x in would),
+        }
+        rows.append(row | {"finalists": len(hour.again)})
+    table = pl.DataFrame(rows)
+    total = {name: int(table[name].sum()) for name in table.columns[1:]}
     said = (
-        f"In {len(recording.hours)} hours it looked at {len(trials):,} configurations and rejected {rejected} of them unmeasured; in "
-        f"{again} hours one seemed better than what was in force and was measured again, and in {len(rows)} it was put in force."
+        f"In {len(rows)} hours it went through {total['rounds']:,} rounds and asked its model in {total['asked']:,}: "
+        f"{total['rejected']:,} were rejected, which saved {total['saved']:,} measurements beside the {total['measured']:,} that were "
+        f"made. Of {total['measured afterwards']:,} of the rejected that were measured afterwards, {total['better than the best']:,} were "
+        f"better than the best of their search. In {int((table['finalists'] > 0).sum())} hours finalists were measured again, and in "
+        f"{len(recording.switches)} one was put in force."
     )
-    schema = {"hour": pl.Float64, "cause": pl.Utf8, "gain (times)": pl.Float64, "why": pl.Utf8}
-    return Answer(said, pl.DataFrame(rows, schema=schema))
+    return Answer(said, table)
+
+
+def came_of_it(recording: Recording) -> Answer:
+    """What each switch was announced as, and what came of it (`Recording.ladder`); the sum of them, and one choice alone."""
+    table = recording.ladder
+    if not table.height:
+        return Answer("Nothing was switched.", table)
+    announced, realised = (float(table[name].product()) for name in ("announced", "realised"))
+    lost, so_far = int((table["realised"] < 1).sum()), table["so far"].to_list()
+    said = (
+        f"{table.height} switches were announced as gains that make {announced:.2f} times together; as the days went on they make "
+        f"{realised:.2f} times, and {lost} of them lost. On all jobs of the trace they make {so_far[-1]:.2f} times the default, "
+        f"and the first alone {so_far[0]:.2f} times."
+    )
+    whys = [recording.hours[place].sentence for place in recording.switches]
+    return Answer(said, table.with_columns(why=pl.Series(whys, dtype=pl.Utf8)))
 
 
 def gained(recording: Recording) -> Answer:
-    """How many times as good the lines are as others, on the jobs that ended under both, with 95 % intervals (`times_as_good`)."""
+    """How many times as good the lines are as others, on all jobs, with 95 % intervals (`times_as_good`)."""
+    pairs = [(name, "default") for name in recording.lines if name != "default"]
+    pairs += [("autosched", name) for name in OTHERS]
     rows = []
-    for name, other in PAIRS:
+    for name, other in pairs:
         if {name, other} <= {*recording.lines}:
             found = times_as_good(recording, name, other)
             times, low, high, jobs, _ = found
@@ -92,3 +124,12 @@ def times_as_good(recording: Recording, name: str, reference: str = "default") -
     if not found.jobs:
         raise RunError(f"times_as_good: found no job that ended under {name} and {reference}; expected some. Play on.")
     return found
+
+
+ASKED = {
+    "What did it foresee?": forecast_errors,
+    "What did it try?": tried,
+    "Why did it switch, and what came of it?": came_of_it,
+    "Would no tuning, one choice, or no graph have been as good?": gained,
+}
+"""Questions of a class, and what answers them."""

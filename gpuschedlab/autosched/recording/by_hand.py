@@ -19,8 +19,8 @@ DIGITS = 1
 class Played(NamedTuple):
     """A line that was simulated: `switches` that changed anything, and how its jobs fared.
 
-    `average` (n,) is the JCT (s) of the jobs that had ended by each hour, nan where none had; `jct` (jobs,) is in s, nan where a
-    job had not ended.
+    `average` (n,) is the JCT (s) of the jobs that had ended by each hour, nan where none had; `jct` (jobs,) is in s, of all jobs
+    played to their end, nan where one never ends.
     """
 
     average: np.ndarray
@@ -72,6 +72,9 @@ def play(recording, plan, scenario=None) -> Played:
         jobs = simulation.snapshot().jobs
         spent = np.where(jobs["done"], jobs["end"] - jobs["submit"], np.nan)
         average.append(spent[jobs["done"]].mean() if jobs["done"].any() else np.nan)
+    simulation.advance(np.inf)
+    jobs = simulation.snapshot().jobs
+    spent = np.where(jobs["done"], jobs["end"] - jobs["submit"], np.nan)
     return Played(np.round(average, DIGITS), np.round(spent, DIGITS), switches)
 
 

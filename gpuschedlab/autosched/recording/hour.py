@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-STEP, AHEAD = 1800.0, 24
-"""Seconds in which arrivals are counted, and hours of a future that are kept."""
+STEP, AHEAD, SAMPLED = 1800.0, 24, 4
+"""Seconds in which arrivals are counted, hours of a future that are kept, and rejected configurations of an hour that are measured."""
 FUTURES, BUCKETS, POINTS = 9, 12, 21
 """Likely futures; five-minute counts of an hour; points of a response curve."""
 
@@ -14,7 +14,8 @@ class Trial(NamedTuple):
 
     `round` counts from 1; up to 0 are those measured before: the default, what was in force, the hints. `fate` is "measured",
     "rejected" or "known". `predicted` and `reward` are times the default's (None where nothing was predicted, or measured);
-    `u` (k,) its coordinates, 0 to 1, in the order of `Recording.axes`.
+    `u` (k,) its coordinates, 0 to 1, in the order of `Recording.axes`. `would`: what a rejected one was measured as afterwards, for
+    the recording, times the default's; None where it was not.
     """
 
     round: int
@@ -22,6 +23,7 @@ class Trial(NamedTuple):
     predicted: float | None
     reward: float | None
     u: list[float]
+    would: float | None = None
 
 
 @dataclass(frozen=True)
@@ -40,8 +42,11 @@ class Hour:
     cause: str  # why it tuned: "day" or "burst", a wide search, or "hour", a check
     trials: list[Trial] = field(repr=False)
     ranks: list[int]  # futures that finalists were measured on again
+    saved: int  # configurations that the model rejected, and that no round measured
     again: list  # finalists: coordinates, and their gain over what was in force on each of `ranks` (as many as were measured)
     gain: float  # of the best, measured again where it was
+    interval: list  # ends of its 90 % interval over `ranks` where it switched; None elsewhere
+    realised: list  # where it switched, average JCT without over with it on the true days, its 95 % interval, and jobs; else empty
     threshold: float  # gain above which it switches
     switched: bool
     reason: str  # the rule in words

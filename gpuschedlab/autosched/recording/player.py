@@ -1,4 +1,4 @@
-"""A recorded contest on a page: every hour and all six stages, without a kernel; a fork of it where there is one."""
+"""A recorded contest on a page: every hour and all stages, without a kernel; a fork of it where there is one."""
 
 import gzip
 import json

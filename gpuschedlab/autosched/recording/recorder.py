@@ -9,9 +9,10 @@ import polars as pl
 
 from gpuschedlab.autosched import Contest, Decision
 from gpuschedlab.autosched.controller import DAY, HOUR
-from gpuschedlab.autosched.recording.hour import AHEAD, BUCKETS, FUTURES, POINTS, STEP, Hour, Trial
+from gpuschedlab.autosched.recording.hour import AHEAD, BUCKETS, FUTURES, POINTS, SAMPLED, STEP, Hour, Trial
 from gpuschedlab.autosched.recording.recording import FORMAT, VERSION, Recording
 from gpuschedlab.autosched.recording.strength import strengths
+from gpuschedlab.autosched.tuner.measure import reward
 from gpuschedlab.errors import RunError
 from gpuschedlab.knobs import word_of
 from gpuschedlab.sim.recipe_base import Recipe
@@ -78,6 +79,7 @@ def _content(contest: Contest, recipe: Recipe, history, hours: list[Hour], graph
         "hours": [asdict(hour) for hour in hours],
         "averages": {name: [_round(x, 1) for x in values] for name, values in contest.averages.items()},
         "jobs": _jobs(contest),
+        "ladder": [_round(x, 3) for x in _ladder(loop)],
         "journals": {name: [_journal(d, each.model) for d in each.decisions] for name, each in contest.loops.items()},
     }
 
@@ -86,9 +88,12 @@ def _hour(contest: Contest, decision: Decision, before, graphs: list) -> Hour:
     """What is kept of a decision, which has just been taken."""
     loop, tuning, turn = contest.loop, decision.tuning, (len(contest.decisions) - 1) % (1 + contest.loop.futures)
     ranks = [rank for rank in range(1 + loop.futures) if rank != turn] or [0]
+    would = _would(loop, decision)
     trials = [
-        Trial(t.round, t.fate, _round(t.predicted, 4), _round(t.reward, 4), _coordinates(t.u)) for t in tuning.trials
+        Trial(*(t.round, t.fate, _round(t.predicted, 4), _round(t.reward, 4), _coordinates(t.u)), would.get(t.policy))
+        for t in tuning.trials
     ]
+    came = list(decision.realised[:4]) if decision.switched else []
     again = [
         (_coordinates(contest.space.encode(policy)), [_round(np.exp(log), 4) for log in logs])
         for policy, logs in decision.again.items()
@@ -104,7 +109,10 @@ def _hour(contest: Contest, decision: Decision, before, graphs: list) -> Hour:
         cause=decision.cause,
         trials=trials,
         ranks=ranks[: max((len(gains) for _, gains in again), default=0)],
+        saved=decision.asked.saved,
         again=again,
+        interval=[_round(x, 4) for x in decision.interval],
+        realised=[_round(x, 4) for x in came],
         gain=_round(decision.gain, 4),
         threshold=loop.threshold,
         switched=decision.switched,
@@ -117,6 +125,30 @@ def _hour(contest: Contest, decision: Decision, before, graphs: list) -> Hour:
         strengths=[(_round(found[edge][0], 3), found[edge][1]) for edge in contest.graph.edges],
         curves={axis.name: _curve(contest, axis) for axis in contest.space.axes},
     )
+
+
+def _would(loop, decision: Decision) -> dict:
+    """By policy, what some of those that the model rejected are measured as, times the default's."""
+    policies = list(dict.fromkeys(trial.policy for trial in decision.asked.rejected))
+    rng, found = np.random.default_rng([loop.rng, round(decision.now)]), {}
+    for i in rng.permutation(len(policies))[:SAMPLED]:
+        first = decision.tuning.trials[0].measurement.value
+        found[policies[i]] = _round(reward(loop.probed.objective, loop.probed(policies[i]).value, first), 4)
+    return found
+
+
+def _ladder(loop) -> list[float]:
+    """Average JCT (s) of all jobs of the trace with none, one, two ... of the switches, each the last; all jobs play to their end."""
+    ends = [decision.state for decision in loop.decisions if decision.switched] + [loop.simulation]
+    return [float(_to_the_end(simulation).mean()) for simulation in ends]
+
+
+def _to_the_end(simulation) -> np.ndarray:
+    """JCT (s) of each job (n,) when all have ended, and nothing is switched any more; nan where one never does."""
+    played = simulation.copy()
+    played.advance(np.inf)
+    jobs = played.snapshot().jobs
+    return np.where(jobs["done"], jobs["end"] - jobs["submit"], np.nan)
 
 
 def _seen(contest: Contest) -> dict:
@@ -167,14 +199,9 @@ def _system(simulation, until: float) -> dict:
 
 
 def _jobs(contest: Contest) -> dict:
-    """Submission of each job, and its JCT under each line (s); None where it has not ended."""
-    jct, submit = {}, contest.loop.simulation.trace["submit"]
-    for name, simulation in contest.simulations.items():
-        jobs = simulation.snapshot().jobs
-        jct[name] = [
-            _round(end - begin, 1) if done else None
-            for end, begin, done in zip(jobs["end"], jobs["submit"], jobs["done"], strict=True)
-        ]
+    """Submission of each job, and its JCT under each line (s), played until all have ended; None where it never does."""
+    submit = contest.loop.simulation.trace["submit"]
+    jct = {name: [_round(x, 1) for x in _to_the_end(each)] for name, each in contest.simulations.items()}
     return {"submit": [_round(x, 1) for x in submit.to_list()], "jct": jct}
 
 

@@ -10,11 +10,12 @@ import polars as pl
 
 from gpuschedlab import _data
 from gpuschedlab._files import UNREADABLE, reason, whole
+from gpuschedlab.autosched.causal.graph import CausalGraph, Layers
 from gpuschedlab.autosched.recording.hour import Hour, Trial
 from gpuschedlab.errors import RunError
 from gpuschedlab.parse import policy_of
 
-FORMAT, VERSION = "gpuschedlab: recorded contest of tuners", 1
+FORMAT, VERSION = "gpuschedlab: recorded contest of tuners", 2
 SHIPPED = "contests/tuned_days.json.gz"
 """The contest of notebook 09 at its full size, below data/."""
 
@@ -113,10 +114,35 @@ class Recording:
 
     @cached_property
     def jobs(self) -> pl.DataFrame:
-        """One row per job of the trace: `submit`, and a column per tuner with its JCT (s), null where it had not ended."""
+        """One row per job of the trace: `submit`, and a column per tuner with its JCT (s), all played to their end."""
         jobs = self.content["jobs"]
         columns = {"submit": jobs["submit"], **{name: jobs["jct"][name] for name in self.lines}}
         return pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.Float64))
+
+    @cached_property
+    def ladder(self) -> pl.DataFrame:
+        """One row per switch: what it was announced as, and what came of it.
+
+        `hour`; `knobs` that it changed; `announced`, times as good, with its 90 % interval `low` to `high` over futures; `realised` on
+        the true days, with its 95 % interval `from` to `to` over blocks of time and its `jobs`; `so far`, the default's average JCT over
+        that with the switches up to this one, on all jobs of the trace.
+        """
+        rows, jct = [], self.content["ladder"]
+        for place, then in zip(self.switches, jct[1:], strict=True):
+            hour = self.hours[place]
+            named = [a["name"] for a, old, new in zip(self.axes, hour.before, hour.after, strict=True) if old != new]
+            row = {"hour": hour.now / 3600.0, "knobs": ", ".join(named), "announced": hour.gain}
+            row |= dict(
+                zip(("low", "high", "realised", "from", "to", "jobs"), (*hour.interval, *hour.realised), strict=True)
+            )
+            rows.append(row | {"so far": jct[0] / then})
+        numbers = dict.fromkeys(("announced", "low", "high", "realised", "from", "to", "jobs", "so far"), pl.Float64)
+        return pl.DataFrame(rows, schema={"hour": pl.Float64, "knobs": pl.Utf8} | numbers)
+
+    def graph_at(self, place: int) -> CausalGraph:
+        """The causal graph as it was asked in an hour (its place in `hours`)."""
+        layers = Layers(**{name: part if name == "levels" else tuple(part) for name, part in self.layers.items()})
+        return CausalGraph(layers, tuple(tuple(edge) for edge in self.graphs[self.hours[place].graph]))
 
     @property
     def switches(self) -> list[int]:

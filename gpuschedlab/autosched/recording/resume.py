@@ -23,15 +23,21 @@ def resumed(recording: Recording, hours: float) -> Contest:
     fixed = known["fixed"] and policy.with_knobs(**knobs_of_json(known["fixed"]))
     hints = tuple(policy.with_knobs(**knobs_of_json(hint)) for hint in known["hints"])
     samples = pl.DataFrame(known["samples"]["rows"], schema=known["samples"]["columns"], orient="row")
-    given = {"others": tuple(made["others"]), "tuner": Tuner().with_knobs(**knobs_of_json(made["tuner"]))}
+    given = {"others": tuple(made["others"]), "tuner": Tuner.thesis().with_knobs(**knobs_of_json(made["tuner"]))}
     contest = Contest(scenario, policy, known=(samples, hints, fixed), **given)
     for name, loop in contest.loops.items():
         loop.resume([_replayed(record) for record in recording.journals[name] if record["now"] < now])
+    if "once" in contest.simulations and (first := next((d for d in contest.decisions if d.switched), None)):
+        contest.simulations["once"].advance(first.now)
+        contest.simulations["once"].switch(first.policy)
     for simulation in contest.simulations.values():
         simulation.advance(now)
     past = int(np.searchsorted(time, now, side="right"))
     averages = {name: np.array(values[:past], float).tolist() for name, values in recording.averages.items()}
     contest.now, contest.averages = now, averages
+    contest.loop.forecast(
+        np.random.default_rng([contest.loop.rng, round(now)])
+    )  # that of this instant, for what shows it
     return contest
 
 

@@ -1,17 +1,17 @@
-"""The six stages of a recorded hour: the numbers of their figures, and one sentence of each."""
+"""The seven stages of a recorded hour: the numbers of their figures, and one sentence of each."""
 
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from gpuschedlab.autosched import CausalGraph, Layers
 from gpuschedlab.autosched.figures.causal_graph import causes
-from gpuschedlab.autosched.figures.configurations import again, change, parallel, weighed
+from gpuschedlab.autosched.figures.configurations import again, change, ladder, parallel, weighed
 from gpuschedlab.autosched.figures.futures import alike, fan, observed
 from gpuschedlab.autosched.recording.hour import STEP, Hour
 from gpuschedlab.autosched.recording.recording import Recording
 from gpuschedlab.knobs import knob_word
+from gpuschedlab.metrics.intervals import SHORT
 from gpuschedlab.plots import Place
 
 HOUR, DAY = 3600.0, 86_400.0
@@ -111,9 +111,9 @@ def _said_forecast(recording: Recording, place: int) -> str:
 
 
 def _graph(recording: Recording, place: int) -> dict:
-    hour, edges = recording.hours[place], [tuple(edge) for edge in recording.graphs[recording.hours[place].graph]]
-    layers = Layers(**{name: part if name == "levels" else tuple(part) for name, part in recording.layers.items()})
-    return {"graph": causes(CausalGraph(layers, tuple(edges)), strengths=dict(zip(edges, hour.strengths)))}
+    graph = recording.graph_at(place)
+    strengths = dict(zip(graph.edges, recording.hours[place].strengths, strict=True))
+    return {"graph": causes(graph, strengths=strengths)}
 
 
 def _said_graph(recording: Recording, place: int) -> str:
@@ -151,6 +151,7 @@ def _trials(recording: Recording, place: int) -> dict:
     texts = []
     for t, x in zip(tried, rewards, strict=True):
         how = {"rejected": "predicted; rejected", "known": "measured before"}.get(t.fate, "measured")
+        how += f"; measured afterwards {t.would:.3f}" if t.would is not None else ""
         values = "<br>".join(f"{a['name']} = {shown(recording, i, t.u[i])}" for i, a in enumerate(recording.axes))
         texts.append(f"<b>{_origin(before, t.round)}: {x:.3f} times the default ({how})</b><br>{values}")
     marked = {"in force": np.array(hour.before), "default": np.array([a["default"] for a in recording.axes])}
@@ -167,15 +168,23 @@ def _said_trials(recording: Recording, place: int) -> str:
     tried = [t for t in hour.trials if t.round > 0]
     fates = [t.fate for t in tried]
     before = len(hour.trials) - len(tried)
-    words = f"{before} before (default, in force, hints), then {len(tried)} rounds: {fates.count('measured')} measured"
+    asked = sum(t.predicted is not None for t in tried)
+    words = f"{before} before (default, in force, hints), then {len(tried)} rounds, the model asked in {asked}: "
+    words += f"{fates.count('measured')} measured"
     for fate, said in (("rejected", "rejected as predicted worse"), ("known", "known already")):
         words += f", {fates.count(fate)} {said}" if fate in fates else ""
+    words += f", which saved {hour.saved} measurements" if hour.saved else ""
     measured = [t for t in hour.trials if t.fate == "measured"]
     if not measured:
         return f"{words}."
     best = max(measured, key=lambda t: t.reward)
     least, where = min(t.reward for t in measured), _origin(before, best.round)
-    return f"{words}; rewards {least:.2f} to {best.reward:.2f} times the default, the best by {where}."
+    words += f"; rewards {least:.2f} to {best.reward:.2f} times the default, the best by {where}"
+    if would := {tuple(t.u): t.would for t in tried if t.would is not None}:
+        better = sum(x > best.reward for x in would.values())
+        words += f"; {len(would)} of the rejected, measured afterwards, give {min(would.values()):.2f} to {max(would.values()):.2f}, "
+        words += f"{better or 'none'} of them better than that"
+    return f"{words}."
 
 
 # 5: measured again ---------------------------------------------------------------------------------------------------
@@ -186,6 +195,8 @@ def _again(recording: Recording, place: int) -> dict:
     names = tuple(_named(hour, u) for u, _ in hour.again)
     means = [np.exp(np.mean(np.log(gains))) if gains else 0.0 for _, gains in hour.again]
     chosen = int(np.argmax(means)) if means else -1
+    if hour.switched:
+        chosen = [u for u, _ in hour.again].index(hour.after)
     return {"again": again(names, tuple(g for _, g in hour.again), tuple(hour.ranks), hour.threshold, chosen)}
 
 
@@ -242,8 +253,35 @@ def _searched(hour: Hour) -> float:
 def _said_decision(recording: Recording, place: int) -> str:
     hour = recording.hours[place]
     if hour.switched:
-        return f"Switched: gain {hour.gain:.3f}x, above the threshold {hour.threshold:g}x. {hour.sentence}"
+        return f"Switched. {hour.sentence}"
     return f"Kept: {hour.reason}."
+
+
+# 7: what came of it --------------------------------------------------------------------------------------------------
+
+
+def _ladder(recording: Recording, place: int) -> dict:
+    found = recording.ladder.head(sum(at <= place for at in recording.switches))
+    names = tuple(f"{hour:.0f} h: {knobs}" for hour, knobs in found.select("hour", "knobs").rows())
+    announced, realised = found.select("announced", "low", "high"), found.select("realised", "from", "to")
+    chosen = len(names) - 1 if place in recording.switches else -1
+    return {"ladder": ladder(names, announced.to_numpy(), realised.to_numpy(), found["so far"].to_list(), chosen)}
+
+
+def _said_ladder(recording: Recording, place: int) -> str:
+    found = recording.ladder.head(sum(at <= place for at in recording.switches))
+    if not found.height:
+        return "Nothing was switched up to hour 0." if not place else f"Nothing was switched in {place + 1} hours."
+    last = found.row(-1, named=True)
+    words = [f"No switch here; the last one, at {last['hour']:.0f} h,"] if place not in recording.switches else ["It"]
+    sure = f" (90 %: {last['low']:.2f} to {last['high']:.2f})" if last["low"] is not None else ""
+    words.append(f"was announced as {last['announced']:.2f} times{sure}")
+    ends = f"95 %: {last['from']:.2f} to {last['to']:.2f}" if last["from"] is not None else SHORT
+    words.append(f"and came to {last['realised']:.2f} times ({ends}) on the {last['jobs']:,.0f} jobs from then on;")
+    words.append(
+        f"{found.height} switch{'es' * (found.height > 1)} to here make {last['so far']:.2f} times the default on all jobs."
+    )
+    return " ".join(words)
 
 
 # In the knobs' own units ---------------------------------------------------------------------------------------------
@@ -275,5 +313,6 @@ STAGES = (
     Stage("Trials", "What did it try?", (Place("trials", 400, wide=True),), _trials, _said_trials),
     Stage("Measure again", "What does that gain elsewhere?", (Place("again", 400, wide=True),), _again, _said_again),
     Stage("Decision", "Why did it switch, or not?", DECIDED, _decision, _said_decision),
+    Stage("What came of it", "What was it worth?", (Place("ladder", 400, wide=True),), _ladder, _said_ladder),
 )
 """In the order of a decision."""

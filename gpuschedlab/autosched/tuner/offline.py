@@ -21,7 +21,6 @@ DAY = 86_400.0
 TIMES, CALM = 10.0, 3
 """Most often that an arrival of a calm segment comes, on average; but one in `CALM` instants stays as it was, however calm:
 there, too, a model must predict the effect of knobs."""
-SEGMENTS = ("instant", "day")
 
 
 def layers_of(space: Space) -> Layers:
@@ -38,8 +37,7 @@ def layers_of(space: Space) -> Layers:
 
 def gather(
     scenario, space: Space, *more, instants: int = 16, configurations: int = 24, days: float = 14.0,
-    horizon: float = HORIZON, load: float = 1.0, segment: str = "instant", rng=None,
-    progress: Callable[[int], None] | None = None, **parts,
+    horizon: float = HORIZON, load: float = 1.0, rng=None, progress: Callable[[int], None] | None = None, **parts,
 ) -> pl.DataFrame:  # fmt: skip
     """Measure configurations at instants of the past, each on the jobs that were there and those that then came.
 
@@ -58,9 +56,6 @@ def gather(
         Days that are played; seconds of arrivals after each instant, at most half of what is played: all are known.
     load : float
         Part of all GPUs below which arrivals are multiplied; 0: all stays as it was.
-    segment : {"instant", "day"}
-        "day": whole days instead, each alone on an empty cluster, as many as `instants` or there are, whose service (GPU-s) is
-        nearest the median; neither `horizon` nor `load` is used.
     rng, progress : int or numpy.random.Generator, callable, optional
         Default: the scenario's seed. What is called after each instant with the number of instants that are done.
 
@@ -76,21 +71,20 @@ def gather(
 
     References
     ----------
-    AutoSched thesis, 6.4.3.1 and 6.6.2. There segments are days; by default they begin with the jobs in the system, as what is
-    tuned on does.
+    AutoSched thesis, 6.4.3.1 and 6.6.2. There segments are days; here they begin with the jobs in the system, as what is tuned
+    on does.
     """
-    if not (instants > 0 and configurations > 0 and days > 0 and horizon > 0 and load >= 0 and segment in SEGMENTS):
+    if not (instants > 0 and configurations > 0 and days > 0 and horizon > 0 and load >= 0):
         raise EstimatorError(
             f"gather: found instants={instants}, configurations={configurations}, days={days}, horizon={horizon}, "
-            f"load={load}, segment={segment!r}; expected numbers above 0, a load from 0, and one of {', '.join(SEGMENTS)}."
+            f"load={load}; expected numbers above 0, and a load from 0."
         )
     scenario, space = scenario_of(scenario, space, *more, **parts)
     space, past = Space(scenario.fitted(space.policy), space.names), _last(scenario.trace, days)
     rng, scenario = np.random.default_rng(scenario.seed if rng is None else rng), scenario.replace(trace=past)
     tuner, rows = Tuner(configurations, alone=0, spread=1.0), []
     play = scenario.simulation(space.policy)
-    ahead = _days(past, instants) if segment == "day" else _instants(play, instants, horizon, load, rng)
-    for number, forecast in enumerate(ahead):
+    for number, forecast in enumerate(_instants(play, instants, horizon, load, rng)):
         found = tuner.tune(Probe(scenario, space.policy, forecast=forecast), space, space.policy, rng=rng)
         rows.append(found.samples.insert_column(0, pl.lit(float(number)).alias("segment")))
         if progress is not None:
@@ -108,15 +102,6 @@ def _last(trace: pl.DataFrame, days: float) -> pl.DataFrame:
             "Give an earlier stretch of the trace, or tune without a causal model."
         )
     return past
-
-
-def _days(past: pl.DataFrame, count: int) -> Iterator[Forecast]:
-    """Days of a trace whose service is nearest the median, in their order: the jobs of each, on an empty cluster."""
-    number, service = past["submit"].to_numpy() // DAY, (past["gpus"] * past["duration"]).to_numpy()
-    days, code = np.unique(number, return_inverse=True)
-    used = np.bincount(code, service)
-    for day in np.sort(days[np.argsort(np.abs(used - np.median(used)), kind="stable")[:count]]):
-        yield Forecast(float(day * DAY), past.filter(pl.Series(number == day)), past.head(0), 0)
 
 
 def _instants(play: Simulation, count: int, horizon: float, load: float, rng) -> Iterator[Forecast]:

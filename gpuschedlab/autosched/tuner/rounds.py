@@ -10,42 +10,36 @@ from gpuschedlab.autosched.tuner.samplers import SAMPLERS, LatinHypercube
 from gpuschedlab.autosched.tuner.space import Space
 from gpuschedlab.autosched.tuner.trials import Trial, Tuning
 
-NEAR = 0.15
-"""Part of an axis around the best within which what-if analysis does not look for better."""
-
 
 class Search:
     """State of one search of `Tuner.steps`: the trial of R^max, axes that the scope holds and where, and what is known."""
 
     def __init__(self, tuner, probe: Probe, space: Space, model, rng):
-        self.tuner, self.probe, self.space, self.model, self.rng = tuner, probe, space, model, rng
+        self.tuner, self.probe, self.space, self.rng = tuner, probe, space, rng
+        self.model = model if tuner.causal else None
         self.found, self.names = Tuning(space, probe.objective), [axis.name for axis in space.axes]
         self.known, self.fixed, self.sampler, self.levels = {}, {}, None, [axis.levels for axis in space.axes]
         self.top: Trial | None = None
-        self.judges = False  # whether the model has a say
+        self.judges = False  # whether the model has a say: from round 1 on
 
     def rounds(self, current, hints, iterations: int) -> Iterator[None]:
         """Measure the reference, what is in force and the hints; then go through the rounds.
 
-        First the sampler's alone; then those that are spread, after which it begins anew, and the model has a say.
+        First the sampler's alone; then those that are spread, after which it begins anew.
         """
         for t, policy in enumerate((self.space.policy, current, *hints), start=-1 - len(hints)):
             u = self.space.encode(policy)
             self.take(t, u, u, policy)
             yield
-        points, alone = [], self.tuner.alone
+        self.judges, points, alone = self.model is not None, [], self.tuner.alone
         for t in range(1, iterations + 1):
             if t == alone + 1:
-                self.judges, points = True, self.spread(iterations - alone)
-                self.top = self.top and replace(self.top, predicted=self._predict(self.top.u))
+                points = self.spread(iterations - alone)
                 self.sampler = None if points else self.sampler
             if not points and self.sampler is None:
                 # It starts at the best so far; without spread rounds, at what is in force.
                 start = self.found.best if self.tuner.spread else self.found.trials[1]
                 self.sampler = SAMPLERS[self.tuner.sampler](self.levels, self.rng, start.u, **self.tuner.options)
-                self._narrow()
-            if self.sampler is not None and self.tuner.scope != "options" and len(self.fixed) == len(self.space):
-                return
             asked = points.pop(0) if points else self.sampler.ask()
             self._put_back(asked)
             policy, u = self._project(asked)
@@ -53,15 +47,10 @@ class Search:
             yield
 
     def spread(self, iterations: int) -> list[np.ndarray]:
-        """Coordinates (k,) all over the box: those that the model predicts to be best, most promising first."""
+        """Coordinates (k,) all over the box: points of a Latin hypercube."""
         count = int(np.ceil(self.tuner.spread * iterations))
-        size = count if self.model is None else max(count, self.tuner.pool)
-        plan = LatinHypercube(self.levels, self.rng, size=size)
-        points = [plan.ask() for _ in range(size if count else 0)]
-        if self.model is not None and points:
-            points = np.array([self.space.project(u)[1] for u in points])
-            points = points[np.argsort(-self.model.predict(self._given(points)).mean, kind="stable")]
-        return list(points[:count])
+        plan = LatinHypercube(self.levels, self.rng, size=count)
+        return [plan.ask() for _ in range(count)]
 
     def take(self, t: int, asked, u, policy) -> None:
         """Lines 7 to 16 for one configuration."""
@@ -69,7 +58,7 @@ class Search:
         exploit = self.rng.random() <= self.tuner.epsilon
         if before is not None:
             fate, made, worth = "known", before.measurement, before.reward
-        elif self.judges and exploit and predicted <= self.tuner.gamma * self._bar():
+        elif self.judges and exploit and predicted <= self.tuner.gamma * (self.top.reward if self.top else -np.inf):
             fate, made, worth = "rejected", None, np.nan
         else:
             fate, made = "measured", self.probe(policy)
@@ -87,14 +76,7 @@ class Search:
             if self.model is not None:
                 row = sample(u, self.names, made, self.found.trials[0].measurement, self.probe.objective)
                 self.model.update(row, self.tuner.batch)
-            self._narrow()
         self.found.trials[-1] = replace(trial, fixed=tuple(self.names[i] for i in sorted(self.fixed)))
-
-    def _bar(self) -> float:
-        """R^max; with `doubt`, the predicted reward of that trial if that is less; before anything counts, below all."""
-        if self.top is None:
-            return -np.inf
-        return float(np.fmin(self.top.reward, self.top.predicted)) if self.tuner.doubt else self.top.reward
 
     def _predict(self, u) -> float:
         """Reward that the model predicts; nan without one."""
@@ -119,34 +101,11 @@ class Search:
                 break
         return policy, asked
 
-    def _narrows(self, *scopes: str) -> bool:
-        """Whether the scope is one of these, and there is something to judge it by."""
-        return self.judges and self.tuner.scope in scopes and None not in (self.sampler, self.model, self.top)
-
     def _put_back(self, asked) -> None:
         """What-if analysis of the sampled values: hold at the best, in this round, axes (k,) that are predicted to spoil it."""
-        if self._narrows("options"):
+        if self.judges and self.tuner.scope == "options" and None not in (self.sampler, self.top):
             rows = np.tile(self.top.u, (1 + len(asked), 1))
             np.fill_diagonal(rows, asked)  # a row for each axis; the last is the best itself
             seen = self.model.predict(self._given(rows))
-            most = seen.high if self.tuner.doubt else seen.mean
-            spoils = np.exp(most[:-1] - seen.mean[-1]) < self.tuner.gamma
+            spoils = np.exp(seen.mean[:-1] - seen.mean[-1]) < self.tuner.gamma
             self.fixed = {int(i): float(self.top.u[i]) for i in np.flatnonzero(spoils)}
-
-    def _narrow(self) -> None:
-        """What-if analysis of whole axes: hold at the best those along which nothing better is predicted."""
-        if not self._narrows("axes", "round"):
-            return
-        self.fixed = self.fixed if self.tuner.scope == "axes" else {}
-        free = {name: i for i, name in enumerate(self.names) if i not in self.fixed}
-        if not free:
-            return
-        best = self.top.u
-        at = self._given(best)[0]
-        here = float(self.model.predict(at).mean[0])
-        for name, (values, seen) in self.model.effects(free, at).items():
-            i = free[name]
-            most = seen.high if self.tuner.doubt else seen.mean
-            worse = most[np.abs(values - best[i]) > NEAR].max(initial=-np.inf) <= here
-            if worse or np.ptp(seen.mean) <= self.tuner.margin:
-                self.fixed[i] = float(best[i])

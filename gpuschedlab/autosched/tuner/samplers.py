@@ -5,7 +5,6 @@ import math
 import numpy as np
 from scipy.special import softmax
 
-from gpuschedlab._extras import need
 from gpuschedlab.errors import EstimatorError
 
 
@@ -67,30 +66,6 @@ class Random(LatinHypercube):
 
     def __init__(self, levels, rng=0, start=None):
         super().__init__(levels, rng, start, size=1)
-
-
-class Tpe(Sampler):
-    """Optuna's tree-structured Parzen estimator (Bergstra et al., NeurIPS 2011), behind the same two methods."""
-
-    def __init__(self, levels, rng=0, start=None):
-        super().__init__(levels, rng, start)
-        self.optuna = need("optuna", "the sampler Tpe")
-        self.optuna.logging.set_verbosity(self.optuna.logging.WARNING)
-        sampler = self.optuna.samplers.TPESampler(seed=int(self.rng.integers(2**31)))
-        self.study = self.optuna.create_study(direction="maximize", sampler=sampler)
-        kinds = self.optuna.distributions
-        self.axes = {str(i): kinds.FloatDistribution(0.0, 1.0) for i in range(self.k)}
-        self.axes |= {str(i): kinds.CategoricalDistribution(values.tolist()) for i, values in self.values.items()}
-
-    def ask(self) -> np.ndarray:
-        """Coordinates (k,) to try next."""
-        params = self.study.ask(self.axes).params
-        return np.array([params[name] for name in self.axes])
-
-    def tell(self, u, reward: float) -> None:
-        """Learn the reward at coordinates (k,) in the box."""
-        known = {"params": dict(zip(self.axes, map(float, u), strict=True)), "distributions": self.axes}
-        self.study.add_trial(self.optuna.trial.create_trial(**known, value=float(reward)))
 
 
 class BlueFin(Sampler):
@@ -197,5 +172,5 @@ class BlueFin(Sampler):
         self.radius = self.delta * (1 + self.moves) ** (-self.decay / 3)
 
 
-SAMPLERS = {"bluefin": BlueFin, "random": Random, "lhs": LatinHypercube, "tpe": Tpe}
+SAMPLERS = {"bluefin": BlueFin, "random": Random, "lhs": LatinHypercube}
 """Samplers by the names that the command line and the tuner take."""

@@ -1,4 +1,4 @@
-"""The causal tuner (algorithm 3): how it searches, and the algorithm as printed."""
+"""The tuner (algorithm 3): search alone, and the causal search as printed."""
 
 import time
 from collections.abc import Iterator
@@ -19,24 +19,23 @@ from gpuschedlab.knobs import Knob, Knobbed
 
 @dataclass(frozen=True)
 class Tuner(Knobbed):
-    """Search a policy's knobs on a forecast.
+    """Search a policy's knobs on a forecast: `Tuner()` by search alone, `Tuner.thesis()` with a causal model, as printed.
 
     Algorithm 3. (1) Sample a configuration; (2) project it on ranges and constraints, and on the scope; (3) predict its reward
     with the causal model, and with probability `epsilon` reject it if that is at most `gamma` times the best; (4) measure it; (5)
-    update sampler and model; (6) what-if: narrow the scope. The search ends after its rounds, or when every axis is fixed.
+    update sampler and model; (6) what-if: narrow the scope.
 
-    The first `alone` rounds are the sampler's: nothing is rejected or narrowed. A part `spread` of the others goes all over the
-    box: to the model's favourites of `pool` points of a Latin hypercube, without a model to as many of one; then the sampler begins
-    anew. With `doubt`, step 3 takes the predicted reward of the best where that is less, as one beyond what the model predicts
-    would reject all others, and step 6 the 90 % point of a prediction. `options` are further arguments of the sampler.
+    With `causal` the model is asked in every round of every search: steps 3, 5 and 6. Without, no model is used or learnt, and the
+    steps are 1, 2 and 4. After the first `alone` rounds a part `spread` of the others goes all over the box, to points of a Latin
+    hypercube; then the sampler begins anew. `options` are further arguments of the sampler.
 
     Differs from the paper in
     -------------------------
-    Rewards are ratios to a reference configuration on the same forecast (the policy's defaults), so that what the model
-    learnt at one time holds at another; the reference and the configuration in force are measured first. In few rounds
-    nothing that was tried finds better than BlueFin alone, which has the first 40. T is larger, and half of the other rounds
-    are spread over the box, since BlueFin's steps rarely leave the neighbourhood; it then begins at the best. Hints come
-    before. A configuration that was measured before is not measured again. `doubt`, `start`, `batch`.
+    `Tuner.thesis()`: rewards are ratios to a reference configuration on the same forecast (the policy's defaults), so that what
+    the model learnt at one time holds at another; the reference and the configuration in force are measured first; hints come
+    before. A configuration that was measured before is not measured again. `Tuner()`: no model, since with as many rounds nothing
+    that was tried with one finds better than BlueFin, which has the first 40 rounds. T is larger, and half of the other rounds are
+    spread over the box, since BlueFin's steps rarely leave the neighbourhood; it then begins at the best.
 
     References
     ----------
@@ -46,17 +45,15 @@ class Tuner(Knobbed):
     raises: ClassVar = EstimatorError
     iterations: Annotated[int, Knob(0, 1e6, tuned=(1, 400), help="rounds T of a wide search")] = 200
     check: Annotated[int, Knob(0, 1e6, tuned=(0, 40), help="rounds of a check, between wide searches")] = 4
+    causal: Annotated[bool, Knob(help="whether the causal model is asked, in every round")] = False
     sampler: Annotated[str, Knob(choices=SAMPLERS.keys(), help="what proposes configurations")] = "bluefin"
     epsilon: Annotated[float, Knob(0, 1, help="probability that a bad prediction leads to rejection")] = 0.93
     gamma: Annotated[float, Knob(1e-9, 1e9, log=True, tuned=(0.1, 10), help="relax factor")] = 0.95
     start: Annotated[bool, Knob(help="whether what is measured before round 1 counts for the best of step 3")] = True
     batch: Annotated[int, Knob(1, 1e6, log=True, help="measurements after which the model is fitted again")] = BATCH
-    margin: Annotated[float, Knob(-1e9, 1e9, tuned=(0, 0.1), help="log reward within which no axis matters")] = 2e-3
-    alone: Annotated[int, Knob(0, 1e6, tuned=(0, 200), help="rounds, at first, of the sampler alone")] = 40
+    alone: Annotated[int, Knob(0, 1e6, tuned=(0, 200), help="rounds, at first, before any is spread")] = 40
     spread: Annotated[float, Knob(0, 1, help="part of the rounds spread over the whole box")] = 0.5
-    pool: Annotated[int, Knob(1, 1e6, log=True, tuned=(16, 1024), help="points of which the favourites are")] = 256
-    doubt: Annotated[bool, Knob(help="whether steps 3 and 6 allow for the model's errors")] = True
-    scope: Annotated[str, Knob(choices=("axes", "round", "options", "none"), help="what step 6 narrows")] = "axes"
+    scope: Annotated[str, Knob(choices=("options", "none"), help="what step 6 narrows")] = "options"
     options: dict = field(default_factory=dict)
 
     def __post_init__(self):
@@ -71,12 +68,11 @@ class Tuner(Knobbed):
     def thesis(cls, **options) -> Self:
         """Algorithm 3 as printed; the documentation of AutoSched has a table of how each line is read.
 
-        What print leaves open is a knob: `epsilon` stays at 0.93; `scope` is "options", the text's narrowed sampled options, with
-        "axes" and "round" as other readings; `margin` and `NEAR` are ours. The model is the one that is given.
+        What print leaves open is a knob: `epsilon` stays at 0.93; `scope` is "options", the text's narrowed sampled options. The model
+        is the one that is given.
         """
-        printed = {"iterations": 40, "check": 40, "start": False, "alone": 0, "spread": 0.0}
-        printed |= {"doubt": False, "batch": 1, "scope": "options"}
-        return cls(**printed | options)
+        printed = {"causal": True, "iterations": 40, "check": 40, "start": False, "alone": 0, "spread": 0.0}
+        return cls(**printed | {"batch": 1} | options)
 
     def tune(self, *given, **options) -> Tuning:
         """Run the whole search; arguments as for `steps`."""
@@ -99,7 +95,7 @@ class Tuner(Knobbed):
         hints : iterable of Policy
             Configurations measured first, whatever is predicted, such as the best of the last wide search.
         model : CausalModel, optional
-            Without it nothing is predicted, rejected or fixed.
+            For a `causal` search. Without it nothing is predicted, rejected or fixed.
         rng : int or numpy.random.Generator
         wide : bool
             Whether it is a wide search, or a check.

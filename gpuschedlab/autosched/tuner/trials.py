@@ -1,6 +1,7 @@
 """What a search leaves behind: its trials, and the best of them."""
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -39,6 +40,14 @@ class Trial:
     fixed: tuple[str, ...] = ()
 
 
+class Asked(NamedTuple):
+    """Rounds in which a causal model was asked, trials that it `rejected` unmeasured, and the measurements that these `saved`."""
+
+    rounds: tuple[int, ...] = ()
+    rejected: list[Trial] = []
+    saved: int = 0
+
+
 @dataclass
 class Tuning:
     """Result of a search: its trials, the best policy and its reward, and its cost."""
@@ -68,6 +77,14 @@ class Tuning:
     def measured(self) -> int:
         """Configurations that were simulated."""
         return sum(t.fate == "measured" for t in self.trials)
+
+    @property
+    def asked(self) -> Asked:
+        """What the causal model was asked in this search, and what came of it."""
+        rejected = [t for t in self.trials if t.fate == "rejected"]
+        measured = {t.policy for t in self.trials if t.fate == "measured"}
+        rounds = tuple(t.round for t in self.trials if t.predicted == t.predicted)
+        return Asked(rounds, rejected, len({t.policy for t in rejected} - measured))
 
     @property
     def samples(self) -> pl.DataFrame:

@@ -1,0 +1,49 @@
+"""A finalist made smaller: the fewest of its changes that gain as much, and what came of a change on the true days."""
+
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+
+from gpuschedlab.autosched.attribution import mixed, values_of
+from gpuschedlab.autosched.forecast.generation import HORIZON
+from gpuschedlab.metrics import PairedRatio, paired_ratio
+from gpuschedlab.sim import Simulation
+
+MOST = 3
+"""Most changes that a smaller one has: beyond, all are kept."""
+
+
+def changed(before, after) -> list[str]:
+    """Names of the knobs in which two policies differ; places of a knob of many numbers are knobs of their own."""
+    old, new = values_of(before), values_of(after)
+    return [name for name in old if old[name] != new[name]]
+
+
+def smallest(before, after, gain: Callable, room: float):
+    """Policy that makes the fewest of the changes from one to another within `room` (log) of their whole `gain` (log)."""
+    old, new = values_of(before), values_of(after)
+    names, whole = changed(before, after), gain(after)
+    for size in range(1, min(len(names), 1 + MOST)):
+        parts = itertools.combinations(names, size)
+        tried = [(part, mixed(before, old | {name: new[name] for name in part})) for part in parts]
+        least, _, policy = min((-gain(policy), part, policy) for part, policy in tried)
+        if -least >= whole - room:
+            return policy
+    return after
+
+
+def realised(state: Simulation, policy, horizon: float = HORIZON) -> PairedRatio:
+    """Average JCT as the true days go on without a switch over that with it, never switched again; the interval is over blocks of time.
+
+    `state`: the simulation at the instant of the switch. It counts the jobs in the system and those of the next `horizon` (s), each
+    from that instant or its submission on; both sides are played until all jobs have ended.
+    """
+    now, before = state.now, state.snapshot().jobs
+    counted = ~before["done"] & (before["submit"] <= now + horizon)
+    spent = []
+    for simulation in (state.copy(), state.under(policy)):
+        simulation.advance(np.inf)
+        jobs = simulation.snapshot().jobs
+        spent.append(np.where(jobs["done"], jobs["end"] - np.maximum(jobs["submit"], now), np.nan)[counted])
+    return paired_ratio(np.maximum(before["submit"][counted], now), *spent)
