@@ -1,5 +1,17 @@
-"""A real browser for these tests, too."""
+"""A real browser for these tests, too, and the thesis' classifiers of duration ranges."""
 
+import pytest
 from browser.conftest import artifacts, jupyterlab, launch, notebooks, page, place, voila, warm
 
 __all__ = ["artifacts", "jupyterlab", "launch", "notebooks", "page", "place", "voila", "warm"]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def range_models():
+    """The predictor takes every classifier of table 6.3 in these tests, and in no others."""
+    from autosched.range_models import MODELS, OWN
+
+    MODELS.update(OWN)
+    yield
+    for name in OWN:
+        del MODELS[name]

@@ -25,7 +25,7 @@ import polars as pl
 from published.data import load_real
 from published.kept import measure_all
 
-from autosched.range_models import MODELS, sweep
+from autosched.range_models import MODELS, OWN, sweep
 from gpuschedlab.autosched.forecast.arrivals import GlobalGenerator
 from gpuschedlab.autosched.forecast.features import RANGES, Seen
 from gpuschedlab.autosched.forecast.ranges import WEIGHTS, RangePredictor, counted, hourly, range_of
@@ -177,6 +177,7 @@ def requests(name: str, frame: pl.DataFrame, periodic: bool, hour: str = "any") 
 
 def measure(data_dir, name: str) -> dict:
     """Rows of one trace: bounds, accuracy and requests."""
+    MODELS.update(OWN)
     parts, found = {part: load(data_dir, name, part) for part in ("slice", "whole")}, {"bounds": [], "accuracy": []}
     for part, frame in parts.items():
         best = accuracy(name, part, frame, RangePredictor(), daily=part == "slice")

@@ -8,6 +8,8 @@ import polars as pl
 from gpuschedlab.autosched.forecast.ranges import MODELS
 from gpuschedlab.errors import EstimatorError
 
+__all__ = ["MODELS", "OWN", "sweep"]
+
 LEARNT = 0.7
 """Share of the jobs, first in time, that hyper-parameters are chosen on (6.5.1)."""
 SWEPT = {"depth": (3, 5, 8), "rate": (0.05, 0.15), "trees": (30, 150)}
@@ -39,7 +41,8 @@ def _mlp(rng, *_):
     return _scaled(MLPClassifier((64, 32), max_iter=40, alpha=0.01, early_stopping=True, random_state=rng))
 
 
-MODELS.update({"forest": _forest, "mlp": _mlp, "logistic": _logistic})
+OWN = {"forest": _forest, "mlp": _mlp, "logistic": _logistic}
+"""Classifiers by name: `MODELS.update(OWN)` makes the predictor take them."""
 
 
 def sweep(predictor, repository: pl.DataFrame) -> tuple:

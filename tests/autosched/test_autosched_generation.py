@@ -146,7 +146,7 @@ def test_training_takes_no_duration_that_is_unknown(whole):
     assert unknown.any()
 
 
-@pytest.mark.parametrize("model", range_models.MODELS)
+@pytest.mark.parametrize("model", [*range_models.MODELS, *range_models.OWN])
 def test_each_model_learns_and_respects_what_has_run(whole, model):
     now = 3.7 * DAY
     fitted = RangePredictor(model, rng=1).fit(whole, now)
