@@ -33,6 +33,20 @@ from gpuschedlab.knobs import knobs_of
 REMAKE = bool(os.environ.get("GPUSCHEDLAB_REMAKE_ANSWERS"))
 FEW = 6
 """Numbers that are written one by one."""
+AXES = (
+    "type",
+    "range",
+    "rangemode",
+    "autorange",
+    "tickvals",
+    "ticktext",
+    "tick0",
+    "dtick",
+    "domain",
+    "tickformat",
+    "anchor",
+)
+"""What a figure's axis has that is no style."""
 LINES = 40
 """Lines of a text that are compared one by one."""
 
@@ -126,7 +140,7 @@ def flat(value, name: str = ""):
         else:
             yield from flat({f"{i:02}": item for i, item in enumerate(value)} or "empty", name)
     elif isinstance(value, str):
-        lines = [line.rstrip() for line in value.splitlines()] or [""]
+        lines = [line.rstrip() for line in value.replace("\0", "").splitlines()] or [""]
         if len(lines) == 1 and len(value) < 400:
             yield name, lines[0]
         elif len(lines) > LINES or max(map(len, lines)) > 2000:
@@ -167,7 +181,7 @@ def numbers(values: np.ndarray) -> str:
 
 def words(texts: list[str]) -> str:
     """Few words as they are, many by their checksum."""
-    text = " | ".join(texts)
+    text = " | ".join(texts).replace("\0", "")
     return text if len(text) <= 200 else f"{len(texts)} words #{zlib.crc32(text.encode()):08x}: {text[:60]}"
 
 
@@ -233,14 +247,19 @@ def ran(scenario, policy) -> dict | str:
 
 
 def drawn(figure) -> dict:
-    """A figure in two lines: its numbers, and its words; nothing of its style."""
+    """A figure in a few lines: its numbers, its words, and its axes; nothing of its style."""
     drawing = figure if hasattr(figure, "live") else figure.draw()
     axes = [part for name, part in drawing.layout.items() if name == "title" or name.endswith("axis")]
     titles = [str(part["title"].get("text", "")) for part in axes if isinstance(part.get("title"), dict)]
     titles += [str(part["text"]) for part in axes if "text" in part]
+    sides = {
+        name: part for name, part in drawing.layout.items() if re.match("[xy]axis", name) and isinstance(part, dict)
+    }
     return {
         "data": digest(drawing.data),
         "words": [*titles, *(f"{k} {v}" for k, v in drawing.live.items() if isinstance(v, str))],
+        "axes": digest({name: {k: v for k, v in part.items() if k in AXES} for name, part in sides.items()}),
+        "live": digest(drawing.live),
     }
 
 

@@ -1,5 +1,7 @@
 """Every solver against HiGHS: on 200 random programs of each kind, and on those that have no answer or a hard one."""
 
+import time
+
 import numpy as np
 import pytest
 from few import few
@@ -47,6 +49,16 @@ def any_program(seed: int, whole: bool) -> Program:
     upper = np.where(np.isin(columns, (3, 4)), np.inf, np.maximum(lower, -2) + rng.integers(0, 4, n))
     integrality = (rng.random(n) < 0.7) if whole else False
     return Program(c, A, *sides, lower, upper, integrality, maximize=bool(seed % 2))
+
+
+@pytest.mark.parametrize(("solver", "options"), [*LINEAR, ("prices", {}), ("pop-2", {}), *SHIMS])
+def test_seconds_are_those_that_pass(solver, options):
+    linear = (solver, options) in LINEAR
+    program = Program([1.0, 2.0], [[1.0, 1.0]], row_upper=1.0, upper=1.0, maximize=True)
+    choice = MultipleChoice([[3.0, 5.0], [2.0, 4.5]], [0, 0], [1, 2], [3])
+    begin = time.perf_counter()
+    answer = solve(program if linear else choice, solver, **options)
+    assert 0 <= answer.seconds <= time.perf_counter() - begin
 
 
 def other_units(p: Program, rows, columns, cost: float = 1.0) -> Program:

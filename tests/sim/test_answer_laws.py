@@ -178,6 +178,15 @@ def test_a_run_that_is_not_what_was_answered_is_found_out(name):
     assert re.search(words, LAWS[name](seen, forged(run, frame, **columns), cluster) or "nothing")
 
 
+def test_a_job_that_holds_nothing_is_found_out_unless_the_round_found_no_place():
+    seen, run, cluster = recorded()
+    gone = replace(run, allocations=run.allocations.filter(pl.col("job") != 1))
+    assert "row 1 of .jobs holds nothing; the answer gave 4 GPUs" in LAWS["gpus"](seen, gone, cluster)
+    assert LAWS["gpus"](seen, forged(gone, "rounds", status=pl.lit("heuristic, not placed")), cluster) is None
+    ended = forged(gone, "jobs", end=pl.when(pl.int_range(pl.len()) == 1).then(0.0).otherwise("end"))
+    assert LAWS["gpus"](seen[:1], ended, cluster) is None, "it has ended by then"
+
+
 def test_a_round_that_comes_too_late_is_found_out():
     seen, run, cluster = recorded(lambda v, g: {"wake": v.now + 4})
     assert LAWS["wake"](seen, run, cluster) is None

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from gpuschedlab.check import small_trace
-from gpuschedlab.cluster import Cluster
+from gpuschedlab.cluster import Cluster, Outage
 from gpuschedlab.estimators import Estimator, Noisy
 from gpuschedlab.metrics import slo_violation
 from gpuschedlab.optim import relative_gap, solve
@@ -465,3 +465,15 @@ def test_best_effort_goes_by_reward_per_gpu(seed):
     trace = jobs(*(f"{name} 0 {g} {d} best_effort -" for name, g, d in zip("ab", gpus, length, strict=True)))
     starts = simulate(trace, NODE, UniSched(**BARE, interval=300)).jobs["start"].to_list()
     assert starts[int(worth.argmax())] == 0 < starts[int(worth.argmin())]
+
+
+def test_a_lease_is_given_up_at_the_next_round_after_its_deadline_is_lost():
+    """Two nodes of one GPU: a's fails at 250 s, so that its deadline is lost; it takes b's until the round at 600 s, no longer."""
+    trace = jobs("a 0 1 1700 strict 1900", "b 0 1 800 best_effort -")
+    cluster = Cluster.homogeneous(2, 1)
+    policy = UniSched(lease=900, interval=300, **BARE)
+    first = simulate(trace, cluster, policy).allocations.filter(job=0)["node"][0]
+    failing = replace(cluster, events=(Outage(first, 250.0, 5000.0),))
+    held = simulate(trace, failing, policy, delays=Delays(checkpoint=10_000.0)).allocations.filter(pl.col("job") == 1)
+    assert held["start"].to_list() == [0.0, 600.0]
+    assert held["end"].to_list() == [300.0, 1100.0]
