@@ -50,6 +50,18 @@ def test_nothing_was_left_in_them():
     assert done.returncode == 0, f"some have outputs; nbstripout removes them:\n{done.stdout}"
 
 
+def words(path: Path) -> int:
+    """Words of a notebook's text, without code."""
+    text = [cell.source for cell in nbformat.read(path, 4).cells if cell.cell_type == "markdown"]
+    return sum(len(re.sub(r"```.*?```", "", one, flags=re.DOTALL).split()) for one in text)
+
+
+def test_the_course_is_short():
+    """All of them, the app too: what is added to one lesson leaves it or another."""
+    assert len(NOTEBOOKS) <= 14
+    assert sum(map(words, NOTEBOOKS)) <= 8_500
+
+
 @named
 def test_sizes_and_seeds_alone_are_parameters(path):
     cells = nbformat.read(path, 4).cells
