@@ -14,12 +14,12 @@ FOLDER = Path(__file__).resolve().parents[1] / "measured"
 
 def budget() -> str:
     """Loss against measurements made: the verdict on the causal model, a figure for each number of knobs, and the table."""
-    from autosched.budget import BUDGETS, KNOBS, WAYS, verdict
+    from autosched.budget import BUDGETS, WAYS, verdict
 
     found = _measured("budget")
     cells = {(row["knobs"], row["method"], row["budget"]): row["loss"] for row in found["cells"]}
     figures = []
-    for knobs in KNOBS:
+    for knobs in dict.fromkeys(row["knobs"] for row in found["cells"]):
         losses = {name: np.array([cells.get((knobs, name, b), np.nan) for b in BUDGETS]) for name in WAYS}
         shown = plots.figure(plots.Lines(f"{knobs} knobs", "rounds", "best known / found", np.array(BUDGETS), losses))
         shown.update_xaxes(type="log", tickvals=BUDGETS)
