@@ -3,74 +3,19 @@
 It is what slurmctld 22.05 does (select/cons_tres, sched/backfill), decision by decision: `data/slurm/`.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 from gpuschedlab._compiled import njit
-
-GROUP = 30.0
-"""Seconds of the first group of ends, which begins at a multiple of them by the epoch."""
-GPU = 100
-"""Slots of a GPU."""
-
-
-class Held(NamedTuple):
-    """Who has which nodes: `count[0]` jobs that run, and `count[1]` promises of a node each."""
-
-    count: np.ndarray
-    order: np.ndarray  # the jobs in order of their ends
-    ends: np.ndarray  # s
-    first: np.ndarray  # of its cells, and where the last job's end
-    node: np.ndarray
-    slots: np.ndarray
-    room: np.ndarray  # (N,) slots free now
-    types: np.ndarray  # (N,) GPU types
-    promised: np.ndarray
-    begin: np.ndarray  # s, of the promise
-    end: np.ndarray
-
-
-@njit(inline="never")
-def choose(room, types, usable, each, wide, out):
-    """Choose nodes as `neighbours`, of the first GPU type that suffices; wide 0: those with most room until they have `each`."""
-    if wide == 1:
-        return neighbours(room, usable, each, wide, out)
-    for t in range(types.max() + 1):
-        of, k, left = usable & (types == t), 0, each
-        if wide > 0:
-            k = neighbours(room, of, each, wide, out)
-        while wide == 0 and left > 0 and (of & (room >= GPU)).any():
-            out[k] = np.argmax(np.where(of, room, 0))
-            of[out[k]], left, k = False, left - room[out[k]], k + 1
-        if k > 0 and (wide > 0 or left <= 0):
-            return k
-    return 0
-
-
-@njit(inline="never")
-def neighbours(room, usable, each, wide, out):
-    """Choose `wide` usable nodes with room for `each`: of the run of neighbours with least room that suffices, or else the largest."""
-    k, left = 0, usable & (room >= each)
-    while k < wide:
-        best, end, least, suffices, n = -1, -1, 0, False, 0
-        while n < left.shape[0]:
-            first, total = n, 0
-            while n < left.shape[0] and left[n]:
-                total += room[n]
-                n += 1
-            enough = n - first >= wide - k
-            if n > first and (best < 0 or (total < least if enough and suffices else enough or total > least)):
-                best, end, least, suffices = first, n, total, enough
-            n += 1
-        if best < 0:
-            return 0
-        if wide - k == 1:
-            best += np.argmin(room[best:end])
-        while k < wide and best < end and left[best]:
-            out[k], left[best] = best, False
-            best, k = best + 1, k + 1
-    return k
+from gpuschedlab.papers.clusters.schedulers.slurm_nodes import (
+    GPU,
+    Held,
+    choose,
+    choose_after,
+    earliest,
+    end_of_group,
+    room_for,
+    suffice,
+)
 
 
 @njit
@@ -97,113 +42,131 @@ def sort_in(held, end):
 
 
 @njit(inline="never")
-def first_start(now, held, usable, each, wide, epoch, out):
-    """Instant at which so many usable nodes have room, and how many were chosen: now, or the last end of a group of ends."""
-    k = choose(held.room, held.types, usable, each, wide, out)
-    if k > 0:
-        return now, k
-    room, i, last, close, width = held.room.copy(), 0, 0, -np.inf, GROUP
-    while i < held.count[0] and last >= 0:
-        last, more = -1, True
-        while i < held.count[0] and more:
-            r = held.order[i]
-            i += 1
-            first, stop = held.first[r], held.first[r + 1]
-            if usable[held.node[first:stop]].any():
-                if close == -np.inf:
-                    close = (np.floor((held.ends[r] + epoch) / GROUP) + 1) * GROUP - epoch
-                for c in range(first, stop):
-                    room[held.node[c]] += held.slots[c]
-                last, more = r, i < held.count[0] and held.ends[held.order[i]] <= close + width
-        width *= 2
-        while i < held.count[0] and close + width < held.ends[held.order[i]] < np.inf:
-            width *= 2
-        k = choose(room, held.types, usable, each, wide, out) if last >= 0 else 0
-        if k > 0:
-            return held.ends[last] if held.ends[last] > now else now + 1.0, k
-    return np.inf, 0
-
-
-@njit(inline="never")
 def attempt(now, held, ask, each, wide, nodes, rule, epoch, reserves, out):
-    """Instant at which a job starts beside all promises, and on how many nodes; if it is later, they are promised."""
-    at, unit = now, max(rule.resolution, 1e-9)
-    while at < np.inf:
-        usable, later = nodes.copy(), np.inf
-        for i in range(held.count[1]):
-            if held.end[i] > at and held.begin[i] <= at + ask.estimate:
-                usable[held.promised[i]] = False
-            later = min(later, held.begin[i] if held.begin[i] > at else held.end[i] if held.end[i] > at else np.inf)
-        begin, k = first_start(now, held, usable, each, wide, epoch, out) if usable.sum() >= wide else (np.inf, 0)
-        begin = max(begin, at)
-        if k > 0 and begin <= now:
+    """Instant at which a job starts beside all promises, and on how many nodes; if it is later, they are promised.
+
+    It goes through the instants at which a promise begins or ends. Until the next one, the usable nodes are those without a promise
+    from now to the job's end; by single ends of what runs so many of them have room from `need`.
+    """
+    at, need, total = now, -np.inf, held.count[1]
+    found, taken, usable = room_for(held, each), np.zeros(nodes.shape[0], np.int64), nodes.copy()
+    promised, begins, ends, by_begin, by_end = held.promised, held.begin, held.end, held.by_begin, held.by_end
+    run_ends, order, first, node = held.ends, held.order, held.first, held.node
+    into, opens, past, free = 0, 0, 0, usable.sum()
+    while at <= now + rule.window and at < np.inf:
+        while into < total and begins[by_begin[into]] <= at + ask.estimate:
+            n = promised[by_begin[into]]
+            free -= usable[n]
+            taken[n], usable[n], into = taken[n] + 1, False, into + 1
+        while opens < total and begins[by_begin[opens]] <= at:
+            opens += 1
+        while past < total and ends[by_end[past]] <= at:
+            n = promised[by_end[past]]
+            taken[n], past = taken[n] - 1, past + 1
+            if taken[n] == 0 and nodes[n]:
+                usable[n], free, need = True, free + 1, min(need, found[n])
+        later = min(
+            begins[by_begin[opens]] if opens < total else np.inf, ends[by_end[past]] if past < total else np.inf
+        )
+        if wide > 0 and free >= wide and need <= later:
+            need = earliest(found, usable, wide)
+        if free < wide or need > later or need == np.inf:
+            at = later
+            continue
+        begin, i, k = now, 0, 0
+        if need == -np.inf:
+            k = choose(held.room, held.types, usable, each, wide, out)
+        if k > 0 and at == now:
             return now, k
+        after = need
+        while k == 0 and begin <= later and begin < np.inf:
+            i = end_of_group(run_ends, order, held.count[0], first, node, usable, after, epoch)
+            begin = np.inf if i < 0 else run_ends[order[i]] if run_ends[order[i]] > now else now + 1.0
+            if begin <= later and begin < np.inf:
+                k, after = choose_after(held, i, usable, each, wide, out), np.nextafter(run_ends[order[i]], np.inf)
+        begin = max(begin, at)
         if not reserves or now + rule.window < begin <= later:
             return np.inf, 0
         if begin > later or k == 0:
             at = later
             continue
-        again, at, free = later if begin == at else begin, begin, True  # times round: what overlaps now may do so again
-        end = np.floor((begin + ask.estimate + epoch) / unit + 1e-9) * unit - epoch
-        begin = np.floor((begin + epoch) / unit + 1e-9) * unit - epoch
-        for i in range(held.count[1]):
-            for m in range(k):
-                free = free and not (held.promised[i] == out[m] and held.end[i] > begin and held.begin[i] < end)
-        if free:
-            for m in range(k):
-                promise(held, out[m], max(begin, now), max(end, begin + unit))
-            return at, k
-        at = again
+        if hold(held, now, begin, ask.estimate, k, rule, epoch, out):
+            return begin, k
+        at = later if begin == at else begin  # times round: what overlaps now may do so again
     return np.inf, 0
+
+
+@njit(inline="never")
+def hold(held, now, begin, estimate, k, rule, epoch, out):
+    """Promise the k chosen nodes from an instant, in whole slots, if no other promise overlaps; whether it was done."""
+    unit = max(rule.resolution, 1e-9)
+    end = np.floor((begin + estimate + epoch) / unit + 1e-9) * unit - epoch
+    begin = np.floor((begin + epoch) / unit + 1e-9) * unit - epoch
+    for i in range(held.count[1]):
+        for m in range(k):
+            if held.promised[i] == out[m] and held.end[i] > begin and held.begin[i] < end:
+                return False
+    for m in range(k):
+        promise(held, out[m], max(begin, now), max(end, begin + unit))
+    return True
 
 
 @njit
 def promise(held, node, begin, end):
     """Promise a node."""
-    i = held.count[1]
+    i = j = k = held.count[1]
     held.promised[i], held.begin[i], held.end[i], held.count[1] = node, begin, end, i + 1
+    held.until[node] = min(held.until[node], begin)
+    while j > 0 and held.begin[held.by_begin[j - 1]] > begin:
+        held.by_begin[j] = held.by_begin[j - 1]
+        j -= 1
+    while k > 0 and held.end[held.by_end[k - 1]] > end:
+        held.by_end[k] = held.by_end[k - 1]
+        k -= 1
+    held.by_begin[j] = held.by_end[k] = i
 
 
 @njit(inline="never")
-def suffice(room, types, usable, each, wide):
-    """Whether so many usable nodes of one GPU type have room."""
-    for t in range(types.max() + 1 if wide > 1 else 1):
-        k = 0
-        for n in range(room.shape[0]):
-            k += usable[n] and room[n] >= each and (wide <= 1 or types[n] == t)
-            if k >= max(wide, 1):
-                return True
-    return False
-
-
-@njit(inline="never")
-def shares(nodes, queue, allowed):
-    """(Q, 2) nodes of each waiting job, as asked or the fewest with equal parts of whole GPUs, and slots on each; else 0, all slots."""
-    found = np.zeros((queue.shape[0], 2), np.int64)
-    for q in range(queue.shape[0]):
-        found[q, 1], unit = queue[q].slots, GPU if queue[q].slots >= GPU else 1
-        for wide in range(max(queue[q].asked, 1), (queue[q].asked or nodes.shape[0]) + 1):
-            each = -(-queue[q].slots // (wide * unit)) * unit
-            if suffice(nodes["size"], nodes["type"], allowed[queue[q].kind], each, wide):
-                found[q, 0], found[q, 1] = wide, each
+def share(nodes, ask, usable, part):
+    """Nodes of a waiting job, as asked or the fewest with equal parts of whole GPUs, and slots on each; else 0, all slots."""
+    if part[1] == 0:
+        part[1], unit, never = ask.slots, GPU if ask.slots >= GPU else 1, np.full(nodes.shape[0], np.inf)
+        for wide in range(max(ask.asked, 1), (ask.asked or nodes.shape[0]) + 1):
+            each = -(-ask.slots // (wide * unit)) * unit
+            if suffice(nodes["size"], nodes["type"], usable, never, 0.0, each, wide):
+                part[0], part[1] = wide, each
                 break
-    return found
+    return part[0], part[1]
 
 
 @njit(inline="never")
-def who_has(now, nodes, runs, cells, windows, queue, part):
+def who_has(now, nodes, runs, cells, windows, queue):
     """Who has which nodes, with room for what waits; outages that are announced are promises."""
     n, k, w = runs.shape[0] - 1, cells.shape[0], windows.shape[0]
-    r, most = n + queue.shape[0], np.where(part[:, 0] > 0, part[:, 0], nodes.shape[0]).sum()
-    whole, times = np.empty((4, r + k + most + w + 1), np.int64), np.empty((3, r + w + most))
+    most = np.minimum(nodes.shape[0], np.maximum(queue["asked"], -(-queue["slots"] // GPU))).sum()
+    r = n + queue.shape[0]
+    whole, times = np.empty((7, r + k + most + w + 1), np.int64), np.empty((3, r + w + most))
+    lasts, rooms = np.full(nodes.shape[0], np.inf), np.empty((8, nodes.shape[0] + 1))
     first, node, slots, room = whole[1], whole[2], whole[3], nodes["free"].astype(np.int64)
-    promised = np.empty(w + most, np.int64)
     held = Held(
-        np.zeros(2, np.int64), whole[0], times[0], first, node, slots, room, nodes["type"], promised, times[1], times[2]
+        np.zeros(3, np.int64),
+        whole[0],
+        times[0],
+        first,
+        node,
+        slots,
+        room,
+        nodes["type"],
+        whole[4],
+        times[1],
+        times[2],
+        whole[5],
+        whole[6],
+        lasts,
+        rooms,
     )
     first[: n + 1], node[:k], slots[:k] = runs["first"], cells["node"], cells["slots"]
-    for r in range(n):
-        sort_in(held, runs[r].end)
+    held.ends[:n], held.order[:n], held.count[0] = runs["end"][:n], np.argsort(runs["end"][:n], kind="mergesort"), n
     for i in range(w):
         if windows[i].announced <= now < windows[i].end:
             promise(held, windows[i].node, max(windows[i].start, now), windows[i].end)
@@ -211,44 +174,47 @@ def who_has(now, nodes, runs, cells, windows, queue, part):
 
 
 @njit(inline="never")
-def last_that_fits(held, queue, part, allowed):
-    """Last waiting job that would start now but for promises, or -1."""
-    q = queue.shape[0] - 1
-    while q >= 0 and not suffice(
-        held.room, held.types, allowed[queue[q].kind], part[q, 1] if part[q, 0] else GPU, part[q, 0]
-    ):
-        q -= 1
-    return q
-
-
-@njit(inline="never")
-def backfill(now, held, queue, part, allowed, rule, depth, epoch, started, out):
-    """Start or promise, in order, as long as any job may still start; the first promise (s)."""
-    first, last, promised, q = np.inf, last_that_fits(held, queue, part, allowed), 0, -1
+def backfill(now, held, nodes, queue, part, allowed, rule, depth, epoch, started, out):
+    """Start or promise, in order, as long as any job may still start beside the promises; the first promise (s)."""
+    first, last, promised, tested, q = np.inf, -1, 0, 0.0, -1
+    while tested < rule.tested and last < queue.shape[0] - 1:
+        last += 1
+        tested += started[last] < 0
     while q < last:
         q += 1
-        a, wide, each = queue[q], part[q, 0], part[q, 1]
-        if started[q] < 0:
-            reserves = promised < depth and now - a.submit >= rule.min_age
+        a = queue[q]
+        while last >= q and (started[last] >= 0 or not may_start(now, held, nodes, queue[last], part[last], allowed)):
+            last -= 1
+        reserves = promised < depth and now - a.submit >= rule.min_age
+        if q <= last and started[q] < 0 and (reserves or may_start(now, held, nodes, a, part[q], allowed)):
+            wide, each = share(nodes, a, allowed[a.kind], part[q])
             begin, k = attempt(now, held, a, each, wide, allowed[a.kind], rule, epoch, reserves, out)
             if k > 0 and begin <= now:
-                started[q] = held.count[0]
+                started[q], held.count[2] = held.count[0], 0
                 start(held, now + a.estimate, out, k, each, a.slots)
-                last = last_that_fits(held, queue, part, allowed)
             elif k > 0:
                 first, promised = min(first, begin), promised + 1
     return first
 
 
 @njit(inline="never")
+def may_start(now, held, nodes, ask, part, allowed):
+    """Whether a job fits now, beside the promises so far."""
+    wide, each = share(nodes, ask, allowed[ask.kind], part)
+    end = now + ask.estimate
+    return suffice(held.room, held.types, allowed[ask.kind], held.until, end, each if wide else GPU, wide)
+
+
+@njit(inline="never")
 def plan(now, nodes, runs, queue, windows, rule, cells, allowed, wake, epoch, way):
     """Answer of `gpuschedlab.Ordered.planner`; way: whether later jobs pass never (0), beside promises, or freely (2)."""
-    part, out = shares(nodes, queue, allowed), np.empty(nodes.shape[0], np.int64)
-    held, started = who_has(now, nodes, runs, cells, windows, queue, part), np.full(queue.shape[0], -1)
+    part, out = np.zeros((queue.shape[0], 2), np.int64), np.empty(nodes.shape[0], np.int64)
+    held, started = who_has(now, nodes, runs, cells, windows, queue), np.full(queue.shape[0], -1)
     barred = np.zeros(nodes.shape[0], np.bool_)
     # The main loop: a job that does not fit keeps its nodes from all after it.
     for q in range(queue.shape[0]):
-        a, wide, each = queue[q], part[q, 0], part[q, 1]
+        a = queue[q]
+        wide, each = share(nodes, a, allowed[a.kind], part[q])
         usable = allowed[a.kind] & ~barred
         for i in range(held.count[1]):
             usable[held.promised[i]] &= held.begin[i] >= now + a.estimate
@@ -263,7 +229,9 @@ def plan(now, nodes, runs, queue, windows, rule, cells, allowed, wake, epoch, wa
     between = rule.every > 0 and np.ceil(now / rule.every - 1e-9) * rule.every > now
     wake[0] = now if between else np.inf
     if way > 0 and not between:
-        wake[0] = backfill(now, held, queue, part, allowed, rule, 0.0 if way == 2 else rule.depth, epoch, started, out)
+        wake[0] = backfill(
+            now, held, nodes, queue, part, allowed, rule, 0.0 if way == 2 else rule.depth, epoch, started, out
+        )
     first, k = held.first[runs.shape[0] - 1], 0
     answer = np.empty(held.first[held.count[0]] - first, cells.dtype)
     for q in np.flatnonzero(started >= 0):

@@ -1,0 +1,213 @@
+"""Slurm's own rule without any shortcut: each instant at which a promise begins or ends, each group of ends, each promise."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gpuschedlab.papers.clusters.schedulers.slurm_nodes import GPU, GROUP, choose
+
+
+class Held(NamedTuple):
+    """Who has which nodes: `count[0]` jobs that run, and `count[1]` promises of a node each."""
+
+    count: np.ndarray
+    order: np.ndarray  # the jobs in order of their ends
+    ends: np.ndarray  # s
+    first: np.ndarray  # of its cells, and where the last job's end
+    node: np.ndarray
+    slots: np.ndarray
+    room: np.ndarray  # (N,) slots free now
+    types: np.ndarray  # (N,) GPU types
+    promised: np.ndarray
+    begin: np.ndarray  # s, of the promise
+    end: np.ndarray
+
+
+def start(held, end, out, k, each, slots):
+    """Let a job run on the k chosen nodes until an instant; the last of them gives what is left."""
+    r, at, left = held.count[0], held.first[held.count[0]], slots
+    for i in range(k):
+        held.node[at + i] = out[i]
+        held.slots[at + i] = min(left, each if each < slots or k == 1 else held.room[out[i]])
+        held.room[out[i]] -= held.slots[at + i]
+        left -= held.slots[at + i]
+    held.first[r + 1] = at + k
+    sort_in(held, end)
+
+
+def sort_in(held, end):
+    """One job more runs until an instant."""
+    r = i = held.count[0]
+    while i > 0 and held.ends[held.order[i - 1]] > end:
+        held.order[i] = held.order[i - 1]
+        i -= 1
+    held.order[i], held.ends[r], held.count[0] = r, end, r + 1
+
+
+def first_start(now, held, usable, each, wide, epoch, out):
+    """Instant at which so many usable nodes have room, and how many were chosen: now, or the last end of a group of ends."""
+    k = choose(held.room, held.types, usable, each, wide, out)
+    if k > 0:
+        return now, k
+    room, i, last, close, width = held.room.copy(), 0, 0, -np.inf, GROUP
+    while i < held.count[0] and last >= 0:
+        last, more = -1, True
+        while i < held.count[0] and more:
+            r = held.order[i]
+            i += 1
+            first, stop = held.first[r], held.first[r + 1]
+            if usable[held.node[first:stop]].any():
+                if close == -np.inf:
+                    close = (np.floor((held.ends[r] + epoch) / GROUP) + 1) * GROUP - epoch
+                for c in range(first, stop):
+                    room[held.node[c]] += held.slots[c]
+                last, more = r, i < held.count[0] and held.ends[held.order[i]] <= close + width
+        width *= 2
+        while i < held.count[0] and close + width < held.ends[held.order[i]] < np.inf:
+            width *= 2
+        k = choose(room, held.types, usable, each, wide, out) if last >= 0 else 0
+        if k > 0:
+            return held.ends[last] if held.ends[last] > now else now + 1.0, k
+    return np.inf, 0
+
+
+def attempt(now, held, ask, each, wide, nodes, rule, epoch, reserves, out):
+    """Instant at which a job starts beside all promises, and on how many nodes; if it is later, they are promised."""
+    at, unit = now, max(rule.resolution, 1e-9)
+    while at < np.inf:
+        usable, later = nodes.copy(), np.inf
+        for i in range(held.count[1]):
+            if held.end[i] > at and held.begin[i] <= at + ask.estimate:
+                usable[held.promised[i]] = False
+            later = min(later, held.begin[i] if held.begin[i] > at else held.end[i] if held.end[i] > at else np.inf)
+        begin, k = first_start(now, held, usable, each, wide, epoch, out) if usable.sum() >= wide else (np.inf, 0)
+        begin = max(begin, at)
+        if k > 0 and begin <= now:
+            return now, k
+        if not reserves or now + rule.window < begin <= later:
+            return np.inf, 0
+        if begin > later or k == 0:
+            at = later
+            continue
+        again, at, free = later if begin == at else begin, begin, True  # times round: what overlaps now may do so again
+        end = np.floor((begin + ask.estimate + epoch) / unit + 1e-9) * unit - epoch
+        begin = np.floor((begin + epoch) / unit + 1e-9) * unit - epoch
+        for i in range(held.count[1]):
+            for m in range(k):
+                free = free and not (held.promised[i] == out[m] and held.end[i] > begin and held.begin[i] < end)
+        if free:
+            for m in range(k):
+                promise(held, out[m], max(begin, now), max(end, begin + unit))
+            return at, k
+        at = again
+    return np.inf, 0
+
+
+def promise(held, node, begin, end):
+    """Promise a node."""
+    i = held.count[1]
+    held.promised[i], held.begin[i], held.end[i], held.count[1] = node, begin, end, i + 1
+
+
+def suffice(room, types, usable, each, wide):
+    """Whether so many usable nodes of one GPU type have room."""
+    for t in range(types.max() + 1 if wide > 1 else 1):
+        k = 0
+        for n in range(room.shape[0]):
+            k += usable[n] and room[n] >= each and (wide <= 1 or types[n] == t)
+            if k >= max(wide, 1):
+                return True
+    return False
+
+
+def shares(nodes, queue, allowed):
+    """(Q, 2) nodes of each waiting job, as asked or the fewest with equal parts of whole GPUs, and slots on each; else 0, all slots."""
+    found = np.zeros((queue.shape[0], 2), np.int64)
+    for q in range(queue.shape[0]):
+        found[q, 1], unit = queue[q].slots, GPU if queue[q].slots >= GPU else 1
+        for wide in range(max(queue[q].asked, 1), (queue[q].asked or nodes.shape[0]) + 1):
+            each = -(-queue[q].slots // (wide * unit)) * unit
+            if suffice(nodes["size"], nodes["type"], allowed[queue[q].kind], each, wide):
+                found[q, 0], found[q, 1] = wide, each
+                break
+    return found
+
+
+def who_has(now, nodes, runs, cells, windows, queue, part):
+    """Who has which nodes, with room for what waits; outages that are announced are promises."""
+    n, k, w = runs.shape[0] - 1, cells.shape[0], windows.shape[0]
+    r, most = n + queue.shape[0], np.where(part[:, 0] > 0, part[:, 0], nodes.shape[0]).sum()
+    whole, times = np.empty((4, r + k + most + w + 1), np.int64), np.empty((3, r + w + most))
+    first, node, slots, room = whole[1], whole[2], whole[3], nodes["free"].astype(np.int64)
+    promised = np.empty(w + most, np.int64)
+    held = Held(
+        np.zeros(2, np.int64), whole[0], times[0], first, node, slots, room, nodes["type"], promised, times[1], times[2]
+    )
+    first[: n + 1], node[:k], slots[:k] = runs["first"], cells["node"], cells["slots"]
+    for r in range(n):
+        sort_in(held, runs[r].end)
+    for i in range(w):
+        if windows[i].announced <= now < windows[i].end:
+            promise(held, windows[i].node, max(windows[i].start, now), windows[i].end)
+    return held
+
+
+def last_that_fits(held, queue, part, allowed):
+    """Last waiting job that would start now but for promises, or -1."""
+    q = queue.shape[0] - 1
+    while q >= 0 and not suffice(
+        held.room, held.types, allowed[queue[q].kind], part[q, 1] if part[q, 0] else GPU, part[q, 0]
+    ):
+        q -= 1
+    return q
+
+
+def backfill(now, held, queue, part, allowed, rule, depth, epoch, started, out):
+    """Start or promise, in order, as long as any job may still start; the first promise (s)."""
+    first, last, promised, tested, q = np.inf, last_that_fits(held, queue, part, allowed), 0, 0, -1
+    while q < last and tested < rule.tested:
+        q += 1
+        a, wide, each = queue[q], part[q, 0], part[q, 1]
+        if started[q] < 0:
+            tested += 1
+            reserves = promised < depth and now - a.submit >= rule.min_age
+            begin, k = attempt(now, held, a, each, wide, allowed[a.kind], rule, epoch, reserves, out)
+            if k > 0 and begin <= now:
+                started[q] = held.count[0]
+                start(held, now + a.estimate, out, k, each, a.slots)
+                last = last_that_fits(held, queue, part, allowed)
+            elif k > 0:
+                first, promised = min(first, begin), promised + 1
+    return first
+
+
+def plan(now, nodes, runs, queue, windows, rule, cells, allowed, wake, epoch, way):
+    """Answer of `gpuschedlab.Ordered.planner`; way: whether later jobs pass never (0), beside promises, or freely (2)."""
+    part, out = shares(nodes, queue, allowed), np.empty(nodes.shape[0], np.int64)
+    held, started = who_has(now, nodes, runs, cells, windows, queue, part), np.full(queue.shape[0], -1)
+    barred = np.zeros(nodes.shape[0], np.bool_)
+    # The main loop: a job that does not fit keeps its nodes from all after it.
+    for q in range(queue.shape[0]):
+        a, wide, each = queue[q], part[q, 0], part[q, 1]
+        usable = allowed[a.kind] & ~barred
+        for i in range(held.count[1]):
+            usable[held.promised[i]] &= held.begin[i] >= now + a.estimate
+        k = choose(held.room, held.types, usable, each, wide, out)
+        if k > 0:
+            started[q] = held.count[0]
+            start(held, now + a.estimate, out, k, each, a.slots)
+        else:
+            barred |= allowed[a.kind]
+            if barred.all():
+                break
+    between = rule.every > 0 and np.ceil(now / rule.every - 1e-9) * rule.every > now
+    wake[0] = now if between else np.inf
+    if way > 0 and not between:
+        wake[0] = backfill(now, held, queue, part, allowed, rule, 0.0 if way == 2 else rule.depth, epoch, started, out)
+    first, k = held.first[runs.shape[0] - 1], 0
+    answer = np.empty(held.first[held.count[0]] - first, cells.dtype)
+    for q in np.flatnonzero(started >= 0):
+        for c in range(held.first[started[q]], held.first[started[q] + 1]):
+            answer[k].answer, answer[k].node, answer[k].slots = q, held.node[c], held.slots[c]
+            k += 1
+    return answer

@@ -1,0 +1,87 @@
+"""Slurm's own rule beside the same rule without shortcuts, on random states of a cluster."""
+
+import numpy as np
+import polars as pl
+import pytest
+from few import few
+
+from gpuschedlab import Cluster, Plan, Scenario, Slurm
+from gpuschedlab._compiled import records
+from gpuschedlab.cluster.node_index import NODE, SLOTS
+from gpuschedlab.papers.clusters.schedulers.slurm_plan import plan
+from gpuschedlab.sim.engine.jobs.records import ASK, CELL, RULE, RUN, WINDOW
+from papers.clusters import plain_slurm
+
+
+def state(seed: int) -> tuple:
+    """Nodes of mixed sizes and types, what runs and waits, outages, and a rule: the arguments of `plan` but `wake`."""
+    dice = np.random.default_rng(seed)
+    n, coarse, now = int(dice.integers(1, 9)), dice.random() < 0.5, float(dice.integers(0, 2000))
+
+    def later(low: float, high: float) -> float:
+        """An instant; in half of the states at multiples of ten seconds, so that some are equal."""
+        found = now + dice.uniform(low, high)
+        return float(np.round(found / 10) * 10) if coarse else float(found)
+
+    nodes = records(np.zeros(n, NODE))
+    nodes["size"] = nodes["free"] = dice.choice([2, 4, 8], n) * SLOTS
+    nodes["type"] = dice.integers(0, dice.integers(1, 3), n)
+    on, ends = [], []
+    for _ in range(int(dice.integers(0, 15))):
+        where, each = dice.permutation(n)[: int(dice.integers(1, 3))], int(dice.choice([50, 100, 100, 200, 400]))
+        if (nodes["free"][where] >= each).all():
+            nodes["free"][where] -= each
+            on.append([(i, each) for i in where])
+            ends.append(later(0, 3000) if dice.random() < 0.9 else now - 20)  # some run longer than they said
+    runs, cells = records(np.zeros(len(ends) + 1, RUN)), records(np.zeros(sum(map(len, on)), CELL))
+    runs["end"], runs["first"] = [*ends, np.inf], np.cumsum([0, *map(len, on)])
+    for i, (node, slots) in enumerate(cell for job in on for cell in job):
+        cells["node"][i], cells["slots"][i] = node, slots
+    queue = records(np.zeros(int(dice.integers(1, 25)), ASK))
+    queue["slots"] = dice.choice([30, 100, 100, 200, 400, 800, 1600, 2400], len(queue))
+    queue["estimate"] = [later(10, 4000) - now for _ in queue]
+    queue["submit"] = now - dice.integers(0, 500, len(queue))
+    queue["asked"] = dice.choice([0, 0, 1, 2, 3], len(queue)) * (dice.random() < 0.3)
+    queue["kind"] = dice.integers(0, 2, len(queue))
+    allowed = dice.random((2, n)) < dice.choice([0.7, 1.1])
+    windows = records(np.zeros(int(dice.integers(0, 3)) if dice.random() < 0.3 else 0, WINDOW))
+    for i in range(len(windows)):
+        start = later(-100, 2000)
+        windows["node"][i], windows["start"][i], windows["announced"][i] = dice.integers(n), start, start - 1000
+        windows["end"][i] = start + dice.uniform(10, 1000)
+    rule = records(np.zeros(1, RULE))
+    rule["depth"], rule["tested"] = dice.choice([1, 3, np.inf]), dice.choice([1, 5, np.inf])
+    rule["window"], rule["resolution"] = dice.choice([500, 2000, np.inf]), dice.choice([0, 1, 60])
+    rule["min_age"] = dice.choice([0, 0, 100])
+    return (
+        now,
+        nodes,
+        runs,
+        queue,
+        windows,
+        rule[0],
+        cells,
+        allowed,
+        float(dice.integers(0, 100)),
+        int(dice.choice([0, 1, 1, 1, 2])),
+    )
+
+
+@pytest.mark.parametrize("part", range(few(3, 40)))
+def test_shortcuts_change_nothing(part):
+    started = 0
+    for seed in range(60 * part, 60 * part + 60):
+        *seen, epoch, way = state(seed)
+        plain = [a.view(np.recarray) if getattr(a, "dtype", None) is not None and a.dtype.names else a for a in seen]
+        expected = plain_slurm.plan(*plain, np.zeros(1), epoch, way).tolist()
+        assert plan(*seen, np.zeros(1), epoch, way).tolist() == expected, seed
+        started += len(expected)
+    assert started > 100
+
+
+def test_jobs_that_are_not_looked_at_do_not_start():
+    """Of four jobs the second waits for the whole node; the third, which would fit beside it, is the second that a plan looks at."""
+    jobs = {"job_id": list("abcd"), "submit": [0.0, 1, 2, 3], "gpus": [1.0, 2, 1, 1], "duration": [100.0, 50, 20, 20]}
+    scenario = Scenario(pl.DataFrame(jobs), Cluster.homogeneous(1, 2))
+    starts = {n: scenario.run(Slurm(plan=Plan(tested=n))).jobs["start"].to_list() for n in (1, 2)}
+    assert starts[2][2] < 100 <= starts[1][2]
