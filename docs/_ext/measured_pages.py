@@ -14,7 +14,7 @@ FOLDER = Path(__file__).resolve().parents[1] / "measured"
 
 def budget() -> str:
     """Loss against measurements made: the verdict on the causal model, a figure for each number of knobs, and the table."""
-    from autosched.budget import BUDGETS, WAYS, verdict
+    from autosched.budget import BUDGETS, WAYS, spared, verdict
 
     found = _measured("budget")
     cells = {(row["knobs"], row["method"], row["budget"]): row["loss"] for row in found["cells"]}
@@ -27,7 +27,7 @@ def budget() -> str:
     heads = ("method", "knobs", *(f"loss, {b}" for b in BUDGETS), "s, 40", "within 5 %")
     lines = [tuple(str(row.get(head) or "") for head in heads) for row in found["rows"]]
     library = raw('<script src="../_static/figures.js" defer></script>')
-    return "\n\n".join([verdict(found["cells"]), *figures, _table(heads, lines), library])
+    return "\n\n".join([verdict(found["cells"]), spared(found["as_many"]), *figures, _table(heads, lines), library])
 
 
 def regimes() -> str:

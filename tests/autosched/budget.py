@@ -273,6 +273,37 @@ def verdict(cells: list[dict]) -> str:
     return f"The learnt graph, at equal rounds: {'; '.join(said)}."
 
 
+def as_many(rows: list[dict]) -> list[dict]:
+    """Of each search that asks a model, in `FIRST` rounds: its loss over that of BlueFin stopped in each case after as many measurements.
+
+    Below 1 it is better, at equal measurements; intervals are of 95 %, paired by seed.
+    """
+    found = []
+    for knobs, name in product(KNOBS, (name for name, way in WAYS.items() if way.model)):
+        logs, counts = [], []
+        for row in (row for row in rows if row["knobs"] == knobs and row["best"] >= ROOM):
+            made, reward, _ = row["ways"][name][str(FIRST)]
+            alone = [best for count, best in row["steps"]["BlueFin"] if count <= made]
+            logs.append(np.log(alone[-1] / reward))
+            counts.append(made)
+        if logs:
+            one = {"knobs": knobs, "method": name, "measured": statistics.fmean(counts)}
+            found.append(one | {f"over{end}": value for end, value in _ends(logs)})
+    return found
+
+
+def spared(rows: list[dict]) -> str:
+    """What those of `as_many` say, in words."""
+    said = [
+        "*{method}* measures {measured:.1f} configurations, at a loss {over:.3f} times ({over_low:.3f} to {over_high:.3f}) that of "
+        "BlueFin stopped after as many".format(**row)
+        for row in rows
+    ]
+    better = [row["method"] for row in rows if row["over_high"] < 1]
+    ends = f"{', '.join(better)} better by more than chance" if better else "none is better by more than chance"
+    return f"In {FIRST} rounds {'; '.join(said)}: {ends}."
+
+
 def table(rows: list[dict]) -> list[dict]:
     """What is printed: a column for each method, a line for each budget, in words."""
     found, cells = [], {(r["knobs"], r["method"], r["budget"]): r for r in judge(rows)}
@@ -295,8 +326,8 @@ def run(data_dir=None, knobs=KNOBS, seeds=SEEDS, minutes: float = MINUTES, worke
     Returns
     -------
     dict
-        `rows` a method and number of knobs (`table`), `cells` of `judge`, the `verdict`, `excluded` cases without room, `better` (knobs,
-        methods and budgets that beat the learnt graph by an interval without 1), `left` (cases that are not measured yet), `source`,
+        `rows` a method and number of knobs (`table`), `cells` of `judge`, the `verdict`, `as_many`, `excluded` cases without room,
+        `better` (knobs, methods and budgets that beat the learnt graph by an interval without 1), `left` (cases that are not measured yet), `source`,
         a hash of the code that measured, and `ok`.
     """
     answers = measure_all("budget", measure, data_dir, product(knobs, seeds), workers, seconds=60 * minutes)
@@ -308,6 +339,7 @@ def run(data_dir=None, knobs=KNOBS, seeds=SEEDS, minutes: float = MINUTES, worke
         "rows": table(rows),
         "cells": cells,
         "verdict": verdict(cells),
+        "as_many": as_many(rows),
         "excluded": [(row["knobs"], row["seed"], round(row["best"], 3)) for row in rows if row["best"] < ROOM],
         "better": better,
         "left": left,

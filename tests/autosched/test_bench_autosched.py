@@ -477,6 +477,20 @@ def test_cells_in_which_methods_are_the_same_code_are_not_judged():
     assert "the layers, not learnt" in budget.verdict(budget.judge(rows))
 
 
+def test_a_model_is_set_beside_bluefin_at_as_many_measurements():
+    """By hand: after 3 measurements BlueFin is at 1.0, after 4 at 1.3; a search that found 1.25 with 4 of them is behind by 1.3 / 1.25."""
+    rows = [searched(seed, printed=1.25) for seed in range(2)]
+    for row, made in zip(rows, (4, 3)):
+        row["ways"]["printed"]["40"][0] = made
+    first = budget.as_many(rows)[0]
+    assert (first["method"], first["measured"]) == ("printed", 3.5)
+    assert first["over"] == pytest.approx((1.3 / 1.25 * 1.0 / 1.25) ** 0.5)
+    assert budget.spared(budget.as_many(rows)).endswith("none is better by more than chance.")
+    assert "*printed* measures 3.5 configurations" in budget.spared(budget.as_many(rows))
+    sure = [row | {"over_high": 0.9} for row in budget.as_many(rows)[:1]]
+    assert budget.spared(sure).endswith("printed better by more than chance.")
+
+
 def test_the_variants_of_the_tuner_are_asked_from_round_1():
     """Each row is named by its form: the printed one is `Tuner.thesis()` but for its number of rounds."""
     printed = budget.WAYS["printed"].tuner
