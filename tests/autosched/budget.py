@@ -327,8 +327,8 @@ def run(data_dir=None, knobs=KNOBS, seeds=SEEDS, minutes: float = MINUTES, worke
     -------
     dict
         `rows` a method and number of knobs (`table`), `cells` of `judge`, the `verdict`, `as_many`, `excluded` cases without room,
-        `better` (knobs, methods and budgets that beat the learnt graph by an interval without 1), `left` (cases that are not measured yet), `source`,
-        a hash of the code that measured, and `ok`.
+        `better` (knobs, methods and budgets that beat the learnt graph by an interval without 1), `left` (cases that are not measured
+        yet), `source`, a hash of the code that measured, and `ok`.
     """
     answers = measure_all("budget", measure, data_dir, product(knobs, seeds), workers, seconds=60 * minutes)
     rows = [answer for answer in answers if answer is not None]

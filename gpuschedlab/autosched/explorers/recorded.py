@@ -105,7 +105,8 @@ class RecordedExplorer:
     def html(self) -> str:
         """A page of its own with the player, and below it what a class asks, answered; whole without a network."""
         body = page(self.recording, self.place, self.stage, self.identity)  # outside a kernel it carries plotly
-        body += "".join(f"<h2>{asked}</h2>{answer(self.recording)._repr_html_()}" for asked, answer in ASKED.items())
+        for asked, answer in ASKED.items():
+            body += f'<h2>{asked}</h2><div style="overflow-x: auto">{answer(self.recording)._repr_html_()}</div>'
         head = '<meta charset="utf-8"><title>A recorded contest of tuners</title><meta name="viewport" content="width=device-width">'
         return f'<!DOCTYPE html><html lang="en"><head>{head}</head><body>{body}</body></html>'
 

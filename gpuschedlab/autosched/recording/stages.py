@@ -171,9 +171,9 @@ def _said_trials(recording: Recording, place: int) -> str:
     asked = sum(t.predicted is not None for t in tried)
     words = f"{before} before (default, in force, hints), then {len(tried)} rounds, the model asked in {asked}: "
     words += f"{fates.count('measured')} measured"
-    for fate, said in (("rejected", "rejected as predicted worse"), ("known", "known already")):
+    for fate, said in (("rejected", "rejected"), ("known", "known already")):
         words += f", {fates.count(fate)} {said}" if fate in fates else ""
-    words += f", which saved {hour.saved} measurements" if hour.saved else ""
+    words += f", {hour.saved} measurements saved" if hour.saved else ""
     measured = [t for t in hour.trials if t.fate == "measured"]
     if not measured:
         return f"{words}."
@@ -305,14 +305,14 @@ def _ticks(recording: Recording, axis: int) -> tuple:
 
 HEIGHT = 330
 FORECAST = (Place("jobs", HEIGHT), Place("service", HEIGHT))
-DECIDED = (Place("gain", 130, wide=True), Place("change", 310, wide=True))
+DECIDED = (Place("gain", 130, wide=True), Place("change", 290, wide=True))
 STAGES = (
     Stage("Observe", "What does it see?", (Place("load", HEIGHT), Place("alike", HEIGHT)), _observed, _said_observed),
     Stage("Forecast", "What does it foresee?", FORECAST, _forecast, _said_forecast),
-    Stage("Graph", "What causes what?", (Place("graph", 400, wide=True),), _graph, _said_graph),
-    Stage("Trials", "What did it try?", (Place("trials", 400, wide=True),), _trials, _said_trials),
-    Stage("Measure again", "What does that gain elsewhere?", (Place("again", 400, wide=True),), _again, _said_again),
+    Stage("Graph", "What causes what?", (Place("graph", 380, wide=True),), _graph, _said_graph),
+    Stage("Trials", "What did it try?", (Place("trials", 370, wide=True),), _trials, _said_trials),
+    Stage("Measure again", "What does that gain elsewhere?", (Place("again", 380, wide=True),), _again, _said_again),
     Stage("Decision", "Why did it switch, or not?", DECIDED, _decision, _said_decision),
-    Stage("What came of it", "What was it worth?", (Place("ladder", 400, wide=True),), _ladder, _said_ladder),
+    Stage("What came of it", "What was it worth?", (Place("ladder", 370, wide=True),), _ladder, _said_ladder),
 )
 """In the order of a decision."""
