@@ -1,7 +1,7 @@
 """What papers add to the tests: the folder of a paper here says it in its `__init__.py`, under the names below.
 
 SOURCES, TITLES   published tables, the module that measures each, and its heading
-PAGES             by paper: its pages, notebooks and measured files, first the page that has its published numbers
+PAGES             by paper: its pages, notebooks with their scenes, and measured files, first the page that has its published numbers
 TABLES            tables of many cases, and the module of each
 BUDGETS           modules of budgets of single calls
 LONG_JOB          policies that are measured with one job of so many days

@@ -2,7 +2,6 @@
 
 import polars as pl
 
-from gpuschedlab.autosched import Space, best_fixed
 from gpuschedlab.papers.clusters.recipe import Site
 from gpuschedlab.papers.clusters.schedulers.kueue import Kueue
 from gpuschedlab.papers.clusters.schedulers.queues import Queue
@@ -13,6 +12,8 @@ KNOBS = ("weight_age", "weight_fairshare", "weight_size", "depth")
 
 def tuned_on_the_first_week(site: Site) -> pl.DataFrame:
     """Average JCT of both weeks under the site's rule as configured, and as the first week tunes it."""
+    from gpuschedlab.autosched import Space, best_fixed
+
     week = pl.col("submit") // (7 * 86_400)
     first, second = (site().replace(trace=site.trace.filter(week == i)) for i in (0, 1))
     tuned, rows = best_fixed(first, Space(site.own, KNOBS), rounds=40, searches=1).best.policy, []

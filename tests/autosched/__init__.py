@@ -7,6 +7,7 @@ PAGES = {
         "docs/measured/regimes.json",
         "docs/measured/switches.json",
         "notebooks/09_autosched.ipynb",
+        "notebooks/scenes/tuning.py",
         "notebooks/10_causal.ipynb",
         "notebooks/11_autosched_results.ipynb",
     ),

@@ -7,6 +7,7 @@ PAGES = {
         "docs/systems/kueue.md",
         "docs/howto/my-cluster.md",
         "notebooks/15_my_cluster.ipynb",
+        "notebooks/scenes/site.py",
     ),
 }
 

@@ -6,6 +6,7 @@ PAGES = {
         "docs/systems/arena.md",
         "docs/measured/arena.csv",
         "notebooks/06_copter.ipynb",
+        "notebooks/scenes/rounds.py",
     ),
 }
 SOURCES = {"copter": "papers.copter.ours", "copter-problems": "papers.copter.problems"}

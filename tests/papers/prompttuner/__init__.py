@@ -7,6 +7,7 @@ PAGES = {
         "docs/howto/own-llms.md",
         "docs/howto/own-tasks.md",
         "notebooks/13_prompttuner.ipynb",
+        "notebooks/scenes/prompts.py",
     ),
 }
 SOURCES = {"prompttuner": "papers.prompttuner.ours"}

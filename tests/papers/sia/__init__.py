@@ -4,6 +4,7 @@ PAGES = {
     "sia": (
         "docs/systems/sia.md",
         "notebooks/05_sia.ipynb",
+        "notebooks/scenes/goodput.py",
     ),
 }
 SOURCES = {"sia": "papers.sia.ours"}

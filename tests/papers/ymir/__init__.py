@@ -4,6 +4,7 @@ PAGES = {
     "ymir": (
         "docs/systems/ymir.md",
         "notebooks/12_ymir.ipynb",
+        "notebooks/scenes/digits.py",
     ),
 }
 SOURCES = {"ymir": "papers.ymir.ours"}
