@@ -39,6 +39,9 @@ class Knob:
         Part of the range that tuners search; default: all of it.
     unlimited : bool
         Whether infinity is allowed, too.
+    words : str
+        What explorers and sentences call it ("next queue after"), where its name is not plain; a policy's first knob with words stands
+        in the first row of its explorer.
     """
 
     low: float | None = None
@@ -51,6 +54,7 @@ class Knob:
     many: int = 1
     tuned: tuple[float, float] | None = None
     unlimited: bool = False
+    words: str = ""
 
 
 @dataclass(frozen=True)
@@ -116,8 +120,13 @@ class KnobInfo:
 
     @property
     def label(self) -> str:
-        """Name and unit, as a slider shows them."""
-        return f"{self.name} ({self.knob.unit})" if self.knob.unit else self.name
+        """Words and unit, as a slider shows them."""
+        return f"{self.words} ({self.knob.unit})" if self.knob.unit else self.words
+
+    @property
+    def words(self) -> str:
+        """Name as readers have it."""
+        return self.knob.words or self.name.replace("_", " ")
 
     def describe(self) -> str:
         """Range or choices, unit and default in one line, as help shows them."""

@@ -8,12 +8,12 @@ from .bars import plot_metric_bars as plot_metric_bars
 from .distributions import fairness_cdf as fairness_cdf
 from .distributions import jct_cdf as jct_cdf, plot_fairness_cdf as plot_fairness_cdf, plot_jct_cdf as plot_jct_cdf
 from .plotter import draw as draw, figure as figure, render as render
-from .kinds.maps import Landscape as Landscape, SweepMap as SweepMap
+from .kinds.charts import Landscape as Landscape, SweepMap as SweepMap
 from .kinds.charts import Bars as Bars, Lines as Lines, Points as Points
 from .kinds.charts import Arrivals as Arrivals, Durations as Durations, FairnessCdf as FairnessCdf
 from .kinds.charts import FreeSpace as FreeSpace, JctCdf as JctCdf, SweepLines as SweepLines
 from .kinds.charts import Interruptions as Interruptions, MetricBars as MetricBars
-from .kinds.lanes import JobLanes as JobLanes, Lanes as Lanes
+from .kinds.charts import JobLanes as JobLanes, Lanes as Lanes
 from .load import busy_window as busy_window, load_over_time as load_over_time
 from .load import free_space as free_space, plot_free_space as plot_free_space
 from .load import plot_load_over_time as plot_load_over_time

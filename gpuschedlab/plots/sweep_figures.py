@@ -7,8 +7,7 @@ from gpuschedlab.errors import RunError
 from gpuschedlab.knobs import knob_word
 from gpuschedlab.metrics import METRICS
 from gpuschedlab.plots.bars import metric_axis, upper
-from gpuschedlab.plots.kinds.charts import Lines
-from gpuschedlab.plots.kinds.maps import Landscape
+from gpuschedlab.plots.kinds.charts import Landscape, Lines
 from gpuschedlab.plots.kinds.style import COLOURS, INK, RAMP, Drawing, axis, line, looks, marks, texts
 from gpuschedlab.plots.plotter import figure, plotter
 

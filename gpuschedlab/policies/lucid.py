@@ -35,7 +35,9 @@ class Lucid(Ordered):
     """
 
     profiler_nodes: Annotated[int, Knob(0, 16, unit="nodes", help="capacity of the profiler; 0: none")] = 2
-    profile_time: Annotated[float, Knob(10, 3600, log=True, unit="s", help="longest profiling")] = 200.0
+    profile_time: Annotated[float, Knob(10, 3600, True, unit="s", help="longest profiling", words="profiles for")] = (
+        200.0
+    )
     pack: Annotated[bool, Knob(help="whether two jobs may share GPUs")] = True
     share_limit: Annotated[float, Knob(1, 2, help="least sum of relative speeds of two jobs that share")] = 1.5
     placement: Placement = "consolidate"

@@ -12,12 +12,14 @@ PLACEMENTS = ("pack", "spread", "widest", "consolidate", "relax", "buddy")
 
 Placement = Annotated[str, Knob(choices=PLACEMENTS, help="which nodes a job is given")]
 Backfill = Annotated[
-    str, Knob(choices=("none", "easy", "greedy", "plan"), help="which jobs may start before a job that does not fit")
+    str, Knob(choices=("none", "easy", "greedy", "plan"), words="jobs may pass", help="before one that does not fit")
 ]
 Depth = Annotated[
     float, Knob(0, 100, step=1, unlimited=True, unit="jobs", help="that a plan promises a start (backfill plan)")
 ]
-Interval = Annotated[float, Knob(0, 3600, unit="s", help="time between decisions; 0: at every event")]
+Interval = Annotated[
+    float, Knob(0, 3600, unit="s", help="time between decisions; 0: at every event", words="decides every")
+]
 Skew = Annotated[float, Knob(0, 1, help="relative speed when spread below which a job waits for consolidation")]
 Patience = Annotated[float, Knob(0, 86_400, unit="s", help="waiting after which a job takes any nodes (rule relax)")]
 

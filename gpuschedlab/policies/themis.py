@@ -42,7 +42,7 @@ class Themis(Ordered):
 
     lease_term: Annotated[
         float,
-        Knob(60, 86_400, log=True, unit="s", help="time for which a started job keeps its GPUs", tuned=(300, 86_400)),
+        Knob(60, 86_400, True, unit="s", tuned=(300, 86_400), help="lease of a started job", words="keeps GPUs for"),
     ] = 1800.0
     priority: Annotated[
         str, Knob(choices=("time", "service"), help="least executed time or attained service first")

@@ -80,7 +80,7 @@ class Tiresias(Ordered):
     queues: Annotated[int, Knob(1, 5, help="priority queues")] = 2
     thresholds: Annotated[
         tuple[float, ...],
-        Knob(1, 1e8, log=True, unit="GPU-s", many=4, help="attained service at which a job moves to the next queue"),
+        Knob(1, 1e8, True, unit="GPU-s", many=4, help="attained service that moves a job", words="next queue after"),
     ] = (57_600.0,)
     starve_limit: Annotated[float, Knob(0, 100, unit="x executed time", help="wait that promotes; 0: never")] = 0.0
     pack_limit: Skew = 0.9

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from browser.notebooks import WEEK
 from browser.openings import openings
-from browser.pages import await_drawn, control, open_in, run_all
+from browser.pages import await_drawn, choose, control, open_in, run_all
 from browser.serving import chromium, serve, write_notebooks
 
 MOVES = 20
@@ -16,7 +16,7 @@ BUDGET = {"weight": 2e6, "pin_bytes": 0.3e6, "pin_seconds": 0.5, "messages": 10,
 WATCH = """() => {
   const board = document.querySelector('.gpuschedlab-explorer .gpuschedlab-board');
   window.begin = (event) => { window.begun = event.timeStamp; };
-  for (const kind of ['keydown', 'mousedown']) document.addEventListener(kind, window.begin, true);
+  for (const kind of ['keydown', 'mousedown', 'change']) document.addEventListener(kind, window.begin, true);
   new MutationObserver(() => { window.took = performance.now() - window.begun; })
     .observe(board, { attributes: true, attributeFilter: ['data-drawn'] });
 }"""
@@ -98,18 +98,16 @@ def _timed(page, act) -> float:
 
 def _pins(page, wire) -> list[dict]:
     rows = []
-    for name in ("Pin this", "Unpin"):
-        button, took = page.locator(".gpuschedlab-explorer button", has_text=name), []
-        _, size = wire.since(lambda button=button, took=took: took.append(_timed(page, button.click)))
-        rows += [row(f"{name}: weight", size, "bytes", BUDGET["pin_bytes"])]
-        rows += [row(f"{name}: until drawn", took[0], "s", BUDGET["pin_seconds"])]
-    page.locator(".gpuschedlab-explorer button", has_text="Pin this").click()
-    page.wait_for_timeout(500)
+    for name in ("as it is now", "Fifo"):
+        took, act = [], lambda name=name: choose(page, "against", name)
+        _, size = wire.since(lambda took=took, act=act: took.append(_timed(page, act)))
+        rows += [row(f"against {name}: weight", size, "bytes", BUDGET["pin_bytes"])]
+        rows += [row(f"against {name}: until drawn", took[0], "s", BUDGET["pin_seconds"])]
     return rows
 
 
 def _moves(page, wire) -> list[dict]:
-    control(page, "thresholds 1").locator(".noUi-handle").focus()
+    control(page, "next queue after").locator(".noUi-handle").focus()
     took, counts, sizes, empty = [], [], [], []
     for i in range(MOVES):
         key = "ArrowLeft" if i < MOVES // 2 else "ArrowDown"

@@ -7,9 +7,10 @@ DRAWN = f"""(boards) => {{
   const drawn = Array.from(document.querySelectorAll('{BOARD}')).filter((board) => Number(board.dataset.drawn) > 0);
   return drawn.length >= boards;
 }}"""
-EMPTY = f"""() => Array.from(document.querySelectorAll('{BOARD} .gpuschedlab-figure'), (figure) => {{
+EMPTY = f"""() => Array.from(document.querySelectorAll('{BOARD} .gpuschedlab-figure:not(.gpuschedlab-rare)'), (figure) => {{
   const plot = figure.querySelector('.js-plotly-plot');
   const drawn = plot?.querySelector('.trace path, .hm image');
+  if (!figure.checkVisibility()) return null; // it waits for a guess
   return drawn && plot._fullData.length ? null : figure.getAttribute('aria-label') ?? 'a figure never begun';
 }}).filter(Boolean)"""
 NUMBERS = f"""() => Array.from(document.querySelectorAll('{BOARD} .js-plotly-plot'), (plot) =>
@@ -68,6 +69,26 @@ def control(page, label: str):
     """Box of the control with a label."""
     named = page.locator(".gpuschedlab-explorer .widget-label", has_text=re.compile(rf"^{re.escape(label)}"))
     return named.first.locator("xpath=..")
+
+
+def pick(page, policy: str):
+    """Choose a policy, by its button or in a drop-down."""
+    buttons = page.locator(".gpuschedlab-explorer >> nth=0").locator(".gpuschedlab-policy button", has_text=policy)
+    buttons.first.click() if buttons.count() else choose(page, "policy", policy)
+
+
+def more(page):
+    """Show rare controls and figures, if they are not seen."""
+    page.locator(".gpuschedlab-view button", has_text="more").first.click()
+    page.locator(".gpuschedlab-rare .main-svg").first.wait_for()
+
+
+def skip_guess(page):
+    """Show the answer, where one is asked first."""
+    skip = page.locator(".gpuschedlab-guess > button", has_text="skip")
+    if skip.count():
+        skip.click()
+        skip.wait_for(state="detached")
 
 
 def choose(page, label: str, start: str):
@@ -160,7 +181,7 @@ PALE = """(explorer) => {
       for (let e = text; e !== figure; e = e.parentElement) alpha *= getComputedStyle(e).opacity;
       const seen = light(ink.map((v, i) => alpha * v + (1 - alpha) * paper[i])), page = light(paper);
       const contrast = (Math.max(seen, page) + 0.05) / (Math.min(seen, page) + 0.05);
-      if (text.textContent.trim() && contrast < 4.5) found.push(`contrast ${contrast.toFixed(1)}: ${text.textContent}`);
+      if (text.textContent.trim() && alpha && contrast < 4.5) found.push(`contrast ${contrast.toFixed(1)}: ${text.textContent}`);
     }
   return found;
 }"""

@@ -54,5 +54,6 @@ def test_slider_back_to_what_was_seen(budget, explorer):
 
 
 def test_step_of_the_gantt(budget, explorer):
-    hours = iter(range(24, 102, 6))
-    budget(lambda hour: setattr(explorer.player.begin, "value", hour), setup=lambda: (next(hours),), rounds=12)
+    explorer._asked("more", None)
+    nodes = iter(range(1, 66, 4))
+    budget(lambda node: setattr(explorer.panel.first_node, "value", node), setup=lambda: (next(nodes),), rounds=12)

@@ -21,7 +21,7 @@ from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import MissingExtra, RunError
 from gpuschedlab.plots.distributions import ecdf
 from gpuschedlab.plots.kinds import style
-from gpuschedlab.plots.kinds.maps import Landscape
+from gpuschedlab.plots.kinds.charts import Landscape
 from gpuschedlab.plots.load import bin_means
 from gpuschedlab.plots.nodes.packed import pack_lanes
 from gpuschedlab.speeds import default_speeds

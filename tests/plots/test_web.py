@@ -258,3 +258,12 @@ def test_each_figure_of_the_gallery_has_a_picture_that_lacks_nothing(monkeypatch
         content, words = png(run_script(read_script(path)), 620, 324)
         assert "Not as on a page" not in words, path.stem
         assert 5_000 < len(content) < 120_000, path.stem
+
+
+def test_words_without_markup_and_looks_of_policies():
+    from gpuschedlab.plots.kinds.style import looks
+    from gpuschedlab.plots.web.sides import words
+
+    assert words({"text": "<b>a</b><br>b &amp; c"}).splitlines() == ["a", "b & c"]
+    assert looks(["now: Srtf", "pinned: Fifo"]) == [2, 0]
+    assert looks(["Fifo", "mine", "Srtf"]) == [0, 1, 2]

@@ -1,5 +1,6 @@
 """What explorers are made of: controls from knobs, kept results, the error box, the scan, the difference."""
 
+import asyncio
 import json
 import math
 from dataclasses import dataclass
@@ -11,15 +12,21 @@ import pytest
 import gpuschedlab as lab
 from gpuschedlab.check.samples import small_trace
 from gpuschedlab.errors import LabError, PolicyError, RunError, TraceError
-from gpuschedlab.knobs import Constraint, Knob, Knobbed
+from gpuschedlab.knobs import Constraint, Knob, Knobbed, knobs_of
 
 pytest.importorskip("ipywidgets", reason="ipywidgets, of the extra lab, is not installed")
 
+
+from gpuschedlab import plots
 from gpuschedlab.speeds import default_speeds
 from gpuschedlab.widgets import Cache, find_errors
-from gpuschedlab.widgets.explorers.difference import difference, measure, table
+from gpuschedlab.widgets.explorers.first_screen import clock, measured
+from gpuschedlab.widgets.explorers.runs_of import said
 from gpuschedlab.widgets.parts import explorer_base as base
+from gpuschedlab.widgets.parts.controls import control
 from gpuschedlab.widgets.parts.knob_controls import KnobControls, nice_step
+from gpuschedlab.widgets.parts.knob_explorer import KnobExplorer
+from gpuschedlab.widgets.parts.step_player import short
 from gpuschedlab.widgets.sources import (
     Generated,
     argument_code,
@@ -270,7 +277,7 @@ def test_plotly_goes_to_the_page_once_and_when_asked():
     clicks, sent = [], []
     drawing = Drawing([{"y": np.arange(3)}], [{"type": "scatter"}], {}, {})
     board = Board((web.Place("a"),), {"a": drawing}, lambda *what: clicks.append(what))
-    assert len(board.widget._esm) < 40_000, "the code that a widget carries is light"
+    assert len(board.widget._esm) < 60_000, "the code that a widget carries is light"
     board.widget.send = lambda content, buffers: sent.append((content, buffers))
     board._heard(board.widget, {"kind": "library"}, [])
     assert sent == [({"kind": "library"}, [web.plotly()])]
@@ -295,24 +302,22 @@ def test_running_a_cell_again_frees_what_it_made(monkeypatch):
     kept.close()
 
 
-def test_numbers_of_the_table_are_those_of_the_summary():
-    run = lab.simulate(small_trace(), lab.Cluster.homogeneous(2, 4), lab.Fifo())
-    mine, summary = measure(run), run.summary()
+@pytest.mark.parametrize("until", [None, 3000.0])
+def test_numbers_of_the_table_are_those_of_the_summary(until):
+    run = lab.simulate(small_trace(), lab.Cluster.homogeneous(2, 4), lab.Fifo(), until=until)
+    mine, summary = measured(run).table(), run.summary()
     assert len(mine) == 7
-    assert mine == pytest.approx({name: summary[name] for name in mine})
+    assert mine == pytest.approx({name: summary[name] for name in mine}, nan_ok=True)
 
 
-def test_difference_says_which_way_is_better():
-    rows = {
-        r.metric: r for r in difference({"jct_mean": 90.0, "utilisation": 0.5}, {"jct_mean": 60.0, "utilisation": 0.4})
-    }
-    assert (rows["jct_mean"].verdict, rows["jct_mean"].change) == ("worse", 0.5)
-    assert rows["utilisation"].verdict == "better"
-    assert difference({"jct_mean": 60.0}, {"jct_mean": 60.0})[0].verdict == "same"
-    assert difference({"jct_mean": 60.0})[0].verdict == ""
-    html = table(list(rows.values()), "now: <A>", "pinned: B")
-    assert "now: &lt;A&gt;" in html
-    assert "↑ 50.0% worse" in html
+def test_the_table_of_some_jobs_is_of_these():
+    run = lab.simulate(small_trace(), lab.Cluster.homogeneous(2, 4), lab.Fifo())
+    few = run.jobs["gpus"].to_numpy() == 1
+    part = run.jobs.filter(few)
+    found = measured(run).table(few)
+    assert found["jct_mean"] == pytest.approx((part["end"] - part["submit"]).mean())
+    assert found["queueing_mean"] == pytest.approx(part["queueing"].mean())
+    assert math.isnan(measured(run).table(np.zeros(len(few), bool))["jct_p99"])
 
 
 def test_traces_are_checked_at_the_door():
@@ -371,3 +376,39 @@ def test_the_scan_finds_errors_of_cells_and_of_widgets(tmp_path):
     bad.write_text("{}")
     with pytest.raises(RunError, match="expected an executed notebook"):
         find_errors(bad)
+
+
+def test_what_went_wrong_stays_when_an_earlier_control_is_answered_later(monkeypatch):
+    class Numbers(KnobExplorer):
+        places = (plots.Place("a"),)
+        begin = lab.Tiresias
+
+        def _answer(self, policy):
+            return [float(policy.queues)]
+
+        def _numbers(self, x):
+            return {"a": plots.Lines("a", "x", "y", x, {"all": x})}
+
+    async def moves():
+        explorer = Numbers()
+        monkeypatch.setattr(base, "from_browser", lambda: True)
+        explorer.knobs["queues"].value = 3  # answered soon
+        explorer.guarded(lambda: explorer.knobs["nothing"])
+        await asyncio.sleep(3 * base.DELAY)
+        shown = explorer.board.drawings["a"].data[0]["x"]
+        kept = [told.get("ename") for told in explorer.error.outputs]
+        explorer.knobs["queues"].value = 4
+        await asyncio.sleep(3 * base.DELAY)
+        return list(shown), kept, explorer.error.outputs
+
+    assert asyncio.run(moves()) == ([3.0], ["KeyError", None], ())
+
+
+def test_words_of_times_knobs_and_numbers():
+    assert (clock(35.5, 0), clock(35.0, None)) == ("Tue 11:30", "day 2 11:00")
+    knobs = knobs_of(lab.Tiresias)
+    assert said(knobs["thresholds"], (57_600.0,)) == "next queue after 16 GPU-h"
+    assert (said(knobs["queues"], 3), said(knobs["interval"], 600.0)) == ("queues 3", "decides every 10 min")
+    few = short({"x": np.array([1.0, 2 / 3, np.nan]), "name": "a", "on": True})
+    assert few == {"x": [1.0, 0.6667, None], "name": "a", "on": True}
+    assert control("IntSlider", "nodes", 210, 44, min=1, max=9).layout.width == "210px"

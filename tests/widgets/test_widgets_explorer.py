@@ -1,6 +1,7 @@
-"""The Explorer, without a browser: its numbers, its pin, its export, its figures."""
+"""The Explorer, without a browser: its sentence, figures, table and stories, its link, its export."""
 
 import os
+import re
 import subprocess
 import sys
 import types
@@ -22,6 +23,7 @@ pytest.importorskip("ipywidgets", reason="ipywidgets, of the extra lab, is not i
 pytest.importorskip("anywidget", reason="anywidget, of the extra lab, is not installed")
 
 from gpuschedlab import plots, widgets
+from gpuschedlab.metrics.who_pays import compared
 from gpuschedlab.scenarios.small_cluster import SmallCluster
 from gpuschedlab.widgets import Explorer
 from gpuschedlab.widgets.sources import TraceOf
@@ -47,37 +49,62 @@ def explorer():
     return Explorer(small_trace(80), lab.Cluster.homogeneous(2, 8), [lab.Fifo, lab.Tiresias])
 
 
-def jct_line(explorer, i: int = 0):
-    return np.asarray(explorer.board.drawings["jct"].data[i]["x"])
+def line(explorer, i: int = 1):
+    """Jobs that are there over time: 0 before, 1 now."""
+    return np.asarray(explorer.board.drawings["jobs"].data[i]["y"])
+
+
+def record(explorer) -> dict:
+    """What the page draws the first screen from."""
+    return explorer.board.drawings["jobs"].record
 
 
 def names(explorer) -> list[str]:
-    return [trace["name"] for trace in explorer.board.drawings["jct"].data]
+    return [trace["name"] for trace in explorer.board.drawings["jobs"].data]
+
+
+def plainly(html: str) -> str:
+    return re.sub("<[^>]*>", "", html)
 
 
 def test_it_shows_what_simulate_says(explorer):
-    runs = {
-        "now: Tiresias": lab.simulate(small_trace(80), lab.Cluster.homogeneous(2, 8), lab.Tiresias()),
-        "pinned: Fifo": lab.simulate(small_trace(80), lab.Cluster.homogeneous(2, 8), lab.Fifo()),
-    }
-    wanted = plots.draw(plots.jct_cdf(runs))
-    assert names(explorer) == list(runs)
-    for i, data in enumerate(wanted.data):
-        assert np.array_equal(jct_line(explorer, i), data["x"])
-    assert explorer.run.jobs.equals(runs["now: Tiresias"].jobs)
-    assert "average JCT" in explorer.panel.table.value
+    now, before = (lab.simulate(small_trace(80), lab.Cluster.homogeneous(2, 8), p()) for p in (lab.Tiresias, lab.Fifo))
+    assert names(explorer) == ["Fifo", "Tiresias"]
+    assert explorer.run.jobs.equals(now.jobs)
+    at = explorer.board.drawings["jobs"].data[0]["x"][100] * 3600.0
+    for i, run in enumerate((before, now)):
+        there = (run.jobs["submit"] <= at).sum() - (run.jobs["end"] <= at).sum()
+        assert abs(int(line(explorer, i)[100]) - there) <= 1, "an hour is a rounded number"
+    said = compared(now, before, ("Tiresias", "Fifo"))
+    assert plainly(said.main) in plainly(explorer.status.value)
+    assert plainly(said.rest) in plainly(explorer.status.value)
+    assert "average JCT" in explorer._note(still=True)
+
+
+def test_the_record_is_the_jobs_and_what_changed_of_each():
+    explorer = Explorer(small_trace(80), lab.Cluster.homogeneous(1, 8), [lab.Fifo, lab.Srtf])
+    now, before = explorer.run.jobs, explorer.run_of(explorer.pinned).jobs
+    change, shown = (now["end"] - before["end"]).to_numpy(), record(explorer)
+    assert np.allclose(shown["now"] - shown["before"], change)
+    assert (change[shown["moved"] > 0] > 60).all()
+    assert (change[shown["moved"] < 0] < -60).all()
+    assert shown["names"] == ("Srtf", "Fifo")
+    drawn = explorer.board.drawings["change"]
+    assert len(drawn.data[1]["y"]) == (shown["moved"] > 0).sum() > 0
+    assert np.allclose(np.sort(np.concatenate([dots["y"] for dots in drawn.data])), np.sort(change / 3600))
+    assert explorer.board.widget.figure_1 == {}, "a page draws it from the record"
 
 
 def test_a_moved_knob_moves_the_figures_it_keeps(explorer):
-    widget, before, pinned = explorer.board.widget, jct_line(explorer), jct_line(explorer, 1)
+    widget, before, pinned = explorer.board.widget, line(explorer), line(explorer, 0)
     explorer.knobs["thresholds"].parts[0].value = 300.0
     assert explorer.board.widget is widget, "the widget is the same, its numbers are others"
-    assert not np.array_equal(jct_line(explorer), before)
-    assert np.array_equal(jct_line(explorer, 1), pinned)
+    assert not np.array_equal(line(explorer), before)
+    assert np.array_equal(line(explorer, 0), pinned)
     wanted = lab.simulate(small_trace(80), lab.Cluster.homogeneous(2, 8), lab.Tiresias(thresholds=(300.0,)))
     assert explorer.run.jobs.equals(wanted.jobs)
-    explorer.panel.buttons[2].click()
-    assert np.array_equal(jct_line(explorer), before), "reset goes back"
+    explorer.panel.buttons[0].click()
+    assert np.array_equal(line(explorer), before), "reset goes back"
 
 
 def test_nothing_is_simulated_twice(explorer, monkeypatch):
@@ -100,7 +127,7 @@ def test_one_move_is_a_few_messages(explorer):
 
 def test_code_is_written_while_it_is_seen(explorer):
     assert explorer.panel.code.value == ""
-    explorer.panel.buttons[4].click()
+    explorer._asked("more", None)
     assert "policy = Tiresias()" in explorer.panel.code.value
     explorer.knobs["thresholds"].parts[0].value = 300.0
     assert "thresholds=(300.0,)" in explorer.panel.code.value
@@ -113,12 +140,13 @@ def test_a_figure_of_ones_own_stands_on_the_board():
         return plots.Lines("Waiting", "job", "waited (s)", np.arange(5), values)
 
     explorer = Explorer(small_trace(80), lab.Cluster.homogeneous(2, 8), [lab.Fifo, lab.Srtf], figures=[waiting])
+    assert "waiting" not in explorer.board.drawings, "what is not seen is not computed"
+    explorer._asked("more", None)
     before = explorer.board.drawings["waiting"].data[0]["y"]
     explorer.panel.policy.value = "Fifo"
     now = explorer.board.drawings["waiting"].data[0]
-    assert now["name"] == "now: Fifo"
+    assert now["name"] == "Fifo"
     assert not np.array_equal(now["y"], before)
-    assert "waiting" in [place["name"] for place in explorer.board.widget.places]
 
 
 def test_everything_that_is_sent_is_json():
@@ -132,26 +160,29 @@ def test_everything_that_is_sent_is_json():
     assert wire.messages > 50
 
 
-def test_pinning_compares_policy_and_cluster_on_the_trace_that_is_shown(explorer):
+def test_what_is_pinned_keeps_its_knobs_and_its_cluster(explorer):
     explorer.pin()
+    assert "compared with itself" in explorer.status.value
     explorer.panel.nodes.value = 3
-    assert list(explorer.runs) == ["now: Tiresias on 3x8:v100", "pinned: Tiresias on 2x8:v100"]
-    explorer.unpin()
-    assert names(explorer) == ["now: Tiresias"]
-    assert "difference" not in explorer.panel.table.value
-    explorer.panel.policy.value = "Fifo"
-    explorer.pin()
-    assert list(explorer.runs) == ["now: Fifo", "pinned: Fifo"]
+    assert list(explorer.runs) == ["Tiresias (on 3x8:v100)", "Tiresias (on 2x8:v100)"]
+    assert names(explorer) == ["before", "now"]
+    explorer.panel.nodes.value = 2
+    explorer.knobs["thresholds"].parts[0].value = 300.0
+    assert list(explorer.runs) == ["Tiresias (next queue after 0.0833 GPU-h)", "Tiresias"]
+    explorer.panel.against.value = "Fifo"
+    assert list(explorer.runs) == ["Tiresias (next queue after 0.0833 GPU-h)", "Fifo"]
+    explorer.panel.against.value = "as it is now"
+    assert explorer.pinned == explorer.setting
 
 
 def test_a_cluster_too_small_is_told_in_the_box_and_can_be_mended():
     explorer = Explorer(small_trace(80), lab.Cluster.homogeneous(4, 4), [lab.Fifo])
-    before = jct_line(explorer)
+    before = line(explorer)
     explorer.panel.nodes.value = 1
     told = explorer.error.outputs[0]
     assert told["ename"] == "ClusterError"
     assert "asks for 8 GPUs" in told["evalue"]
-    assert np.array_equal(jct_line(explorer), before)
+    assert np.array_equal(line(explorer), before)
     explorer.panel.nodes.value = 4
     assert explorer.error.outputs == ()
 
@@ -163,7 +194,8 @@ def test_a_policy_that_cannot_run_is_told_in_the_box_and_why():
     told, kept = explorer.error.outputs
     assert "asks for 8 GPUs" in told["evalue"]
     assert "has 4 beside the 2 nodes that profiler_nodes sets aside" in told["evalue"]
-    assert "last state that worked. Srtf: 80 jobs on 3x4" in kept["text"]
+    assert "last state that worked." in kept["text"]
+    assert "Srtf" in kept["text"]
     explorer.knobs["profiler_nodes"].value = 0
     assert explorer.error.layout.display == "none"
     assert explorer.run.info["policy"] == "Lucid"
@@ -179,7 +211,7 @@ def test_a_cluster_with_a_traces_name_is_chosen_with_it_and_pinned_too():
     assert (explorer.panel.cluster.value, explorer.panel.nodes.value) == ("many", 2)
     assert explorer.error.outputs == ()
     (found,) = shown
-    assert list(found[1]) == ["now: Srtf", "pinned: Fifo"], "one drawing, both on the same cluster"
+    assert [side.name for side in found.sides] == ["Srtf", "Fifo"], "one drawing, both on the same cluster"
 
 
 def test_a_cluster_is_written_as_on_the_command_line(explorer):
@@ -228,18 +260,17 @@ def test_a_policy_of_ones_own_gets_its_sliders():
     assert "import Longest  # your class" in explorer.code
 
 
-def test_the_gantt_plays_through_time_and_shows_nodes_of_a_type():
+def test_the_gantt_shows_the_time_that_is_framed_and_nodes_from_any_on():
     cluster = lab.Cluster.parse("2x8:v100,3x8:t4")
-    explorer = Explorer(small_trace(120), cluster, [lab.Fifo])
-    explorer.player.length.value = "1 h"
-    explorer.player.begin.value = 1
-    assert explorer.board.drawings["gantt"].live["xaxis_range"] == [1, 2]
-    explorer.player.types.value = "t4"
+    explorer = Explorer(small_trace(120), cluster, [lab.Fifo, lab.Srtf])
+    explorer._asked("more", None)
+    assert len(explorer.board.drawings["gantt"].live["yaxis_ticktext"]) == 5
+    explorer._asked("view", {"time": [0.25, 0.5]})
+    assert explorer.board.drawings["gantt"].live["xaxis_range"] == [0.25, 0.5]
+    explorer.panel.first_node.value = 2
     assert explorer.board.drawings["gantt"].live["yaxis_ticktext"] == ["t4 node 2", "t4 node 3", "t4 node 4"]
+    assert explorer.panel.first_node.max == 4
     assert not explorer.panel.resizable
-    assert explorer.player.types.layout.display is None
-    one = Explorer(small_trace(120), lab.Cluster.parse("2x8:v100"), [lab.Fifo])
-    assert one.player.types.layout.display == "none"  # nothing to choose
 
 
 def test_an_exported_run_is_made_again_by_its_own_lines(explorer, tmp_path):
@@ -263,14 +294,11 @@ def test_exports_do_not_overwrite_each_other(explorer, tmp_path, monkeypatch):
 
 def test_the_static_twin_has_all_figures_and_their_axes(explorer):
     twin = explorer.figure()
-    assert len(twin) == 4
-    for figure, drawing in zip(twin.figures, explorer.board.drawings.values(), strict=True):
-        assert len(figure.data) == len(drawing.data)
-    axes = [a for figure in twin.figures for a in (*figure.select_xaxes(), *figure.select_yaxes())]
-    titles = [axis.title.text for axis in axes if axis.title.text]
-    for words in ("job completion time", "(h)", "share of jobs", "GPUs requested", "jobs waiting"):
-        assert any(words in title for title in titles)
+    assert len(twin) == 2
+    for figure, name in zip(twin.figures, ("jobs", "change"), strict=True):
+        assert len(figure.data) == len(explorer.board.drawings[name].data)
     assert len(explorer.figure("jct").data) == 2
+    assert explorer.figure("gantt").layout.title.text
 
 
 def test_a_shown_explorer_leaves_its_pictures_its_twin_and_its_widget(explorer, monkeypatch):
@@ -290,7 +318,7 @@ def test_a_shown_explorer_leaves_its_pictures_its_twin_and_its_widget(explorer, 
     assert box["application/vnd.jupyter.widget-view+json"]["model_id"] == explorer.box.model_id
     assert "run" in box["text/plain"]
     (pictures,) = updated
-    assert pictures.data.count('<img src="data:image/png;base64,') == 4
+    assert pictures.data.count('<img src="data:image/png;base64,') == 2
     assert f'data-pictures="{explorer.board.widget.identity}"' in pictures.data
 
 
@@ -360,8 +388,66 @@ def test_jobs_that_never_end_are_named_above_the_figures(make, monkeypatch):
 def test_the_explorer_of_policies_says_so_too():
     cluster, trace = lab.Cluster.homogeneous(2, 8), small_trace(20)
     explorer = Explorer(trace, cluster, {"fifo": lab.Fifo(), "all but one": AllButTheFirst()})
-    assert ". now: all but one: 1 of 20 jobs never end, 1 of them never started" in explorer.status.value
-    assert "pinned: fifo: " not in explorer.status.value
+    assert " all but one: 1 of 20 jobs never end, 1 of them never started" in explorer.status.value
+    assert " fifo: " not in explorer.status.value
+
+
+def test_a_job_tells_its_story_and_is_lit(explorer):
+    explorer._asked("view", {"job": 30, "mark": "7"})
+    job = explorer.run.jobs["job_id"][30]
+    lit = record(explorer)["lit"]
+    assert (lit["id"], lit["row"], record(explorer)["mark"]) == (job, 30, "7")
+    assert lit["told"][0] == explorer.run.story(job)
+    assert sum(end - start for start, end in lit["held"][0]) >= explorer.run.jobs["duration"][30] - 1e-6
+    explorer._asked("story", 30)
+    assert record(explorer)["lit"]["told"][0] == explorer.scenario_of(explorer.setting).run(
+        lab.Tiresias(), log=job
+    ).story(job)
+    explorer._asked("view", {"job": None})
+    assert record(explorer)["lit"] is None
+
+
+def test_a_drag_keeps_some_jobs_in_figures_sentence_and_table(explorer):
+    submit = explorer.run.jobs["submit"].to_numpy() / 3600
+    explorer._asked("view", {"time": [0.0, submit.max() / 2]})
+    low, high = explorer.view.time
+    mine = (submit >= low) & (submit <= high)
+    assert 0 < mine.sum() < 80
+    assert record(explorer)["table"]["jobs"] == f"{mine.sum()} jobs"
+    assert "submitted" in explorer.status.value
+    explorer._asked("view", {"size": [1.0, 2.5]})
+    duration = explorer.run.jobs["duration"].to_numpy()
+    both = mine & (duration >= 10.0) & (duration <= 10**2.5)
+    assert explorer.screen.difference.jobs == both.sum()
+    explorer._asked("view", {"time": None, "size": None})
+    assert explorer.screen.difference.jobs == 80
+
+
+def test_a_link_brings_the_same_state_back(explorer):
+    explorer.knobs["thresholds"].parts[0].value = 300.0
+    explorer.panel.nodes.value = 3
+    explorer._asked("view", {"by": "gpus", "job": 3, "size": (1.0, 2.5)})
+    link, shown = explorer.board.link, list(explorer.board.drawings.values())
+    other = Explorer(small_trace(80), lab.Cluster.homogeneous(2, 8), [lab.Fifo, lab.Tiresias]).at(link)
+    assert other.error.outputs == ()
+    assert other.board.link == link
+    assert other.status.value == explorer.status.value
+    assert repr(list(other.board.drawings.values())) == repr(shown)
+    with pytest.raises(LabError, match="found policy 'Lifo'; expected one of Fifo, Tiresias"):
+        explorer.at("policy=Lifo")
+    with pytest.raises(LabError, match="found colour; expected"):
+        explorer.at("colour=red")
+
+
+def test_a_guess_is_asked_until_it_was_answered():
+    given = (small_trace(80), lab.Cluster.homogeneous(2, 8), [lab.Fifo, lab.Srtf])
+    assert "guess" not in record(Explorer(*given))
+    explorer = Explorer(*given, guess=True)
+    found, asked = explorer.screen.whole, record(explorer)["guess"]
+    assert (asked["now"], asked["before"], asked["nobody"]) == (found.now, found.before, not len(found.later.rows))
+    explorer._asked("guessed", "")
+    explorer.refresh()
+    assert "guess" not in record(explorer)
 
 
 def test_explorers_of_runs_simulate_what_changed():

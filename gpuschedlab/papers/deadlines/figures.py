@@ -4,8 +4,7 @@ import numpy as np
 
 from gpuschedlab.errors import RunError
 from gpuschedlab.metrics import slo_violation
-from gpuschedlab.plots.kinds.charts import Lines, Points
-from gpuschedlab.plots.kinds.lanes import Lanes
+from gpuschedlab.plots.kinds.charts import Lanes, Lines, Points
 from gpuschedlab.plots.kinds.style import COLOURS, HOUR, IDLE, INK, SYMBOLS, as_runs, axis, marks
 from gpuschedlab.plots.nodes.job_lanes import held_by
 from gpuschedlab.plots.plotter import plotter

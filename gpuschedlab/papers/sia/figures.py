@@ -3,8 +3,7 @@
 import numpy as np
 
 from gpuschedlab.optim import solve
-from gpuschedlab.plots.kinds.charts import Lines
-from gpuschedlab.plots.kinds.maps import Landscape
+from gpuschedlab.plots.kinds.charts import Landscape, Lines
 from gpuschedlab.plots.kinds.style import WHITE_TO_BLUE, Drawing, marks, texts
 from gpuschedlab.plots.plotter import plotter
 

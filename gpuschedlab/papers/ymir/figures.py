@@ -3,7 +3,7 @@
 import numpy as np
 import polars as pl
 
-from gpuschedlab.plots.kinds.maps import Landscape
+from gpuschedlab.plots.kinds.charts import Landscape
 from gpuschedlab.plots.kinds.style import RED_TO_BLUE, Drawing, axis, marks, stroke, texts
 from gpuschedlab.plots.plotter import plotter
 

@@ -38,21 +38,26 @@ FONT = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', Helvetica, Arial, s
 INK, SLATE, GRID, IDLE = "#1F2933", "#9AA5B1", "#E1E5EA", "#EEF1F4"
 DARK = dict(zip(COLOURS, ("#4FA8E8", "#FF8A3D", "#2CC29B", "#E59AC4", "#FFFFFF")))
 DARK |= dict(zip(COLOURS[5:], ("#F2B632", "#8FD0F7", "#B4B4B4", "#C08BE0", "#D08A58")))
+
 DARK |= {INK: "#E3E8EE", GRID: "#39424D", IDLE: "#2B323A", "#FFFFFF": "#14181C", "#B91C1C": "#FF6B6B"}
 """What stands for each colour of the house style on a dark page."""
+NOW, THEN, PAYS = "#0067A5", "#8A94A0", "#D55E00"
+"""Colours of what is compared, what it is compared with, and jobs that end later (`plots/web/screen.js`)."""
 
 
 class Drawing(NamedTuple):
     """A figure before plotly: traces and layout, each split into a changing and a fixed part.
 
     `data` (changing) and `style` (fixed) hold one dict per trace; `live` (changing) and `layout` (fixed) are flat
-    dicts of layout properties, nested ones written with underscores (`xaxis_range`).
+    dicts of layout properties, nested ones written with underscores (`xaxis_range`). With a `record` a page with scripts draws what
+    that says instead, and an empty one is drawn from another's.
     """
 
     data: list[dict]
     style: list[dict]
     live: dict
     layout: dict
+    record: dict | None = None
 
     @classmethod
     def of(cls, traces, live: dict | str = "", *, title: str = "", x=None, y=None, zero=False, **layout) -> "Drawing":
@@ -112,13 +117,7 @@ def _shown(hover: str | None) -> dict:
 
 
 def looks(names) -> list[int]:
-    """Look of each line by its name, for `line`: a policy has the same in all figures, unless two of one figure would share a colour.
-
-    Examples
-    --------
-    >>> looks(["now: Srtf", "pinned: Fifo"]), looks(["Fifo", "mine", "Srtf"])
-    ([2, 0], [0, 1, 2])
-    """
+    """Look of each line by its name, for `line`: a policy has the same in all figures, unless two of one figure would share a colour."""
     from gpuschedlab.policies import ALL
 
     known, found = list(ALL), {}

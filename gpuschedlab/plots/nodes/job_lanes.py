@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.metrics.usage import cluster_of
-from gpuschedlab.plots.kinds.lanes import Lanes
+from gpuschedlab.plots.kinds.charts import Lanes
 from gpuschedlab.plots.kinds.style import as_runs, bars
 from gpuschedlab.plots.plotter import plotter
 

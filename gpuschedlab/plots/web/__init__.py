@@ -24,12 +24,18 @@ NO_PICTURE = (
 
 
 class Place(NamedTuple):
-    """Where a figure stands in a grid: its name, its height (pixels), whether it is as wide as the grid, its greatest width."""
+    """Where a figure stands in a grid: its name, its height (pixels), whether it is as wide as the grid, its greatest width.
+
+    On a board it may be as low as `least`; with `words`, a story or table stands there; with `more`, it is seen when *more* is asked for.
+    """
 
     name: str
     height: int = 300
     wide: bool = False
     width: int | None = None
+    least: int = 120
+    words: bool = False
+    more: bool = False
 
 
 @cache
@@ -42,8 +48,8 @@ def plotly() -> bytes:
 def script() -> str:
     """JavaScript that draws figures, with the house style in it."""
     look = json.dumps({"template": template(), "dark": DARK})
-    draw, legend = ((HERE / name).read_text(encoding="utf-8") for name in ("draw.js", "legend.js"))
-    return draw.replace("/*LOOK*/ {}", look).replace("  /*LEGEND*/\n", legend)
+    draw, *parts = ((HERE / f"{name}.js").read_text(encoding="utf-8") for name in ("draw", "legend", "screen"))
+    return draw.replace("/*LOOK*/ {}", look).replace("  /*LEGEND*/\n", parts[0]).replace("  /*SCREEN*/\n", parts[1])
 
 
 @cache
@@ -72,7 +78,7 @@ def fragment(
 ) -> str:
     """HTML of figures in a grid, drawn once `library()` is there: a `note`, `pictures` until then, both hidden beside a `board`."""
     here = f"gpuschedlab-{uuid4().hex}"
-    shown = {p.name: encoded(plain(figures[p.name])) for p in places}
+    shown = {p.name: encoded(plain(figures[p.name])) for p in places if p.name in figures}
     pack = packed({"places": [p._asdict() for p in places], "figures": shown, "note": note})
     queued = json.dumps({"id": here, "board": board, "pack": pack})
     two = " gpuschedlab-two" if columns == 2 else ""
@@ -86,6 +92,7 @@ def fragment(
 
 def pictures_of(figures: dict, places: tuple[Place, ...], columns: int = 1, note: str = "", board: str = "") -> str:
     """HTML of pictures of figures for where no script runs, as in `fragment`; without matplotlib a sentence stands in their place."""
+    places = [p for p in places if p.name in figures]
     shown = [_picture(figures[p.name], p, columns) for p in places] if has("matplotlib") else [NO_PICTURE]
     here = f"gpuschedlab-{uuid4().hex}"
     # A page that runs scripts has the board itself; browsers before 2024 know it by the script alone.

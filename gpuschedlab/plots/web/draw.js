@@ -6,7 +6,7 @@
   const NARROW = 640; // pixels, below which the legend stands above a figure
   const LOW = 260; // pixels, below which vertical titles lie above their axes
   const NOTE = 12; // pixels of such a title
-  const LOWEST = 120, CAPTION = 42; // pixels: least height of a figure, and what stands above it
+  const LOWEST = 120, CAPTION = 42, FULL = 900; // pixels: least height of a figure, what stands above it, its height in full screen
   const FITS = 3; // drawings after which figures keep their height, should it not settle
 
   // plotly: given once to a page, by whichever output carries it, gzipped -------------------------------------------
@@ -80,6 +80,8 @@
 
   /*LEGEND*/
 
+  /*SCREEN*/
+
   // In a low figure the title of a vertical axis lies above it (upright it would be longer than the axis), and the legend in the caption.
   function lowered(layout, height) {
     const axes = {}, annotations = [...(layout.annotations ?? [])];
@@ -103,20 +105,28 @@
     const titled = (axis) => ({ ...axis, title: { ...axis.title, font: { size } } });
     const { xaxis, yaxis } = house.layout;
     const template = { layout: { ...house.layout, xaxis: titled(xaxis), yaxis: titled(yaxis) } };
-    const low = cell.height < LOW ? lowered(layout, cell.height) : null;
+    const { screen } = cell;
+    const low = cell.height < LOW && !first(cell.place) ? lowered(layout, cell.height) : null;
     const above = low ? { legend: {}, top: 16 } : narrow ? legendAbove(data, layout, width) : { legend: {}, top: 14 };
+    const steady = (trace) => { // what lies outside a selection stays as it is
+      const marker = { opacity: trace.marker?.opacity ?? 1 };
+      return trace.marker ? { ...trace, selected: { marker }, unselected: { marker } } : trace;
+    };
     const look = {
       template, autosize: true, height: cell.height, title: undefined, width: undefined,
       paper_bgcolor: theme.paper, plot_bgcolor: theme.paper,
-      margin: { l: 56, r: 16, b: 44, ...layout.margin, t: above.top, ...low?.margin },
+      margin: { l: 56, r: 16, b: 44, ...layout.margin, t: above.top, ...low?.margin, ...(screen && SIDES) },
       legend: { ...layout.legend, ...above.legend },
-      showlegend: low ? false : layout.showlegend,
+      showlegend: low || screen ? false : layout.showlegend,
+      ...(screen && { dragmode: "select", selectdirection: "h" }),
       // A zoom is kept while the numbers change, unless the window of the figure itself moves.
       uirevision: String(layout.xaxis?.range ?? "") + String(layout.yaxis?.range ?? ""),
       font: { ...layout.font, size, color: theme.ink },
     };
-    return { data, layout: { ...layout, ...low?.axes, ...look } };
+    return { data: screen ? data.map(steady) : data, layout: { ...layout, ...low?.axes, ...look } };
   }
+
+  const first = (place) => place.least > LOWEST; // a figure of the first screen
 
   const CONFIG = { displayModeBar: false, displaylogo: false, responsive: false };
 
@@ -126,6 +136,9 @@
     el.dataset.drawn = 0;
     const cells = {}, due = new Set();
     let running = false;
+    // A record of two runs, what is looked at in it, and the mark of what was asked last, until that is answered.
+    const state = { record: null, view: null, asked: "", guessing: false, dots: [] };
+    const screened = () => Object.values(cells).filter((cell) => cell.screen);
 
     async function save(cell, format) {
       const Plotly = await library, theme = themeOf(cell.box), { data, layout } = composed(cell, theme);
@@ -137,7 +150,12 @@
     }
 
     for (const place of places) {
-      const box = make("figure", `gpuschedlab-figure${place.wide ? " gpuschedlab-wide" : ""}`, el);
+      if (place.words) {
+        cells[place.name] = { place, box: make("section", "gpuschedlab-words gpuschedlab-wide", el) };
+        cells[place.name].box.dataset.words = place.name;
+        continue;
+      }
+      const box = make("figure", `gpuschedlab-figure${place.wide ? " gpuschedlab-wide" : ""}${place.more ? " gpuschedlab-rare" : ""}${first(place) ? " gpuschedlab-first" : ""}`, el);
       const head = make("figcaption", "", box), words = make("span", "gpuschedlab-title", head);
       const cell = { place, box, height: place.height, title: make("b", "", words), more: make("span", "", words) };
       cell.key = make("span", "gpuschedlab-key", head);
@@ -156,15 +174,19 @@
 
     // Figures that are watched together share the height of the page below the controls; in a single column they are lower.
     function heightOf(place) {
-      if (!options.compact) return place.height;
+      if (!options.compact || place.more) return place.height;
       const columns = getComputedStyle(el).gridTemplateColumns.split(" ").length;
       if (columns === 1) return Math.round(0.75 * place.height);
-      const wide = places.filter((each) => each.wide).length, rows = wide + Math.ceil((places.length - wide) / columns);
+      const figures = places.filter((each) => !each.words && !each.more), wide = figures.filter((each) => each.wide).length;
+      const rows = wide + Math.ceil((figures.length - wide) / columns);
       const page = document.fullscreenElement ? window.innerHeight : el.closest(".jp-WindowedPanel-outer, .jp-Notebook")?.clientHeight || window.innerHeight;
       const all = el.closest(".gpuschedlab-explorer");
-      const heads = [...el.querySelectorAll("figcaption")].map((head) => head.offsetHeight), caption = Math.max(CAPTION, ...heads) + 4;
-      const others = all ? all.offsetHeight - el.offsetHeight : 0; // controls above, and what stands below
-      return Math.min(place.height, Math.max(LOWEST, Math.floor((page - others - 12) / rows) - caption));
+      const heads = [...el.querySelectorAll(".gpuschedlab-figure:not(.gpuschedlab-rare) figcaption")].map((head) => head.offsetHeight);
+      const caption = Math.max(...heads, first(place) ? 0 : CAPTION) + 4;
+      const words = [...el.querySelectorAll(".gpuschedlab-words")].reduce((sum, each) => sum + each.offsetHeight + 4, 0);
+      const others = words + (all ? all.offsetHeight - el.offsetHeight : 0); // controls above, and what stands below
+      const most = first(place) && document.fullscreenElement ? FULL : place.height;
+      return Math.min(most, Math.max(place.least, Math.floor((page - others - (first(place) ? 2 : 12)) / rows) - caption));
     }
 
     // Names of the traces with their colours and patterns, where the legend itself has no room.
@@ -184,17 +206,88 @@
     async function draw(Plotly, cell) {
       cell.height = heightOf(cell.place);
       cell.plot.style.height = `${cell.height}px`;
+      if (cell.screen)
+        cell.figure = SCREEN[cell.place.name](state, cell.plot.clientWidth - SIDES.l - SIDES.r, cell.height - SIDES.b - 14);
       const { data, layout } = composed(cell, themeOf(cell.box));
       const text = cell.figure.layout.title?.text ?? "", [first, ...rest] = text.split("<br>");
       cell.title.textContent = plain(first);
       cell.more.textContent = plain(rest.join(" "));
       cell.box.setAttribute("aria-label", plain(text));
+      choices(cell);
       await Plotly.react(cell.plot, data, layout, CONFIG);
       keyed(cell, data);
-      if (options.clicked && !cell.heard) {
-        cell.heard = true;
+      if (cell.heard) return;
+      cell.heard = true;
+      if (cell.screen) answering(Plotly, cell);
+      else if (options.clicked)
         cell.plot.on("plotly_click", ({ points: [p] }) => options.clicked(cell.place.name, p.curveNumber, p.pointNumber));
-      }
+    }
+
+    // Something else is looked at: it is drawn at once, and the words for it are asked for.
+    function look(change) {
+      if (!Object.keys(change).length) return;
+      state.view = { ...state.view, ...change };
+      state.asked = String(Math.random());
+      options.ask?.("view", { ...state.view, mark: state.asked });
+      screened().forEach((cell) => due.add(cell));
+      work();
+    }
+    el.addEventListener("click", ({ target }) => {
+      const what = target.closest("[data-look]")?.dataset.look;
+      if (what) look(what === "all" ? { time: null, size: null } : { job: null });
+    });
+
+    function guess() {
+      const all = el.closest(".gpuschedlab-explorer"), box = make("div", "gpuschedlab-guess", el);
+      state.guessing = true;
+      all?.classList.add("gpuschedlab-guessing");
+      el.children[0].after(box);
+      guessed(box, state.record, (score) => {
+        box.remove();
+        all?.classList.remove("gpuschedlab-guessing");
+        state.guessing = false;
+        const last = all?.querySelector(".gpuschedlab-said p:last-child");
+        if (score && last) make("span", "gpuschedlab-score", last, ` ${score}`);
+        options.ask?.("guessed", score);
+        screened().forEach((cell) => due.add(cell));
+        work();
+      });
+    }
+
+    // A figure in which one can click, drag, and move by keys.
+    function answering(Plotly, { plot, place }) {
+      if (place.name === "change") plot.on("plotly_click", ({ points: [p] }) => look({ job: state.dots[p.curveNumber][p.pointNumber] }));
+      plot.setAttribute("tabindex", 0);
+      plot.setAttribute("role", "application");
+      plot.setAttribute("aria-label", `${place.name}: arrow keys step through it, Escape shows all`);
+      plot.setAttribute("data-lm-suppress-shortcuts", "true");
+      plot.on("plotly_selected", (event) => {
+        const span = event?.range?.x;
+        if (!span) return;
+        Plotly.relayout(plot, { selections: [] });
+        look(dragged(state, place.name, [Math.min(...span), Math.max(...span)]));
+      });
+      plot.addEventListener("keydown", (event) => {
+        if (!/^(Arrow|Escape)/.test(event.key) || event.altKey || event.ctrlKey || event.metaKey) return;
+        event.preventDefault();
+        event.stopPropagation();
+        look(moved(state, place.name, event.key));
+      });
+    }
+
+    // Buttons in a caption, one of them pressed; and a hint on its words.
+    function choices(cell) {
+      const { choice, hint } = cell.figure.layout.meta ?? {};
+      if (hint) Object.assign(cell.more.dataset, { hint });
+      if (hint) cell.more.tabIndex = 0;
+      if (!choice || state.guessing) return;
+      cell.choice ??= choice.of.map(([value, text]) => {
+        const button = make("button", "", cell.buttons ??= make("span", "gpuschedlab-choice", cell.more.parentNode), text);
+        button.type = "button";
+        button.onclick = () => look({ by: value, size: null });
+        return [value, button];
+      });
+      cell.choice.forEach(([value, button]) => button.setAttribute("aria-pressed", value === choice.now));
     }
 
     // What has no width yet is drawn when it gets one.
@@ -204,7 +297,17 @@
       try {
         const Plotly = await library;
         for (const cell of Object.values(cells)) {
-          if (!due.has(cell) || !cell.figure || !cell.plot.clientWidth) continue;
+          if (!due.has(cell) || !cell.figure) continue;
+          if (cell.place.words) {
+            due.delete(cell);
+            const html = SCREEN[cell.place.name](state);
+            if (cell.html !== html) cell.box.innerHTML = cell.html = html;
+            continue;
+          }
+          if (!cell.plot.clientWidth) {
+            if (getComputedStyle(cell.box).display === "none") due.delete(cell); // until it is seen
+            continue;
+          }
           due.delete(cell);
           await draw(Plotly, cell);
           await new Promise((done) => setTimeout(done)); // keys and clicks come in between
@@ -219,14 +322,14 @@
       } finally {
         running = false;
       }
-      if ([...due].some((cell) => cell.figure && cell.plot.clientWidth)) work();
+      if ([...due].some((cell) => cell.figure && cell.plot?.clientWidth)) work();
     }
 
     // Captions and controls are as high as what they hold, which is known once it is there: figures take what is left.
     let fits = 0;
     function refit() {
       if (!options.compact || fits >= FITS) return;
-      const wrong = Object.values(cells).filter((cell) => cell.figure && cell.plot.clientWidth && heightOf(cell.place) !== cell.height);
+      const wrong = Object.values(cells).filter((cell) => cell.figure && cell.plot?.clientWidth && heightOf(cell.place) !== cell.height);
       if (wrong.length) fits += 1;
       wrong.forEach((cell) => due.add(cell));
     }
@@ -255,6 +358,17 @@
         fits = 0;
         watchControls();
         for (const [name, figure] of Object.entries(figures)) {
+          if (figure.record) {
+            state.record = decoded(figure.record);
+            const { view, mark, guess: asks } = state.record;
+            if (!state.asked || mark === state.asked) Object.assign(state, { view, asked: "" });
+            for (const name of Object.keys(SCREEN)) due.add(Object.assign(cells[name], { screen: true, figure: cells[name].figure ?? { layout: {} } }));
+            if (asks && !state.guessing && options.ask) guess();
+            const { lit } = state.record; // its waits are logged once the page has drawn what is known at once
+            if (lit && !lit.logged) setTimeout(() => options.ask?.("story", lit.row), 250);
+            continue;
+          }
+          if (!Object.keys(figure).length) continue; // not sent yet
           cells[name].figure = decoded(figure);
           due.add(cells[name]);
         }
@@ -289,12 +403,31 @@
     grid(el.querySelector(".gpuschedlab-figures"), places, { drawn }).show(figures);
   }
 
+  // Hints: what `data-hint` of an element says, while the mouse or the keyboard is on it ---------------------------
+  function hint({ target, type }) {
+    const on = target.closest?.(".gpuschedlab-explorer [data-hint], .gpuschedlab-frame [data-hint]");
+    let tip = document.querySelector(".gpuschedlab-tip");
+    if (!on || type === "keydown") return tip?.remove();
+    const host = document.fullscreenElement ?? document.body;
+    if (tip?.parentNode !== host) {
+      tip?.remove();
+      tip = make("div", "gpuschedlab-tip", host);
+      tip.role = "tooltip";
+    }
+    tip.textContent = on.dataset.hint;
+    const box = on.getBoundingClientRect();
+    tip.style.left = `${Math.max(6, Math.min(innerWidth - tip.offsetWidth - 6, box.left))}px`;
+    tip.style.top = `${box.top > tip.offsetHeight + 8 ? box.top - tip.offsetHeight - 6 : box.bottom + 6}px`;
+  }
+  for (const kind of ["mouseover", "focusin"]) document.addEventListener(kind, hint);
+  document.addEventListener("keydown", (event) => event.key === "Escape" && hint(event));
+
   function replace(board) {
     boards.add(board);
     for (const el of document.querySelectorAll(`[data-board="${board}"], [data-pictures="${board}"]`)) el.remove();
   }
 
-  window.gpuschedlabFigures = { give, use, grid, library, replace, given: () => given, decoded };
+  window.gpuschedlabFigures = { give, use, grid, library, replace, themeOf, given: () => given, decoded };
   const queue = window.gpuschedlabQueue ?? [];
   window.gpuschedlabQueue = { push: still };
   queue.forEach(still);

@@ -20,9 +20,11 @@ def nested(flat: dict) -> dict:
     return tree
 
 
-def plain(figure) -> dict:
-    """`data` and `layout` of a `Drawing` or of a plotly figure, as plain data with numpy arrays in it."""
+def plain(figure, still: bool = False) -> dict:
+    """`data` and `layout` of a `Drawing` or of a plotly figure, as plain data with numpy arrays in it; its record, unless `still`."""
     if isinstance(figure, Drawing):
+        if figure.record is not None and not still:
+            return {"record": figure.record} if figure.record else {}
         data = [nested(style | data) for style, data in zip(figure.style, figure.data, strict=True)]
         return {"data": data, "layout": nested(figure.layout | figure.live)}
     made = figure.to_plotly_json()

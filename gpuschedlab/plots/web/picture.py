@@ -36,7 +36,7 @@ DRAW = {"scatter": traces.scatter, "scattergl": traces.scatter, "bar": traces.ba
 
 def png(figure, width: int, height: int, dark: bool = False) -> tuple[bytes, str]:
     """Picture of a `Drawing` or a plotly figure, in pixels, for a `dark` page or a light one, and its title with the traces it lacks."""
-    content, look = _read(plain(figure)), LOOK | {"figure.facecolor": "#FFFFFF"}
+    content, look = _read(plain(figure, still=True)), LOOK | {"figure.facecolor": "#FFFFFF"}
     if dark:
         content, look = shaded(content), shaded(look)
     with mpl("style").context(["default", look]):  # whatever the reader's own matplotlib looks like

@@ -19,13 +19,7 @@ def style(name: str) -> str:
 
 
 def words(text) -> str:
-    """Text without markup; an axis title or a tick's label.
-
-    Examples
-    --------
-    >>> words({"text": "<b>a</b><br>b &amp; c"}).splitlines()
-    ['a', 'b & c']
-    """
+    """Text without markup; an axis title or a tick's label."""
     text = (text.get("text") if isinstance(text, dict) else text) or ""
     return unescape(re.sub(r"<[^>]*>", "", re.sub(r"<br ?/?>", "\n", str(text))))
 

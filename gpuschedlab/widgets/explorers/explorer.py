@@ -1,39 +1,32 @@
 """The Explorer: what would this policy, with these knobs, have done with this trace on this cluster?"""
 
 import re
-from dataclasses import replace
 from html import escape
-from itertools import count
-from pathlib import Path
-from typing import NamedTuple
 
 from gpuschedlab import plots
-from gpuschedlab.knobs import word_of
-from gpuschedlab.sim.entry import scenario_of
-from gpuschedlab.sim.recipe_base import Recipe
-from gpuschedlab.sim.scenario import Scenario
-from gpuschedlab.widgets import sources
-from gpuschedlab.widgets.explorers.difference import difference, measure, table
+from gpuschedlab.metrics import MetricTable, compare
+from gpuschedlab.sim.run import left_of
 from gpuschedlab.widgets.explorers.explorer_panel import Panel
-from gpuschedlab.widgets.explorers.gantt_player import Player
+from gpuschedlab.widgets.explorers.first_screen import COLUMNS, Screen, Side, View, measured
 from gpuschedlab.widgets.explorers.own_log import OwnLog
-from gpuschedlab.widgets.parts.cache import Cache
+from gpuschedlab.widgets.explorers.runs_of import Runs, Setting
+from gpuschedlab.widgets.explorers.state_link import restore, written
 from gpuschedlab.widgets.parts.explorer_base import BaseExplorer
 
-
-class Setting(NamedTuple):
-    """One configuration: names of trace, cluster and policy, the seed, the nodes (None: as given), and the policy."""
-
-    trace: str
-    seed: int
-    cluster: str
-    nodes: int | None
-    name: str
-    policy: object
+FIRST = (
+    *(plots.Place(name, 560, least=240) for name in ("jobs", "change")),
+    *(plots.Place(name, words=True) for name in ("story", "table")),
+)
+"""The first screen."""
+HOUR, WINDOW, ROWS = 3600.0, 6 * 3600.0, 16
+"""Length of a Gantt where no time is framed, s, and its nodes."""
 
 
-class Explorer(BaseExplorer):
-    """Pick trace, cluster and policy, move its knobs, and compare with a pinned configuration.
+class Explorer(Runs, BaseExplorer):
+    """Pick a policy, move its knobs, and see in one sentence and two figures who gains and who pays against another.
+
+    A click on a dot, or the arrow keys, tell the story of a job; a drag in a figure keeps some of the jobs; *more* has the trace, the
+    cluster, all knobs, further figures, the code and the download.
 
     Parameters
     ----------
@@ -46,7 +39,7 @@ class Explorer(BaseExplorer):
     policies : list or dict, optional
         Policies or policy classes; by default those of `policies.ALL` that need nothing but a trace.
     pinned : str, optional
-        Name of the policy that is pinned first; by default the first one, and the second one is chosen.
+        Name of the policy that is compared with; by default the first one, and the second one is chosen.
     seed : int, optional
         Where the seed begins, by default the scenario's or 0: another seed is another trace, where traces are functions of it.
     cache : Cache, optional
@@ -54,8 +47,10 @@ class Explorer(BaseExplorer):
     upload : bool
         Whether a log of one's own can be sent from the browser.
     figures : iterable of callable
-        Figures of one's own: functions of the runs by name (`{"now: Srtf": run, ...}`) that return the numbers of one
-        figure: `plots.Lines`, or whatever else `plots.draw` takes.
+        Figures of one's own, seen with *more*: functions of the runs by name (`{"Srtf": run, ...}`) that return the
+        numbers of one figure: `plots.Lines`, or whatever else `plots.draw` takes.
+    guess : bool
+        Whether the reader guesses first, where one looks on: the answer is seen after that.
     **parts
         Of the scenarios, where they are not given: `history, speeds, estimator, delays, until`.
 
@@ -85,31 +80,21 @@ class Explorer(BaseExplorer):
         cache=None,
         upload=False,
         figures=(),
+        guess=False,
         **parts,
     ):
         super().__init__(cache)
         self._own = {getattr(make, "__name__", f"figure {i + 1}"): make for i, make in enumerate(figures)}
-        above = map(plots.Place, ("jct", "load", "slowdown"))
-        self.places = (*above, plots.Place("gantt", 430), *map(plots.Place, self._own))
-        recipe = trace if isinstance(trace, Recipe) else None
-        if recipe is not None:
-            trace, policies = recipe(seed or 0), policies or cluster or recipe.policies or None
-            cluster = None
-        if isinstance(trace, Scenario):
-            scenario, policies = scenario_of(trace, cluster, policies, **parts)
-            trace, cluster, parts = scenario.trace, scenario.cluster, scenario.parts
-        if recipe is not None:
-            trace = {word_of(recipe): sources.TraceOf(recipe)}
-        trace, cluster, self.reports = sources.named_logs(trace, cluster)
-        self.traces, self.clusters = sources.named_traces(trace), sources.named_clusters(cluster)
-        self.policies = sources.named_policies(policies, default_policies())
-        own = parts.pop("seed", 0)
-        self._parts = {name: value for name, value in parts.items() if value is not getattr(Scenario, name, None)}
+        rare = (
+            plots.Place(name, 430 if name == "gantt" else 300, more=True)
+            for name in ("jct", "load", "gantt", *self._own)
+        )
+        self.places = (*FIRST, *rare)
+        self.view, self._mark, self._kept, self.guess = View(), "", None, guess
+        own = self._take(trace, cluster, policies, seed, parts)
         names = list(self.policies)
-        self.player = Player(self._redraw_gantt)
         self.door = OwnLog(self) if upload else None
-        self.panel = Panel(self, names[min(1, len(names) - 1)], own if seed is None else seed)
-        self.pinned = self._setting(pinned or names[0])
+        self.panel = Panel(self, names[min(1, len(names) - 1)], pinned or names[0], own)
         self._open()
 
     # What the controls say ---------------------------------------------------------------------------------
@@ -124,185 +109,165 @@ class Explorer(BaseExplorer):
         """Present configuration."""
         return self._setting(self.panel.policy.value, self.knobs.thing)
 
-    def _setting(self, name: str, policy=None) -> Setting:
-        p = self.panel
-        nodes = p.nodes.value if p.resizable else None
-        return Setting(p.trace.value, p.seed.value, p.cluster.value, nodes, name, policy or self.policies[name])
-
-    def trace_of(self, setting: Setting):
-        """Trace of a configuration: as given, or made from its seed and kept."""
-        source = self.traces[setting.trace]
-        if not callable(source):
-            return source
-        return self.cache.get(("trace", setting.trace, setting.seed), lambda: source(setting.seed)).value
-
-    def cluster_of(self, setting: Setting):
-        """Cluster of a configuration, with as many nodes as the slider says."""
-        cluster = self.clusters[setting.cluster]
-        if setting.nodes is None:
-            return cluster
-        return replace(cluster, groups=(replace(cluster.groups[0], nodes=setting.nodes),))
-
-    def scenario_of(self, setting: Setting) -> Scenario:
-        """Scenario of a configuration, kept."""
-
-        def make():
-            return Scenario(self.trace_of(setting), self.cluster_of(setting), seed=setting.seed, **self._parts)
-
-        return self.cache.get(("scenario", *setting[:4]), make).value
-
-    def run_of(self, setting: Setting):
-        """Run of a configuration, kept."""
-        return self.cache.get(setting, lambda: self.scenario_of(setting).run(setting.policy)).value
-
     @property
-    def run(self):
-        """Run of the present configuration."""
-        return self.run_of(self.setting)
+    def pinned(self) -> Setting:
+        """What is compared with, on the trace that is shown: a policy as it comes, or what was kept."""
+        name, now = self.panel.against.value, self.setting
+        if self._kept is None or name in self.policies:
+            return now._replace(name=name, policy=self.policies[name])
+        kept = self._kept
+        if kept.trace != now.trace and now.trace in self.clusters:  # a cluster goes with its trace
+            kept = kept._replace(cluster=now.cluster, nodes=now.nodes)
+        return kept._replace(trace=now.trace, seed=now.seed)
 
     # Compute and draw --------------------------------------------------------------------------------------
 
     def _compute(self):
-        now, pinned = self.setting, self.pinned
-        if pinned:  # on the trace that is shown: times on different traces do not compare
-            own = pinned.trace != now.trace and now.trace in self.clusters
-            pinned = pinned._replace(cluster=now.cluster, nodes=now.nodes) if own else pinned
-            pinned = pinned._replace(trace=now.trace, seed=now.seed)
-        runs = {f"now: {self._name(now, pinned)}": self.run_of(now)}
-        if pinned:
-            runs[f"pinned: {self._name(pinned, now)}"] = self.run_of(pinned)
-        shown = zip((now, pinned), runs.values(), strict=False)
-        measures = [self.cache.get(("measure", s), lambda r=r: measure(r)).value for s, r in shown]
-        self.runs, self.seconds = runs, float(next(iter(runs.values())).info["seconds"])
-        return now, runs, measures
+        now, before = self.setting, self.pinned
+        sides = []
+        for one, other in ((now, before), (before, now)):
+            run = self.run_of(one)
+            found = self.cache.get(("measured", one), lambda run=run: measured(run)).value
+            short = one.name if one.name != other.name else "before" if sides else "now"
+            sides.append(Side(self._name(one, other), short, run, found))
+        if self.view.job is not None and self.view.job >= sides[0].run.jobs.height:
+            self.view = View(self.view.by)
+        self.runs, self.seconds = {side.name: side.run for side in sides}, float(sides[0].run.info["seconds"])
+        return Screen(*sides, self.view)
 
-    def _name(self, setting: Setting, other: Setting | None) -> str:
-        """Name of a configuration: policy, and what else tells it from the other."""
-        resized = other and (setting.cluster, setting.nodes) != (other.cluster, other.nodes)
-        return setting.name + (f" on {self.cluster_of(setting)}" if resized else "")
+    def _name(self, setting: Setting, other: Setting) -> str:
+        """Name of a configuration in a sentence, with its cluster where the other's is not the same."""
+        resized = (setting.cluster, setting.nodes) != (other.cluster, other.nodes)
+        return setting.called(self.policies.get(setting.name), str(self.cluster_of(setting)) if resized else "")
 
-    def _numbers(self, answer) -> dict:
-        now, runs, _ = answer
-        window = plots.busy_window(runs, self.player.seconds) if self.board is None else None
-        self.player.fit(self.cluster_of(now), max(float(r.info["now"]) for r in runs.values()), window)
-        return {
-            "jct": plots.jct_cdf(runs),
-            "load": plots.load_over_time(runs, 500),
-            "slowdown": plots.slowdown_by_size(runs),
-            "gantt": self._gantt(),
-            **{name: make(runs) for name, make in self._own.items()},
-        }
+    def _numbers(self, screen: Screen) -> dict:
+        self.screen = screen
+        shown = {"jobs": self._record(), "change": screen.compared.changes()}
+        rare = ("jct", "load", "gantt", *self._own) if self.panel.opened else ()
+        return shown | {name: self._rare(name) for name in rare}
 
-    def _show(self, answer):
-        super()._show(answer)
-        _, runs, measures = answer
-        compared = table(difference(*measures), *runs, *([None] if len(runs) == 1 else []))
-        self.panel.show(compared, self.knobs.note, self.reports.get(answer[0].trace))
+    def _rare(self, name: str):
+        """Numbers of a figure that is seen with *more*."""
+        if name == "gantt":
+            return self._gantt()
+        made = {"jct": plots.jct_cdf, "load": lambda runs: plots.load_over_time(runs, 500)} | self._own
+        return made[name](self.runs)
 
-    def _words(self, answer) -> str:
-        now, runs, _ = answer
-        jobs = next(iter(runs.values())).jobs.height
-        took = f"simulated in {1000 * self.seconds:.0f} ms"
-        return f"{escape(now.name)}: {jobs:,} jobs on {escape(str(self.cluster_of(now)))}, {took}"
+    def _show(self, screen: Screen):
+        self._draw(self._numbers(screen))
+        d = screen.difference
+        left = "".join(f" {escape(line.rstrip('.'))}." for line in left_of(self.runs))
+        small = " gpuschedlab-long" * (len(re.sub("<[^>]*>", "", d.main)) > 115)
+        self.status.value = f'<p class="gpuschedlab-sentence{small}">{d.main}</p><p>{d.rest}{left}</p>'
+        self.panel.show(self._says(), self.knobs.note, self.reports.get(self.setting.trace))
+
+    def _says(self) -> str:
+        """Each policy in words, and the jobs and the cluster."""
+        now, before = self.setting, self.pinned
+        words = now.says("now") + (f" {before.says('ref')}" if now.name != before.name else "")
+        return f"{words} {self.run.jobs.height:,} jobs on {escape(str(self.cluster_of(now)))}."
+
+    def _told(self) -> dict:
+        """Why the job that is looked at waited, now and before: what the log of its waits says, or else the runs' frames."""
+        if self.view.job is None:
+            return {}
+        job, settings = str(self.run.jobs["job_id"][self.view.job]), (self.setting, self.pinned)
+        known = [self.cache.peek(("story", each, job)) for each in settings]
+        told = [words or self.run_of(each).story(job) for words, each in zip(known, settings)]
+        return {"id": job, "told": told, "logged": None not in known}
+
+    def log(self):
+        """Log the waits of the job that is looked at, and tell its story by that."""
+        job = str(self.run.jobs["job_id"][self.view.job])
+        for each in (self.setting, self.pinned):
+            told = lambda s=each: self.scenario_of(s).run(s.policy, log=job).story(job)  # noqa: E731
+            self.cache.get(("story", each, job), told)
+        self._draw({"jobs": self._record()})
+
+    def _record(self):
+        """What a page draws the first screen from."""
+        found = self.screen.record(self._told()) | {"mark": self._mark}
+        if self.guess:  # first
+            d, group = self.screen.whole, self.screen.whole.later.group
+            true = {"group": group.words if group else "", "nobody": not len(d.later.rows)}
+            found["guess"] = {"now": d.now, "before": d.before} | true
+        return self.screen.compared.jobs_there(found)
+
+    # What is looked at -------------------------------------------------------------------------------------
+
+    def _asked(self, what: str, value):
+        if what == "more":
+            self.panel.open(not self.panel.opened)
+            self.refresh()
+        elif what == "link":
+            restore(self, value)
+        elif what == "story":
+            if value == self.view.job:
+                self.log()
+        elif what == "guessed":
+            self.guess = False
+        else:
+            self._mark = value.pop("mark", "")
+            self.view = self.view._replace(**value)
+            self.refresh()
+
+    def _address(self) -> str:
+        return written(self)
+
+    def at(self, link: str) -> "Explorer":
+        """Show a state that was copied from an explorer (*copy link*): ``"policy=Srtf&against=Fifo&nodes=70&job=06364"``.
+
+        Raises
+        ------
+        LabError
+            There is no such policy, knob, trace or job.
+        """
+        restore(self, link)
+        return self
 
     def _gantt(self):
-        names = list(self.runs)
+        """Jobs on some nodes in the time that is framed, or in the busiest hours."""
+        names, total, first = list(self.runs), self.cluster_of(self.setting).total_nodes, self.panel.first_node.value
         name = names[min(self.panel.charted.index or 0, len(names) - 1)]
-        return plots.gantt(self.runs[name], **self.player.view, name=name)
+        time = [HOUR * at for at in self.view.time or ()] or plots.busy_window(self.runs, WINDOW)
+        return plots.gantt(self.runs[name], *time, [*range(total)][first:][:ROWS], name=name)
 
     def _redraw_gantt(self):
         """Redraw the Gantt alone: it moved in time, or to other nodes."""
-        self._redraw("gantt", self._gantt)
-
-    def take(self, name: str, log):
-        """Add a log (`gpuschedlab.intake`), or put it in the place of what had its name, and show it."""
-        replaced = {name} & self.reports.keys()
-        others = {other: cluster for other, cluster in self.clusters.items() if other not in replaced}
-        traces, self.clusters, reports = sources.named_logs({name: log}, others)
-        self.traces, self.reports = self.traces | sources.named_traces(traces), self.reports | reports
-        self.cache = Cache(self.cache.limit, self.cache.size)  # runs of what had its name are of another trace
-        self.panel.choose(name)
+        if self.panel.opened:
+            self._redraw("gantt", self._gantt)
 
     # Buttons -----------------------------------------------------------------------------------------------
 
     def pin(self):
-        """Keep the present policy and cluster to compare with."""
-        self.pinned = self.setting
+        """Keep the present policy, knobs and cluster to compare with."""
+        self._kept = self.setting
+        given = self.setting.policy == self.policies[self.setting.name]
+        self.panel.hold(self._name(self._kept, self._kept) + " as it was" * given)
         self.refresh()
-
-    def unpin(self):
-        """Compare with nothing."""
-        self.pinned = None
-        self.refresh()
-
-    @property
-    def code(self) -> str:
-        """The few lines of Python that make the present run again."""
-        return self._code()
-
-    def _code(self, folder: Path | None = None) -> str:
-        now = self.setting
-        cluster = self.cluster_of(now)
-        return sources.run_code(self.traces[now.trace], cluster, now.policy, now.seed, self._parts, folder)
-
-    def export(self, folder=None) -> Path:
-        """Store the present run: parquet files, the trace, and the Python that makes it again.
-
-        Parameters
-        ----------
-        folder : str or Path, optional
-            By default one under ``runs``, named after the policy and numbered.
-
-        Returns
-        -------
-        Path
-            The folder.
-
-        Raises
-        ------
-        RunError
-            It cannot be written.
-        """
-        if folder is None:
-            numbered = (Path("runs") / f"{self._file_name()}-{number}" for number in count(1))
-            folder = next(path for path in numbered if not path.exists())
-        return self._export(Path(folder), Path(folder))
-
-    def download(self):
-        """Send the present run to the browser as one file: what `export` writes, zipped."""
-        packed = sources.zipped(lambda folder: self._export(folder, Path(".")))
-        self.board.download(f"{self._file_name()}.zip", packed)
-
-    def _export(self, folder: Path, named: Path) -> Path:
-        now = self.setting
-        return sources.export(self.run_of(now), self.trace_of(now), folder, self._code(named))
-
-    def _file_name(self) -> str:
-        """Name of the present policy as part of a file's."""
-        return re.sub(r"\W+", "-", self.setting.name.lower())
 
     # Layout ------------------------------------------------------------------------------------------------
 
     def _sliders(self) -> list:
         return [*self.knobs.sliders, self.panel.nodes]
 
-    def _note(self) -> str:
-        return f"{super()._note()}{self.panel.report.value}{self.panel.table.value}"
+    def _top(self, strip) -> list:
+        return [self.status.add_class("gpuschedlab-said"), strip, self.panel.more, self.error, self.panel.says]
+
+    def _note(self, still: bool = False) -> str:
+        table = MetricTable(compare(self.runs, list(COLUMNS)))._repr_html_() if still else ""
+        return f"{self.status.value}<p>{self.panel.says.value}</p>{self.panel.report.value}{table}"
 
     def _controls(self) -> list:
-        return self.panel.rows
+        return self.panel.row
 
-    def _below(self) -> list:
-        return [self.panel.code]
+    def figure(self, name: str | None = None):
+        """Static twin: one figure by its name, or those of the first screen.
 
-    def close(self):
-        """Free all widgets, here and in the browser."""
-        self.player.close()
-        super().close()
-
-
-def default_policies() -> list:
-    """Policies that need nothing but a trace."""
-    from gpuschedlab.policies import Fifo, Lucid, Sjf, Srtf, Themis, Tiresias
-
-    return [Fifo, Srtf, Sjf, Tiresias, Themis, Lucid]
+        Returns
+        -------
+        plotly.graph_objects.Figure, or plots.Figures
+        """
+        if name is not None and name not in self.board.drawings:
+            self.board.drawings[name] = plots.draw(self._rare(name))
+        return super().figure(name)

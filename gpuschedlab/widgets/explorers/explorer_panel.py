@@ -1,4 +1,4 @@
-"""The Explorer's controls: pickers, knobs, buttons and the table, laid out."""
+"""The Explorer's controls: one row, and all that is seen with *more*."""
 
 from html import escape
 
@@ -7,13 +7,18 @@ from gpuschedlab.cluster import Cluster
 from gpuschedlab.widgets.parts.controls import button, control, row
 from gpuschedlab.widgets.parts.knob_controls import KnobControls, quiet
 
+PIN = "as it is now"
+"""Choice that keeps the present policy to compare with."""
+LETTERS = 34
+"""Letters of all policies' names up to which each has a button."""
+
 
 class Panel:
-    """Pickers of trace, cluster and policy; the policy's knobs; buttons; the table of differences."""
+    """Controls of the first screen, policy, a knob and what is compared with, and those that are seen with *more*."""
 
-    def __init__(self, owner, first: str, seed: int):
+    def __init__(self, owner, first: str, against: str, seed: int):
         w = need("ipywidgets")
-        self._owner = owner
+        self._owner, names = owner, list(owner.policies)
         self.trace = self._pick("trace", list(owner.traces))
         other = "another seed is another week with the same habits"
         self.seed = control("BoundedIntText", "seed", 96, 34, value=seed, min=0, max=10**6, tooltip=other)
@@ -21,18 +26,21 @@ class Panel:
         written = {"placeholder": "20x8:v100,10x4:t4", "tooltip": "NODESxGPUS[:TYPE],...", "continuous_update": False}
         self.own = control("Text", "own cluster", 200, 76, **written)
         self.nodes = control("IntSlider", "nodes", 180, 40, min=1, max=2)
-        self.policy = self._pick("policy", list(owner.policies), first)
-        self.charted = control("Dropdown", "Gantt of", 144, 58, options=["now", "pinned"])
-        self.table, self.note, self._knob_slot, self.knobs = w.HTML(), w.HTML(), w.VBox(), None
-        self.report, self.code = (w.HTML(layout=w.Layout(display="none")) for _ in range(2))
+        buttons = sum(map(len, names)) <= LETTERS
+        kind, width = ("ToggleButtons", None) if buttons else ("Dropdown", 172)
+        self.policy = control(kind, "policy", width, 46, options=names, value=first).add_class("gpuschedlab-policy")
+        about = f"what is compared with, grey in all figures; '{PIN}' keeps the policy with its present knobs"
+        self.against = control("Dropdown", "against", None, 48, options=[*names, PIN], value=against, tooltip=about)
+        self.charted = control("Dropdown", "Gantt of", 144, 58, options=["now", "before"])
+        self.first_node = control("IntSlider", "first node", 190, 66, min=0, max=0)
+        self.says, self._first, self._rest = w.HTML().add_class("gpuschedlab-says"), w.HBox(), w.Box()
+        self.report, self.code = w.HTML(layout=w.Layout(display="none")), w.HTML()
+        self.knobs = None
         self._make_knobs()
         self._fit_cluster()
         answers = {
-            "Pin this": ("compare what follows with the present policy and cluster", owner.pin),
-            "Unpin": ("compare with nothing", owner.unpin),
             "Reset knobs": ("the policy's own defaults", lambda: self.knobs.show(owner.policies[self.policy.value])),
             "Download run": ("the run, its trace and its code, as one file", owner.download),
-            "Code": ("show or hide the Python that makes this run again", self._toggle_code),
         }
         self.buttons = [button(owner, name, *what) for name, what in answers.items()]
         answers = {
@@ -42,18 +50,28 @@ class Panel:
             self.cluster: lambda _: self._quietly(self._fit_cluster),
             self.own: self._own_cluster,
             self.policy: lambda _: owner.guarded(lambda: self._quietly(self._make_knobs)),
-            self.charted: lambda _: owner._redraw_gantt(),
+            self.against: self._other_reference,
+            **dict.fromkeys((self.charted, self.first_node), lambda _: owner._redraw_gantt()),
         }
         for part, answer in answers.items():
             part.observe(answer, "value")
         self._other_trace(None)
-        chosen = w.VBox([row(self.policy, *self.buttons[:3]), self._knob_slot, self.note])
-        pickers = row(self.trace, self.seed, self.nodes, self.cluster, self.own)
+        self.row = [self.policy, self._first.add_class("gpuschedlab-knob"), self.against]
         door = [owner.door.file, owner.door.shown] if owner.door else []
-        shown = row(self.charted, owner.player.box, *self.buttons[3:], *door)
-        self.rows = [chosen.add_class("gpuschedlab-left"), self.table, self.report]
-        self.rows += [each.add_class("gpuschedlab-pickers") for each in (pickers, shown)]
-        self.rows += [owner.door.box] if owner.door else []
+        pickers = row(self.nodes, self.trace, self.seed, self.cluster, self.own, *door)
+        rows = [self._rest, pickers, *([owner.door.box] if owner.door else []), self.report]
+        rows += [row(self.charted, self.first_node, *self.buttons), self.code]
+        self.more = w.VBox(rows, layout=w.Layout(display="none")).add_class("gpuschedlab-pickers")
+
+    @property
+    def opened(self) -> bool:
+        """Whether *more* is seen."""
+        return self.more.layout.display is None
+
+    def open(self, opened: bool):
+        """Show or hide what is seen with *more*."""
+        self.more.layout.display = None if opened else "none"
+        (self._owner.box.add_class if opened else self._owner.box.remove_class)("gpuschedlab-more")
 
     def _pick(self, name: str, options: list, value=None):
         return control("Dropdown", name, 172, 46, options=options, value=value or options[0])
@@ -61,9 +79,24 @@ class Panel:
     def _make_knobs(self):
         owner, earlier = self._owner, self.knobs
         self.knobs = KnobControls(owner.policies[self.policy.value], owner._changed)
-        self._knob_slot.children = [self.knobs.box]
+        first = self.knobs.first
+        for part in first:  # in the row its unit is in the hint
+            part.description = part.description.partition(" (")[0]
+        rest = [part for part in self.knobs.box.children if part not in first]
+        self._first.children, self.knobs.box.children, self._rest.children = first, rest, [self.knobs.box]
         if earlier is not None:
             earlier.close()
+
+    def _other_reference(self, change):
+        if change["new"] == PIN:
+            return self._owner.guarded(self._owner.pin)
+        self._owner._changed()
+
+    def hold(self, name: str):
+        """Choose what is kept as the reference, by its name."""
+        with quiet(self._owner):
+            self.against.options = [*self._owner.policies, *({name} - self._owner.policies.keys()), PIN]
+            self.against.value = name
 
     # What moves with what -----------------------------------------------------------------------------------
 
@@ -104,17 +137,6 @@ class Panel:
             own = self.trace.value if self.trace.value in self._owner.clusters else self.cluster.value
             self._quietly(lambda: setattr(self.cluster, "value", own))  # the cluster that has the trace's name
 
-    def _toggle_code(self):
-        hidden = self.code.layout.display == "none"
-        self.code.layout.display = None if hidden else "none"
-        self._show_code()
-
-    def _show_code(self):
-        """Write the Python that makes the run again, while it is seen: what is hidden is not sent."""
-        if self.code.layout.display is None:
-            style = "background:rgba(128,128,128,.12);padding:8px;overflow:auto;line-height:1.4;user-select:all"
-            self.code.value = f'<pre tabindex="0" style="{style}">{escape(self._owner.code)}</pre>'
-
     def choose(self, trace: str):
         """Offer all traces and clusters that there are now, and choose a trace, with the cluster of its name."""
         with quiet(self._owner):
@@ -125,10 +147,11 @@ class Panel:
             self._fit_cluster()
         self._owner._changed()
 
-    def show(self, table: str, note: str, report=None):
-        """Show the table, what followed a control that moved, what came in of a log, and the code."""
-        self.table.value = table
+    def show(self, says: str, note: str, report=None):
+        """Show each policy in words, what followed a control that moved, what came in of a log, and the code."""
+        self.first_node.max = max(0, self._owner.cluster_of(self._owner.setting).total_nodes - 1)
+        self.says.value = says + (f" <i>{escape(note)}</i>" if note else "")
         self.report.value = "" if report is None else report._repr_html_()
         self.report.layout.display = None if report else "none"
-        self.note.value = f"<i>{escape(note)}</i>" if note else ""
-        self._show_code()
+        if self.opened:
+            self.code.value = f'<p>Code</p><pre class="gpuschedlab-code" tabindex="0">{escape(self._owner.code)}</pre>'

@@ -10,38 +10,93 @@ export default {
     const tool = (text, title, answer) => {
       const button = document.createElement("button");
       Object.assign(button, { type: "button", textContent: text, title });
-      button.onclick = () => answer(el.closest(".gpuschedlab-explorer"));
+      button.onclick = () => answer(el.closest(".gpuschedlab-explorer"), button);
       tools.append(button);
+      return button;
     };
+    const ask = (what, value) => model.send({ kind: "ask", what, value });
+    const rare = model.get("places").some((place) => place.more); // figures that are seen when more is asked for
+    const config = document.getElementById("jupyter-config-data")?.textContent ?? "{}";
+    const lab = Boolean(JSON.parse(config).appName); // JupyterLab's address is its own; Voila has no name, and other pages no configuration
+    if (rare)
+      tool("copy link", lab ? "copy the code that shows this again" : "copy the address, which holds all settings", async (all, button) => {
+        const words = lab ? `explorer.at("${model.get("link")}")` : location.href.split("#")[0] + "#" + model.get("link");
+        const done = await navigator.clipboard?.writeText(words).then(() => "copied", () => "");
+        button.textContent = done || (lab ? words : "in the address");
+        setTimeout(() => (button.textContent = "copy link"), 1500);
+      });
     tool("fold", "show or hide the controls", (all) => {
       all.classList.toggle("gpuschedlab-folded");
       window.dispatchEvent(new Event("resize")); // figures take the height that is left
     });
-    tool("full screen", "show this explorer alone", (all) => document.fullscreenElement ? document.exitFullscreen() : all.requestFullscreen());
+    const full = tool("full screen", "show this explorer alone", (all) => document.fullscreenElement ? document.exitFullscreen() : all.requestFullscreen());
+    if (rare) {
+      full.setAttribute("aria-label", "full screen");
+      full.innerHTML = '<svg width="14" height="14" viewBox="0 0 14 14" aria-hidden="true"><path d="M1 5V1h4M9 1h4v4M13 9v4H9M5 13H1V9" fill="none" stroke="currentColor" stroke-width="1.6"/></svg>';
+      tool("more", "rare controls and other figures", () => ask("more", null));
+    }
     frame.append(inner);
     el.append(frame);
-    let shown = 0; // number of the update that is shown, or about to be
+    frame.addEventListener("click", ({ target }) => {
+      const asking = target.closest("[data-ask]");
+      if (asking) ask(asking.dataset.ask, asking.dataset.value ?? null);
+    });
+    // The address of a page of its own holds the state of its first explorer.
+    if (rare && !lab) window.gpuschedlabAddressed ??= model.get("identity");
+    const addressed = window.gpuschedlabAddressed === model.get("identity");
+    const readdress = () => { if (model.get("link")) history.replaceState(null, "", `#${model.get("link")}`); };
+    const follow = () => { if (location.hash.length > 1) ask("link", decodeURIComponent(location.hash.slice(1))); };
+    if (addressed) {
+      follow();
+      model.on("change:link", readdress);
+      window.addEventListener("hashchange", follow);
+    }
+    let shown = 0, drawn = 0, late = 0; // numbers of the updates that are about to be shown, and that are drawn
+    const old = document.createElement("div");
+    old.className = "gpuschedlab-stale";
+    old.hidden = true;
+    frame.before(old);
+    const stale = (words = "") => {
+      clearTimeout(late);
+      old.innerHTML = words;
+      old.hidden = !words;
+    };
+    const watch = () => {
+      clearTimeout(late);
+      late = setTimeout(() => {
+        if (drawn < model.get("number"))
+          stale(`<b>These figures are not current</b> (figures: update ${drawn}; table: update ${model.get("number")}): they are being drawn.`);
+      }, 2000);
+    };
     const grid = page.grid(inner, model.get("places"), {
       compact: true,
+      ask,
       clicked: (figure, trace, point) => model.send({ kind: "clicked", figure, trace, point }),
-      drawn: () => model.send({ kind: "drawn", number: shown }),
+      drawn: () => { drawn = shown; if (drawn === model.get("number")) stale(); },
     });
     // Names for screen readers, where the widgets give none: a slider's is the text beside it.
     const PLAY = ["play or pause", "stop", "repeat"];
     const named = () => {
       const all = el.closest(".gpuschedlab-explorer"), controls = all?.querySelector(".gpuschedlab-controls");
-      if (controls && !tools.parentNode) controls.append(tools); // they stay where the controls stay when the page is scrolled
+      if (controls && !tools.parentNode) (rare ? controls.querySelector(".gpuschedlab-strip") : controls).append(tools); // they stay where the controls stay when the page is scrolled
       for (const handle of all?.querySelectorAll(".noUi-handle:not([aria-label])") ?? [])
         handle.setAttribute("aria-label", handle.closest(".widget-slider")?.querySelector(".widget-label")?.textContent || "value");
       for (const play of all?.querySelectorAll(".widget-play") ?? [])
         play.querySelectorAll("button:not([aria-label])").forEach((button, i) => button.setAttribute("aria-label", PLAY[i] ?? "play"));
     };
+    const shade = () => {
+      const all = el.closest(".gpuschedlab-explorer");
+      all?.classList.toggle("gpuschedlab-dark", page.themeOf(el.querySelector(".gpuschedlab-figure")).dark);
+      const opened = all?.classList.contains("gpuschedlab-more");
+      if (rare) Object.assign(tools.lastChild, { textContent: opened ? "less" : "more", ariaExpanded: opened });
+    };
     const figure = (name) => model.get(`figure_${names.indexOf(name)}`);
     const show = (which) => {
       shown = model.get("number");
-      model.send({ kind: "got", number: shown });
+      watch();
       grid.show(Object.fromEntries(which.map((each) => [each, figure(each)])));
       setTimeout(named);
+      setTimeout(shade);
     };
 
     // All figures that one message brings are drawn together.
@@ -61,7 +116,7 @@ export default {
     // plotly is on the page already where an output brought it; otherwise the kernel is asked for it.
     const receive = (message, buffers) => {
       if (message.kind === "library" && !page.given()) page.give(buffers[0]);
-      if (message.kind === "pong") answered();
+      if (message.kind === "pong") answered(message.number);
       if (message.kind === "download") {
         const link = document.createElement("a");
         link.href = URL.createObjectURL(new Blob(buffers));
@@ -72,16 +127,16 @@ export default {
     };
     model.on("msg:custom", receive);
     let timer = 0;
-    const ask = () => {
+    const want = () => {
       if (page.given()) return;
       model.send({ kind: "library" });
-      timer = setTimeout(ask, 10000);
+      timer = setTimeout(want, 10000);
     };
-    timer = setTimeout(ask, 300);
+    timer = setTimeout(want, 300);
 
     // A kernel that does not answer: its controls are grey, and a line says so. One that is gone never answers again.
-    const PING = 4000, SILENT = 20000, here = crypto.randomUUID?.() ?? String(Math.random());
-    let pongs = 0;
+    const PING = 2000, SILENT = 20000, here = crypto.randomUUID?.() ?? String(Math.random());
+    let pongs = 0, missed = 0; // answers, and those in turn that knew of an update which never came
     const silence = document.createElement("div");
     silence.className = "gpuschedlab-silence";
     silence.hidden = true;
@@ -92,8 +147,10 @@ export default {
       el.closest(".gpuschedlab-explorer")?.classList.toggle("gpuschedlab-silent", Boolean(words));
     };
     let heard = Date.now();
-    const answered = () => {
+    const answered = (number) => {
       pongs += 1;
+      missed = number > model.get("number") ? missed + 1 : 0;
+      if (missed > 1) model.send({ kind: "lost" });
       heard = Date.now();
       silent("");
     };
@@ -103,6 +160,7 @@ export default {
     };
     const pulse = setInterval(() => {
       named(); // controls may have come since
+      shade();
       if (document.hidden) heard = Date.now();
       else if (Date.now() - heard > SILENT) silent("The kernel does not answer. It is busy with other work, or gone: then run the cell again.");
       try {
@@ -123,8 +181,11 @@ export default {
     document.addEventListener("focusin", keep);
     return () => {
       clearTimeout(timer);
+      clearTimeout(late);
       clearInterval(pulse);
       tools.remove();
+      model.off("change:link", readdress);
+      window.removeEventListener("hashchange", follow);
       grid.close();
       [...listeners, ["comm:close", lost], ["comm_live_update", gone]].forEach(([event, listener]) => model.off(event, listener));
       model.off("msg:custom", receive);

@@ -21,7 +21,7 @@ def _widget(count: int) -> type:
     """Class of a widget with a trait for each of some figures: what changes together travels in one message."""
     traitlets = need("traitlets", "explorers")
     synced = {
-        "identity": traitlets.Unicode().tag(sync=True),
+        **{name: traitlets.Unicode().tag(sync=True) for name in ("identity", "link")},
         "number": traitlets.Int().tag(sync=True),
         "places": traitlets.List().tag(sync=True),
         **{f"figure_{i}": traitlets.Dict().tag(sync=True) for i in range(count)},
@@ -34,7 +34,7 @@ def _widget(count: int) -> type:
 
 
 class Board:
-    """Figures in a grid of one or two columns, in the theme of the page, which acknowledges what it has drawn.
+    """Figures in a grid of one or two columns, in the theme of the page.
 
     Parameters
     ----------
@@ -44,8 +44,8 @@ class Board:
         What to show first, by name.
     clicked : callable, optional
         Called with (figure's name, number of the trace, number of the point) when a point is clicked.
-    acknowledged, lost : callable, optional
-        Called when the page has got, or drawn, an update; and when a page hears nothing any more.
+    lost, asked : callable, optional
+        Called when a page does not hear what is sent, and with (what, value) that a key, a drag, or a click on words asks for.
 
     Attributes
     ----------
@@ -53,8 +53,8 @@ class Board:
         To be put in a box.
     drawings : dict of str to Drawing
         What is shown.
-    number, got, drawn : int
-        Updates so far: the last that was sent, that the page has got, and that it has drawn.
+    number : int
+        Updates so far.
 
     Examples
     --------
@@ -73,16 +73,21 @@ class Board:
         drawings: dict,
         clicked: Callable | None = None,
         *,
-        acknowledged=None,
         lost=None,
+        asked=None,
     ):
-        self.places, self.drawings, self._clicked, self._acknowledged = places, dict(drawings), clicked, acknowledged
-        self._lost, self._answered = lost, {}
-        self.identity, self.number, self.got, self.drawn = uuid4().hex, 1, 0, 0
+        self.places, self.drawings, self._clicked = places, dict(drawings), clicked
+        self._lost, self._asked, self._answered = lost, asked, {}
+        self.identity, self.number, self.link = uuid4().hex, 1, ""
         self.widget = self._made()
 
     def _made(self):
-        named = {"identity": self.identity, "number": self.number, "places": [p._asdict() for p in self.places]}
+        named = {
+            "identity": self.identity,
+            "number": self.number,
+            "link": self.link,
+            "places": [p._asdict() for p in self.places],
+        }
         made = _widget(len(self.places))(**named, **self._traits(self.drawings))
         made.on_msg(self._heard)
         return made
@@ -96,14 +101,14 @@ class Board:
         earlier, self.widget = self.widget, self._made()
         return earlier
 
-    def show(self, drawings: dict):
-        """Put new drawings in the place of some or all; one message, with a number, unless nothing changed."""
-        self.drawings |= drawings
+    def show(self, drawings: dict, link: str = ""):
+        """Put new drawings in the place of some or all; one message, with a number and the state's `link`, unless nothing changed."""
+        self.drawings, self.link = self.drawings | drawings, link
         found = self._traits(drawings).items()
         if changed := {name: traits for name, traits in found if traits != getattr(self.widget, name)}:
             self.number += 1
             with self.widget.hold_sync():
-                self.widget.number = self.number
+                self.widget.number, self.widget.link = self.number, link
                 for name, traits in changed.items():
                     setattr(self.widget, name, traits)
 
@@ -117,10 +122,10 @@ class Board:
             widget.send({"kind": "library"}, [web.plotly()])
         elif kind == "ping":
             self._ping(widget, content["page"], content["heard"])
-        elif kind in ("got", "drawn"):
-            setattr(self, kind, max(getattr(self, kind), content["number"]))
-            if self._acknowledged:
-                self._acknowledged()
+        elif kind == "lost":
+            self._lost()
+        elif kind == "ask":
+            self._asked(content["what"], content["value"])
         elif self._clicked:
             self._clicked(content["figure"], content["trace"], content["point"])
 
@@ -133,12 +138,17 @@ class Board:
                 self._lost()
             return
         answered.append(now)
-        widget.send({"kind": "pong"})
+        widget.send({"kind": "pong", "number": self.number})
+
+    @property
+    def first(self) -> tuple[Place, ...]:
+        """Places of what is seen before *more* is asked for."""
+        return tuple(place for place in self.places if not place.more)
 
     def html(self, note: str = "") -> str:
         """Figures as they are now, for where no kernel answers; `note` is HTML above them."""
-        return web.output(self.drawings, self.places, columns=2, note=note, board=self.identity)
+        return web.output(self.drawings, self.first, columns=2, note=note, board=self.identity)
 
     def pictures(self, note: str = "") -> str:
         """Figures as pictures, for where no script runs; `note` as in `html`."""
-        return web.pictures_of(self.drawings, self.places, columns=2, note=note, board=self.identity)
+        return web.pictures_of(self.drawings, self.first, columns=2, note=note, board=self.identity)

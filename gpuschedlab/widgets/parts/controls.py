@@ -6,13 +6,7 @@ from gpuschedlab._extras import need
 
 
 def control(kind: str, name: str, width: int | None, label: int, **more):
-    """Control of ipywidgets, with its name beside it.
-
-    Examples
-    --------
-    >>> control("IntSlider", "nodes", 210, 44, min=1, max=9).layout.width
-    '210px'
-    """
+    """Control of ipywidgets, with its name beside it."""
     w = need("ipywidgets")
     look = {"style": {"description_width": f"{label}px"}, "layout": w.Layout(width=f"{width}px" if width else "auto")}
     return getattr(w, kind)(description=name, **look, **more)

@@ -18,9 +18,6 @@ QUICK = 0.1
 """Seconds: figures follow the hand while a run takes less, and its release otherwise."""
 DELAY = 0.03
 """Seconds between a move in the browser and the redraw, in which further moves join it."""
-LATE, SENT = 2.0, 6
-"""Seconds after which figures that the page has not acknowledged are called old, and how often they are sent again: each time twice
-as long after the time before."""
 
 
 def from_browser() -> bool:
@@ -53,8 +50,7 @@ class BaseExplorer:
     drawn `DELAY` seconds later with all that came in between. What goes wrong is shown in a box, as an output of type
     "error", and the figures keep the last state that worked. Running a cell again frees the explorer that it made before.
 
-    The page acknowledges each update that it has got, and drawn. Until it has, a bar above the figures says which update they
-    show; what it has not got is sent again, as another widget.
+    Where a page has not drawn an update for some seconds, a bar above the figures says so; a page that does not hear gets another widget.
 
     Parameters
     ----------
@@ -84,8 +80,7 @@ class BaseExplorer:
         hidden = w.Layout(border="2px solid #B91C1C", padding="4px 8px", display="none")
         self.error = w.Output(layout=hidden).add_class("gpuschedlab-error")
         self.status = w.HTML().add_class("gpuschedlab-status")
-        self.stale = w.HTML(layout=w.Layout(display="none")).add_class("gpuschedlab-stale")
-        self._timer, self._quiet, self._guarding, self._overdue = None, False, False, None
+        self._timer, self._quiet, self._guarding = None, False, False
         self.seconds, self.board, self.runs = 0.0, None, {}
 
     # What a subclass gives ---------------------------------------------------------------------------------
@@ -117,6 +112,17 @@ class BaseExplorer:
     def _clicked(self, figure: str, trace: int, point: int):
         """Answer to a click on a point."""
 
+    def _asked(self, what: str, value):
+        """Answer to a key, a drag, or a click on words."""
+
+    def _address(self) -> str:
+        """State as the address of a page holds it."""
+        return ""
+
+    def _top(self, strip) -> list:
+        """What stands above the figures: the controls among it."""
+        return [strip, self.error, self.status]
+
     # What it gets for that ---------------------------------------------------------------------------------
 
     def _open(self):
@@ -124,8 +130,8 @@ class BaseExplorer:
         w = need("ipywidgets")
         self._show(self._compute())
         strip = w.Box(self._controls()).add_class("gpuschedlab-strip")
-        top = w.VBox([strip, self.error, self.status]).add_class("gpuschedlab-controls")
-        self.main = w.VBox([self.stale, self.board.widget, *self._below()]).add_class("gpuschedlab-main")
+        top = w.VBox(self._top(strip)).add_class("gpuschedlab-controls")
+        self.main = w.VBox([self.board.widget, *self._below()]).add_class("gpuschedlab-main")
         sides = w.VBox([top, self.main]).add_class("gpuschedlab-sides")
         whole = w.Layout(width="100%", display="block", overflow="visible")
         self.box = w.Box([sides], layout=whole).add_class("gpuschedlab-explorer")
@@ -141,46 +147,22 @@ class BaseExplorer:
         """Draw some figures, from their numbers by name."""
         drawings = {name: plots.draw(each) for name, each in numbers.items()}
         if self.board is None:
-            self.board = Board(self.places, drawings, self._heard, acknowledged=self._acknowledged, lost=self._again)
+            self.board = Board(self.places, drawings, self._heard, lost=self._again, asked=self._ask)
+            self.board.link = self.board.widget.link = self._address()
         else:
-            self.board.show(drawings)
-            self._watch()
+            self.board.show(drawings, self._address())
 
     def _heard(self, *what):
         self.guarded(lambda: self._clicked(*what))
 
-    def _watch(self, wait: float = LATE, tries: int = SENT):
-        """Look in some seconds whether the page has drawn what was sent, if there is a page: a hand moved something on it."""
-        if self._overdue is None and (self.board.got or from_browser()):
-            loop, sent = asyncio.get_running_loop(), self.board.number
-            self._overdue = loop.call_later(wait, self._look, sent, wait, tries)
-
-    def _look(self, sent: int, wait: float, tries: int):
-        """Say that the figures are old, if they are, and send them again if the page has not even got them."""
-        board, self._overdue = self.board, None
-        if board.drawn >= sent:
-            if board.drawn < board.number:  # more was sent meanwhile
-                self._watch()
-            return
-        way = "they are being sent again" if tries else "run the cell again"
-        found = f"figures: update {board.drawn}; table: update {board.number}"
-        self.stale.value = f"<b>These figures are not current</b> ({found}): {way}."
-        self.stale.layout.display = None
-        if tries and board.got < sent:
-            self._again()
-        if tries:
-            self._watch(2 * wait, tries - 1)
+    def _ask(self, *what):
+        self.guarded(lambda: self._asked(*what))
 
     def _again(self):
         """Give the page another widget with the same figures."""
         earlier = self.board.again()
-        self.main.children = (self.stale, self.board.widget, *self.main.children[2:])
+        self.main.children = (self.board.widget, *self.main.children[1:])
         earlier.close()  # not before: a view whose widget is gone would say that the kernel is
-
-    def _acknowledged(self):
-        """Take the bar away when the page has drawn what is shown."""
-        if self.board.drawn == self.board.number:
-            self.stale.layout.display = "none"
 
     def _redraw(self, name: str, make):
         """Draw one figure anew, from the numbers that `make()` returns: a control moved that changes nothing else."""
@@ -194,18 +176,18 @@ class BaseExplorer:
         if not from_browser():
             self.refresh()
         elif self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(DELAY, self._fire)
+            self._timer = asyncio.get_running_loop().call_later(DELAY, self._fire, self.error.outputs)
 
-    def _fire(self):
+    def _fire(self, earlier: tuple):
         self._timer = None
-        self.refresh()
+        self.refresh(keep=self.error.outputs != earlier)  # what went wrong since the control moved is not of its doing
 
-    def refresh(self):
-        """Compute and draw what the controls say now; an error goes to the box."""
-        self.guarded(lambda: self._show(self._compute()))
+    def refresh(self, keep: bool = False):
+        """Compute and draw what the controls say now; an error goes to the box, which keeps an earlier one only if told so."""
+        self.guarded(lambda: self._show(self._compute()), keep)
         self._pace()
 
-    def guarded(self, do):
+    def guarded(self, do, keep: bool = False):
         """Do something, and show in the box what goes wrong with it; what it calls may guard itself, too."""
         if self._guarding:
             return do()
@@ -216,7 +198,7 @@ class BaseExplorer:
         except Exception as error:  # the edge of a widget: nobody above could show it
             self._report(error)
         else:
-            if self.error.outputs:
+            if self.error.outputs and not keep:
                 self.error.outputs, self.error.layout.display = (), "none"
         finally:
             self._guarding = False
@@ -238,8 +220,8 @@ class BaseExplorer:
 
     # Outputs -----------------------------------------------------------------------------------------------
 
-    def _note(self) -> str:
-        """HTML above the figures where no kernel answers."""
+    def _note(self, still: bool = False) -> str:
+        """HTML above the figures where no kernel answers, and no script runs if they are `still`."""
         return f"<p>{self.status.value}</p>"
 
     def figure(self, name: str | None = None):
@@ -249,9 +231,12 @@ class BaseExplorer:
         -------
         plotly.graph_objects.Figure, or plots.Figures
         """
-        places, drawings = [p for p in self.places if name in (None, p.name)], self.board.drawings
+        drawings = self.board.drawings
+        places = (
+            [p for p in self.board.first if not p.words] if name is None else [p for p in self.places if p.name == name]
+        )
         made = [plots.render(drawings[p.name]).update_layout(height=p.height) for p in places]
-        return made[0] if name else plots.Figures(made, columns=2, note=self._note())
+        return made[0] if name else plots.Figures(made, columns=2, note=self._note(True))
 
     def _ipython_display_(self):
         """Show the widget, and before it its static twins: figures for where no kernel answers, pictures for where no script runs."""
@@ -261,11 +246,10 @@ class BaseExplorer:
         untrusted = "The controls of this explorer are there once its cell is run, or its notebook trusted."
         display.display(self.box._repr_mimebundle_() | {"text/plain": untrusted}, raw=True)
         if pictures is not None:  # last, since they take longest; None outside a kernel
-            pictures.update(display.HTML(self.board.pictures(self._note())))
+            pictures.update(display.HTML(self.board.pictures(self._note(True))))
 
     def close(self):
         """Free all widgets, here and in the browser."""
-        for timer in (self._timer, self._overdue):
-            if timer is not None:
-                timer.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
         close_all(self.box)

@@ -25,7 +25,9 @@ def step_to(value: float, low: float, high: float, parts: int = 100) -> float:
 
 def _part(kind: str, info: KnobInfo, label: str, **more):
     """Control of a knob, or of a part of it, as wide as its place in the grid."""
-    end = "; at the end of the slider without a limit" * info.knob.unlimited
+    end = "; at the end of the slider without a limit" * info.knob.unlimited + f" (knob {info.name})" * bool(
+        info.knob.words
+    )
     return control(kind, label, None, 84, tooltip=f"{label}: {info.knob.help}{end}", **more)
 
 
@@ -67,13 +69,15 @@ class Control:
             options = [(str(c), c) for c in info.knob.choices]
             self.parts = [_part("Dropdown", info, info.label, options=options, value=value)]
         elif info.kind == "floats":
-            unit = f" ({info.knob.unit})" * bool(info.knob.unit)
-            first = value[0] if value else info.knob.low
-            self.parts = [_slider(info, first, f"{info.name} {i + 1}{unit}") for i in range(info.knob.many)]
+            labels = [
+                info.label.replace(info.words, f"{info.words} {i + 1}" if i else info.words)
+                for i in range(info.knob.many)
+            ]
+            self.parts = [_slider(info, value[0] if value else info.knob.low, label) for label in labels]
         else:
             self.parts = [_slider(info, info.knob.low if value is None else value, info.label)]
         if info.optional:  # a box beside it, ticked where there is no value
-            self.parts.append(_part("Checkbox", info, f"no {info.name}", value=value is None, indent=True))
+            self.parts.append(_part("Checkbox", info, f"no {info.words}", value=value is None, indent=True))
         self.value = value
 
     @property
@@ -135,7 +139,13 @@ class KnobControls:
 
     def close(self):
         """Free the widgets."""
-        close_all(self.box)
+        close_all([self.box, *(part for each in self.controls.values() for part in each.parts)])
+
+    @property
+    def first(self) -> list:
+        """Part for the first row: of the first knob with words of its own, or else of the first."""
+        every = [each for each in self.controls.values() if each.info.knob.words] or [*self.controls.values()]
+        return every[0].parts[:1] if every else []
 
     @property
     def sliders(self) -> list:

@@ -31,13 +31,7 @@ def css() -> str:
 
 
 def short(value):
-    """Copy of nested data as JSON has it, numbers with few digits; nan and inf are None.
-
-    Examples
-    --------
-    >>> short({"x": np.array([1.0, 2 / 3, np.nan]), "name": "a", "on": True})
-    {'x': [1.0, 0.6667, None], 'name': 'a', 'on': True}
-    """
+    """Copy of nested data as JSON has it, numbers with few digits; nan and inf are None."""
     if isinstance(value, str):
         return value
     if isinstance(value, dict):

@@ -1,0 +1,275 @@
+  // The first screen of two runs: figures, story and table of one record, and of what is looked at: `view` --------------
+  const HOUR = 3600, DAY = 24, POINTS = 440, SIDES = { l: 46, r: 10, b: 24 };
+  const BELOW = 0.83; // share of the height below the bars of a job
+  const MOST = 1500, OTHERS = 1400, FEW = 400; // dots of jobs that end later, and of the others; up to FEW of the former are large
+  const DAYS = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+  const BANDS = [["1 GPU", 1], ["2", 2], ["3 to 4", 4], ["5 to 8", 8], ["9 to 16", 16], ["over 16", Infinity]];
+  const RUN_TIMES = [[1, "1 s"], [10, "10 s"], [60, "1 min"], [600, "10 min"], [3600, "1 h"], [21600, "6 h"], [86400, "1 d"], [604800, "7 d"]];
+  const STEPS = [0, 1, 4, 12, 24, 50, 100, 200, 400, 1000]; // hours at which the axis of changes may have ticks
+  const UNITS = [[4 * 86400, 86400, "d"], [HOUR, HOUR, "h"], [60, 60, "min"], [0, 1, "s"]];
+  const HEADS = [ // columns of the table, and their hints
+    ["average time<br>to finish", "From submission to end, averaged over the jobs (average JCT); lower is better."],
+    ["half of the jobs<br>are done within", "Half of the jobs take less than this from submission to end (median JCT); lower is better."],
+    ["slowest 1 %<br>take more than", "Only one job in a hundred takes longer than this (p99 JCT); lower is better."],
+    ["average<br>wait", "The part of a job's time without GPUs, averaged over the jobs (queueing); lower is better."],
+    ["treated<br>unfairly", "Jobs that take longer than alone on their fair share, 1/N of the cluster when N jobs are there (unfair fraction); lower is better."],
+    ["GPUs<br>in use", "Share of the GPU-hours held until the last job ended (utilisation), of all jobs; higher is better."],
+    ["times a job<br>was stopped", "How often the policy took a running job's GPUs away (preemptions); lower is better."],
+  ];
+  const WHO = { "jobs that run short": "run for at most", "jobs that run long": "run for more", "jobs of many GPUs": "need more", nobody: "" };
+  const ROLES = {
+    now: { line: "#0067A5", ink: "#0067A5", wash: "rgba(0,103,165,0.16)" }, then: { line: "#8A94A0", ink: "#56616D", wash: "rgba(138,148,160,0.22)" },
+    pays: { line: "#D55E00", ink: "#B04500" }, veil: "rgba(255,255,255,0.8)", ink: "#1F2933", grid: "#E1E5EA",
+  };
+  LOOK.dark = { ...LOOK.dark, "#0067A5": "#4FA8E8", "rgba(0,103,165,0.16)": "rgba(79,168,232,0.22)", "#8A94A0": "#8793A0", "#56616D": "#B3BDC8",
+    "rgba(138,148,160,0.22)": "rgba(135,147,160,0.24)", "#B04500": "#FF9D5C", "rgba(255,255,255,0.8)": "rgba(20,24,28,0.8)" };
+
+  const written = (n) => n.toLocaleString("en");
+  const plural = (n, one) => `${written(n)} ${one}${n === 1 ? "" : "s"}`;
+  const two = (n) => written(n < 100 ? Math.round(n) : Number(n.toPrecision(2)));
+  const safe = (text) => String(text).replace(/[&<>"]/g, (letter) => `&#${letter.charCodeAt(0)};`);
+  const canvas = document.createElement("canvas").getContext("2d");
+  function wide(text, size) { // pixels
+    canvas.font = `700 ${size}px ${LOOK.template?.layout?.font?.family ?? "sans-serif"}`;
+    return canvas.measureText(text).width;
+  }
+  function span(seconds) {
+    if (!Number.isFinite(seconds)) return "none";
+    const [, unit, name] = UNITS.find(([from]) => seconds >= from), x = seconds / unit;
+    return `${name === "s" || x >= 100 ? written(Math.round(x)) : x.toFixed(x >= 10 ? 0 : 1)} ${name}`;
+  }
+  function clock(hours, weekday) {
+    const day = Math.floor(hours / DAY), pad = (x) => String(Math.floor(x)).padStart(2, "0");
+    return `${weekday === null ? `day ${day + 1}` : DAYS[(day + weekday) % 7]} ${pad(hours % DAY)}:${pad((hours % 1) * 60)}`;
+  }
+
+  // Jobs -------------------------------------------------------------------------------------------------------------
+  const bandOf = (gpus) => BANDS.findIndex(([, most]) => gpus <= most);
+  // Where a job stands from left to right: the log of its run time, or its band of GPUs with a shift by its number.
+  const placeOf = (r, by, i) => by === "run" ? Math.log10(Math.max(r.duration[i], 1)) : bandOf(r.gpus[i]) + 0.12 + (0.76 * ((i * 2654435761) % 2 ** 32)) / 2 ** 32;
+  const inside = (value, window) => !window || (value >= window[0] && value <= window[1]);
+  const rowsOf = (r, has) => [...r.submit.keys()].filter(has);
+  const inSize = (r, view) => rowsOf(r, (i) => !view.size || inside(placeOf(r, view.by, i), view.size));
+  const inTime = (r, view) => rowsOf(r, (i) => inside(r.submit[i] / HOUR, view.time));
+  const later = (r, i) => (r.now[i] - r.before[i]) / HOUR;
+
+  // How many jobs of both runs are there at each of some times (h): the area below is the sum of the times to finish.
+  function counts(r, rows) {
+    const sorted = (values) => Float64Array.from(values).filter(Number.isFinite).sort();
+    const submit = sorted(rows.map((i) => r.submit[i])), all = r.submit.reduce((a, b) => Math.max(a, b), 1);
+    const ends = [r.now, r.before].map((took) => sorted(rows.map((i) => r.submit[i] + took[i])));
+    const upTo = (values, grid) => { let k = 0; return grid.map((at) => { while (values[k] <= at) k += 1; return k; }); };
+    let last = Math.max(all, ...ends.map((each) => each.at(-1) ?? 0)), grid, lines;
+    for (let round = 0; round < 2; round += 1) { // what follows the last job but a few is cut off
+      grid = Array.from({ length: POINTS }, (_, i) => (i * last) / (POINTS - 1));
+      const came = upTo(submit, grid);
+      lines = ends.map((each) => { const gone = upTo(each, grid); return came.map((n, i) => n - gone[i]); });
+      const top = Math.max(...lines[0], ...lines[1]), seen = grid.findLastIndex((_, i) => Math.max(lines[0][i], lines[1][i]) > 0.01 * top);
+      last = Math.max(seen < 0 ? last : grid[Math.min(seen + 3, POINTS - 1)], all);
+    }
+    return { hours: grid.map((at) => at / HOUR), now: lines[0], before: lines[1] };
+  }
+
+  const upright = (x, look) => ({ type: "line", x0: x, x1: x, y0: 0, y1: 1, yref: "paper", layer: "below", line: { color: ROLES.grid, width: 1, ...look } });
+  const named = (text, role, more) => ({ text: `<b>${safe(text)}</b>`, showarrow: false, font: { size: 13, color: role.ink }, ...more });
+  const TICKS = { showgrid: false, ticks: "", tickfont: { size: 12 } };
+
+  // What lies outside a window is veiled.
+  function framed([from, to], low, high) {
+    const box = { type: "rect", yref: "paper", y0: 0, y1: 1 }, a = Math.max(from, low), b = Math.min(to, high);
+    const veils = [[low, a], [b, high]].filter(([p, q]) => q > p).map(([p, q]) => ({ ...box, x0: p, x1: q, fillcolor: ROLES.veil, line: { width: 0 } }));
+    return [...veils, { ...box, x0: a, x1: b, line: { color: ROLES.ink, width: 1.5 } }];
+  }
+
+  // Names of the lines, each where it fits without touching one, or both in a corner; and how high the axis is, in tops.
+  function namesOn(r, c, top, width, height) {
+    const half = Math.ceil((((Math.max(...r.names.map((name) => wide(name, 13))) + 8) / width) * POINTS) / 2), high = (19 / height) * top;
+    let between = { gap: 1.1 * high }, over = {};
+    for (let i = half; i < POINTS - half; i += 1) {
+      let floor = Infinity, under = 0, above = 0, ahead = 0;
+      for (let k = i - half; k <= i + half; k += 1) {
+        floor = Math.min(floor, Math.max(c.now[k], c.before[k]));
+        under = Math.max(under, Math.min(c.now[k], c.before[k]));
+        above = Math.max(above, c.now[k], c.before[k]);
+        ahead += c.now[k] >= c.before[k];
+      }
+      if (ahead && ahead <= 2 * half) continue; // they cross
+      if (floor - under > between.gap) between = { gap: floor - under, at: i, y: under, first: Boolean(ahead) };
+      if (above > (over[Boolean(ahead)]?.y ?? -1)) over[Boolean(ahead)] = { at: i, y: above };
+    }
+    const roles = [ROLES.now, ROLES.then];
+    if (between.at === undefined)
+      return { high: 1.24, notes: r.names.map((name, i) => named(name, roles[i], { x: 1, y: 1, xref: "paper", yref: "paper", xanchor: "right", yanchor: "top", yshift: -17 * i })) };
+    const upper = between.first ? 0 : 1, note = (which, { at, y }) => named(r.names[which], roles[which], { x: c.hours[at], y, yanchor: "bottom" });
+    return { high: 1.13, notes: [note(upper, over[between.first]), note(1 - upper, between)] };
+  }
+
+  // Bars of a job above the lines, before and now: filled where it runs; with its times to finish.
+  function barsOf(r, lit, end, width) {
+    const submit = lit.submit / HOUR, shapes = [upright(submit, { color: ROLES.ink, dash: "dot" })], notes = [];
+    for (const [k, which] of [1, 0].entries()) {
+      const role = which ? ROLES.then : ROLES.now, took = [lit.now, lit.before][which], done = submit + (took === null ? end : took / HOUR);
+      const shown = Math.min(Math.max(done, submit + (3 / width) * end), end), y = { type: "rect", yref: "paper", y0: 0.93 - 0.085 * k, y1: 0.98 - 0.085 * k };
+      shapes.push({ ...y, x0: submit, x1: shown, line: { color: role.line, width: 1 }, fillcolor: "#FFFFFF" });
+      for (const [from, to] of lit.held[which])
+        shapes.push({ ...y, x0: from / HOUR, x1: Math.min(Math.max(to / HOUR, from / HOUR + end / width), end), line: { width: 0 }, fillcolor: role.line });
+      const text = `${r.names[which]}${took === null ? ": not done" : ` ${lit.spans[which]}`}`, room = wide(text, 12) + 8;
+      const right = ((end - shown) / end) * width > room, left = (submit / end) * width > room;
+      const side = right ? { x: shown, xanchor: "left", xshift: 4 } : left ? { x: submit, xanchor: "right", xshift: -4 } : { x: 1, xref: "paper", xanchor: "right", bgcolor: ROLES.veil };
+      notes.push({ text: safe(text), y: 0.955 - 0.085 * k, yref: "paper", yanchor: "middle", showarrow: false, font: { size: 12, color: role.ink }, ...side });
+    }
+    return { shapes, notes };
+  }
+
+  // Ticks of an axis of time: the middles of days; hours of less than two days, every so many days of more than nine.
+  function dayTicks(end, weekday) {
+    if (end <= 2 * DAY) return { ticksuffix: " h", nticks: 7 };
+    const every = Math.max(1, Math.ceil(end / DAY / 9)), numbered = weekday === null || every > 1, days = [];
+    for (let day = 0; day * DAY < end - DAY / 2; day += every) days.push(day);
+    return { tickvals: days.map((day) => day * DAY + DAY / 2), ticktext: days.map((day, i) => numbered ? `${i ? "" : "day "}${day + 1}` : DAYS[(day + weekday) % 7]) };
+  }
+
+  const under = (name) => (name === "before" ? name : `under ${name}`);
+
+  function jobsFigure({ record: r, view, guessing }, width, height) {
+    const c = counts(r, inSize(r, view)), end = c.hours.at(-1), shown = guessing ? [c.before] : [c.before, c.now], top = Math.max(4, ...shown.flat());
+    const names = guessing ? { notes: [], high: 1.1 } : namesOn(r, c, top, width, height), lit = !guessing && view.job !== null && r.lit?.row === view.job ? barsOf(r, r.lit, end, width) : null;
+    const shapes = [];
+    if (end > 2 * DAY && end < 15 * DAY) for (let at = DAY; at < end; at += DAY) shapes.push(upright(at));
+    if (view.time) shapes.push(...framed(view.time, 0, end));
+    const notes = names.notes.map((note) => (lit && note.yref ? { ...note, y: BELOW } : note));
+    const [now, before] = [c.now, c.before].map((line) => Math.max(...line)), most = Math.max(now, before), said = c.hours.map((at) => clock(at, r.weekday));
+    const title = guessing ? `Under ${r.names[1]} up to ${two(before)} jobs are there at once`
+      : Math.abs(now - before) < 0.1 * most ? `At worst about ${two(most)} jobs at once, under both` : `At worst ${two(now)} jobs at once; ${under(r.names[1])} ${two(before)}`;
+    const line = (y, name, role, wide) => ({ type: "scatter", mode: "lines", x: c.hours, y, name, customdata: said, fill: "tozeroy", fillcolor: role.wash,
+      line: { color: role.line, width: wide }, hovertemplate: `%{y:,} jobs under ${safe(name)}, %{customdata}<extra></extra>` });
+    return {
+      data: [line(c.before, r.names[1], ROLES.then, 2), line(c.now, r.names[0], ROLES.now, 2.5)].slice(0, shown.length),
+      layout: {
+        title: { text: `${safe(title)}<br>jobs in the cluster, waiting or running` }, annotations: [...notes, ...(lit?.notes ?? [])], shapes: [...shapes, ...(lit?.shapes ?? [])],
+        xaxis: { range: [0, end], ...TICKS, ...dayTicks(end, r.weekday) },
+        yaxis: { range: [0, (top * names.high) / (lit ? BELOW : 1)], nticks: 5, showline: false, tickformat: ",", ...TICKS, showgrid: true },
+      },
+    };
+  }
+
+  // One dot per job: how much later (up) or sooner (down) it ends, on an axis of square roots of hours.
+  function changeFigure(state, width, height) {
+    const { record: r, view } = state, root = (hours) => Math.sign(hours) * Math.sqrt(Math.abs(hours));
+    const mine = inTime(r, view).filter((i) => Number.isFinite(later(r, i))), pays = mine.filter((i) => r.moved[i] > 0), others = mine.filter((i) => r.moved[i] <= 0);
+    const skips = [[others, OTHERS], [pays, MOST]].map(([rows, most]) => Math.max(1, Math.ceil(rows.length / most)));
+    const few = pays.length <= FEW, on = view.job !== null && Number.isFinite(later(r, view.job));
+    state.dots = [others, pays].map((rows, k) => rows.filter((_, q) => q % skips[k] === 0)).concat(on ? [[view.job]] : []);
+    const looks = [{ color: ROLES.now.line, size: 4.5, opacity: 0.4 }, { color: ROLES.pays.line, size: few ? 7 : 4.5, opacity: few ? 0.9 : 0.55 }];
+    if (on) looks.push({ color: (later(r, view.job) > 0 ? ROLES.pays : ROLES.now).line, size: 12, line: { color: ROLES.ink, width: 2.5 } });
+    const hours = mine.map((i) => later(r, i)), most = pays.reduce((a, i) => Math.max(a, later(r, i)), 0), sooner = mine.filter((i) => r.moved[i] < 0).length;
+    let low = root(hours.reduce((a, b) => Math.min(a, b), 0)), high = root(hours.reduce((a, b) => Math.max(a, b), 0));
+    const all = Math.max(high - low, 0.6), [x, y] = r.names, place = (i) => placeOf(r, view.by, i);
+    [low, high] = [Math.min(low - 0.1 * all, -0.16 * all), Math.max(high + 0.1 * all, 0.16 * all)];
+    const told = (i) => safe(`${plural(r.gpus[i], "GPU")}, runs ${span(r.duration[i])}`) + safe(`\n${x}: done after ${span(r.now[i])}\n${y}: done after ${span(r.before[i])}`).replaceAll("\n", "<br>");
+    const data = state.dots.map((rows, k) => ({ type: "scatter", mode: "markers", x: rows.map(place), y: rows.map((i) => root(later(r, i))), text: rows.map(told),
+      marker: { line: { width: 0 }, ...looks[k] }, hovertemplate: "%{text}<extra></extra>" }));
+    const beside = (text, at, role, yanchor) => named(text, role, { x: 0, xref: "paper", y: at, yref: "paper", xanchor: "left", yanchor, xshift: 4, bgcolor: ROLES.veil });
+    const notes = [beside("ends later", 1, ROLES.pays, "top"), beside("ends sooner", 0.004, ROLES.now, "bottom")];
+    const end = view.by === "gpus" ? BANDS.length : Math.log10(r.duration.reduce((a, b) => Math.max(a, b), 10)) + 0.12, start = view.by === "gpus" ? 0 : -0.12;
+    if (on && r.lit?.row === view.job) {
+      const left = ((place(view.job) - start) / (end - start)) * width > wide(`job ${r.lit.id}`, 12) + 16;
+      notes.push({ text: `<b>job ${safe(r.lit.id)}</b>`, x: place(view.job), y: root(later(r, view.job)), showarrow: false, font: { size: 12 }, bgcolor: ROLES.veil,
+        ...(left ? { xanchor: "right", xshift: -10 } : { xanchor: "left", xshift: 10 }) });
+    }
+    const pixel = height / (high - low), ticks = [];
+    for (const step of STEPS.flatMap((v) => (v ? [v, -v] : [0])))
+      if (step === 0 || (root(step) > low + 10 / pixel && root(step) < high - 10 / pixel && ticks.every((other) => Math.abs(root(step) - root(other)) * pixel > 20))) ticks.push(step);
+    const times = RUN_TIMES.filter(([at]) => Math.log10(at) < end);
+    const across = view.by === "gpus" ? { tickvals: BANDS.map((_, i) => i + 0.5), ticktext: BANDS.map(([name]) => name) }
+      : { tickvals: times.map(([at]) => Math.log10(at)), ticktext: times.map(([, text]) => text) };
+    const title = pays.length ? `${plural(pays.length, "job")} end${pays.length === 1 ? "s" : ""} later, by up to ${span(HOUR * most)}; ${sooner ? written(sooner) : "none"} sooner`
+      : sooner ? "No job ends later" : "Every job ends when it did";
+    const drawn = [[skips[1], "those that end later"], [skips[0], "the others"]].map(([skip, what]) => `${skip === 1 ? "all" : `one in ${skip}`} of ${what}`).join(" and ");
+    return {
+      data,
+      layout: {
+        title: { text: `${title}<br>each dot is a job, by` }, annotations: notes,
+        shapes: [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: 0, y1: 0, line: { color: ROLES.ink, width: 1.2 } }, ...(view.size ? framed(view.size, start, end) : [])],
+        xaxis: { range: [start, end], ...TICKS, ...across },
+        yaxis: { range: [low, high], showline: false, ...TICKS, showgrid: true, tickvals: ticks.map(root), ticktext: ticks.map((v) => (v ? `${v > 0 ? "+" : "\u2212"}${Math.abs(v)} h` : "0")) },
+        meta: { choice: { now: view.by, of: [["run", "how long it runs"], ["gpus", "GPUs it needs"]] },
+          hint: `Height: how much later (up) or sooner (down) a job ends; an axis of square roots, on which minutes and days are both seen. Drawn: ${drawn}.` },
+      },
+    };
+  }
+
+  // Words --------------------------------------------------------------------------------------------------------------
+  function tableHtml({ record: { table: t } }) {
+    const hinted = ([head, hint]) => `<th scope="col"><span tabindex="0" data-hint="${safe(hint)}">${head}</span></th>`;
+    const sure = t.interval ? ` <span tabindex="0" data-hint="${safe(t.interval)}">±</span>` : "";
+    const rows = t.rows.map(([role, name, cells]) => `<tr><th scope="row"><b class="${role}">${safe(name)}</b></th>${cells.map((text) => `<td>${text}</td>`).join("")}</tr>`);
+    const cell = ([text, worse], i) => `<td${worse ? ' class="worse"' : ""}>${text}${worse ? ' <span aria-label="worse">✗</span>' : ""}${i ? "" : sure}</td>`;
+    if (t.changes) rows.push(`<tr class="gpuschedlab-change"><th scope="row">difference</th>${t.changes.map(cell).join("")}</tr>`);
+    return `<table class="gpuschedlab-table gpuschedlab-wide-table"><thead><tr><td>${t.jobs}</td>${HEADS.map(hinted).join("")}</tr></thead><tbody>${rows.join("")}</tbody></table>`;
+  }
+
+  function storyHtml({ record: r, view }) {
+    if (view.job === null) {
+      const next = r.kind === "self" ? "<b>Try</b> another policy, or move a knob."
+        : r.moved.some((way) => way > 0) ? "<b>Try</b> the orange dots: who are they, and is it always they? <i>more</i> has nodes and seed."
+          : "<b>Try</b> fewer nodes (in <i>more</i>): which policy suffers first?";
+      return `<div class="gpuschedlab-story"><b>Click a dot</b>: why did that job wait? <b>← →</b> in the right figure step through the jobs, those that pay first.<br>
+        <b>Drag</b> over days or over dots: the other figure, the sentence and the table follow; <b>Esc</b> shows all again.<br>${
+        view.time || view.size ? '<button type="button" data-look="all">show all jobs</button>' : next}</div>`;
+    }
+    const lit = r.lit?.row === view.job ? r.lit : null, i = view.job;
+    const about = `${plural(r.gpus[i], "GPU")}, runs ${span(r.duration[i])}, submitted ${clock(r.submit[i] / HOUR, r.weekday)}`;
+    const part = (which, role) => `<div><b class="${role}">${safe(r.names[which])}</b>: ${safe(lit?.told[which] ?? "…")}</div>`;
+    return `<div class="gpuschedlab-story gpuschedlab-told"><div><b>Job ${safe(lit?.id ?? "…")}</b>: ${about}. <button type="button" data-look="job">close</button></div>
+      <div class="gpuschedlab-both">${part(1, "ref")}${part(0, "now")}</div></div>`;
+  }
+
+  // What a key changes of what is looked at.
+  function moved(state, name, key) {
+    const { record: r, view } = state, end = r.submit.reduce((a, b) => Math.max(a, b), 0) / HOUR, right = key === "ArrowRight" ? 1 : -1;
+    if (name === "change") {
+      if (key === "Escape") return { job: null, size: null };
+      if (key === "ArrowUp" || key === "ArrowDown") return {};
+      const rows = inTime(r, view).filter((i) => inside(placeOf(r, view.by, i), view.size) && Number.isFinite(later(r, i))).sort((a, b) => later(r, b) - later(r, a) || a - b);
+      return { job: rows[Math.min(Math.max(rows.indexOf(view.job) + right, 0), rows.length - 1)] ?? null };
+    }
+    if (key === "Escape") return { time: null };
+    if (!view.time) return { time: [0, Math.min(DAY, end)] };
+    const [a, b] = view.time;
+    if (key === "ArrowUp" || key === "ArrowDown") return { time: [a, key === "ArrowUp" ? Math.min(end, b + 6) : Math.max(a + 6, b - 6)] };
+    const from = Math.min(Math.max(a + 6 * right, 0), Math.max(end - (b - a), 0));
+    return { time: [from, from + b - a] };
+  }
+
+  // What a drag over part of an axis changes.
+  function dragged({ record: r }, name, [from, to]) {
+    if (name === "change") return to - from > 0.08 ? { size: [from, to] } : {};
+    const a = Math.max(0, Math.round(from)), b = Math.min(Math.ceil(r.submit.reduce((x, y) => Math.max(x, y), 0) / HOUR), Math.round(to));
+    return b > a ? { time: [a, b] } : {};
+  }
+
+  // Guess first: a slider, four answers and two buttons, scored against what was computed.
+  function guessed(box, r, done) {
+    const { now, before, group, nobody } = r.guess, [name, other] = r.names.map(safe), at = (value) => 360 * 960 ** (value / 100); // 6 min to 4 d
+    box.innerHTML = `<p class="gpuschedlab-sentence">Same jobs, same GPUs: what changes under <b class="now">${name}</b>?</p>
+      <p>Under <b class="ref">${other}</b> the average job is done after <b class="ref">${span(before)}</b>. Guess first.</p>
+      <p><label>Under <b class="now">${name}</b> the average job is done after <output></output><input type="range" min="0" max="100" step="any"></label></p>
+      <p>And who pays: which jobs end later than before?</p>
+      <p class="gpuschedlab-who">${Object.keys(WHO).map((who) => `<button type="button" aria-pressed="false">${who}</button>`).join("")}</p>
+      <button type="button" class="gpuschedlab-see">See</button> <button type="button">skip</button>`;
+    const slider = box.querySelector("input"), output = box.querySelector("output"), [see, skip] = box.querySelectorAll(":scope > button"), answers = [...box.querySelectorAll(".gpuschedlab-who button")];
+    slider.value = (100 * Math.log(before / 360)) / Math.log(960);
+    (slider.oninput = () => { output.textContent = span(at(slider.value)); })();
+    let who = "";
+    for (const each of answers)
+      each.onclick = () => { who = each.textContent; answers.forEach((other) => other.setAttribute("aria-pressed", other === each)); };
+    skip.onclick = () => done("");
+    see.onclick = () => {
+      const ratio = at(slider.value) / now, off = Math.max(ratio, 1 / ratio), far = off >= 1.95 ? `${Math.round(off)} times` : `${Math.round(100 * (off - 1))} %`;
+      const right = who === "nobody" ? nobody : Boolean(group) && group.startsWith(WHO[who]);
+      done(`Your guess: ${span(at(slider.value))}, ${off < 1.25 ? "right" : `${far} too ${ratio > 1 ? "long" : "short"}`}${who ? `; ${who} pay${who === "nobody" ? "s" : ""}: ${right ? "right" : "no"}` : ""}.`);
+    };
+  }
+
+  const SCREEN = { jobs: jobsFigure, change: changeFigure, story: storyHtml, table: tableHtml };

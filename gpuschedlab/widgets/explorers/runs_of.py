@@ -1,0 +1,174 @@
+"""What an Explorer runs: its configurations and their words, traces, clusters and policies by name, kept runs, code and files."""
+
+import re
+from dataclasses import replace
+from html import escape
+from itertools import count
+from pathlib import Path
+from typing import NamedTuple
+
+from gpuschedlab._knob import KnobInfo, knob_word
+from gpuschedlab.knobs import knobs_of, word_of
+from gpuschedlab.metrics.sentence import span
+from gpuschedlab.sim.entry import scenario_of
+from gpuschedlab.sim.recipe_base import Recipe
+from gpuschedlab.sim.scenario import Scenario
+from gpuschedlab.widgets import sources
+from gpuschedlab.widgets.parts.cache import Cache
+
+HOUR = 3600.0
+
+
+class Setting(NamedTuple):
+    """One configuration: names of trace, cluster and policy, the seed, the nodes (None: as given), and the policy."""
+
+    trace: str
+    seed: int
+    cluster: str
+    nodes: int | None
+    name: str
+    policy: object
+
+    def moved(self, given) -> list[tuple[KnobInfo, object]]:
+        """Knobs that differ from those of the `given` policy, and their values."""
+        infos = knobs_of(self.policy).values() if type(given) is type(self.policy) else ()
+        return [(i, i.value_of(self.policy)) for i in infos if i.value_of(self.policy) != i.value_of(given)]
+
+    def called(self, given, cluster: str = "") -> str:
+        """Name in a sentence: of the policy, with the knobs that were moved, in words, and the cluster, if said."""
+        words = [said(*each) for each in self.moved(given)][:3] + [f"on {cluster}"] * bool(cluster)
+        return self.name + (f" ({', '.join(words)})" if words else "")
+
+    def says(self, role: str) -> str:
+        """HTML of what the policy does: the first part of its docstring's first sentence."""
+        first = (type(self.policy).__doc__ or "").strip().partition("\n")[0].partition(";")[0].rstrip(".")
+        return f'<b class="{role}">{escape(self.name)}</b>: {escape(first[:1].lower() + first[1:])}.'
+
+
+def said(info: KnobInfo, value) -> str:
+    """Write a knob and its value in words."""
+    if isinstance(value, bool | None):
+        return info.words if value else f"no {info.words}"
+    scales = {"s": span, "GPU-s": lambda x: f"{x / HOUR:.3g} GPU-h"}
+    write = scales.get(info.knob.unit, lambda x: f"{knob_word(x, 3)} {info.knob.unit}".strip())
+    return f"{info.words} {', '.join(map(write, value if isinstance(value, tuple) else (value,)))}"
+
+
+class Runs:
+    """Part of an Explorer: what its settings name, and their runs."""
+
+    def _take(self, trace, cluster, policies, seed, parts) -> int:
+        """Name what was given; returns where the seed begins."""
+        recipe = trace if isinstance(trace, Recipe) else None
+        if recipe is not None:
+            trace, policies = recipe(seed or 0), policies or cluster or recipe.policies or None
+            cluster = None
+        if isinstance(trace, Scenario):
+            scenario, policies = scenario_of(trace, cluster, policies, **parts)
+            trace, cluster, parts = scenario.trace, scenario.cluster, scenario.parts
+        if recipe is not None:
+            trace = {word_of(recipe): sources.TraceOf(recipe)}
+        trace, cluster, self.reports = sources.named_logs(trace, cluster)
+        self.traces, self.clusters = sources.named_traces(trace), sources.named_clusters(cluster)
+        self.policies = sources.named_policies(policies, default_policies())
+        own = parts.pop("seed", 0)
+        self._parts = {name: value for name, value in parts.items() if value is not getattr(Scenario, name, None)}
+        return own if seed is None else seed
+
+    def _setting(self, name: str, policy=None) -> Setting:
+        p = self.panel
+        nodes = p.nodes.value if p.resizable else None
+        return Setting(p.trace.value, p.seed.value, p.cluster.value, nodes, name, policy or self.policies[name])
+
+    def trace_of(self, setting: Setting):
+        """Trace of a configuration: as given, or made from its seed and kept."""
+        source = self.traces[setting.trace]
+        if not callable(source):
+            return source
+        return self.cache.get(("trace", setting.trace, setting.seed), lambda: source(setting.seed)).value
+
+    def cluster_of(self, setting: Setting):
+        """Cluster of a configuration, with as many nodes as the slider says."""
+        cluster = self.clusters[setting.cluster]
+        if setting.nodes is None:
+            return cluster
+        return replace(cluster, groups=(replace(cluster.groups[0], nodes=setting.nodes),))
+
+    def scenario_of(self, setting: Setting) -> Scenario:
+        """Scenario of a configuration, kept."""
+
+        def make():
+            return Scenario(self.trace_of(setting), self.cluster_of(setting), seed=setting.seed, **self._parts)
+
+        return self.cache.get(("scenario", *setting[:4]), make).value
+
+    def run_of(self, setting: Setting):
+        """Run of a configuration, kept."""
+        return self.cache.get(setting, lambda: self.scenario_of(setting).run(setting.policy)).value
+
+    @property
+    def run(self):
+        """Run of the present configuration."""
+        return self.run_of(self.setting)
+
+    def take(self, name: str, log):
+        """Add a log (`gpuschedlab.intake`), or put it in the place of what had its name, and show it."""
+        replaced = {name} & self.reports.keys()
+        others = {other: cluster for other, cluster in self.clusters.items() if other not in replaced}
+        traces, self.clusters, reports = sources.named_logs({name: log}, others)
+        self.traces, self.reports = self.traces | sources.named_traces(traces), self.reports | reports
+        self.cache = Cache(self.cache.limit, self.cache.size)  # runs of what had its name are of another trace
+        self.panel.choose(name)
+
+    @property
+    def code(self) -> str:
+        """The few lines of Python that make the present run again."""
+        return self._code()
+
+    def _code(self, folder: Path | None = None) -> str:
+        now = self.setting
+        cluster = self.cluster_of(now)
+        return sources.run_code(self.traces[now.trace], cluster, now.policy, now.seed, self._parts, folder)
+
+    def export(self, folder=None) -> Path:
+        """Store the present run: parquet files, the trace, and the Python that makes it again.
+
+        Parameters
+        ----------
+        folder : str or Path, optional
+            By default one under ``runs``, named after the policy and numbered.
+
+        Returns
+        -------
+        Path
+            The folder.
+
+        Raises
+        ------
+        RunError
+            It cannot be written.
+        """
+        if folder is None:
+            numbered = (Path("runs") / f"{self._file_name()}-{number}" for number in count(1))
+            folder = next(path for path in numbered if not path.exists())
+        return self._export(Path(folder), Path(folder))
+
+    def download(self):
+        """Send the present run to the browser as one file: what `export` writes, zipped."""
+        packed = sources.zipped(lambda folder: self._export(folder, Path(".")))
+        self.board.download(f"{self._file_name()}.zip", packed)
+
+    def _export(self, folder: Path, named: Path) -> Path:
+        now = self.setting
+        return sources.export(self.run_of(now), self.trace_of(now), folder, self._code(named))
+
+    def _file_name(self) -> str:
+        """Name of the present policy as part of a file's."""
+        return re.sub(r"\W+", "-", self.setting.name.lower())
+
+
+def default_policies() -> list:
+    """Policies that need nothing but a trace."""
+    from gpuschedlab.policies import Fifo, Lucid, Sjf, Srtf, Themis, Tiresias
+
+    return [Fifo, Srtf, Sjf, Tiresias, Themis, Lucid]

@@ -1,0 +1,190 @@
+"""The Explorer's first screen in a real browser: words neither cut nor on each other, figures large, keys, drags, links, the guess."""
+
+import pytest
+
+from browser.notebooks import TRACE
+from browser.pages import await_drawn, open_in
+from browser.serving import write_notebooks
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser")]
+
+WIDTHS = ((800, 600), (848, 680), (930, 720), (1280, 800), (1600, 1000))
+LEAST = 240
+CELLS = [
+    f"import gpuschedlab as lab\nfrom gpuschedlab.widgets import Explorer\ntrace = {TRACE}",
+    "explorer = Explorer(trace, lab.Cluster.homogeneous(6, 8), [lab.Fifo, lab.Srtf, lab.Tiresias], seed=0)\nexplorer",
+]
+FAULTS = """() => {
+  const found = [], seen = (e) => e.checkVisibility({ visibilityProperty: true }) && e.getBoundingClientRect().width > 0
+    && e.textContent.trim();
+  const all = document.querySelector('.gpuschedlab-explorer'), edge = all.getBoundingClientRect();
+  for (const plot of all.querySelectorAll('.gpuschedlab-first .js-plotly-plot')) {
+    const room = plot.getBoundingClientRect(), title = plot.parentNode.getAttribute('aria-label');
+    if (room.height < LEAST) found.push(`${title}: ${room.height} pixels high`);
+    const texts = [...plot.querySelectorAll('.xtick text, .ytick text, .annotation-text')].filter(seen);
+    const boxes = texts.map((e) => [e.textContent, e.getBoundingClientRect()]);
+    boxes.forEach(([text, a], i) => {
+      if (a.left < room.left - 1 || a.right > room.right + 1) found.push(`cut: ${text}`);
+      if (a.top < room.top - 1 || a.bottom > room.bottom + 1) found.push(`cut: ${text}`);
+      for (const [other, b] of boxes.slice(i + 1))
+        if (a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 3 && b.top < a.bottom - 3) found.push(`${text} on ${other}`);
+    });
+  }
+  const whole = '.gpuschedlab-title b, .gpuschedlab-table :is(td, th), .gpuschedlab-strip button, .gpuschedlab-words div';
+  for (const e of all.querySelectorAll(whole))
+    if (seen(e) && e.scrollWidth > e.clientWidth + 1) found.push(`cut: ${e.textContent}`);
+  const apart = '.gpuschedlab-strip :is(button, label, select), .gpuschedlab-title b, .gpuschedlab-choice button';
+  const words = [...all.querySelectorAll(`${apart}, .gpuschedlab-table :is(td, th)`)]
+    .filter(seen).map((e) => [e.textContent.slice(0, 30), e.getBoundingClientRect(), e]);
+  words.forEach(([text, a, e], i) => {
+    if (a.left < edge.left - 1 || a.right > edge.right + 1) found.push(`beside the page: ${text}`);
+    for (const [other, b, f] of words.slice(i + 1))
+      if (!e.contains(f) && !f.contains(e) && a.left < b.right - 2 && b.left < a.right - 2 && a.top < b.bottom - 2 && b.top < a.bottom - 2)
+        found.push(`${text} on ${other}`);
+  });
+  if (document.documentElement.scrollWidth > innerWidth + 1) found.push('wider than the page');
+  return found;
+}""".replace("LEAST", str(LEAST))
+"""Words that are cut or lie on others, and figures that are too low."""
+ROWS = """() => new Set([...document.querySelector('.gpuschedlab-strip').children].filter((e) => e.offsetWidth)
+  .map((e) => Math.round((e.offsetTop + e.offsetHeight / 2) / 12))).size"""
+"""Rows that the controls take."""
+
+
+def first(page):
+    """Show the top of the explorer."""
+    page.evaluate("document.querySelector('.gpuschedlab-explorer').scrollIntoView()")
+
+
+def settled(page) -> list[str]:
+    """Faults that are there once figures have their sizes."""
+    page.wait_for_function(
+        f"() => !({FAULTS})().length || performance.now() > (window.until ??= performance.now() + 6000)"
+    )
+    page.evaluate("window.until = undefined")
+    return page.evaluate(FAULTS)
+
+
+def figure(page, name: str):
+    """One of the two figures."""
+    return page.locator(f".gpuschedlab-first .js-plotly-plot >> nth={('jobs', 'change').index(name)}")
+
+
+def said(page) -> str:
+    """The sentence."""
+    return page.locator(".gpuschedlab-said .widget-html-content").inner_text()
+
+
+def await_other(page, words: str):
+    """Wait until the sentence is another."""
+    page.wait_for_function(
+        "(words) => document.querySelector('.gpuschedlab-said .widget-html-content').innerText !== words", arg=words
+    )
+
+
+@pytest.fixture
+def opened(page, voila, notebooks):
+    """Function that opens the explorer as a page of its own, and returns the page."""
+    write_notebooks(notebooks, {"first": CELLS})
+
+    def do(theme: str = "", address: str = ""):
+        page.goto(f"{voila}/voila/render/first.ipynb" + (f"?theme={theme}" if theme else "") + address)
+        await_drawn(page)
+        return page
+
+    return do
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_no_word_is_cut_or_lies_on_another_at_any_width(opened, theme, artifacts):
+    page, wrong = opened(theme), {}
+    for state in ("first", "job", "framed", "gpus", "Tiresias"):
+        if state == "job":
+            figure(page, "change").focus()
+            page.keyboard.press("ArrowRight")
+            page.locator(".gpuschedlab-told").wait_for()
+        elif state == "framed":
+            before = said(page)
+            figure(page, "jobs").focus()
+            page.keyboard.press("ArrowRight")
+            await_other(page, before)
+        elif state == "gpus":
+            page.locator(".gpuschedlab-choice button", has_text="GPUs").click()
+            page.locator(".gpuschedlab-choice button[aria-pressed=true]", has_text="GPUs").wait_for()
+        elif state == "Tiresias":
+            page.locator(".gpuschedlab-policy button", has_text=state).click()
+            page.locator(".gpuschedlab-said b.now", has_text=state).first.wait_for()
+        for width, height in WIDTHS:
+            page.set_viewport_size({"width": width, "height": height})
+            first(page)
+            if found := settled(page):
+                wrong[f"{state}, {width} pixels"] = found
+            if page.evaluate(ROWS) > 1:
+                wrong.setdefault(f"{state}, {width} pixels", []).append("more than one row of controls")
+            page.screenshot(path=artifacts / f"first-{state}-{theme}-{width}.png")
+    assert wrong == {}
+
+
+def test_all_of_it_is_seen_at_once_on_a_laptop(page, jupyterlab, notebooks):
+    write_notebooks(notebooks, {"first": CELLS})
+    page.set_viewport_size({"width": 1280, "height": 800})
+    open_in(page, "jupyterlab", jupyterlab, "first")
+    await_drawn(page)
+    first(page)
+    assert settled(page) == []
+    bottom = "document.querySelector('{}').getBoundingClientRect().bottom"
+    ends = f"() => {bottom.format('.gpuschedlab-table')} - {bottom.format('.jp-WindowedPanel-outer')}"
+    page.wait_for_function(f"() => ({ends})() < 2", timeout=10_000)
+
+
+def test_an_address_brings_the_same_picture_back(opened, launch):
+    page = opened()
+    page.locator(".gpuschedlab-policy button", has_text="Tiresias").click()
+    page.locator(".gpuschedlab-said b.now", has_text="Tiresias").first.wait_for()
+    figure(page, "change").focus()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("() => location.hash.includes('job=')")
+    words, address = said(page), page.evaluate("location.hash")
+    story = page.locator(".gpuschedlab-told > div").first.inner_text()
+    page.goto("about:blank")
+    opened(address=address)
+    page.locator(".gpuschedlab-told").wait_for()
+    assert said(page) == words
+    assert page.locator(".gpuschedlab-told > div").first.inner_text() == story
+    assert page.evaluate("location.hash") == address
+
+
+def test_a_drag_keeps_some_of_the_jobs_and_escape_shows_all(opened):
+    page = opened()
+    words, box = said(page), figure(page, "jobs").bounding_box()
+    page.mouse.move(box["x"] + 100, box["y"] + 120)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 240, box["y"] + 130, steps=5)
+    page.mouse.up()
+    await_other(page, words)
+    assert "submitted" in said(page)
+    figure(page, "jobs").focus()
+    page.keyboard.press("Escape")
+    page.wait_for_function(
+        "(words) => document.querySelector('.gpuschedlab-said .widget-html-content').innerText === words", arg=words
+    )
+
+
+def test_a_click_on_a_dot_tells_its_story(opened):
+    page = opened()
+    dot = page.locator(".gpuschedlab-first >> nth=1").locator(".point").last
+    box = dot.bounding_box()
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.locator(".gpuschedlab-told").wait_for(timeout=10_000)
+    page.locator(".gpuschedlab-told button", has_text="close").click()
+    page.locator(".gpuschedlab-told").wait_for(state="detached")
+
+
+def test_more_shows_the_other_figures_and_less_hides_them(opened):
+    page = opened()
+    rare = page.locator(".gpuschedlab-rare .js-plotly-plot").filter(visible=True)
+    assert rare.count() == 0
+    page.locator(".gpuschedlab-view button", has_text="more").click()
+    page.locator(".gpuschedlab-rare .main-svg").nth(2).wait_for()
+    page.locator(".gpuschedlab-view button", has_text="less").click()
+    page.wait_for_function("() => !document.querySelector('.gpuschedlab-rare').offsetHeight")
