@@ -20,8 +20,8 @@ from .load import plot_load_over_time as plot_load_over_time
 from .nodes.gantt import Gantt as Gantt, gantt as gantt, plot_gantt as plot_gantt
 from .nodes.gpu_cells import cells as cells, plot_cells as plot_cells, seats as seats
 from .nodes.job_lanes import job_lanes as job_lanes, plot_job_lanes as plot_job_lanes
-from .sizes import plot_slowdown_by_size as plot_slowdown_by_size
-from .sizes import slowdown_by_size as slowdown_by_size
+from .distributions import plot_slowdown_by_size as plot_slowdown_by_size
+from .distributions import slowdown_by_size as slowdown_by_size
 from .kinds.style import Drawing as Drawing, Cells as Cells, Demand as Demand, LoadOverTime as LoadOverTime
 from .kinds.style import Pools as Pools, SlowdownBySize as SlowdownBySize, SweepFront as SweepFront
 from .sweep_figures import plot_sweep as plot_sweep, plot_sweep_front as plot_sweep_front

@@ -7,8 +7,6 @@ from gpuschedlab.plots.kinds.charts import Lines
 from gpuschedlab.plots.kinds.style import Drawing, as_runs, axis, line, looks, middles, share_axis, time_axis
 from gpuschedlab.plots.plotter import plotter
 
-"""Patterns of a model's areas."""
-
 
 def bin_means(time: np.ndarray, values: np.ndarray, edges: np.ndarray) -> np.ndarray:
     """Time-weighted means (B,) over bins with borders edges (B + 1,) of a step function: each value holds from its time on; nan outside."""

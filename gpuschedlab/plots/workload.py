@@ -3,8 +3,7 @@
 import numpy as np
 
 from gpuschedlab.errors import TraceError
-from gpuschedlab.plots import sizes
-from gpuschedlab.plots.distributions import ecdf, log_time_axis, steps, time_steps
+from gpuschedlab.plots.distributions import SIZE_LABELS, ecdf, log_time_axis, size_axes, size_bucket, steps, time_steps
 from gpuschedlab.plots.kinds.charts import Lines
 from gpuschedlab.plots.kinds.style import HOUR, Drawing, bar, middles, share_axis, time_axis
 from gpuschedlab.plots.plotter import plotter
@@ -50,16 +49,16 @@ def demand(traces: dict) -> Drawing:
     drawn = []
     for i, (name, trace) in enumerate(_checked(traces).items()):
         gpus, seconds = trace["gpus"].to_numpy(), trace["duration"].to_numpy()
-        which, k = sizes.size_bucket(gpus), len(sizes.SIZE_LABELS)
+        which, k = size_bucket(gpus), len(SIZE_LABELS)
         work = np.bincount(which, gpus * seconds, k)
         shares = {"jobs": np.bincount(which, minlength=k) / len(gpus), "GPU-time": work / work.sum()}
         for side, (unit, share) in zip(("", "2"), shares.items()):
             look = {"type": "bar", "marker": bar(i), "legendgroup": str(i), "showlegend": not side}
             hover = f"<b>%{{y:.1%}} of {unit}</b> by jobs of %{{x}} GPUs"
             look |= {"xaxis": f"x{side}", "yaxis": f"y{side}", "hovertemplate": hover}
-            drawn.append(({"x": list(sizes.SIZE_LABELS), "y": share, "name": name}, look))
+            drawn.append(({"x": list(SIZE_LABELS), "y": share, "name": name}, look))
     sides = (share_axis(f"share of {what}", rangemode="tozero") for what in ("jobs", "GPU-time"))
-    return Drawing.of(drawn, title="GPUs requested", barmode="group", **sizes.size_axes(*sides))
+    return Drawing.of(drawn, title="GPUs requested", barmode="group", **size_axes(*sides))
 
 
 plot_arrivals = plotter(arrivals)

@@ -17,9 +17,7 @@ Backfill = Annotated[
 Depth = Annotated[
     float, Knob(0, 100, step=1, unlimited=True, unit="jobs", help="that a plan promises a start (backfill plan)")
 ]
-Interval = Annotated[
-    float, Knob(0, 3600, unit="s", help="time between decisions; 0: at every event", words="decides every")
-]
+Interval = Annotated[float, Knob(0, 3600, unit="s", words="decides every", help="between decisions; 0: at every event")]
 Skew = Annotated[float, Knob(0, 1, help="relative speed when spread below which a job waits for consolidation")]
 Patience = Annotated[float, Knob(0, 86_400, unit="s", help="waiting after which a job takes any nodes (rule relax)")]
 

@@ -14,7 +14,7 @@ from gpuschedlab.parse import estimator_of
 from gpuschedlab.policies import Tiresias
 from gpuschedlab.sweep import grid
 from gpuschedlab.traces.generator.generate import Amount
-from gpuschedlab.widgets.parts.knob_controls import KnobControls
+from gpuschedlab.widgets.parts.controls import KnobControls
 
 DECLARED = {
     History: (EstimatorError, {"half_life": 0, "statistic": "mode", "prior": -1}),

@@ -14,7 +14,6 @@ from gpuschedlab.optim.programs.program import Solution
 from gpuschedlab.plots.kinds.style import spoken
 from gpuschedlab.report.html_tables import written
 from gpuschedlab.sweep.result import COLUMNS, NAMES, Sweep
-from gpuschedlab.widgets.explorers.first_screen import change
 
 EVIL = "<img src=x onerror=alert(1)>"
 CLUSTER = lab.Cluster.homogeneous(1, 8, EVIL)
@@ -84,16 +83,6 @@ def test_a_time_is_written_alike_in_tables_reports_and_explorers(seconds):
     assert cell == duration(seconds) == written("jct_mean", seconds) == spoken(seconds)
     assert f" {cell}\n" in str(MetricTable(frame))
     assert f" {cell}\n" in f"{metrics_table(frame)}\n"
-
-
-def test_differences_of_counts_of_nothing_and_of_what_reads_alike_are_worded():
-    assert change("preemptions", 3770.0, 0.0) == ("3,770 more", True)
-    assert change("unfair_fraction", 0.7041, 0.7039) == ("same", False)
-    assert change("jct_mean", 90.0, 60.0) == ("50 % more", True)
-    assert change("jct_mean", 60.0, 360.0) == ("6 times less", False)
-    assert change("utilisation", 0.5, 0.4) == ("10 pts more", False)
-    assert change("queueing_mean", 0.0, 5.0) == ("all gone", False)
-    assert change("jct_mean", 90.0, float("nan")) == ("", False)
 
 
 def test_values_of_metrics_as_they_are_read():

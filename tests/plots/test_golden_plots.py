@@ -10,10 +10,9 @@ from golden_answers import digest, drawn, golden, refusal
 from small_jobs import random_trace
 
 from gpuschedlab import Cluster, Delays, Fifo, Outage, Scenario, Srtf, plots
-from gpuschedlab.plots import sizes
 from gpuschedlab.plots.bars import metric_axis
-from gpuschedlab.plots.distributions import ecdf, time_steps
-from gpuschedlab.plots.kinds import charts, lanes, maps, style
+from gpuschedlab.plots.distributions import ecdf, size_bucket, time_steps
+from gpuschedlab.plots.kinds import charts, style
 from gpuschedlab.plots.load import bin_means
 from gpuschedlab.plots.nodes.gpu_cells import free_cells
 from gpuschedlab.plots.nodes.packed import pack_lanes
@@ -140,11 +139,11 @@ def test_kinds():
         "lines": charts.Lines("Title", "x", "y", x, values),
         "bars": charts.Bars("Title", "x", "y", ["a", "b", "c", "d"], values),
         "points": charts.Points("Title", "x", "y", None, {"one": {"x": x, "y": x**2}}),
-        "landscape": maps.Landscape(
+        "landscape": charts.Landscape(
             "Title", "x", "y", "z", x, x[:3], np.arange(12.0).reshape(3, 4), {"way": np.array([[0.0, 1], [2, 2]])}
         ),
     }
-    return {name: drawn(plots.draw(each)) for name, each in made.items()} | {"lanes": lanes.Lanes.__doc__ is not None}
+    return {name: drawn(plots.draw(each)) for name, each in made.items()} | {"lanes": charts.Lanes.__doc__ is not None}
 
 
 @golden
@@ -169,7 +168,7 @@ def test_small_parts():
         "ecdf": [ecdf(np.arange(100.0) ** 2, points) for points in (30, 500)],
         "steps": digest(time_steps(seconds, np.linspace(0.2, 1, 5))),
         "bins": bin_means(np.array([0.0, 4, 6, 10]), np.array([1.0, 3, 0, 5]), np.linspace(-2, 12, 8)),
-        "sizes": sizes.size_bucket(np.array([0.5, 1, 2, 3, 8, 9, 17])),
+        "sizes": size_bucket(np.array([0.5, 1, 2, 3, 8, 9, 17])),
         "axes": [metric_axis(metric) for metric in ("jct_mean", "seconds", "gpu_time", "late", "preemptions")],
         "nested": digest(nested({"xaxis_range": [0, 1], "title_text": "a", "legend": 3})),
         "plain": digest(plain(deep)),

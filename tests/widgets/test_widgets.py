@@ -23,8 +23,7 @@ from gpuschedlab.widgets import Cache, find_errors
 from gpuschedlab.widgets.explorers.first_screen import clock, measured
 from gpuschedlab.widgets.explorers.runs_of import said
 from gpuschedlab.widgets.parts import explorer_base as base
-from gpuschedlab.widgets.parts.controls import control
-from gpuschedlab.widgets.parts.knob_controls import KnobControls, nice_step
+from gpuschedlab.widgets.parts.controls import KnobControls, control, nice_step
 from gpuschedlab.widgets.parts.knob_explorer import KnobExplorer
 from gpuschedlab.widgets.parts.step_player import short
 from gpuschedlab.widgets.sources import (
@@ -277,7 +276,7 @@ def test_plotly_goes_to_the_page_once_and_when_asked():
     clicks, sent = [], []
     drawing = Drawing([{"y": np.arange(3)}], [{"type": "scatter"}], {}, {})
     board = Board((web.Place("a"),), {"a": drawing}, lambda *what: clicks.append(what))
-    assert len(board.widget._esm) < 60_000, "the code that a widget carries is light"
+    assert len(board.widget._esm) < 64_000, "the code that a widget carries is light"
     board.widget.send = lambda content, buffers: sent.append((content, buffers))
     board._heard(board.widget, {"kind": "library"}, [])
     assert sent == [({"kind": "library"}, [web.plotly()])]

@@ -413,12 +413,16 @@ def test_a_drag_keeps_some_jobs_in_figures_sentence_and_table(explorer):
     low, high = explorer.view.time
     mine = (submit >= low) & (submit <= high)
     assert 0 < mine.sum() < 80
-    assert record(explorer)["table"]["jobs"] == f"{mine.sum()} jobs"
+    assert record(explorer)["table"]["jobs"] == mine.sum()
     assert "submitted" in explorer.status.value
-    explorer._asked("view", {"size": [1.0, 2.5]})
+    explorer._asked("view", {"size": [10.0, 320.0]})
     duration = explorer.run.jobs["duration"].to_numpy()
-    both = mine & (duration >= 10.0) & (duration <= 10**2.5)
+    both = mine & (duration >= 10.0) & (duration <= 320.0)
     assert explorer.screen.difference.jobs == both.sum()
+    assert "that run 10 s to 5.3 min" in explorer.status.value
+    explorer._asked("view", {"size": [5.0, 1e9], "by": "gpus", "time": None})
+    assert explorer.screen.difference.jobs == (explorer.run.jobs["gpus"] >= 5).sum()
+    assert "that need at least 5 GPUs" in explorer.status.value
     explorer._asked("view", {"time": None, "size": None})
     assert explorer.screen.difference.jobs == 80
 

@@ -11,9 +11,8 @@ from gpuschedlab.autosched.figures.knob_lanes import mark_at, short
 from gpuschedlab.autosched.figures.response_curves import flat_note
 from gpuschedlab.autosched.recording.by_hand import NAME, compare, play, scenario_of, sentence, switches_of, table
 from gpuschedlab.knobs import knobs_of
-from gpuschedlab.widgets.parts.controls import button, control, marked, row
+from gpuschedlab.widgets.parts.controls import KnobControls, button, control, marked, quiet, row
 from gpuschedlab.widgets.parts.explorer_base import BaseExplorer
-from gpuschedlab.widgets.parts.knob_controls import KnobControls, quiet
 
 
 class ManualTuningExplorer(BaseExplorer):

@@ -4,7 +4,9 @@ A pure function turns runs into numbers (a NamedTuple); their `draw()` makes a `
 """
 
 import itertools
+import json
 import re
+from importlib.resources import files
 from typing import NamedTuple
 
 import numpy as np
@@ -41,8 +43,6 @@ DARK |= dict(zip(COLOURS[5:], ("#F2B632", "#8FD0F7", "#B4B4B4", "#C08BE0", "#D08
 
 DARK |= {INK: "#E3E8EE", GRID: "#39424D", IDLE: "#2B323A", "#FFFFFF": "#14181C", "#B91C1C": "#FF6B6B"}
 """What stands for each colour of the house style on a dark page."""
-NOW, THEN, PAYS = "#0067A5", "#8A94A0", "#D55E00"
-"""Colours of what is compared, what it is compared with, and jobs that end later (`plots/web/screen.js`)."""
 
 
 class Drawing(NamedTuple):
@@ -203,16 +203,4 @@ def node_axis(nodes: tuple[str, ...]) -> dict:
 
 def template() -> dict:
     """Return the template of all figures, as plain data."""
-    side = {"automargin": True, "gridcolor": GRID, "zeroline": False, "linecolor": SLATE, "showline": True}
-    side |= {"ticks": "outside", "tickcolor": SLATE, "title": {"standoff": 8, "font": {"size": 13}}}
-    label = {"bgcolor": "#FFFFFF", "bordercolor": INK, "font": {"size": 12, "color": INK}, "align": "left"}
-    layout = {
-        "font": {"family": FONT, "size": 13, "color": INK},
-        "title": {"x": 0, "xref": "paper", "xanchor": "left", "font": {"size": 16}, "yref": "container", "y": 0.96},
-        "colorway": list(COLOURS),
-        "margin": {"l": 70, "r": 24, "t": 56, "b": 56},
-        "legend": {"itemwidth": 44, "font": {"size": 12}, "tracegroupgap": 2},
-        **dict.fromkeys(("paper_bgcolor", "plot_bgcolor"), "#FFFFFF"),
-        **dict.fromkeys(("xaxis", "yaxis"), side),
-    }
-    return {"layout": layout | {"hoverlabel": label, "hovermode": "closest", "bargap": 0.25}}
+    return json.loads(files("gpuschedlab.plots.kinds").joinpath("template.json").read_text(encoding="utf-8"))

@@ -7,11 +7,11 @@ import polars as pl
 
 from gpuschedlab.errors import RunError
 from gpuschedlab.metrics.usage import cluster_of, timeline_of
+from gpuschedlab.plots.distributions import SIZE_LABELS, size_bucket
 from gpuschedlab.plots.kinds import style
 from gpuschedlab.plots.kinds.style import Drawing, as_runs, axis, bar, bars
 from gpuschedlab.plots.load import busy_window
 from gpuschedlab.plots.plotter import plotter
-from gpuschedlab.plots.sizes import SIZE_LABELS, size_bucket
 
 LIFE = ("submit", "start", "queueing", "executed", "overhead", "lost", "preemptions", "restarts", "failures")
 """Columns of a job in its hover text, times in h."""

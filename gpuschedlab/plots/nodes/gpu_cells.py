@@ -6,10 +6,10 @@ import numpy as np
 
 from gpuschedlab.errors import RunError
 from gpuschedlab.metrics.usage import cluster_of
+from gpuschedlab.plots.distributions import SIZE_LABELS, size_bucket
 from gpuschedlab.plots.kinds import style
 from gpuschedlab.plots.kinds.style import Drawing, as_runs, axis, bar, bars, marks, node_axis, spoken
 from gpuschedlab.plots.plotter import plotter
-from gpuschedlab.plots.sizes import SIZE_LABELS, size_bucket
 
 TEXT = style.INSIDE | {"insidetextfont": {"size": 11}}
 

@@ -427,7 +427,7 @@
     for (const el of document.querySelectorAll(`[data-board="${board}"], [data-pictures="${board}"]`)) el.remove();
   }
 
-  window.gpuschedlabFigures = { give, use, grid, library, replace, themeOf, given: () => given, decoded };
+  window.gpuschedlabFigures = { give, use, grid, library, replace, themeOf, given: () => given, decoded, words: { span, changed } };
   const queue = window.gpuschedlabQueue ?? [];
   window.gpuschedlabQueue = { push: still };
   queue.forEach(still);

@@ -8,35 +8,29 @@ import io
 import re
 import textwrap
 from base64 import b64decode
+from importlib.resources import files
 from itertools import chain
 
 import numpy as np
 
 from gpuschedlab._extras import need
-from gpuschedlab.plots.kinds.style import COLOURS, DARK, GRID, INK, SLATE, STOP
+from gpuschedlab.plots.kinds.style import COLOURS, DARK, STOP
 from gpuschedlab.plots.web import picture_traces as traces
 from gpuschedlab.plots.web.encode import plain
 from gpuschedlab.plots.web.picture_traces import POINT, Panel
 from gpuschedlab.plots.web.sides import Side, mpl, style, words
 
+LOOK = files("gpuschedlab.plots.web").joinpath("picture.mplstyle")
 PIXELS = 96
 """Pixels in an inch."""
-LOOK = {
-    **{"font.size": 9, "xtick.labelsize": 8.25, "ytick.labelsize": 8.25, "legend.fontsize": 8.25},
-    **dict.fromkeys(("text.color", "axes.labelcolor", "xtick.labelcolor", "ytick.labelcolor"), INK),
-    **dict.fromkeys(("xtick.color", "ytick.color", "axes.edgecolor"), SLATE),
-    **{"text.parse_math": False, "axes.facecolor": "none", "grid.color": GRID, "grid.linewidth": 0.75},
-    **{"axes.axisbelow": True, "axes.xmargin": 0.03, "axes.spines.top": False, "axes.spines.right": False},
-    **{"hatch.linewidth": 0.4, "lines.solid_capstyle": "butt", "legend.frameon": False, "legend.borderaxespad": 0},
-    **{"legend.borderpad": 0.2, "legend.handlelength": 2.2, "legend.labelspacing": 0.35},
-}
 DRAW = {"scatter": traces.scatter, "scattergl": traces.scatter, "bar": traces.bars, "heatmap": traces.heat}
 """What draws a type of trace."""
 
 
 def png(figure, width: int, height: int, dark: bool = False) -> tuple[bytes, str]:
     """Picture of a `Drawing` or a plotly figure, in pixels, for a `dark` page or a light one, and its title with the traces it lacks."""
-    content, look = _read(plain(figure, still=True)), LOOK | {"figure.facecolor": "#FFFFFF"}
+    content = _read(plain(figure, still=True))
+    look = dict(need("matplotlib", "pictures").rc_params_from_file(LOOK, use_default_template=False))
     if dark:
         content, look = shaded(content), shaded(look)
     with mpl("style").context(["default", look]):  # whatever the reader's own matplotlib looks like

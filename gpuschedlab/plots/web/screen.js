@@ -5,9 +5,10 @@
   const DAYS = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
   const BANDS = [["1 GPU", 1], ["2", 2], ["3 to 4", 4], ["5 to 8", 8], ["9 to 16", 16], ["over 16", Infinity]];
   const RUN_TIMES = [[1, "1 s"], [10, "10 s"], [60, "1 min"], [600, "10 min"], [3600, "1 h"], [21600, "6 h"], [86400, "1 d"], [604800, "7 d"]];
+  const ALL = 1e9; // end of a span that has none
   const STEPS = [0, 1, 4, 12, 24, 50, 100, 200, 400, 1000]; // hours at which the axis of changes may have ticks
   const UNITS = [[4 * 86400, 86400, "d"], [HOUR, HOUR, "h"], [60, 60, "min"], [0, 1, "s"]];
-  const HEADS = [ // columns of the table, and their hints
+  const HEADS = [ // columns of the table, their hints, and what their values are
     ["average time<br>to finish", "From submission to end, averaged over the jobs (average JCT); lower is better."],
     ["half of the jobs<br>are done within", "Half of the jobs take less than this from submission to end (median JCT); lower is better."],
     ["slowest 1 %<br>take more than", "Only one job in a hundred takes longer than this (p99 JCT); lower is better."],
@@ -33,10 +34,25 @@
     canvas.font = `700 ${size}px ${LOOK.template?.layout?.font?.family ?? "sans-serif"}`;
     return canvas.measureText(text).width;
   }
-  function span(seconds) {
+  function span(seconds, figures = 2) {
     if (!Number.isFinite(seconds)) return "none";
     const [, unit, name] = UNITS.find(([from]) => seconds >= from), x = seconds / unit;
-    return `${name === "s" || x >= 100 ? written(Math.round(x)) : x.toFixed(x >= 10 ? 0 : 1)} ${name}`;
+    return `${name === "s" || x >= 100 ? written(Math.round(x)) : x.toFixed(x >= 9.95 ? figures - 2 : figures - 1)} ${name}`;
+  }
+  const percent = (x) => (x > 0 && x < 0.001 ? "under 0.1 %" : `${(100 * x).toFixed(x > 0 && x < 0.0995 ? 1 : 0)} %`);
+  const timesOf = (ratio) => `${ratio >= 2.75 ? written(Math.round(ratio)) : Math.round(2 * ratio) / 2} times`;
+  const SHARES = [4, 5], MORE = [5], COUNTS = [6]; // columns of shares, of which more is better, and of counts
+  const shown = (k, v) => (!Number.isFinite(v) ? "–" : SHARES.includes(k) ? percent(v) : COUNTS.includes(k) ? written(v) : span(v, 3));
+  // How a value changed, and whether for the worse.
+  function changed(k, now, before) {
+    if (!Number.isFinite(now) || !Number.isFinite(before)) return ["", false];
+    if (shown(k, now) === shown(k, before)) return ["same", false];
+    const less = now < before, worse = less === MORE.includes(k), way = less ? "less" : "more", by = Math.abs(now - before);
+    if (SHARES.includes(k)) return [`${by < 0.01 ? "under 1 pt" : `${Math.round(100 * by)} pts`} ${way}`, worse];
+    if (COUNTS.includes(k)) return [`${written(by)} ${less ? "fewer" : "more"}`, worse];
+    const ratio = less ? before / now : now / before;
+    if (!Number.isFinite(ratio)) return [less ? "all gone" : "from none", worse];
+    return [`${ratio >= 1.95 ? timesOf(ratio) : `${Math.max(1, Math.round((100 * by) / before))} %`} ${way}`, worse];
   }
   function clock(hours, weekday) {
     const day = Math.floor(hours / DAY), pad = (x) => String(Math.floor(x)).padStart(2, "0");
@@ -49,7 +65,10 @@
   const placeOf = (r, by, i) => by === "run" ? Math.log10(Math.max(r.duration[i], 1)) : bandOf(r.gpus[i]) + 0.12 + (0.76 * ((i * 2654435761) % 2 ** 32)) / 2 ** 32;
   const inside = (value, window) => !window || (value >= window[0] && value <= window[1]);
   const rowsOf = (r, has) => [...r.submit.keys()].filter(has);
-  const inSize = (r, view) => rowsOf(r, (i) => !view.size || inside(placeOf(r, view.by, i), view.size));
+  const sized = (r, view, i) => inside(view.by === "run" ? r.duration[i] : r.gpus[i], view.size);
+  const inSize = (r, view) => rowsOf(r, (i) => sized(r, view, i));
+  // A span of run times or GPUs on the axis of the dots.
+  const onAxis = ({ by, size: [low, high] }) => by === "run" ? [Math.log10(Math.max(low, 0.1)), Math.log10(high)] : [bandOf(low), bandOf(high) + 1];
   const inTime = (r, view) => rowsOf(r, (i) => inside(r.submit[i] / HOUR, view.time));
   const later = (r, i) => (r.now[i] - r.before[i]) / HOUR;
 
@@ -111,7 +130,11 @@
       const role = which ? ROLES.then : ROLES.now, took = [lit.now, lit.before][which], done = submit + (took === null ? end : took / HOUR);
       const shown = Math.min(Math.max(done, submit + (3 / width) * end), end), y = { type: "rect", yref: "paper", y0: 0.93 - 0.085 * k, y1: 0.98 - 0.085 * k };
       shapes.push({ ...y, x0: submit, x1: shown, line: { color: role.line, width: 1 }, fillcolor: "#FFFFFF" });
+      const spans = []; // those that follow each other within 30 s are one
       for (const [from, to] of lit.held[which])
+        if (spans.length && from - spans.at(-1)[1] < 30) spans.at(-1)[1] = Math.max(to, spans.at(-1)[1]);
+        else spans.push([from, to]);
+      for (const [from, to] of spans)
         shapes.push({ ...y, x0: from / HOUR, x1: Math.min(Math.max(to / HOUR, from / HOUR + end / width), end), line: { width: 0 }, fillcolor: role.line });
       const text = `${r.names[which]}${took === null ? ": not done" : ` ${lit.spans[which]}`}`, room = wide(text, 12) + 8;
       const right = ((end - shown) / end) * width > room, left = (submit / end) * width > room;
@@ -190,7 +213,7 @@
       data,
       layout: {
         title: { text: `${title}<br>each dot is a job, by` }, annotations: notes,
-        shapes: [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: 0, y1: 0, line: { color: ROLES.ink, width: 1.2 } }, ...(view.size ? framed(view.size, start, end) : [])],
+        shapes: [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: 0, y1: 0, line: { color: ROLES.ink, width: 1.2 } }, ...(view.size ? framed(onAxis(view), start, end) : [])],
         xaxis: { range: [start, end], ...TICKS, ...across },
         yaxis: { range: [low, high], showline: false, ...TICKS, showgrid: true, tickvals: ticks.map(root), ticktext: ticks.map((v) => (v ? `${v > 0 ? "+" : "\u2212"}${Math.abs(v)} h` : "0")) },
         meta: { choice: { now: view.by, of: [["run", "how long it runs"], ["gpus", "GPUs it needs"]] },
@@ -200,13 +223,15 @@
   }
 
   // Words --------------------------------------------------------------------------------------------------------------
-  function tableHtml({ record: { table: t } }) {
+  function tableHtml({ record: { table: t, names } }) {
     const hinted = ([head, hint]) => `<th scope="col"><span tabindex="0" data-hint="${safe(hint)}">${head}</span></th>`;
-    const sure = t.interval ? ` <span tabindex="0" data-hint="${safe(t.interval)}">±</span>` : "";
-    const rows = t.rows.map(([role, name, cells]) => `<tr><th scope="row"><b class="${role}">${safe(name)}</b></th>${cells.map((text) => `<td>${text}</td>`).join("")}</tr>`);
+    const [value, low, high] = t.ratio.map((x) => x?.toPrecision(3)), other = low && `, 95 % interval ${low} to ${high}. Another stretch may differ by so much`;
+    const sure = ` <span tabindex="0" data-hint="${safe(`Average of ${names[1]} over that of ${names[0]}: ${value}${other ?? ""}`)}.">±</span>`;
+    const cells = (values, i) => `<tr><th scope="row"><b class="${i ? "ref" : "now"}">${safe(names[i])}</b></th>${values.map((v, k) => `<td>${shown(k, v ?? NaN)}</td>`).join("")}</tr>`;
+    const rows = t.values.map(cells), [now, before] = t.values;
     const cell = ([text, worse], i) => `<td${worse ? ' class="worse"' : ""}>${text}${worse ? ' <span aria-label="worse">✗</span>' : ""}${i ? "" : sure}</td>`;
-    if (t.changes) rows.push(`<tr class="gpuschedlab-change"><th scope="row">difference</th>${t.changes.map(cell).join("")}</tr>`);
-    return `<table class="gpuschedlab-table gpuschedlab-wide-table"><thead><tr><td>${t.jobs}</td>${HEADS.map(hinted).join("")}</tr></thead><tbody>${rows.join("")}</tbody></table>`;
+    if (before) rows.push(`<tr class="gpuschedlab-change"><th scope="row">difference</th>${now.map((v, k) => changed(k, v ?? NaN, before[k] ?? NaN)).map(cell).join("")}</tr>`);
+    return `<table class="gpuschedlab-table gpuschedlab-wide-table"><thead><tr><td>${t.jobs === null ? "" : plural(t.jobs, "job")}</td>${HEADS.map(hinted).join("")}</tr></thead><tbody>${rows.join("")}</tbody></table>`;
   }
 
   function storyHtml({ record: r, view }) {
@@ -231,7 +256,7 @@
     if (name === "change") {
       if (key === "Escape") return { job: null, size: null };
       if (key === "ArrowUp" || key === "ArrowDown") return {};
-      const rows = inTime(r, view).filter((i) => inside(placeOf(r, view.by, i), view.size) && Number.isFinite(later(r, i))).sort((a, b) => later(r, b) - later(r, a) || a - b);
+      const rows = inTime(r, view).filter((i) => sized(r, view, i) && Number.isFinite(later(r, i))).sort((a, b) => later(r, b) - later(r, a) || a - b);
       return { job: rows[Math.min(Math.max(rows.indexOf(view.job) + right, 0), rows.length - 1)] ?? null };
     }
     if (key === "Escape") return { time: null };
@@ -243,8 +268,15 @@
   }
 
   // What a drag over part of an axis changes.
-  function dragged({ record: r }, name, [from, to]) {
-    if (name === "change") return to - from > 0.08 ? { size: [from, to] } : {};
+  function dragged({ record: r, view }, name, [from, to]) {
+    if (name === "change" && view.by === "run") {
+      const longest = Math.log10(r.duration.reduce((x, y) => Math.max(x, y), 1)), few = (x) => Number((10 ** x).toPrecision(2));
+      return to - from > 0.08 ? { size: [from <= 0 ? 0 : few(from), to >= longest ? ALL : few(to)] } : {};
+    }
+    if (name === "change") {
+      const bands = BANDS.map((_, i) => i).filter((i) => from <= i + 0.5 && i + 0.5 <= to);
+      return bands.length ? { size: [bands[0] ? BANDS[bands[0] - 1][1] + 1 : 0, Math.min(BANDS[bands.at(-1)][1], ALL)] } : {};
+    }
     const a = Math.max(0, Math.round(from)), b = Math.min(Math.ceil(r.submit.reduce((x, y) => Math.max(x, y), 0) / HOUR), Math.round(to));
     return b > a ? { time: [a, b] } : {};
   }

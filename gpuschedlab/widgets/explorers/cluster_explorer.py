@@ -5,8 +5,7 @@ import numpy as np
 from gpuschedlab import plots
 from gpuschedlab._extras import need
 from gpuschedlab.scenarios.small_cluster import SmallCluster
-from gpuschedlab.widgets.parts.controls import control
-from gpuschedlab.widgets.parts.knob_controls import quiet
+from gpuschedlab.widgets.parts.controls import control, quiet
 from gpuschedlab.widgets.parts.knob_explorer import RunExplorer
 
 HOUR = 3600.0

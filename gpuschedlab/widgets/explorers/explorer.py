@@ -9,8 +9,7 @@ from gpuschedlab.sim.run import left_of
 from gpuschedlab.widgets.explorers.explorer_panel import Panel
 from gpuschedlab.widgets.explorers.first_screen import COLUMNS, Screen, Side, View, measured
 from gpuschedlab.widgets.explorers.own_log import OwnLog
-from gpuschedlab.widgets.explorers.runs_of import Runs, Setting
-from gpuschedlab.widgets.explorers.state_link import restore, written
+from gpuschedlab.widgets.explorers.runs_of import Runs, Setting, restore, written
 from gpuschedlab.widgets.parts.explorer_base import BaseExplorer
 
 FIRST = (

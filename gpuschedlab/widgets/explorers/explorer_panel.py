@@ -4,8 +4,7 @@ from html import escape
 
 from gpuschedlab._extras import need
 from gpuschedlab.cluster import Cluster
-from gpuschedlab.widgets.parts.controls import button, control, row
-from gpuschedlab.widgets.parts.knob_controls import KnobControls, quiet
+from gpuschedlab.widgets.parts.controls import KnobControls, button, control, quiet, row
 
 PIN = "as it is now"
 """Choice that keeps the present policy to compare with."""

@@ -5,17 +5,16 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from gpuschedlab.metrics import METRICS, utilisation
+from gpuschedlab.metrics import utilisation
 from gpuschedlab.metrics.columns import jobs_of, known
 from gpuschedlab.metrics.fairness import finish_time_fairness
-from gpuschedlab.metrics.sentence import count, percent, span, times_of, two_spans
+from gpuschedlab.metrics.sentence import span, two_spans
 from gpuschedlab.metrics.who_pays import compared
-from gpuschedlab.plots.comparison import BANDS, Compared
+from gpuschedlab.plots.comparison import Compared
 from gpuschedlab.plots.kinds.style import HOUR
 
 COLUMNS = ("jct_mean", "jct_median", "jct_p99", "queueing_mean", "unfair_fraction", "utilisation", "preemptions")
-"""Metrics of the table; their heads and hints stand in `plots/web/screen.js`."""
-SHARES = ("unfair_fraction", "utilisation")
+"""Metrics of the table; their heads, hints and words stand in `plots/web/screen.js`."""
 
 
 class Measured(NamedTuple):
@@ -47,44 +46,13 @@ def measured(run) -> Measured:
     return Measured(took, waited, unfair, jobs["preemptions"], utilisation(run))
 
 
-def shown(metric: str, value: float) -> str:
-    """Write a value of the table."""
-    if value != value:
-        return "–"
-    if metric in SHARES:
-        return percent(value)
-    return f"{value:,.0f}" if metric == "preemptions" else span(value, figures=3)
-
-
-def change(metric: str, now: float, before: float) -> tuple[str, bool]:
-    """Write how a value changed, and say whether for the worse."""
-    if now != now or before != before:
-        return "", False
-    if shown(metric, now) == shown(metric, before):
-        return "same", False
-    less, worse = now < before, (now < before) == (METRICS[metric].better == "higher")
-    if metric in SHARES:
-        points = 100 * abs(now - before)
-        return f"{'under 1 pt' if points < 1 else f'{points:.0f} pts'} {'less' if less else 'more'}", worse
-    if metric == "preemptions":
-        return f"{abs(now - before):,.0f} {'fewer' if less else 'more'}", worse
-    low, high = sorted((now, before))
-    if low <= 0:
-        return "all gone" if less else "from none", worse
-    size = times_of(high / low) if high / low >= 1.95 else f"{max(1, round(100 * abs(now - before) / before))} %"
-    return f"{size} {'less' if less else 'more'}", worse
-
-
-def changes(now: dict, before: dict) -> list[tuple[str, bool]]:
-    """Changes of all metrics."""
-    return [change(metric, now[metric], before[metric]) for metric in now]
-
-
+ALL = 1e9
+"""End of a span that has none."""
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
 class View(NamedTuple):
-    """What is looked at: dots by "run" time or "gpus", row of the job whose story is told, spans of time (h) and of the dots' axis."""
+    """What is looked at: dots by "run" time or "gpus", row of a job, spans of submission (h) and of run time (s) or GPUs."""
 
     by: str = "run"
     job: int | None = None
@@ -113,8 +81,8 @@ class Screen:
         columns = (jobs[name] for name in ("gpus", "submit", "duration"))
         both = (now.measured.jct, before.measured.jct)
         self.compared = Compared((now.short, before.short), *columns, *both, moved, weekday)
-        values = (jobs["submit"] / HOUR, self.compared.place(view.by))
-        masks = [(x >= low[0]) & (x <= low[1]) for x, low in zip(values, (view.time, view.size)) if low]
+        spans = zip((jobs["submit"] / HOUR, jobs["gpus" if view.by == "gpus" else "duration"]), (view.time, view.size))
+        masks = [(x >= span[0]) & (x <= span[1]) for x, span in spans if span]
         self.among = np.logical_and.reduce(masks) if masks else None
         if masks:
             self.difference = compared(now.run, before.run, names, among=self.among, of=self._of())
@@ -124,15 +92,14 @@ class Screen:
         view, words = self.view, []
         if view.time:
             words.append("submitted " + " to ".join(clock(at, self.compared.weekday) for at in view.time))
-        if view.size and view.by == "run":
-            low, high = (span(float(f"{10**at:.2g}")) for at in view.size)
-            long = view.size[1] >= self.compared.place("run").max()
-            words.append(f"that run {f'for more than {low}' if long else f'{low} to {high}'}")
-            words[-1] = f"that run for at most {high}" if view.size[0] <= 0 and not long else words[-1]
-        elif view.size:
-            bands = [name for i, name in enumerate(BANDS) if view.size[0] <= i + 0.5 <= view.size[1]]
-            last = f" up to {bands[-1].replace('over 16', 'all')}" if len(bands) > 1 else ""
-            words.append(f"of {bands[0].removesuffix(' GPU')}{last} GPUs" if bands else "of no size")
+        if view.size:
+            (low, high), runs = view.size, view.by == "run"
+            ends = [span(float(f"{at:.2g}")) if runs else f"{at:g}" for at in (low, high)]
+            few, many = ("run for at most", "run for more than") if runs else ("need at most", "need at least")
+            one_sided = f"{few} {ends[1]}" if low <= 1 else f"{many} {ends[0]}" if high >= ALL else ""
+            words.append(
+                f"that {one_sided or ('run ' if runs else 'need ') + ' to '.join(ends)}" + " GPUs" * (not runs)
+            )
         return " ".join(words)
 
     def record(self, told: dict) -> dict:
@@ -154,19 +121,14 @@ class Screen:
         return fields
 
     def table(self) -> dict:
-        """Metrics of both runs on the jobs that are framed, in words."""
-        d, alone = self.difference, self.whole.kind == "self"
-        values = [side.measured.table(self.among) for side in self.sides]
-        now, before = (side.short for side in self.sides)
-        hint = "" if alone else f"Average of {before} over that of {now}: {d.value:.2f}"
-        if d.low == d.low and d.kind not in ("same", "self"):
-            hint += f", 95 % interval {d.low:.2g} to {d.high:.2g}. Another stretch may differ by so much."
-        rows = [
-            (role, name, [shown(metric, value) for metric, value in each.items()])
-            for role, name, each in zip(("now", "ref"), (now, before), values)
-        ]
-        found = {"rows": rows[: 1 if alone else 2], "changes": None if alone else changes(*values)}
-        return found | {"interval": hint, "jobs": "" if self.among is None else count(d.jobs)}
+        """Metrics of both runs on the jobs that are framed, how many these are, and the interval of the first's ratio."""
+        d, sides = self.difference, self.sides[: 1 if self.whole.kind == "self" else 2]
+        found = {"values": [[*side.measured.table(self.among).values()] for side in sides]}
+        known = d.low == d.low and d.kind not in ("same", "self")
+        return found | {
+            "jobs": None if self.among is None else d.jobs,
+            "ratio": [d.value, d.low, d.high] if known else [d.value],
+        }
 
 
 def clock(hours: float, weekday: int | None) -> str:
@@ -177,13 +139,8 @@ def clock(hours: float, weekday: int | None) -> str:
 
 
 def _held(run, row: int) -> list[tuple[float, float]]:
-    """When a job held GPUs, s: spans that follow each other within 30 s are one."""
-    spans = run.allocations.filter(pl.col("job") == row).select("start", "end").unique().sort("start").to_numpy()
-    if not len(spans):
-        return []
-    ends = np.maximum.accumulate(spans[:, 1])
-    first = np.flatnonzero(np.append(True, spans[1:, 0] - ends[:-1] >= 30.0))
-    return np.column_stack([spans[first, 0], ends[np.append(first[1:] - 1, len(spans) - 1)]]).tolist()
+    """When a job held GPUs, s."""
+    return run.allocations.filter(pl.col("job") == row).select("start", "end").unique().sort("start").rows()
 
 
 def _weekday(run) -> int | None:

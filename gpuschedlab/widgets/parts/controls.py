@@ -1,8 +1,10 @@
-"""Widgets as all explorers have them: a control of some width, a button that shows its errors, a row, marks on sliders; and their end."""
+"""Controls with their names, buttons that show their errors, and controls made from knobs, kept to the constraints; and their end."""
 
 import math
+from contextlib import contextmanager
 
 from gpuschedlab._extras import need
+from gpuschedlab.knobs import KnobInfo, knobs_of
 
 
 def control(kind: str, name: str, width: int | None, label: int, **more):
@@ -55,3 +57,181 @@ def close_all(thing, closed: set | None = None):
         for name in thing.keys:
             close_all(getattr(thing, name), closed)
         thing.close()
+
+
+def nice_step(low: float, high: float, parts: int = 100) -> float:
+    """Largest of 1, 2, 5 times a power of ten that divides a range into at least `parts` steps."""
+    wide = (high - low) / parts
+    if wide <= 0:
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(wide))
+    return float(f"{max(m for m in (1, 2, 5) if m * power <= wide * (1 + 1e-9)) * power:.1g}")
+
+
+def step_to(value: float, low: float, high: float, parts: int = 100) -> float:
+    """Step that divides a range into about so many parts, with a value on its grid: a browser moves what lies beside the grid."""
+    step = (high - low) / parts
+    steps = round((value - low) / step)
+    return (value - low) / steps if steps else step
+
+
+def _part(kind: str, info: KnobInfo, label: str, **more):
+    """Control of a knob, or of a part of it, as wide as its place in the grid."""
+    end = "; at the end of the slider without a limit" * info.knob.unlimited + f" (knob {info.name})" * bool(
+        info.knob.words
+    )
+    return control(kind, label, None, 84, tooltip=f"{label}: {info.knob.help}{end}", **more)
+
+
+def _slider(info: KnobInfo, value: float, label: str):
+    """Slider of one number: logarithmic, whole or plain, as the knob says."""
+    k = info.knob
+    value = min(value, k.high)
+    if k.log and k.high > k.low:
+        low, high = math.log10(k.low), math.log10(k.high)
+        form = ".3s" if k.low >= 1 else ".3"
+        # Bounds a hair wide, or the ends themselves would be refused for their last digit.
+        bounds = {"min": low - 1e-12, "max": high + 1e-12, "step": step_to(math.log10(value), low, high)}
+        return _part("FloatLogSlider", info, label, value=value, base=10, readout_format=form, **bounds)
+    if info.kind == "int":
+        step = int(k.step or max(1, nice_step(k.low, k.high, 200)))
+        return _part("IntSlider", info, label, value=int(value), min=int(k.low), max=int(k.high), step=step)
+    step = k.step or nice_step(k.low, k.high)
+    return _part("FloatSlider", info, label, value=value, min=k.low, max=k.high, step=step, readout_format=",.6")
+
+
+@contextmanager
+def quiet(owner):
+    """Let an owner of controls, who has a flag `_quiet`, not answer to those that are moved meanwhile."""
+    before, owner._quiet = owner._quiet, True
+    try:
+        yield
+    finally:
+        owner._quiet = before
+
+
+class Control:
+    """The widgets of one knob, and its value in the knob's own terms."""
+
+    def __init__(self, info: KnobInfo, value):
+        self.info, self._given = info, {}
+        if info.kind == "bool":
+            self.parts = [_part("Checkbox", info, info.label, value=value, indent=True)]
+        elif info.kind == "choice":
+            options = [(str(c), c) for c in info.knob.choices]
+            self.parts = [_part("Dropdown", info, info.label, options=options, value=value)]
+        elif info.kind == "floats":
+            labels = [
+                info.label.replace(info.words, f"{info.words} {i + 1}" if i else info.words)
+                for i in range(info.knob.many)
+            ]
+            self.parts = [_slider(info, value[0] if value else info.knob.low, label) for label in labels]
+        else:
+            self.parts = [_slider(info, info.knob.low if value is None else value, info.label)]
+        if info.optional:  # a box beside it, ticked where there is no value
+            self.parts.append(_part("Checkbox", info, f"no {info.words}", value=value is None, indent=True))
+        self.value = value
+
+    @property
+    def sliders(self) -> list:
+        """Parts that can follow the hand while it moves."""
+        return [p for p in self.parts if hasattr(p, "continuous_update")]
+
+    def _read(self, part):
+        """Value of a part: as it was given, or, once moved, without the digits that a slider's step leaves."""
+        given, moved = self._given.get(part), float(f"{part.value:.3g}")
+        if given is not None and math.isclose(part.value, given, rel_tol=1e-9, abs_tol=1e-12):
+            return given
+        if self.info.knob.unlimited and part.value >= self.info.knob.high * (1 - 1e-9):
+            return math.inf
+        return moved if self.info.kind == "floats" else self.info.clip(moved)
+
+    @property
+    def value(self):
+        """What the widgets say, in the knob's own type."""
+        if self.info.optional and self.parts[-1].value:
+            return None
+        if self.info.kind in ("bool", "choice"):
+            return self.parts[0].value
+        if self.info.kind == "floats":
+            return self.info.clip(tuple(self._read(p) for p in self.parts if p.layout.display != "none"))
+        return self._read(self.parts[0])
+
+    @value.setter
+    def value(self, value):
+        """Show a value."""
+        if self.info.optional:
+            self.parts[-1].value = value is None
+            if value is not None:
+                self._given[self.parts[0]] = self.parts[0].value = value
+            return
+        values = list(value) if self.info.kind == "floats" else [value]
+        for i, part in enumerate(self.parts):
+            part.layout.display = None if i < len(values) else "none"
+            if i < len(values):
+                if part in self.sliders:
+                    self._given[part] = values[i]
+                part.value = min(values[i], self.info.knob.high) if self.info.knob.unlimited else values[i]
+
+
+class KnobControls:
+    """The controls of all knobs of a policy, or of anything else with knobs."""
+
+    def __init__(self, thing, changed=None):
+        self._base, self._changed, self._quiet = thing, changed, False
+        self.controls = {name: Control(info, info.value_of(thing)) for name, info in knobs_of(thing).items()}
+        self.note = ""
+        parts = [part for each in self.controls.values() for part in each.parts]
+        for part in parts:
+            part.observe(self._moved, "value")
+        self.box = row(*parts).add_class("gpuschedlab-knobs")
+
+    def __getitem__(self, name: str) -> Control:
+        return self.controls[name]
+
+    def close(self):
+        """Free the widgets."""
+        close_all([self.box, *(part for each in self.controls.values() for part in each.parts)])
+
+    @property
+    def first(self) -> list:
+        """Part for the first row: of the first knob with words of its own, or else of the first."""
+        every = [each for each in self.controls.values() if each.info.knob.words] or [*self.controls.values()]
+        return every[0].parts[:1] if every else []
+
+    @property
+    def sliders(self) -> list:
+        """All parts that can follow the hand."""
+        return [part for each in self.controls.values() for part in each.sliders]
+
+    def show(self, thing):
+        """Move all controls to the knobs of another thing of the same kind, as one change."""
+        with quiet(self):
+            for each in self.controls.values():
+                each.value = each.info.value_of(thing)
+        self._moved(None)
+
+    @property
+    def thing(self):
+        """Copy of what was given, with the knobs as the controls say and the constraints restored."""
+        return self._base.with_knobs(**self._allowed())
+
+    def _allowed(self) -> dict:
+        """Nearest allowed values; the controls that had to give way are moved there, and `note` says why."""
+        wanted = {name: each.value for name, each in self.controls.items()}
+        allowed = type(self._base).project(wanted)
+        moved = [name for name in wanted if allowed[name] != wanted[name]]
+        with quiet(self):
+            for name in moved:
+                self.controls[name].value = allowed[name]
+        if moved:
+            rules = "; ".join(c.text for c in type(self._base).constraints) or "its range"
+            self.note = f"{', '.join(moved)} followed, to keep: {rules}"
+        return allowed
+
+    def _moved(self, change):
+        if not self._quiet:
+            self.note = ""
+            self._allowed()
+            if self._changed:
+                self._changed()

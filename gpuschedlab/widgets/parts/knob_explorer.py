@@ -6,9 +6,8 @@ from functools import cache as once
 from gpuschedlab.sim.policy import Policy
 from gpuschedlab.sim.recipe_base import Recipe
 from gpuschedlab.widgets.parts.cache import Cache
-from gpuschedlab.widgets.parts.controls import button, row
+from gpuschedlab.widgets.parts.controls import KnobControls, button, row
 from gpuschedlab.widgets.parts.explorer_base import BaseExplorer
-from gpuschedlab.widgets.parts.knob_controls import KnobControls
 
 
 class KnobExplorer(BaseExplorer):

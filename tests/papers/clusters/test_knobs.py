@@ -10,6 +10,6 @@ pytest.importorskip("ipywidgets", reason="ipywidgets, of the extra lab, is not i
 
 
 def test_a_half_life_may_have_no_end():
-    from gpuschedlab.widgets.parts.knob_controls import KnobControls
+    from gpuschedlab.widgets.parts.controls import KnobControls
 
     assert KnobControls(lab.Slurm(half_life=math.inf)).thing.half_life == math.inf
