@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import math
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Any, Literal, NoReturn
 
 import polars as pl
@@ -50,56 +52,23 @@ class Column:
         return wrong | value.is_finite().not_() if self.dtype == pl.Float64 else wrong
 
 
-ABOVE_0 = {"low": 0.0, "open_low": True}
+TYPES = {"text": pl.String, "number": pl.Float64, "whole": pl.Int64, "bool": pl.Boolean, "instant": pl.Datetime("us")}
+TYPES |= {"numbers": pl.List(pl.Float64), "texts": pl.List(pl.String)}
+
+
+def _columns() -> dict[str, Column]:
+    """Columns as the table beside this file has them; a greatest value may be one that has a name here."""
+    found, bounds = {}, {"MOST_GPUS": MOST_GPUS, "LONGEST": LONGEST, "LATEST": LATEST}
+    for row in csv.DictReader(files("gpuschedlab.traces").joinpath("columns.csv").read_text("utf-8").splitlines()):
+        low, high = float(row["low"] or -math.inf), bounds.get(row["high"]) or float(row["high"] or math.inf)
+        flags = {name: bool(row[name]) for name in ("required", "open_low", "unlimited")}
+        range_ = {"low": low, "high": high, "choices": tuple(row["choices"].split())}
+        found[row["column"]] = Column(TYPES[row["type"]], row["expected"], **range_, **flags)
+    return found
+
 
 #: Column name -> what it holds. Columns that are not here pass through untouched.
-SCHEMA: dict[str, Column] = {
-    "job_id": Column(pl.String, "a text that no other job has", required=True),
-    "submit": Column(pl.Float64, "seconds since the trace's start, from 0 up", required=True, low=0, high=1e10),
-    "gpus": Column(pl.Float64, "GPUs: a fraction below 1 or a whole number", required=True, high=MOST_GPUS, **ABOVE_0),
-    "duration": Column(pl.Float64, "seconds, above 0 and at most ten years", required=True, high=LONGEST, **ABOVE_0),
-    "user": Column(pl.String, "a text"),
-    "vc": Column(pl.String, "a text"),
-    "model": Column(pl.String, "a text"),
-    "name": Column(pl.String, "a text"),
-    "status": Column(pl.String, "completed, failed or killed", choices=("completed", "failed", "killed")),
-    "censored": Column(pl.Boolean, "true or false"),
-    "clock": Column(pl.Datetime("us"), "the local wall-clock time of submission, without a zone"),
-    "deadline": Column(pl.Float64, "seconds since submission, above 0", high=LATEST, **ABOVE_0),
-    "reward": Column(pl.Float64, "a finite number"),
-    "deadlines": Column(pl.List(pl.Float64), "a list of seconds since submission"),
-    "rewards": Column(pl.List(pl.Float64), "a list of values"),
-    "kind": Column(pl.String, "best_effort, strict or soft", choices=("best_effort", "strict", "soft")),
-    "target": Column(pl.Float64, "progress units, above 0", **ABOVE_0),
-    "batch_size": Column(pl.Int64, "samples, from 1 up", low=1),
-    "min_gpus": Column(pl.Float64, "the fewest GPUs that the job takes, above 0", high=MOST_GPUS, **ABOVE_0),
-    "max_gpus": Column(pl.Float64, "the most GPUs that the job takes, above 0", high=MOST_GPUS, **ABOVE_0),
-    "nodes": Column(pl.Int64, "how many nodes the job asks for, from 1 up; names of nodes are a `nodelist`", low=1),
-    "gpu_type": Column(pl.String, "a text: the GPU type that the job asks for"),
-    "preemptible": Column(pl.Boolean, "true or false"),
-    "account": Column(pl.String, "a text"),
-    "qos": Column(pl.String, "a text"),
-    "partitions": Column(pl.List(pl.String), "a list of texts: all queues that the job asked for"),
-    "gpu_types": Column(pl.List(pl.String), "a list of texts: the GPU types that will do, in order of preference"),
-    "shape": Column(pl.String, "a text: the profile of a GPU's slice"),
-    "requested_time": Column(pl.Float64, "seconds above 0, or inf: no limit", unlimited=True, **ABOVE_0),
-    "limit": Column(pl.Float64, "seconds above 0, or inf: no limit", unlimited=True, **ABOVE_0),
-    "eligible": Column(pl.Float64, "seconds since the trace's start"),
-    "after": Column(pl.List(pl.String), "a list of texts: the jobs that this one depends on"),
-    "think_time": Column(pl.Float64, "seconds from 0 up", low=0),
-    "priority": Column(pl.Float64, "a finite number"),
-    "weight": Column(pl.Float64, "a number from 0 up", low=0),
-    "started": Column(pl.Float64, "seconds since the trace's start: when the job started in the log"),
-    "state": Column(pl.String, "a text: the log's own word for how the job ended"),
-    "attempts": Column(pl.Int64, "starts of the job in the log, from 0 up", low=0),
-    "nodelist": Column(pl.String, "a text: nodes on which the job ran in the log"),
-    "fm": Column(pl.String, "a text"),
-    "task": Column(pl.String, "a text"),
-    "llm": Column(pl.String, "a text"),
-    "switch": Column(pl.Float64, "seconds lost at each start, from 0 up", low=0, high=LONGEST),
-    "restart": Column(pl.Float64, "more seconds lost at each start after the first, from 0 up", low=0, high=LONGEST),
-    "jobs": Column(pl.Float64, "jobs that the row stands for, from 1 up", low=1),
-}
+SCHEMA: dict[str, Column] = _columns()
 
 RECORDED = ("started", "state", "status", "attempts", "nodelist")
 """Columns that a log records after submission: no estimator and no policy may know them of jobs that are to come."""

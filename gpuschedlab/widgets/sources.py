@@ -1,9 +1,8 @@
 """What the explorers run on, and the Python that makes it again; no widgets here."""
 
-import io
+import shutil
 import sys
 import tempfile
-import zipfile
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -169,9 +168,5 @@ def export(run, trace: pl.DataFrame, folder: Path, code: str) -> Path:
 def zipped(write) -> bytes:
     """Zip file of what `write(folder)` puts into a folder."""
     with tempfile.TemporaryDirectory(prefix="gpuschedlab-") as place:
-        folder, packed = Path(place) / "run", io.BytesIO()
-        write(folder)
-        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-            for path in sorted(folder.iterdir()):
-                archive.write(path, path.name)
-    return packed.getvalue()
+        write(Path(place) / "run")
+        return Path(shutil.make_archive(f"{place}/packed", "zip", f"{place}/run")).read_bytes()

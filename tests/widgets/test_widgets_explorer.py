@@ -211,7 +211,7 @@ def test_a_cluster_with_a_traces_name_is_chosen_with_it_and_pinned_too():
     assert (explorer.panel.cluster.value, explorer.panel.nodes.value) == ("many", 2)
     assert explorer.error.outputs == ()
     (found,) = shown
-    assert [side.name for side in found.sides] == ["Srtf", "Fifo"], "one drawing, both on the same cluster"
+    assert list(found.compared.names) == ["Srtf", "Fifo"], "one drawing, both on the same cluster"
 
 
 def test_a_cluster_is_written_as_on_the_command_line(explorer):

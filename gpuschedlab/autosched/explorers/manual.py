@@ -1,5 +1,6 @@
 """The ManualTuningExplorer: knobs of a recorded scheduler under one's own hand, and what its model predicts of them."""
 
+import math
 from html import escape
 from itertools import pairwise
 
@@ -11,7 +12,7 @@ from gpuschedlab.autosched.figures.knob_lanes import mark_at, short
 from gpuschedlab.autosched.figures.response_curves import flat_note
 from gpuschedlab.autosched.recording.by_hand import NAME, compare, play, scenario_of, sentence, switches_of, table
 from gpuschedlab.knobs import knobs_of
-from gpuschedlab.widgets.parts.controls import KnobControls, button, control, marked, quiet, row
+from gpuschedlab.widgets.parts.controls import KnobControls, button, control, quiet, row
 from gpuschedlab.widgets.parts.explorer_base import BaseExplorer
 
 
@@ -182,3 +183,20 @@ def changes(before, after) -> str:
     """What a switch changes, in words."""
     changed = [(name, value) for name, value in after.knobs.items() if value != before.knobs[name]]
     return escape(", ".join(f"{name} {short(value)}" for name, value in changed)) or "nothing new"
+
+
+def marked(sliders) -> object:
+    """Mark the present value of each slider by a small stroke across it; returns the widget that holds the style."""
+    # ipywidgets gives a slider no place for a mark, but takes classes: one for each hundredth of a range.
+    rules = {}
+    for slider in sliders:
+        value = math.log10(slider.value) if hasattr(slider, "base") else slider.value
+        share = round(100 * (value - slider.min) / max(slider.max - slider.min, 1e-9))
+        slider.add_class(f"gpuschedlab-mark-{share}")
+        rules[share] = f".gpuschedlab-mark-{share} .noUi-base::after {{ left: {share}% }}"
+    look = (
+        'content: ""; position: absolute; top: -5px; width: 2px; height: 14px; background: currentColor; opacity: 0.6'
+    )
+    whole = f'[class*="gpuschedlab-mark-"] .noUi-base::after {{ {look} }}'
+    w = need("ipywidgets")
+    return w.HTML(f"<style>{whole} {' '.join(rules.values())}</style>", layout=w.Layout(display="none"))

@@ -7,7 +7,7 @@ from gpuschedlab import plots
 from gpuschedlab.metrics import MetricTable, compare
 from gpuschedlab.sim.run import left_of
 from gpuschedlab.widgets.explorers.explorer_panel import Panel
-from gpuschedlab.widgets.explorers.first_screen import COLUMNS, Screen, Side, View, measured
+from gpuschedlab.widgets.explorers.first_screen import COLUMNS, Screen, View, measured
 from gpuschedlab.widgets.explorers.own_log import OwnLog
 from gpuschedlab.widgets.explorers.runs_of import Runs, Setting, restore, written
 from gpuschedlab.widgets.parts.explorer_base import BaseExplorer
@@ -84,19 +84,14 @@ class Explorer(Runs, BaseExplorer):
     ):
         super().__init__(cache)
         self._own = {getattr(make, "__name__", f"figure {i + 1}"): make for i, make in enumerate(figures)}
-        rare = (
-            plots.Place(name, 430 if name == "gantt" else 300, more=True)
-            for name in ("jct", "load", "gantt", *self._own)
-        )
-        self.places = (*FIRST, *rare)
-        self.view, self._mark, self._kept, self.guess = View(), "", None, guess
+        rare = {"jct": 300, "load": 300, "gantt": 430} | dict.fromkeys(self._own, 300)
+        self.places = (*FIRST, *(plots.Place(name, height, more=True) for name, height in rare.items()))
+        self.view, self._mark, self._kept, self.guess, self._stories = View(), "", None, guess, {}
         own = self._take(trace, cluster, policies, seed, parts)
         names = list(self.policies)
         self.door = OwnLog(self) if upload else None
         self.panel = Panel(self, names[min(1, len(names) - 1)], pinned or names[0], own)
         self._open()
-
-    # What the controls say ---------------------------------------------------------------------------------
 
     @property
     def knobs(self):
@@ -119,20 +114,18 @@ class Explorer(Runs, BaseExplorer):
             kept = kept._replace(cluster=now.cluster, nodes=now.nodes)
         return kept._replace(trace=now.trace, seed=now.seed)
 
-    # Compute and draw --------------------------------------------------------------------------------------
-
     def _compute(self):
-        now, before = self.setting, self.pinned
-        sides = []
-        for one, other in ((now, before), (before, now)):
-            run = self.run_of(one)
-            found = self.cache.get(("measured", one), lambda run=run: measured(run)).value
-            short = one.name if one.name != other.name else "before" if sides else "now"
-            sides.append(Side(self._name(one, other), short, run, found))
-        if self.view.job is not None and self.view.job >= sides[0].run.jobs.height:
+        both = now, before = self.setting, self.pinned
+        runs = [self.run_of(each) for each in both]
+        found = [
+            self.cache.get(("measured", each), lambda run=run: measured(run)).value for each, run in zip(both, runs)
+        ]
+        names = [self._name(now, before), self._name(before, now)]
+        if self.view.job is not None and self.view.job >= runs[0].jobs.height:
             self.view = View(self.view.by)
-        self.runs, self.seconds = {side.name: side.run for side in sides}, float(sides[0].run.info["seconds"])
-        return Screen(*sides, self.view)
+        self.runs, self.seconds = dict(zip(names, runs)), float(runs[0].info["seconds"])
+        short = ["now", "before"] if now.name == before.name else [now.name, before.name]
+        return Screen(runs, found, names, short, self.view)
 
     def _name(self, setting: Setting, other: Setting) -> str:
         """Name of a configuration in a sentence, with its cluster where the other's is not the same."""
@@ -171,16 +164,15 @@ class Explorer(Runs, BaseExplorer):
         if self.view.job is None:
             return {}
         job, settings = str(self.run.jobs["job_id"][self.view.job]), (self.setting, self.pinned)
-        known = [self.cache.peek(("story", each, job)) for each in settings]
+        known = [self._stories.get((each, job)) for each in settings]
         told = [words or self.run_of(each).story(job) for words, each in zip(known, settings)]
         return {"id": job, "told": told, "logged": None not in known}
 
     def log(self):
         """Log the waits of the job that is looked at, and tell its story by that."""
         job = str(self.run.jobs["job_id"][self.view.job])
-        for each in (self.setting, self.pinned):
-            told = lambda s=each: self.scenario_of(s).run(s.policy, log=job).story(job)  # noqa: E731
-            self.cache.get(("story", each, job), told)
+        for each in {self.setting, self.pinned} - {setting for setting, told in self._stories if told == job}:
+            self._stories[each, job] = self.scenario_of(each).run(each.policy, log=job).story(job)
         self._draw({"jobs": self._record()})
 
     def _record(self):
@@ -191,8 +183,6 @@ class Explorer(Runs, BaseExplorer):
             true = {"group": group.words if group else "", "nobody": not len(d.later.rows)}
             found["guess"] = {"now": d.now, "before": d.before} | true
         return self.screen.compared.jobs_there(found)
-
-    # What is looked at -------------------------------------------------------------------------------------
 
     def _asked(self, what: str, value):
         if what == "more":
@@ -236,16 +226,12 @@ class Explorer(Runs, BaseExplorer):
         if self.panel.opened:
             self._redraw("gantt", self._gantt)
 
-    # Buttons -----------------------------------------------------------------------------------------------
-
     def pin(self):
         """Keep the present policy, knobs and cluster to compare with."""
         self._kept = self.setting
         given = self.setting.policy == self.policies[self.setting.name]
         self.panel.hold(self._name(self._kept, self._kept) + " as it was" * given)
         self.refresh()
-
-    # Layout ------------------------------------------------------------------------------------------------
 
     def _sliders(self) -> list:
         return [*self.knobs.sliders, self.panel.nodes]

@@ -97,8 +97,6 @@ class Panel:
             self.against.options = [*self._owner.policies, *({name} - self._owner.policies.keys()), PIN]
             self.against.value = name
 
-    # What moves with what -----------------------------------------------------------------------------------
-
     @property
     def resizable(self) -> bool:
         """Whether the number of nodes can be changed: one group, and no outages that name nodes."""

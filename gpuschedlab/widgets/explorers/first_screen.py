@@ -60,32 +60,24 @@ class View(NamedTuple):
     size: tuple[float, float] | None = None
 
 
-class Side(NamedTuple):
-    """One of the two runs: its name in sentences, its short name on lines, the run, and what was measured of it."""
-
-    name: str
-    short: str
-    run: object
-    measured: Measured
-
-
 class Screen:
-    """Two runs compared, as some view has it: `difference` is that of the jobs that are framed, `whole` that of all."""
+    """Two runs compared, as some view has it: `difference` is that of the jobs that are framed, `whole` that of all.
 
-    def __init__(self, now: Side, before: Side, view: View):
-        self.sides, self.view, jobs = (now, before), view, jobs_of(now.run)
-        names = (now.name, before.name)
-        self.whole = self.difference = compared(now.run, before.run, names)
-        moved, weekday = np.zeros(len(jobs["submit"]), int), _weekday(now.run)
+    Given are the runs, what was `measured` of them, and their names in sentences and on lines, each now and before.
+    """
+
+    def __init__(self, runs: list, found: list[Measured], names: list[str], short: list[str], view: View):
+        self.runs, self.measured, self.view, jobs = runs, found, view, jobs_of(runs[0])
+        self.whole = self.difference = compared(*runs, names)
+        moved, weekday = np.zeros(len(jobs["submit"]), int), _weekday(runs[0])
         moved[self.whole.later.rows], moved[self.whole.sooner.rows] = 1, -1
         columns = (jobs[name] for name in ("gpus", "submit", "duration"))
-        both = (now.measured.jct, before.measured.jct)
-        self.compared = Compared((now.short, before.short), *columns, *both, moved, weekday)
+        self.compared = Compared(tuple(short), *columns, *(each.jct for each in found), moved, weekday)
         spans = zip((jobs["submit"] / HOUR, jobs["gpus" if view.by == "gpus" else "duration"]), (view.time, view.size))
         masks = [(x >= span[0]) & (x <= span[1]) for x, span in spans if span]
         self.among = np.logical_and.reduce(masks) if masks else None
         if masks:
-            self.difference = compared(now.run, before.run, names, among=self.among, of=self._of())
+            self.difference = compared(*runs, names, among=self.among, of=self._of())
 
     def _of(self) -> str:
         """Words for the jobs that are framed."""
@@ -94,41 +86,28 @@ class Screen:
             words.append("submitted " + " to ".join(clock(at, self.compared.weekday) for at in view.time))
         if view.size:
             (low, high), runs = view.size, view.by == "run"
-            ends = [span(float(f"{at:.2g}")) if runs else f"{at:g}" for at in (low, high)]
+            least, most = (span(float(f"{at:.2g}")) if runs else f"{at:g} GPUs" for at in (low, high))
             few, many = ("run for at most", "run for more than") if runs else ("need at most", "need at least")
-            one_sided = f"{few} {ends[1]}" if low <= 1 else f"{many} {ends[0]}" if high >= ALL else ""
-            words.append(
-                f"that {one_sided or ('run ' if runs else 'need ') + ' to '.join(ends)}" + " GPUs" * (not runs)
-            )
+            both = f"{'run' if runs else 'need'} {least.removesuffix(' GPUs')} to {most}"
+            words.append(f"that {f'{few} {most}' if low <= 1 else f'{many} {least}' if high >= ALL else both}")
         return " ".join(words)
 
     def record(self, told: dict) -> dict:
         """What a page draws the screen from; `told` is the name of the view's job and why it waited, now and before."""
         row, c = self.view.job, self.compared
-        fields = c._asdict() | {
-            "view": self.view._asdict(),
-            "kind": self.whole.kind,
-            "table": self.table(),
-            "lit": None,
-        }
-        if row is not None:
-            times = {"now": float(c.now[row]), "before": float(c.before[row]), "submit": float(c.submit[row])}
-            held = {
-                "held": [_held(side.run, row) for side in self.sides],
-                "spans": two_spans(times["now"], times["before"]),
-            }
-            fields["lit"] = {"row": row} | told | times | held
-        return fields
+        fields = c._asdict() | {"view": self.view._asdict(), "kind": self.whole.kind, "table": self.table()}
+        if row is None:
+            return fields | {"lit": None}
+        times = {name: float(getattr(c, name)[row]) for name in ("now", "before", "submit")}
+        times["held"] = [_held(run, row) for run in self.runs]
+        return fields | {"lit": told | times | {"row": row, "spans": two_spans(c.now[row], c.before[row])}}
 
     def table(self) -> dict:
         """Metrics of both runs on the jobs that are framed, how many these are, and the interval of the first's ratio."""
-        d, sides = self.difference, self.sides[: 1 if self.whole.kind == "self" else 2]
-        found = {"values": [[*side.measured.table(self.among).values()] for side in sides]}
-        known = d.low == d.low and d.kind not in ("same", "self")
-        return found | {
-            "jobs": None if self.among is None else d.jobs,
-            "ratio": [d.value, d.low, d.high] if known else [d.value],
-        }
+        d, found = self.difference, self.measured[: 1 if self.whole.kind == "self" else 2]
+        values = [[*each.table(self.among).values()] for each in found]
+        ratio = [d.value, d.low, d.high][: 3 if d.low == d.low and d.kind not in ("same", "self") else 1]
+        return {"values": values, "jobs": None if self.among is None else d.jobs, "ratio": ratio}
 
 
 def clock(hours: float, weekday: int | None) -> str:

@@ -1,5 +1,6 @@
 """A log of one's own in an explorer: chosen in the browser, read by a spec that can be edited."""
 
+import json
 import re
 import tempfile
 import tomllib
@@ -46,12 +47,12 @@ def spec_of(found: Intake) -> str:
     report = found.report
     lines = [f'format = "{report.format}"', *([f'zone = "{report.zone}"'] if report.zone else [])]
     if report.format == "csv":  # others have columns of fixed names
-        lines += ["", "[columns]", *(f"{name} = {_quoted(text)}" for name, text in report.used.items())]
+        lines += [
+            "",
+            "[columns]",
+            *(f"{name} = {json.dumps(text, ensure_ascii=False)}" for name, text in report.used.items()),
+        ]
     return "\n".join(lines) + "\n"
-
-
-def _quoted(text: str) -> str:
-    return "'" + text + "'" if "'" not in text else '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 class OwnLog:

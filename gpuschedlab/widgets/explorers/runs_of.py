@@ -121,7 +121,7 @@ class Runs:
         others = {other: cluster for other, cluster in self.clusters.items() if other not in replaced}
         traces, self.clusters, reports = sources.named_logs({name: log}, others)
         self.traces, self.reports = self.traces | sources.named_traces(traces), self.reports | reports
-        self.cache = Cache(self.cache.limit, self.cache.size)  # runs of what had its name are of another trace
+        self.cache, self._stories = Cache(self.cache.limit, self.cache.size), {}  # what had its name was another trace
         self.panel.choose(name)
 
     @property

@@ -68,13 +68,7 @@ class Board:
     """
 
     def __init__(
-        self,
-        places: tuple[Place, ...],
-        drawings: dict,
-        clicked: Callable | None = None,
-        *,
-        lost=None,
-        asked=None,
+        self, places: tuple[Place, ...], drawings: dict, clicked: Callable | None = None, lost=None, asked=None
     ):
         self.places, self.drawings, self._clicked = places, dict(drawings), clicked
         self._lost, self._asked, self._answered = lost, asked, {}
@@ -82,13 +76,8 @@ class Board:
         self.widget = self._made()
 
     def _made(self):
-        named = {
-            "identity": self.identity,
-            "number": self.number,
-            "link": self.link,
-            "places": [p._asdict() for p in self.places],
-        }
-        made = _widget(len(self.places))(**named, **self._traits(self.drawings))
+        named = {name: getattr(self, name) for name in ("identity", "number", "link")} | self._traits(self.drawings)
+        made = _widget(len(self.places))(places=[p._asdict() for p in self.places], **named)
         made.on_msg(self._heard)
         return made
 

@@ -59,11 +59,6 @@ class Cache:
             self._held.popitem(last=False)
         return result
 
-    def peek(self, key: Hashable):
-        """Value of a key, if it is kept."""
-        held = self._held.get(key)
-        return held and held[0].value
-
     @property
     def total(self) -> int:
         """Bytes of all results."""

@@ -28,23 +28,6 @@ def row(*parts):
     return w.Box(parts, layout=w.Layout(flex_flow="row wrap", align_items="center"))
 
 
-def marked(sliders) -> object:
-    """Mark the present value of each slider by a small stroke across it; returns the widget that holds the style."""
-    # ipywidgets gives a slider no place for a mark, but takes classes: one for each hundredth of a range.
-    rules = {}
-    for slider in sliders:
-        value = math.log10(slider.value) if hasattr(slider, "base") else slider.value
-        share = round(100 * (value - slider.min) / max(slider.max - slider.min, 1e-9))
-        slider.add_class(f"gpuschedlab-mark-{share}")
-        rules[share] = f".gpuschedlab-mark-{share} .noUi-base::after {{ left: {share}% }}"
-    look = (
-        'content: ""; position: absolute; top: -5px; width: 2px; height: 14px; background: currentColor; opacity: 0.6'
-    )
-    whole = f'[class*="gpuschedlab-mark-"] .noUi-base::after {{ {look} }}'
-    w = need("ipywidgets")
-    return w.HTML(f"<style>{whole} {' '.join(rules.values())}</style>", layout=w.Layout(display="none"))
-
-
 def close_all(thing, closed: set | None = None):
     """Close a widget and all widgets that it holds: children, layouts, styles."""
     widget = need("ipywidgets").Widget

@@ -83,8 +83,6 @@ class BaseExplorer:
         self._timer, self._quiet, self._guarding = None, False, False
         self.seconds, self.board, self.runs = 0.0, None, {}
 
-    # What a subclass gives ---------------------------------------------------------------------------------
-
     def _compute(self):
         """What the controls say, computed: anything that `_numbers` understands; abstract."""
         raise NotImplementedError
@@ -122,8 +120,6 @@ class BaseExplorer:
     def _top(self, strip) -> list:
         """What stands above the figures: the controls among it."""
         return [strip, self.error, self.status]
-
-    # What it gets for that ---------------------------------------------------------------------------------
 
     def _open(self):
         """Compute, draw and lay out for the first time: errors go to the caller, a plain cell."""
@@ -218,8 +214,6 @@ class BaseExplorer:
             for slider in self._sliders():
                 slider.continuous_update = self.seconds < QUICK
 
-    # Outputs -----------------------------------------------------------------------------------------------
-
     def _note(self, still: bool = False) -> str:
         """HTML above the figures where no kernel answers, and no script runs if they are `still`."""
         return f"<p>{self.status.value}</p>"
@@ -231,11 +225,8 @@ class BaseExplorer:
         -------
         plotly.graph_objects.Figure, or plots.Figures
         """
-        drawings = self.board.drawings
-        places = (
-            [p for p in self.board.first if not p.words] if name is None else [p for p in self.places if p.name == name]
-        )
-        made = [plots.render(drawings[p.name]).update_layout(height=p.height) for p in places]
+        places = [p for p in self.places if (p.name == name if name else not (p.more or p.words))]
+        made = [plots.render(self.board.drawings[p.name]).update_layout(height=p.height) for p in places]
         return made[0] if name else plots.Figures(made, columns=2, note=self._note(True))
 
     def _ipython_display_(self):

@@ -6,8 +6,6 @@ from html import escape
 from importlib.resources import files
 from uuid import uuid4
 
-import numpy as np
-
 from gpuschedlab import plots
 from gpuschedlab.errors import RunError
 from gpuschedlab.plots import web
@@ -32,22 +30,8 @@ def css() -> str:
 
 def short(value):
     """Copy of nested data as JSON has it, numbers with few digits; nan and inf are None."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, dict):
-        return {name: short(part) for name, part in value.items()}
-    if isinstance(value, np.ndarray) and value.dtype.kind == "f":
-        with np.errstate(divide="ignore", invalid="ignore"):
-            scale = 10.0 ** (DIGITS - 1 - np.floor(np.log10(np.abs(value))))
-            few = np.where(np.isfinite(scale), np.round(value * scale) / scale, value).tolist()
-        return few if np.isfinite(value).all() else [x if np.isfinite(x) else None for x in few]
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    if isinstance(value, list | tuple):
-        return [short(part) for part in value]
-    if isinstance(value, float):
-        return float(f"{value:.{DIGITS}g}") if np.isfinite(value) else None
-    return value
+    text = json.dumps(value, default=lambda array: array.tolist())
+    return json.loads(text, parse_float=lambda x: float(f"{float(x):.{DIGITS}g}"), parse_constant=lambda _: None)
 
 
 class StepPlayer:
