@@ -40,8 +40,7 @@ class Knob:
     unlimited : bool
         Whether infinity is allowed, too.
     words : str
-        What explorers and sentences call it ("next queue after"), where its name is not plain; a policy's first knob with words stands
-        in the first row of its explorer.
+        What explorers and sentences call it ("next queue after"), if not its name; of a policy the first such knob stands in the first row.
     """
 
     low: float | None = None

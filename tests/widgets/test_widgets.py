@@ -280,8 +280,8 @@ def test_plotly_goes_to_the_page_once_and_when_asked():
     board.widget.send = lambda content, buffers: sent.append((content, buffers))
     board._heard(board.widget, {"kind": "library"}, [])
     assert sent == [({"kind": "library"}, [web.plotly()])]
-    board._heard(board.widget, {"kind": "clicked", "figure": "a", "trace": 0, "point": 2}, [])
-    assert clicks == [("a", 0, 2)]
+    board._heard(board.widget, {"kind": "ask", "what": "clicked", "value": ["a", 0, 2]}, [])
+    assert clicks == [("clicked", ["a", 0, 2])]
 
 
 def test_running_a_cell_again_frees_what_it_made(monkeypatch):

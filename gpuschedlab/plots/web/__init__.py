@@ -73,9 +73,7 @@ def packed(thing) -> str:
     return b64encode(gzip.compress(json.dumps(thing, allow_nan=False).encode(), 6, mtime=0)).decode()
 
 
-def fragment(
-    figures: dict, places: tuple[Place, ...], columns: int = 1, note: str = "", board: str = "", pictures: str = ""
-) -> str:
+def fragment(figures: dict, places: tuple[Place, ...], columns: int = 1, note="", board="", pictures="") -> str:
     """HTML of figures in a grid, drawn once `library()` is there: a `note`, `pictures` until then, both hidden beside a `board`."""
     here = f"gpuschedlab-{uuid4().hex}"
     shown = {p.name: encoded(plain(figures[p.name])) for p in places if p.name in figures}

@@ -3,7 +3,6 @@
 import numpy as np
 
 from gpuschedlab import plots
-from gpuschedlab._extras import need
 from gpuschedlab.scenarios.small_cluster import SmallCluster
 from gpuschedlab.widgets.parts.controls import control, quiet
 from gpuschedlab.widgets.parts.knob_explorer import RunExplorer
@@ -12,7 +11,7 @@ HOUR = 3600.0
 
 
 class ClusterExplorer(RunExplorer):
-    """Play placement through time on a small cluster: cells that split and merge, free GPUs, and all rules compared.
+    """Step through placement in time on a small cluster: cells that split and merge, free GPUs, and all rules compared.
 
     Parameters
     ----------
@@ -32,10 +31,9 @@ class ClusterExplorer(RunExplorer):
     begin = SmallCluster
 
     def __init__(self, *given, **options):
-        w = need("ipywidgets")
-        self.moment = control("IntSlider", "moment", 520, 84, min=0, max=1)
-        self.play = w.Play(min=0, max=1, interval=600, tooltip="play the moments one by one")
-        self._link = w.jslink((self.play, "value"), (self.moment, "value"))
+        self.moment = control(
+            "IntSlider", "moment", 520, 84, min=0, max=1, tooltip="arrow keys step through the moments"
+        )
         self.moment.observe(lambda _: self._redraw("cells", self._cells), "value")
         super().__init__(*given, **options)
 
@@ -44,7 +42,7 @@ class ClusterExplorer(RunExplorer):
         self.run = self.runs[rule]
         self.seats = plots.seats(self.run)
         with quiet(self):
-            self.moment.max = self.play.max = len(self.seats.moments) - 1
+            self.moment.max = len(self.seats.moments) - 1
         # The chosen rule is marked in words: bars are distinguished without colour.
         marked = {f"{name} (chosen)" if name == rule else name: run for name, run in self.runs.items()}
         rules = plots.metric_bars(marked, "jct_mean")
@@ -68,10 +66,4 @@ class ClusterExplorer(RunExplorer):
         )
 
     def _controls(self) -> list:
-        w = need("ipywidgets")
-        return [*super()._controls(), w.HBox([self.play, self.moment])]
-
-    def close(self):
-        """Free all widgets, here and in the browser."""
-        self._link.close()
-        super().close()
+        return [*super()._controls(), self.moment]

@@ -9,7 +9,7 @@ from gpuschedlab.sim.run import left_of
 from gpuschedlab.widgets.explorers.explorer_panel import Panel
 from gpuschedlab.widgets.explorers.first_screen import COLUMNS, Screen, View, measured
 from gpuschedlab.widgets.explorers.own_log import OwnLog
-from gpuschedlab.widgets.explorers.runs_of import Runs, Setting, restore, written
+from gpuschedlab.widgets.explorers.runs_of import Runs, Setting
 from gpuschedlab.widgets.parts.explorer_base import BaseExplorer
 
 FIRST = (
@@ -189,7 +189,7 @@ class Explorer(Runs, BaseExplorer):
             self.panel.open(not self.panel.opened)
             self.refresh()
         elif what == "link":
-            restore(self, value)
+            self.at(value)
         elif what == "story":
             if value == self.view.job:
                 self.log()
@@ -199,20 +199,6 @@ class Explorer(Runs, BaseExplorer):
             self._mark = value.pop("mark", "")
             self.view = self.view._replace(**value)
             self.refresh()
-
-    def _address(self) -> str:
-        return written(self)
-
-    def at(self, link: str) -> "Explorer":
-        """Show a state that was copied from an explorer (*copy link*): ``"policy=Srtf&against=Fifo&nodes=70&job=06364"``.
-
-        Raises
-        ------
-        LabError
-            There is no such policy, knob, trace or job.
-        """
-        restore(self, link)
-        return self
 
     def _gantt(self):
         """Jobs on some nodes in the time that is framed, or in the busiest hours."""
@@ -245,14 +231,3 @@ class Explorer(Runs, BaseExplorer):
 
     def _controls(self) -> list:
         return self.panel.row
-
-    def figure(self, name: str | None = None):
-        """Static twin: one figure by its name, or those of the first screen.
-
-        Returns
-        -------
-        plotly.graph_objects.Figure, or plots.Figures
-        """
-        if name is not None and name not in self.board.drawings:
-            self.board.drawings[name] = plots.draw(self._rare(name))
-        return super().figure(name)

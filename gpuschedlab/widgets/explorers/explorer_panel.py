@@ -18,15 +18,14 @@ class Panel:
     def __init__(self, owner, first: str, against: str, seed: int):
         w = need("ipywidgets")
         self._owner, names = owner, list(owner.policies)
-        self.trace = self._pick("trace", list(owner.traces))
+        self.trace = control("Dropdown", "trace", 172, 46, options=list(owner.traces))
         other = "another seed is another week with the same habits"
         self.seed = control("BoundedIntText", "seed", 96, 34, value=seed, min=0, max=10**6, tooltip=other)
-        self.cluster = self._pick("cluster", list(owner.clusters))
+        self.cluster = control("Dropdown", "cluster", 172, 46, options=list(owner.clusters))
         written = {"placeholder": "20x8:v100,10x4:t4", "tooltip": "NODESxGPUS[:TYPE],...", "continuous_update": False}
         self.own = control("Text", "own cluster", 200, 76, **written)
         self.nodes = control("IntSlider", "nodes", 180, 40, min=1, max=2)
-        buttons = sum(map(len, names)) <= LETTERS
-        kind, width = ("ToggleButtons", None) if buttons else ("Dropdown", 172)
+        kind, width = ("ToggleButtons", None) if sum(map(len, names)) <= LETTERS else ("Dropdown", 172)
         self.policy = control(kind, "policy", width, 46, options=names, value=first).add_class("gpuschedlab-policy")
         about = f"what is compared with, grey in all figures; '{PIN}' keeps the policy with its present knobs"
         self.against = control("Dropdown", "against", None, 48, options=[*names, PIN], value=against, tooltip=about)
@@ -37,11 +36,11 @@ class Panel:
         self.knobs = None
         self._make_knobs()
         self._fit_cluster()
-        answers = {
-            "Reset knobs": ("the policy's own defaults", lambda: self.knobs.show(owner.policies[self.policy.value])),
-            "Download run": ("the run, its trace and its code, as one file", owner.download),
-        }
-        self.buttons = [button(owner, name, *what) for name, what in answers.items()]
+        reset = button(owner, "Reset knobs", "the policy's own defaults", self._reset)
+        self.buttons = [
+            reset,
+            button(owner, "Download run", "the run, its trace and its code, as one file", owner.download),
+        ]
         answers = {
             self.trace: self._other_trace,
             self.seed: owner._changed,
@@ -49,7 +48,7 @@ class Panel:
             self.cluster: lambda _: self._quietly(self._fit_cluster),
             self.own: self._own_cluster,
             self.policy: lambda _: owner.guarded(lambda: self._quietly(self._make_knobs)),
-            self.against: self._other_reference,
+            self.against: lambda now: owner.guarded(owner.pin) if now["new"] == PIN else owner._changed(),
             **dict.fromkeys((self.charted, self.first_node), lambda _: owner._redraw_gantt()),
         }
         for part, answer in answers.items():
@@ -72,9 +71,6 @@ class Panel:
         self.more.layout.display = None if opened else "none"
         (self._owner.box.add_class if opened else self._owner.box.remove_class)("gpuschedlab-more")
 
-    def _pick(self, name: str, options: list, value=None):
-        return control("Dropdown", name, 172, 46, options=options, value=value or options[0])
-
     def _make_knobs(self):
         owner, earlier = self._owner, self.knobs
         self.knobs = KnobControls(owner.policies[self.policy.value], owner._changed)
@@ -86,10 +82,8 @@ class Panel:
         if earlier is not None:
             earlier.close()
 
-    def _other_reference(self, change):
-        if change["new"] == PIN:
-            return self._owner.guarded(self._owner.pin)
-        self._owner._changed()
+    def _reset(self):
+        self.knobs.show(self._owner.policies[self.policy.value])
 
     def hold(self, name: str):
         """Choose what is kept as the reference, by its name."""

@@ -12,6 +12,7 @@ from gpuschedlab._knob import KnobInfo, knob_word, parse_knob
 from gpuschedlab.errors import RunError
 from gpuschedlab.knobs import knobs_of, word_of
 from gpuschedlab.metrics.sentence import span
+from gpuschedlab.plots.kinds.style import HOUR
 from gpuschedlab.sim.entry import scenario_of
 from gpuschedlab.sim.recipe_base import Recipe
 from gpuschedlab.sim.scenario import Scenario
@@ -19,8 +20,6 @@ from gpuschedlab.widgets import sources
 from gpuschedlab.widgets.explorers.first_screen import View
 from gpuschedlab.widgets.parts.cache import Cache
 from gpuschedlab.widgets.parts.controls import quiet
-
-HOUR = 3600.0
 
 
 class Setting(NamedTuple):
@@ -58,11 +57,17 @@ def said(info: KnobInfo, value) -> str:
     return f"{info.words} {', '.join(map(write, value if isinstance(value, tuple) else (value,)))}"
 
 
+PICKERS = {"trace": str, "cluster": str, "seed": int, "nodes": int}
+"""Controls with a value of their own, in the order in which they are set, and what that is."""
+
+
 class Runs:
     """Part of an Explorer: what its settings name, and their runs."""
 
     def _take(self, trace, cluster, policies, seed, parts) -> int:
-        """Name what was given; returns where the seed begins."""
+        """Name what was given, or policies that need nothing but a trace; returns where the seed begins."""
+        from gpuschedlab.policies import Fifo, Lucid, Sjf, Srtf, Themis, Tiresias
+
         recipe = trace if isinstance(trace, Recipe) else None
         if recipe is not None:
             trace, policies = recipe(seed or 0), policies or cluster or recipe.policies or None
@@ -74,7 +79,7 @@ class Runs:
             trace = {word_of(recipe): sources.TraceOf(recipe)}
         trace, cluster, self.reports = sources.named_logs(trace, cluster)
         self.traces, self.clusters = sources.named_traces(trace), sources.named_clusters(cluster)
-        self.policies = sources.named_policies(policies, default_policies())
+        self.policies = sources.named_policies(policies, [Fifo, Srtf, Sjf, Tiresias, Themis, Lucid])
         own = parts.pop("seed", 0)
         self._parts = {name: value for name, value in parts.items() if value is not getattr(Scenario, name, None)}
         return own if seed is None else seed
@@ -131,8 +136,7 @@ class Runs:
 
     def _code(self, folder: Path | None = None) -> str:
         now = self.setting
-        cluster = self.cluster_of(now)
-        return sources.run_code(self.traces[now.trace], cluster, now.policy, now.seed, self._parts, folder)
+        return sources.run_code(self.traces[now.trace], self.cluster_of(now), now.policy, now.seed, self._parts, folder)
 
     def export(self, folder=None) -> Path:
         """Store the present run: parquet files, the trace, and the Python that makes it again.
@@ -170,58 +174,52 @@ class Runs:
         """Name of the present policy as part of a file's."""
         return re.sub(r"\W+", "-", self.setting.name.lower())
 
+    def _address(self) -> str:
+        """Write what is shown: all that differs from how the explorer begins, and always the policies and the nodes."""
+        panel, view, now = self.panel, self.view, self.setting
+        found = {"policy": now.name} | {i.name: knob_word(value) for i, value in now.moved(self.policies[now.name])}
+        if panel.against.value in self.policies:
+            found["against"] = panel.against.value
+        choice = {"trace": len(self.traces) > 1, "cluster": len(self.clusters) > 1, "seed": not panel.seed.disabled}
+        found |= {name: str(getattr(panel, name).value) for name in PICKERS if choice.get(name, True)}
+        found |= {"by": view.by} if view.by != "run" else {}
+        if view.job is not None:
+            found["job"] = str(self.run.jobs["job_id"][view.job])
+        found |= {name: f"{span[0]:g}_{span[1]:g}" for name in ("time", "size") if (span := getattr(view, name))}
+        return urlencode(found | ({"more": "1"} if panel.opened else {}), quote_via=quote, safe=":,_")
 
-def default_policies() -> list:
-    """Policies that need nothing but a trace."""
-    from gpuschedlab.policies import Fifo, Lucid, Sjf, Srtf, Themis, Tiresias
+    def at(self, link: str):
+        """Show a state that was copied from an explorer (*copy link*): ``"policy=Srtf&against=Fifo&nodes=70&job=06364"``.
 
-    return [Fifo, Srtf, Sjf, Tiresias, Themis, Lucid]
-
-
-PICKERS = {"trace": str, "cluster": str, "seed": int, "nodes": int}
-"""Controls with a value of their own, in the order in which they are set, and what that is."""
-
-
-def written(explorer) -> str:
-    """Write what is shown: all that differs from how the explorer begins, and always the policies and the nodes."""
-    panel, view, now = explorer.panel, explorer.view, explorer.setting
-    found = {"policy": now.name} | {i.name: knob_word(value) for i, value in now.moved(explorer.policies[now.name])}
-    if panel.against.value in explorer.policies:
-        found["against"] = panel.against.value
-    choice = {"trace": len(explorer.traces) > 1, "cluster": len(explorer.clusters) > 1, "seed": not panel.seed.disabled}
-    found |= {name: str(getattr(panel, name).value) for name in PICKERS if choice.get(name, True)}
-    found |= {"by": view.by} if view.by != "run" else {}
-    if view.job is not None:
-        found["job"] = str(explorer.run.jobs["job_id"][view.job])
-    found |= {name: f"{span[0]:g}_{span[1]:g}" for name in ("time", "size") if (span := getattr(view, name))}
-    return urlencode(found | ({"more": "1"} if panel.opened else {}), quote_via=quote, safe=":,_")
-
-
-def restore(explorer, text: str):
-    """Show what was written; what an explorer does not have is an error that names it."""
-    words, panel = dict(parse_qsl(text.removeprefix("#"))), explorer.panel
-    names = [words.pop("policy", panel.policy.value), words.pop("against", panel.against.value)]
-    if wrong := [name for name in names if name not in explorer.policies and name != panel.against.value]:
-        raise RunError(f"explorer: found policy {wrong[0]!r}; expected one of {', '.join(explorer.policies)}.")
-    given = explorer.policies[names[0]]
-    knobs = {i.name: parse_knob(i, words.pop(i.name)) for i in knobs_of(given).values() if i.name in words}
-    with quiet(explorer):
-        for name, kind in PICKERS.items():
-            if name in words and (name != "nodes" or panel.resizable):
-                getattr(panel, name).value = kind(words[name])
-        panel.policy.value, panel.against.value = names
-        panel.knobs.show(given.with_knobs(**knobs))
-    panel.open("more" in words)
-    spans = {name: tuple(map(float, words[name].split("_"))) for name in ("time", "size") if name in words}
-    explorer.view = View(words.get("by", "run"), **spans)
-    if unknown := words.keys() - {*PICKERS, "more", "by", "time", "size", "job"}:
-        raise RunError(
-            f"explorer: found {', '.join(sorted(unknown))}; expected a policy, its knobs, {', '.join(PICKERS)}, job, time or size."
-        )
-    explorer.refresh()
-    if job := words.get("job"):
-        rows = [i for i, each in enumerate(explorer.run.jobs["job_id"]) if str(each) == job]
-        if not rows:
-            raise RunError(f"explorer: found job {job!r}; expected the job_id of one of the trace's.")
-        explorer.view = explorer.view._replace(job=rows[0])
-        explorer.refresh()
+        Raises
+        ------
+        LabError
+            There is no such policy, knob, trace or job.
+        """
+        words, panel = dict(parse_qsl(link.removeprefix("#"))), self.panel
+        names = [words.pop("policy", panel.policy.value), words.pop("against", panel.against.value)]
+        if wrong := [name for name in names if name not in self.policies and name != panel.against.value]:
+            raise RunError(f"explorer: found policy {wrong[0]!r}; expected one of {', '.join(self.policies)}.")
+        given = self.policies[names[0]]
+        knobs = {i.name: parse_knob(i, words.pop(i.name)) for i in knobs_of(given).values() if i.name in words}
+        with quiet(self):
+            for name, kind in PICKERS.items():
+                if name in words and (name != "nodes" or panel.resizable):
+                    getattr(panel, name).value = kind(words[name])
+            panel.policy.value, panel.against.value = names
+            panel.knobs.show(given.with_knobs(**knobs))
+        panel.open("more" in words)
+        spans = {name: tuple(map(float, words[name].split("_"))) for name in ("time", "size") if name in words}
+        self.view = View(words.get("by", "run"), **spans)
+        if unknown := words.keys() - {*PICKERS, "more", "by", "time", "size", "job"}:
+            raise RunError(
+                f"explorer: found {', '.join(sorted(unknown))}; expected a policy, its knobs, {', '.join(PICKERS)}, job, time or size."
+            )
+        self.refresh()
+        if job := words.get("job"):
+            rows = [i for i, each in enumerate(self.run.jobs["job_id"]) if str(each) == job]
+            if not rows:
+                raise RunError(f"explorer: found job {job!r}; expected the job_id of one of the trace's.")
+            self.view = self.view._replace(job=rows[0])
+            self.refresh()
+        return self

@@ -71,7 +71,7 @@ export default {
     const grid = page.grid(inner, model.get("places"), {
       compact: true,
       ask,
-      clicked: (figure, trace, point) => model.send({ kind: "clicked", figure, trace, point }),
+      clicked: (figure, trace, point) => ask("clicked", [figure, trace, point]),
       drawn: () => { drawn = shown; if (drawn === model.get("number")) stale(); },
     });
     // Names for screen readers, where the widgets give none: a slider's is the text beside it.

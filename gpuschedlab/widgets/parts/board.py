@@ -42,10 +42,8 @@ class Board:
         Name, height and width of each figure, in order.
     drawings : dict of str to Drawing
         What to show first, by name.
-    clicked : callable, optional
-        Called with (figure's name, number of the trace, number of the point) when a point is clicked.
-    lost, asked : callable, optional
-        Called when a page does not hear what is sent, and with (what, value) that a key, a drag, or a click on words asks for.
+    asked, lost : callable, optional
+        Called with (what, value) that a click, a key or a drag asks for, and when a page does not hear what is sent.
 
     Attributes
     ----------
@@ -67,11 +65,8 @@ class Board:
     [1, 0]
     """
 
-    def __init__(
-        self, places: tuple[Place, ...], drawings: dict, clicked: Callable | None = None, lost=None, asked=None
-    ):
-        self.places, self.drawings, self._clicked = places, dict(drawings), clicked
-        self._lost, self._asked, self._answered = lost, asked, {}
+    def __init__(self, places: tuple[Place, ...], drawings: dict, asked: Callable | None = None, lost=None):
+        self.places, self.drawings, self._asked, self._lost, self._answered = places, dict(drawings), asked, lost, {}
         self.identity, self.number, self.link = uuid4().hex, 1, ""
         self.widget = self._made()
 
@@ -113,10 +108,8 @@ class Board:
             self._ping(widget, content["page"], content["heard"])
         elif kind == "lost":
             self._lost()
-        elif kind == "ask":
+        elif self._asked:
             self._asked(content["what"], content["value"])
-        elif self._clicked:
-            self._clicked(content["figure"], content["trace"], content["point"])
 
     def _ping(self, widget, page: str, heard: int):
         """Answer a page; one that has not heard an answer of `DEAF` seconds ago hears nothing any more, and gets another widget."""

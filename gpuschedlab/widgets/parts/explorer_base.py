@@ -99,19 +99,12 @@ class BaseExplorer:
         """Widgets beside the figures, or above them where there is little room."""
         return []
 
-    def _below(self) -> list:
-        """Widgets below the figures."""
-        return []
-
     def _sliders(self) -> list:
         """Sliders that follow the hand while a run is quick."""
         return []
 
-    def _clicked(self, figure: str, trace: int, point: int):
-        """Answer to a click on a point."""
-
     def _asked(self, what: str, value):
-        """Answer to a key, a drag, or a click on words."""
+        """Answer to what the page asks for: "clicked" with (figure's name, number of the trace, of the point), or words of its own."""
 
     def _address(self) -> str:
         """State as the address of a page holds it."""
@@ -127,7 +120,7 @@ class BaseExplorer:
         self._show(self._compute())
         strip = w.Box(self._controls()).add_class("gpuschedlab-strip")
         top = w.VBox(self._top(strip)).add_class("gpuschedlab-controls")
-        self.main = w.VBox([self.board.widget, *self._below()]).add_class("gpuschedlab-main")
+        self.main = w.VBox([self.board.widget]).add_class("gpuschedlab-main")
         sides = w.VBox([top, self.main]).add_class("gpuschedlab-sides")
         whole = w.Layout(width="100%", display="block", overflow="visible")
         self.box = w.Box([sides], layout=whole).add_class("gpuschedlab-explorer")
@@ -143,21 +136,17 @@ class BaseExplorer:
         """Draw some figures, from their numbers by name."""
         drawings = {name: plots.draw(each) for name, each in numbers.items()}
         if self.board is None:
-            self.board = Board(self.places, drawings, self._heard, lost=self._again, asked=self._ask)
+            self.board = Board(
+                self.places, drawings, lambda *what: self.guarded(lambda: self._asked(*what)), self._again
+            )
             self.board.link = self.board.widget.link = self._address()
         else:
             self.board.show(drawings, self._address())
 
-    def _heard(self, *what):
-        self.guarded(lambda: self._clicked(*what))
-
-    def _ask(self, *what):
-        self.guarded(lambda: self._asked(*what))
-
     def _again(self):
         """Give the page another widget with the same figures."""
         earlier = self.board.again()
-        self.main.children = (self.board.widget, *self.main.children[1:])
+        self.main.children = (self.board.widget,)
         earlier.close()  # not before: a view whose widget is gone would say that the kernel is
 
     def _redraw(self, name: str, make):
@@ -219,13 +208,15 @@ class BaseExplorer:
         return f"<p>{self.status.value}</p>"
 
     def figure(self, name: str | None = None):
-        """Static twin: one figure by its name, or all of them.
+        """Static twin: one figure by its name, or those of the first screen.
 
         Returns
         -------
         plotly.graph_objects.Figure, or plots.Figures
         """
         places = [p for p in self.places if (p.name == name if name else not (p.more or p.words))]
+        if name and name not in self.board.drawings:  # nobody has asked for it yet
+            self.board.drawings[name] = plots.draw(self._rare(name))
         made = [plots.render(self.board.drawings[p.name]).update_layout(height=p.height) for p in places]
         return made[0] if name else plots.Figures(made, columns=2, note=self._note(True))
 
