@@ -194,9 +194,5 @@ def marked(sliders) -> object:
         share = round(100 * (value - slider.min) / max(slider.max - slider.min, 1e-9))
         slider.add_class(f"gpuschedlab-mark-{share}")
         rules[share] = f".gpuschedlab-mark-{share} .noUi-base::after {{ left: {share}% }}"
-    look = (
-        'content: ""; position: absolute; top: -5px; width: 2px; height: 14px; background: currentColor; opacity: 0.6'
-    )
-    whole = f'[class*="gpuschedlab-mark-"] .noUi-base::after {{ {look} }}'
     w = need("ipywidgets")
-    return w.HTML(f"<style>{whole} {' '.join(rules.values())}</style>", layout=w.Layout(display="none"))
+    return w.HTML(f"<style>{' '.join(rules.values())}</style>", layout=w.Layout(display="none"))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import json
+from importlib.resources import files
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -23,19 +25,7 @@ DAY = 86_400.0
 START = "2020-07-06"
 OUTCOMES = ("completed", "failed", "killed")
 #: Models of the tasks and their shares: those of `jobs.default_speeds`. Assumed: the presets' traces name no models.
-MODELS = {
-    "resnet50": 0.2,
-    "transformer": 0.15,
-    "resnet18": 0.12,
-    "lm": 0.1,
-    "mobilenet_v2": 0.09,
-    "vgg16": 0.08,
-    "resnet101": 0.07,
-    "inception_v3": 0.06,
-    "recommendation": 0.05,
-    "alexnet": 0.04,
-    "cyclegan": 0.04,
-}
+MODELS = json.loads(files("gpuschedlab.traces.generator").joinpath("models.json").read_text("utf-8"))
 
 
 @dataclasses.dataclass(frozen=True)

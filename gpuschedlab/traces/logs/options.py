@@ -12,7 +12,7 @@ from typing import Any
 
 from gpuschedlab.errors import TraceError
 from gpuschedlab.traces.logs.instants import SHORT, UNITS
-from gpuschedlab.traces.logs.states import MEANINGS
+from gpuschedlab.traces.logs.states import MEANINGS, NAMED
 
 
 @dataclass(frozen=True)
@@ -132,18 +132,7 @@ CHOICES = {
     "count": (None, "instances"),
 }
 #: Columns of times, which may have units.
-TIMES = [
-    "submit",
-    "eligible",
-    "start",
-    "end",
-    "duration",
-    "suspended",
-    "requested_time",
-    "think_time",
-    "started",
-    "elapsed",
-]
+TIMES = NAMED["options"]["times"].split()
 
 
 def options_of(given: Mapping[str, Any], source: str) -> Options:

@@ -151,13 +151,10 @@ class Explorer(Runs, BaseExplorer):
         left = "".join(f" {escape(line.rstrip('.'))}." for line in left_of(self.runs))
         small = " gpuschedlab-long" * (len(re.sub("<[^>]*>", "", d.main)) > 115)
         self.status.value = f'<p class="gpuschedlab-sentence{small}">{d.main}</p><p>{d.rest}{left}</p>'
-        self.panel.show(self._says(), self.knobs.note, self.reports.get(self.setting.trace))
-
-    def _says(self) -> str:
-        """Each policy in words, and the jobs and the cluster."""
         now, before = self.setting, self.pinned
         words = now.says("now") + (f" {before.says('ref')}" if now.name != before.name else "")
-        return f"{words} {self.run.jobs.height:,} jobs on {escape(str(self.cluster_of(now)))}."
+        words += f" {self.run.jobs.height:,} jobs on {escape(str(self.cluster_of(now)))}."
+        self.panel.show(words, self.knobs.note, self.reports.get(now.trace))
 
     def _told(self) -> dict:
         """Why the job that is looked at waited, now and before: what the log of its waits says, or else the runs' frames."""

@@ -36,11 +36,9 @@ class Panel:
         self.knobs = None
         self._make_knobs()
         self._fit_cluster()
-        reset = button(owner, "Reset knobs", "the policy's own defaults", self._reset)
-        self.buttons = [
-            reset,
-            button(owner, "Download run", "the run, its trace and its code, as one file", owner.download),
-        ]
+        reset = button(owner, "Reset knobs", "the policy's own defaults", lambda: self.knobs.show(self._given))
+        about = "the run, its trace and its code, as one file"
+        self.buttons = [reset, button(owner, "Download run", about, owner.download)]
         answers = {
             self.trace: self._other_trace,
             self.seed: owner._changed,
@@ -73,7 +71,8 @@ class Panel:
 
     def _make_knobs(self):
         owner, earlier = self._owner, self.knobs
-        self.knobs = KnobControls(owner.policies[self.policy.value], owner._changed)
+        self._given = owner.policies[self.policy.value]
+        self.knobs = KnobControls(self._given, owner._changed)
         first = self.knobs.first
         for part in first:  # in the row its unit is in the hint
             part.description = part.description.partition(" (")[0]
@@ -81,9 +80,6 @@ class Panel:
         self._first.children, self.knobs.box.children, self._rest.children = first, rest, [self.knobs.box]
         if earlier is not None:
             earlier.close()
-
-    def _reset(self):
-        self.knobs.show(self._owner.policies[self.policy.value])
 
     def hold(self, name: str):
         """Choose what is kept as the reference, by its name."""

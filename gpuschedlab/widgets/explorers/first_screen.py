@@ -99,7 +99,8 @@ class Screen:
         if row is None:
             return fields | {"lit": None}
         times = {name: float(getattr(c, name)[row]) for name in ("now", "before", "submit")}
-        times["held"] = [_held(run, row) for run in self.runs]
+        held = (run.allocations.filter(pl.col("job") == row).select("start", "end").unique() for run in self.runs)
+        times["held"] = [spans.sort("start").rows() for spans in held]
         return fields | {"lit": told | times | {"row": row, "spans": two_spans(c.now[row], c.before[row])}}
 
     def table(self) -> dict:
@@ -115,11 +116,6 @@ def clock(hours: float, weekday: int | None) -> str:
     day, rest = divmod(hours, 24.0)
     name = f"day {day + 1:.0f}" if weekday is None else DAYS[int(day + weekday) % 7]
     return f"{name} {int(rest):02}:{int(rest % 1 * 60):02}"
-
-
-def _held(run, row: int) -> list[tuple[float, float]]:
-    """When a job held GPUs, s."""
-    return run.allocations.filter(pl.col("job") == row).select("start", "end").unique().sort("start").rows()
 
 
 def _weekday(run) -> int | None:

@@ -9,22 +9,10 @@ from gpuschedlab.errors import TraceError
 from gpuschedlab.traces.logs.log_files import readable, tables, text_of
 from gpuschedlab.traces.logs.options import Options
 from gpuschedlab.traces.logs.raw import Raw
-from gpuschedlab.traces.logs.states import RUNNING, WAITING
+from gpuschedlab.traces.logs.states import NAMED, RUNNING, WAITING
 from gpuschedlab.traces.schema import require_columns
 
-TYPES = [
-    "SUBMIT",
-    "QUEUE",
-    "ENABLE",
-    "SCHEDULE",
-    "EVICT",
-    "FAIL",
-    "FINISH",
-    "KILL",
-    "LOST",
-    "UPDATE_PENDING",
-    "UPDATE_RUNNING",
-]
+TYPES = NAMED["google2019"]["types"].split()
 NUMBER = {str(i): i for i in range(len(TYPES))} | {word: i for i, word in enumerate(TYPES)}
 SUBMIT, SCHEDULE, LOST = 0, 3, 8
 MEANINGS = {4: "killed", 5: "failed", 6: "completed", 7: "killed"}
