@@ -121,7 +121,7 @@ def test_no_word_is_cut_or_lies_on_another_at_any_width(opened, theme, artifacts
         if state == "job":
             figure(page, "change").focus()
             page.keyboard.press("ArrowRight")
-            page.locator(".gpuschedlab-told").wait_for()
+            page.locator(".gpuschedlab-job").wait_for()
         elif state == "framed":
             before = said(page)
             figure(page, "jobs").focus()
@@ -164,12 +164,12 @@ def test_an_address_brings_the_same_picture_back(opened, launch):
     page.keyboard.press("ArrowRight")
     page.wait_for_function("() => location.hash.includes('job=')")
     words, address = said(page), page.evaluate("location.hash")
-    story = page.locator(".gpuschedlab-told > div").first.inner_text()
+    story = page.locator(".gpuschedlab-job > div").first.inner_text()
     page.goto("about:blank")
     opened(address=address)
-    page.locator(".gpuschedlab-told").wait_for()
+    page.locator(".gpuschedlab-job").wait_for()
     assert said(page) == words
-    assert page.locator(".gpuschedlab-told > div").first.inner_text() == story
+    assert page.locator(".gpuschedlab-job > div").first.inner_text() == story
     assert page.evaluate("location.hash") == address
 
 
@@ -194,9 +194,9 @@ def test_a_click_on_a_dot_tells_its_story(opened):
     dot = page.locator(".gpuschedlab-first >> nth=1").locator(".point").last
     box = dot.bounding_box()
     page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    page.locator(".gpuschedlab-told").wait_for(timeout=10_000)
-    page.locator(".gpuschedlab-told button", has_text="close").click()
-    page.locator(".gpuschedlab-told").wait_for(state="detached")
+    page.locator(".gpuschedlab-job").wait_for(timeout=10_000)
+    page.locator(".gpuschedlab-job button", has_text="close").click()
+    page.locator(".gpuschedlab-job").wait_for(state="detached")
 
 
 def test_more_shows_the_other_figures_and_less_hides_them(opened):

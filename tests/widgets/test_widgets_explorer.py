@@ -397,10 +397,10 @@ def test_a_job_tells_its_story_and_is_lit(explorer):
     job = explorer.run.jobs["job_id"][30]
     lit = record(explorer)["lit"]
     assert (lit["id"], lit["row"], record(explorer)["mark"]) == (job, 30, "7")
-    assert lit["told"][0] == explorer.run.story(job)
+    assert lit["why"][0] == explorer.run.story(job)
     assert sum(end - start for start, end in lit["held"][0]) >= explorer.run.jobs["duration"][30] - 1e-6
     explorer._asked("story", 30)
-    assert record(explorer)["lit"]["told"][0] == explorer.scenario_of(explorer.setting).run(
+    assert record(explorer)["lit"]["why"][0] == explorer.scenario_of(explorer.setting).run(
         lab.Tiresias(), log=job
     ).story(job)
     explorer._asked("view", {"job": None})

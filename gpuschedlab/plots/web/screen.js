@@ -189,8 +189,8 @@
     let low = root(hours.reduce((a, b) => Math.min(a, b), 0)), high = root(hours.reduce((a, b) => Math.max(a, b), 0));
     const all = Math.max(high - low, 0.6), [x, y] = r.names, place = (i) => placeOf(r, view.by, i);
     [low, high] = [Math.min(low - 0.1 * all, -0.16 * all), Math.max(high + 0.1 * all, 0.16 * all)];
-    const told = (i) => safe(`${plural(r.gpus[i], "GPU")}, runs ${span(r.duration[i])}`) + safe(`\n${x}: done after ${span(r.now[i])}\n${y}: done after ${span(r.before[i])}`).replaceAll("\n", "<br>");
-    const data = state.dots.map((rows, k) => ({ type: "scatter", mode: "markers", x: rows.map(place), y: rows.map((i) => root(later(r, i))), text: rows.map(told),
+    const hover = (i) => safe(`${plural(r.gpus[i], "GPU")}, runs ${span(r.duration[i])}`) + safe(`\n${x}: done after ${span(r.now[i])}\n${y}: done after ${span(r.before[i])}`).replaceAll("\n", "<br>");
+    const data = state.dots.map((rows, k) => ({ type: "scatter", mode: "markers", x: rows.map(place), y: rows.map((i) => root(later(r, i))), text: rows.map(hover),
       marker: { line: { width: 0 }, ...looks[k] }, hovertemplate: "%{text}<extra></extra>" }));
     const beside = (text, at, role, yanchor) => named(text, role, { x: 0, xref: "paper", y: at, yref: "paper", xanchor: "left", yanchor, xshift: 4, bgcolor: ROLES.veil });
     const notes = [beside("ends later", 1, ROLES.pays, "top"), beside("ends sooner", 0.004, ROLES.now, "bottom")];
@@ -245,8 +245,8 @@
     }
     const lit = r.lit?.row === view.job ? r.lit : null, i = view.job;
     const about = `${plural(r.gpus[i], "GPU")}, runs ${span(r.duration[i])}, submitted ${clock(r.submit[i] / HOUR, r.weekday)}`;
-    const part = (which, role) => `<div><b class="${role}">${safe(r.names[which])}</b>: ${safe(lit?.told[which] ?? "…")}</div>`;
-    return `<div class="gpuschedlab-story gpuschedlab-told"><div><b>Job ${safe(lit?.id ?? "…")}</b>: ${about}. <button type="button" data-look="job">close</button></div>
+    const part = (which, role) => `<div><b class="${role}">${safe(r.names[which])}</b>: ${safe(lit?.why[which] ?? "…")}</div>`;
+    return `<div class="gpuschedlab-story gpuschedlab-job"><div><b>Job ${safe(lit?.id ?? "…")}</b>: ${about}. <button type="button" data-look="job">close</button></div>
       <div class="gpuschedlab-both">${part(1, "ref")}${part(0, "now")}</div></div>`;
   }
 

@@ -156,25 +156,25 @@ class Explorer(Runs, BaseExplorer):
         words += f" {self.run.jobs.height:,} jobs on {escape(str(self.cluster_of(now)))}."
         self.panel.show(words, self.knobs.note, self.reports.get(now.trace))
 
-    def _told(self) -> dict:
+    def _why(self) -> dict:
         """Why the job that is looked at waited, now and before: what the log of its waits says, or else the runs' frames."""
         if self.view.job is None:
             return {}
         job, settings = str(self.run.jobs["job_id"][self.view.job]), (self.setting, self.pinned)
         known = [self._stories.get((each, job)) for each in settings]
-        told = [words or self.run_of(each).story(job) for words, each in zip(known, settings)]
-        return {"id": job, "told": told, "logged": None not in known}
+        why = [words or self.run_of(each).story(job) for words, each in zip(known, settings)]
+        return {"id": job, "why": why, "logged": None not in known}
 
     def log(self):
         """Log the waits of the job that is looked at, and tell its story by that."""
         job = str(self.run.jobs["job_id"][self.view.job])
-        for each in {self.setting, self.pinned} - {setting for setting, told in self._stories if told == job}:
+        for each in {self.setting, self.pinned} - {setting for setting, known in self._stories if known == job}:
             self._stories[each, job] = self.scenario_of(each).run(each.policy, log=job).story(job)
         self._draw({"jobs": self._record()})
 
     def _record(self):
         """What a page draws the first screen from."""
-        found = self.screen.record(self._told()) | {"mark": self._mark}
+        found = self.screen.record(self._why()) | {"mark": self._mark}
         if self.guess:  # first
             d, group = self.screen.whole, self.screen.whole.later.group
             true = {"group": group.words if group else "", "nobody": not len(d.later.rows)}

@@ -10,7 +10,7 @@ from gpuschedlab.metrics.columns import jobs_of, known
 from gpuschedlab.metrics.fairness import finish_time_fairness
 from gpuschedlab.metrics.sentence import span, two_spans
 from gpuschedlab.metrics.who_pays import compared
-from gpuschedlab.plots.comparison import Compared
+from gpuschedlab.plots.job_changes import Compared
 from gpuschedlab.plots.kinds.style import HOUR
 
 COLUMNS = ("jct_mean", "jct_median", "jct_p99", "queueing_mean", "unfair_fraction", "utilisation", "preemptions")
@@ -92,8 +92,8 @@ class Screen:
             words.append(f"that {f'{few} {most}' if low <= 1 else f'{many} {least}' if high >= ALL else both}")
         return " ".join(words)
 
-    def record(self, told: dict) -> dict:
-        """What a page draws the screen from; `told` is the name of the view's job and why it waited, now and before."""
+    def record(self, why: dict) -> dict:
+        """What a page draws the screen from; `why` is the name of the view's job and why it waited, now and before."""
         row, c = self.view.job, self.compared
         fields = c._asdict() | {"view": self.view._asdict(), "kind": self.whole.kind, "table": self.table()}
         if row is None:
@@ -101,7 +101,7 @@ class Screen:
         times = {name: float(getattr(c, name)[row]) for name in ("now", "before", "submit")}
         held = (run.allocations.filter(pl.col("job") == row).select("start", "end").unique() for run in self.runs)
         times["held"] = [spans.sort("start").rows() for spans in held]
-        return fields | {"lit": told | times | {"row": row, "spans": two_spans(c.now[row], c.before[row])}}
+        return fields | {"lit": why | times | {"row": row, "spans": two_spans(c.now[row], c.before[row])}}
 
     def table(self) -> dict:
         """Metrics of both runs on the jobs that are framed, how many these are, and the interval of the first's ratio."""

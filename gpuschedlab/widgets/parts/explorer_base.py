@@ -168,7 +168,7 @@ class BaseExplorer:
         self.refresh(keep=self.error.outputs != earlier)  # what went wrong since the control moved is not of its doing
 
     def refresh(self, keep: bool = False):
-        """Compute and draw what the controls say now; an error goes to the box, which keeps an earlier one only if told so."""
+        """Compute and draw what the controls say now; an error goes to the box, which keeps an earlier one only with `keep`."""
         self.guarded(lambda: self._show(self._compute()), keep)
         self._pace()
 
