@@ -86,10 +86,10 @@ def await_other(page, words: str):
 @pytest.fixture
 def opened(page, voila, notebooks):
     """Function that opens the explorer as a page of its own, and returns the page."""
-    write_notebooks(notebooks, {"first": CELLS})
+    write_notebooks(notebooks, {"first": CELLS, "guess": [CELLS[0], CELLS[1].replace("seed=0", "seed=0, guess=True")]})
 
-    def do(theme: str = "", address: str = ""):
-        page.goto(f"{voila}/voila/render/first.ipynb" + (f"?theme={theme}" if theme else "") + address)
+    def do(theme: str = "", address: str = "", name: str = "first"):
+        page.goto(f"{voila}/voila/render/{name}.ipynb" + (f"?theme={theme}" if theme else "") + address)
         await_drawn(page)
         return page
 
@@ -207,3 +207,26 @@ def test_more_shows_the_other_figures_and_less_hides_them(opened):
     page.locator(".gpuschedlab-rare .main-svg").nth(2).wait_for()
     page.locator(".gpuschedlab-view button", has_text="less").click()
     page.wait_for_function("() => !document.querySelector('.gpuschedlab-rare').offsetHeight")
+
+
+def test_a_guess_is_asked_before_the_answer_is_seen_and_scored(opened, artifacts):
+    page = opened(name="guess")
+    answer = page.locator(".gpuschedlab-said")
+    page.locator(".gpuschedlab-guess").wait_for()
+    assert not answer.is_visible()
+    assert page.locator(".gpuschedlab-first .js-plotly-plot").filter(visible=True).count() == 1
+    assert page.evaluate("document.querySelector('.gpuschedlab-first .js-plotly-plot')._fullData.length") == 1
+    page.screenshot(path=artifacts / "guess.png")
+    page.locator(".gpuschedlab-guess input").fill("99")
+    page.locator(".gpuschedlab-who button", has_text="jobs that run short").click()
+    page.locator(".gpuschedlab-see").click()
+    score = page.locator(".gpuschedlab-score").inner_text()
+    assert "too long; jobs that run short pay: " in score
+    assert answer.is_visible()
+    page.wait_for_function(
+        "() => document.querySelectorAll('.gpuschedlab-first .js-plotly-plot .main-svg').length >= 4"
+    )
+    assert figure(page, "change").is_visible()
+    page.locator(".gpuschedlab-policy button", has_text="Tiresias").click()
+    page.locator(".gpuschedlab-said b.now", has_text="Tiresias").first.wait_for()
+    assert not page.locator(".gpuschedlab-guess").count(), "it is asked once"
