@@ -15,39 +15,39 @@ PACKAGE = ROOT / "gpuschedlab"
 PAGE = ROOT / "CONTRIBUTING.md"
 
 ROOMS: dict[str, int] = {
-    "autosched": 7_681,
+    "autosched": 7_694,
     "check": 1_511,
     "cli": 1_404,
     "cluster": 796,
     "estimators": 887,
-    "files beside the rooms": 1_534,
+    "files beside the rooms": 1_542,
     "gym": 428,
     "metrics": 1_660,
     "optim": 2_222,
     "papers": 9,
     "papers/clusters": 3_144,
     "papers/copter": 2_305,
-    "papers/deadlines": 2_142,
+    "papers/deadlines": 2_141,
     "papers/gavel": 447,
     "papers/pollux": 425,
     "papers/prompttuner": 2_510,
     "papers/shockwave": 229,
-    "papers/sia": 1_128,
+    "papers/sia": 1_127,
     "papers/ymir": 1_943,
-    "plots": 2_464,
-    "policies": 1_009,
+    "plots": 2_470,
+    "policies": 1_011,
     "report": 502,
     "scenarios": 600,
     "sim": 8_078,
     "speeds": 1_487,
     "suite": 444,
     "sweep": 1_158,
-    "traces": 6_725,
-    "widgets": 2_088,
+    "traces": 6_661,
+    "widgets": 2_121,
 }
 """Lines of Python at most, by folder; each paper is a room."""
 
-TOTAL = 56_960
+TOTAL = 56_956
 """Sum of these numbers at most."""
 
 GOALS = {"laboratory": 35_000, "autosched": 7_714, "papers": 15_000, "all": 57_000}
