@@ -39,11 +39,14 @@ class WhatIf:
         That count on both sides.
     unknown : float
         GPU-hours of jobs that the log shows stopped at a limit below the new one: for how long they would have run nobody knows.
+    cut : float
+        GPU-hours of work that the new limits leave undone, beyond those of the site: their jobs wait no less for it.
     """
 
     table: pl.DataFrame
     jobs: int
     unknown: float = 0.0
+    cut: float = 0.0
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
@@ -59,6 +62,8 @@ class WhatIf:
             lines += [
                 f"{self.unknown:,.0f} GPU-hours are of jobs stopped at their limits: taken to end there all the same"
             ]
+        if self.cut:
+            lines += [f"{self.cut:+,.0f} GPU-hours of work are left undone by jobs stopped at their limits"]
         return lines
 
     def summary(self) -> dict[str, float]:
@@ -136,30 +141,34 @@ def stopped(trace: pl.DataFrame, limits: np.ndarray) -> float:
 
 
 def played(sides: tuple[tuple[Scenario, Policy], ...], weeks: int | None = None) -> tuple[pl.DataFrame, ...]:
-    """For each side the jobs that count, in order of submission: `job_id`, `submit`, `wait` and `duration` (s)."""
+    """For each side the jobs that count, in order of submission: `job_id`, `submit`, `wait`, `ran` (s), and `undone` (GPU-s)."""
     submit = sides[0][0].trace["submit"]
     first, last = float(submit.min()), float(submit.max())
     warm = first + WARM_UP if last - first >= SHORTEST else first
     counts = pl.col("submit") >= (max(warm, last - 7 * DAY * weeks) if weeks else warm)
-    # not running: before the start, launching, suspended
-    wait = pl.col("end") - pl.col("submit") - pl.col("duration")
-    jobs = (scenario.run(policy).jobs.filter(counts).with_columns(wait=wait) for scenario, policy in sides)
-    return tuple(
-        each.select("job_id", "submit", "wait", "duration").sort("submit", maintain_order=True) for each in jobs
-    )
+    runs = (scenario.run(policy).jobs.filter(counts) for scenario, policy in sides)
+    return tuple(waits(jobs).sort("submit", maintain_order=True) for jobs in runs)
 
 
-def figures(wait: np.ndarray, duration: np.ndarray) -> dict[str, np.ndarray]:
+def waits(jobs: pl.DataFrame) -> pl.DataFrame:
+    """Columns of `played`: a job waits while it does not run: before its start, launching, suspended."""
+    ran = pl.col("duration")
+    if "timed_out" in jobs.columns:  # stopped at its limit
+        ran = pl.when("timed_out").then("executed").otherwise(ran)
+    wait, undone = pl.col("end") - pl.col("submit") - ran, pl.col("gpus") * (pl.col("duration") - ran)
+    return jobs.select("job_id", "submit", wait=wait, ran=ran, undone=undone)
+
+
+def figures(wait: np.ndarray, ran: np.ndarray) -> dict[str, np.ndarray]:
     """Figures of each job, of which means are compared."""
-    slowdown = np.maximum(1.0, (wait + duration) / np.maximum(duration, BOUND))
+    slowdown = np.maximum(1.0, (wait + ran) / np.maximum(ran, BOUND))
     return {"mean wait": wait, "bounded slowdown": slowdown, "waited over an hour": (wait > 3600).astype(float)}
 
 
 def compared(before: pl.DataFrame, after: pl.DataFrame, calibration: Calibration | None = None) -> WhatIf:
     """Paired differences of the same jobs, in order of submission, with intervals."""
-    both = before.join(after.select("job_id", other="wait"), on="job_id", maintain_order="left")
-    both = both.drop_nulls(["wait", "other"])
-    one, two = (figures(both[side].to_numpy(), both["duration"].to_numpy()) for side in ("wait", "other"))
+    both = before.join(after, on="job_id", maintain_order="left", suffix="_after").drop_nulls(["wait", "wait_after"])
+    one, two = (figures(both[f"wait{end}"].to_numpy(), both[f"ran{end}"].to_numpy()) for end in ("", "_after"))
     missed = biases(calibration) if calibration else {}
     rows = []
     for name in one:
@@ -170,7 +179,8 @@ def compared(before: pl.DataFrame, after: pl.DataFrame, calibration: Calibration
         rows.append((name, one[name].mean(), two[name].mean(), difference, low, high, bias, said))
     columns = ("figure", "before", "after", "difference", "low", "high", "bias", "verdict")
     kinds = {name: pl.String if name in ("figure", "verdict") else pl.Float64 for name in columns}
-    return WhatIf(pl.DataFrame(rows, schema=kinds, orient="row"), both.height)
+    cut = float((both["undone_after"] - both["undone"]).sum()) / 3600
+    return WhatIf(pl.DataFrame(rows, schema=kinds, orient="row"), both.height, cut=cut)
 
 
 def biases(calibration: Calibration) -> dict[str, float]:

@@ -283,6 +283,17 @@ def test_jobs_of_a_whatif_count_after_a_warm_up():
         assert jobs["submit"][-1] == some[-1]
 
 
+def test_a_job_that_a_limit_stops_waits_no_less(tmp_path):
+    """Of 100,000 s a limit of an hour leaves 96,400 undone; the next job waits for an hour in the place of a day."""
+    path = tmp_path / "jobs.csv"
+    path.write_text("job_id,submit,gpus,duration,requested_time\na,0,1,100000,200000\nb,1,1,60,60\n")
+    found = whatif(Site(f"csv:{path}", "1x1"), {"limits": 3600.0})
+    before, after = found.table.row(0, named=True)["before"], found.table.row(0, named=True)["after"]
+    assert (before, after) == (pytest.approx(99_999 / 2), pytest.approx(3_599 / 2))
+    assert found.cut == pytest.approx(96_400 / 3600)
+    assert "+27 GPU-hours of work are left undone by jobs stopped at their limits" in str(found)
+
+
 @pytest.fixture(scope="module")
 def ten_days(tmp_path_factory) -> Site:
     """A log of ten busy days, whose recorded starts are those of greedy backfill."""

@@ -29,7 +29,7 @@ def weeks_of_log(load: float, weeks: int, heavy: bool, seed: int = 0):
     trace = pl.DataFrame(made | {"requested_time": 2 * duration})
     sides = tuple((Scenario(trace, Cluster.homogeneous(nodes, 8)), Fifo(backfill="easy")) for nodes in (16, 18))
     before, after = played(sides)
-    one, two = (figures(side["wait"].to_numpy(), side["duration"].to_numpy()) for side in (before, after))
+    one, two = (figures(side["wait"].to_numpy(), side["ran"].to_numpy()) for side in (before, after))
     return one, two, (before["submit"].to_numpy() // (7 * DAY)).astype(int)
 
 
