@@ -25,7 +25,7 @@ ROOMS: dict[str, int] = {
     "metrics": 1_660,
     "optim": 2_222,
     "papers": 9,
-    "papers/clusters": 3_144,
+    "papers/clusters": 3_154,
     "papers/copter": 2_305,
     "papers/deadlines": 2_141,
     "papers/gavel": 447,
@@ -47,7 +47,7 @@ ROOMS: dict[str, int] = {
 }
 """Lines of Python at most, by folder; each paper is a room."""
 
-TOTAL = 56_956
+TOTAL = 56_966
 """Sum of these numbers at most."""
 
 GOALS = {"laboratory": 35_000, "autosched": 7_714, "papers": 15_000, "all": 57_000}
@@ -57,7 +57,7 @@ LIMITS = {"laboratory": 35_000, "autosched": 7_714, "papers": 15_000, "all": 57_
 """Lines of Python of these parts at most."""
 
 PAPER = 2_700
-LARGE = {"papers/clusters": 3_144}
+LARGE = {"papers/clusters": 3_154}
 """Lines at most of a paper, and of those that are several."""
 
 BESIDE = "files beside the rooms"
