@@ -108,7 +108,7 @@ def attach(
     EstimatorError
         There is no such method, it lacks a causal model or has one of other knobs, or the history does not come before.
     """
-    if method not in METHODS and not isinstance(method, Method):
+    if not isinstance(method, Method) and method not in METHODS:
         raise EstimatorError(f"found method {method!r}; expected one of {', '.join(METHODS)}.")
     how, method = (method, method.doc) if isinstance(method, Method) else (METHODS[method], method)
     tuner = tuner or how.tuner

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 import gpuschedlab as lab
+from autosched.parts import PARTS
 from gpuschedlab.autosched import (
     Aggregator,
     CausalModel,
@@ -155,6 +156,16 @@ def test_a_loop_goes_on_where_it_was_pickled(stretch, method):
     second = pickle.loads(pickle.dumps(first))
     assert told(second.run(5 * HOUR)) == told(first.run(5 * HOUR))
     assert (len(first.decisions), repr(second)) == (5, repr(first))
+
+
+def test_a_method_of_ones_own_is_put_around_a_simulation(stretch):
+    """AutoSched without one of its parts, as benches and the notebook of its results take it; what it lacks is named by its sentence."""
+    found = loop(stretch, method=PARTS["no-controller"], tuner=None)
+    assert (found.aggregator, found.tuner) == (None, Tuner.thesis(causal=False, iterations=10, check=10))
+    assert loop(stretch, method=PARTS["no-causal"], tuner=None).model is None
+    assert not loop(stretch, method=PARTS["no-future"], tuner=Tuner()).forecaster.arrivals
+    with pytest.raises(EstimatorError, match="method AutoSched without trace aggregator: found no causal model"):
+        loop(stretch, method=PARTS["no-aggregator"], tuner=None)
 
 
 def test_a_loop_without_end_ends_with_the_last_job(stretch):
