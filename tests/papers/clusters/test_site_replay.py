@@ -259,7 +259,7 @@ def year(seed: int, effect: float):
     wait = level + draw.exponential(500.0, len(week))
     change = effect + np.repeat(draw.normal(0, 300.0, 52), jobs) + draw.normal(0, 100.0, len(week))
     names = {"job_id": [f"{i}" for i in range(len(week))], "submit": week * 7 * DAY, "block": week, "unit": "weeks"}
-    return (pl.DataFrame(names | {"wait": w, "duration": 600.0}) for w in (wait, wait + change))
+    return (pl.DataFrame(names | {"wait": w, "ran": 600.0, "undone": 0.0}) for w in (wait, wait + change))
 
 
 def test_intervals_of_a_synthetic_year_hold_the_known_effect():
