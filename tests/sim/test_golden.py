@@ -29,9 +29,8 @@ def test_every_policy_has_golden_runs(golden):
     assert golden["trace"].unique(maintain_order=True).to_list() == list(remake.TINY), WAY_OUT
 
 
-SEARCHING = {"chronus", "pollux", "threesigma", "unisched"}
-"""Policies whose searches take minutes without machine code."""
-EVERY = [pytest.param(p, marks=[pytest.mark.compiled] if p in SEARCHING else []) for p in sorted(ALL)]
+SEARCHING = pytest.mark.compiled("its genetic search takes minutes without machine code")
+EVERY = [pytest.param(p, marks=SEARCHING) if p == "pollux" else p for p in sorted(ALL)]
 
 
 @pytest.mark.parametrize("policy", EVERY)
