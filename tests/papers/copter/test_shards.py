@@ -222,3 +222,18 @@ def test_one_part_is_the_whole_and_each_round_starts_from_the_last():
     assert [r.moved for r in same[1:]] == [0, 0]
     with pytest.raises(SolverError, match="expected exact, relaxed, pop-K or e-store"):
         balance(fleet, loads, "pop")
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_e_store_never_fills_a_server_beyond_its_memory(seed):
+    """Tight memories, of which each holds a shard or two more than it has; loads that call for many moves."""
+    rng = np.random.default_rng(seed)
+    size, home = rng.integers(1, 4, 24).astype(float), np.sort(rng.integers(0, 4, 24))
+    placed = home == np.arange(4)[:, None]
+    fleet = Fleet.of(size, placed @ size + rng.integers(2, 6, 4), placed)
+    load = rng.random(24) * np.array([8.0, 4.0, 1.0, 0.2])[home]
+    now, share = e_store(fleet, load)
+    assert (now @ size <= fleet.memory).all()
+    assert (now != placed).any()
+    assert now.sum(axis=0).tolist() == [1] * 24
+    assert unevenness(load, share) < unevenness(load, placed.astype(float))
