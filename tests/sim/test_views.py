@@ -108,3 +108,27 @@ def test_a_column_may_have_any_name(column):
     assert Simulation(scenario, ThemisRounds()).now == 0  # a second run finds what the first one kept
     assert simulation.prepared.codes(column).tolist() == [0, 1, 0, 1]
     assert scenario.run(ThemisRounds()).jobs["end"].null_count() == 0
+
+
+@dataclass(frozen=True)
+class Meets(Round):
+    """Runs a alone, then with b on its GPU, then alone again; keeps the effort of each job."""
+
+    interval: float = 10.0
+    seen: list = field(default_factory=list)
+
+    def allocate(self, view):
+        self.seen.append((view.now, view.effort.tolist()))
+        both = view.now in (20.0, 30.0)
+        return Allocation(np.zeros(2, int), np.array([1.0, float(both)]), partner=np.array([-1, 0 if both else -1]))
+
+
+def test_effort_is_counted_anew_when_jobs_meet_and_part():
+    """Of 2 a second alone and 1 beside each other: since its start, since b came, since b went."""
+    trace = pl.DataFrame({"job_id": ["a", "b"], "submit": 0.0, "gpus": 1.0, "duration": 1e4, "model": "m", "target": 1e4})
+    rate = pl.DataFrame({"model": ["m"], "gpu_type": ["v100"], "n_gpus": [1], "rate": [2.0], "progress": [np.inf]})
+    speeds = Speeds.from_frame(rate, sharing={("m", "m"): 0.5})
+    policy = Meets()
+    Scenario(trace, Cluster.homogeneous(1, 1), speeds=speeds).simulation(policy).advance(59.0)
+    assert [a for _, (a, _) in policy.seen] == [0, 20, 40, 10, 20, 20]
+    assert [b for _, (_, b) in policy.seen] == [0, 0, 0, 10, 20, 0]
