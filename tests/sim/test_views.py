@@ -125,7 +125,9 @@ class Meets(Round):
 
 def test_effort_is_counted_anew_when_jobs_meet_and_part():
     """Of 2 a second alone and 1 beside each other: since its start, since b came, since b went."""
-    trace = pl.DataFrame({"job_id": ["a", "b"], "submit": 0.0, "gpus": 1.0, "duration": 1e4, "model": "m", "target": 1e4})
+    trace = pl.DataFrame(
+        {"job_id": ["a", "b"], "submit": 0.0, "gpus": 1.0, "duration": 1e4, "model": "m", "target": 1e4}
+    )
     rate = pl.DataFrame({"model": ["m"], "gpu_type": ["v100"], "n_gpus": [1], "rate": [2.0], "progress": [np.inf]})
     speeds = Speeds.from_frame(rate, sharing={("m", "m"): 0.5})
     policy = Meets()
