@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib
+import itertools
 import json
 import re
 import shlex
@@ -10,7 +11,7 @@ import textwrap
 import types
 from pathlib import Path
 
-import polars as pl
+import numpy as np
 import pytest
 import yaml
 from docutils import nodes
@@ -368,16 +369,53 @@ def test_the_front_page_has_what_the_code_prints_and_each_paper_with_its_claims(
     assert {"{{board}}", "{{three_lines}}", "{{held}}", "{{score}}"} <= set((DOCS / "index.md").read_text().split())
 
 
-def test_the_board_tells_what_waits_by_the_hour():
-    front = tool("front_page")
-    trace = pl.DataFrame({"job_id": ["a", "b"], "submit": [0.0, 0.0], "gpus": [8.0, 8.0], "duration": [7200.0, 3600.0]})
-    run = gpuschedlab.simulate(trace, gpuschedlab.Cluster.homogeneous(1, 8), gpuschedlab.Fifo())
-    assert front.so_far(run, 1800.0) == ("1", "0", "0")
-    assert front.so_far(run, 9000.0) == ("0", "1", "2")
-    cases = front.cases()
-    assert [case.name for case in cases] == list(front.LISTING)
-    assert all(len(case.steps) == len(front.HOURS) for case in cases)
-    assert cases[0].steps[3].rows == cases[2].steps[3].rows, "the table has all policies at the hour"
+def recording():
+    """States of a small Explorer, and the Explorer."""
+    trace = gpuschedlab.generate("venus", days=2, jobs=600, load=1.2, cluster_gpus=64, rng=0)
+    policies = [gpuschedlab.Fifo, gpuschedlab.Srtf, gpuschedlab.Tiresias]
+    explorer = gpuschedlab.widgets.Explorer(trace, gpuschedlab.Cluster.homogeneous(8, 8), policies)
+    return tool("recorded_explorer").Recording(explorer, (7, 8)), explorer
+
+
+def test_recorded_states_are_what_the_explorer_shows():
+    made, explorer = recording()
+    pack, texts = made.pack(), re.compile("<[^>]*>")
+    assert pack["names"] == ["Fifo", "Srtf", "Tiresias"]
+    assert len(pack["pairs"]) == 2 * 9
+    for nodes, name, against in itertools.product((7, 8), pack["names"], pack["names"]):
+        main, rest, kind, ratio = pack["pairs"][f"{nodes}/{name}/{against}"]
+        explorer.panel.nodes.value = nodes
+        explorer.panel.policy.value, explorer.panel.against.value = name, against
+        screen, shown = explorer.screen, explorer.screen.table()
+        assert explorer.setting.nodes == nodes
+        assert kind == screen.whole.kind
+        assert (main, rest) == (screen.difference.main, screen.difference.rest) or name == against
+        assert ratio == pytest.approx(shown["ratio"], rel=1e-3, nan_ok=True)
+        now, before = (pack["table"][f"{nodes}/{each}"] for each in (name, against))
+        assert [now, before][: len(shown["values"])] == shown["values"]
+        took = [np.array(pack["duration"]) + pack["more"][f"{nodes}/{each}"] for each in (name, against)]
+        assert np.abs(took[0] - screen.compared.now).max() <= 1.0
+        later = took[0] - took[1] > np.maximum(60, took[1] / 100)
+        assert abs(later.sum() - len(screen.whole.later.rows)) <= 1  # times in whole seconds
+        assert texts.sub("", main)
+
+
+def test_recorded_stories_are_those_of_a_job_alone():
+    made, explorer = recording()
+    for (nodes, name), told in made.stories.items():
+        assert len(told) > 10
+        setting = made.setting(nodes, name)
+        for row, (words, held) in list(told.items())[::7]:
+            run = explorer.scenario_of(setting).run(setting.policy, log=run_id(explorer, int(row)))
+            assert words == run.story(run_id(explorer, int(row)))
+            assert sum(end - start for start, end in held) == pytest.approx(
+                run.jobs["executed"][int(row)], abs=len(held)
+            )
+
+
+def run_id(explorer, row: int) -> str:
+    """Name of a job."""
+    return str(explorer.run.jobs["job_id"][row])
 
 
 @pytest.mark.skipif(not whole(), reason="papers are not here")

@@ -156,7 +156,7 @@
 
   function jobsFigure({ record: r, view, guessing }, width, height) {
     const c = counts(r, inSize(r, view)), end = c.hours.at(-1), shown = guessing ? [c.before] : [c.before, c.now], top = Math.max(4, ...shown.flat());
-    const names = guessing ? { notes: [], high: 1.1 } : namesOn(r, c, top, width, height), lit = !guessing && view.job !== null && r.lit?.row === view.job ? barsOf(r, r.lit, end, width) : null;
+    const names = guessing ? { notes: [], high: 1.1 } : namesOn(r, c, top, width, height), lit = !guessing && view.job !== null && r.lit?.row === view.job && r.lit.held ? barsOf(r, r.lit, end, width) : null;
     const shapes = [];
     if (end > 2 * DAY && end < 15 * DAY) for (let at = DAY; at < end; at += DAY) shapes.push(upright(at));
     if (view.time) shapes.push(...framed(view.time, 0, end));
@@ -237,8 +237,8 @@
   function storyHtml({ record: r, view }) {
     if (view.job === null) {
       const next = r.kind === "self" ? "<b>Try</b> another policy, or move a knob."
-        : r.moved.some((way) => way > 0) ? "<b>Try</b> the orange dots: who are they, and is it always they? <i>more</i> has nodes and seed."
-          : "<b>Try</b> fewer nodes (in <i>more</i>): which policy suffers first?";
+        : r.moved.some((way) => way > 0) ? "<b>Try</b> the orange dots: who are they, and is it always they?" + (r.recorded ? "" : " <i>more</i> has nodes and seed.")
+          : `<b>Try</b> fewer nodes${r.recorded ? "" : " (in <i>more</i>)"}: which policy suffers first?`;
       return `<div class="gpuschedlab-story"><b>Click a dot</b>: why did that job wait? <b>← →</b> in the right figure step through the jobs, those that pay first.<br>
         <b>Drag</b> over days or over dots: the other figure, the sentence and the table follow; <b>Esc</b> shows all again.<br>${
         view.time || view.size ? '<button type="button" data-look="all">show all jobs</button>' : next}</div>`;
