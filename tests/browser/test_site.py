@@ -133,7 +133,7 @@ def test_the_front_page_and_the_gallery_are_whole(watched, address, artifacts, n
     page.goto(f"{address}/{name}.html")
     if name == "index":
         page.locator(".front-board .js-plotly-plot .trace path").first.wait_for(state="attached")
-        page.wait_for_function("document.querySelector('.front-board .gpuschedlab-player').dataset.shown === '0 11'")
+        page.locator(".front-board .gpuschedlab-recorded[data-begun]").wait_for()
     shown = page.locator(f"img.only-{theme}")
     for picture in shown.all():
         picture.scroll_into_view_if_needed()
@@ -149,24 +149,43 @@ def test_the_front_page_and_the_gallery_are_whole(watched, address, artifacts, n
 
 
 @pytest.mark.browser
-def test_the_board_of_the_front_page_plays_without_a_kernel(watched, address):
+def test_the_explorer_of_the_front_page_answers_without_a_kernel(watched, address):
     page, _, errors = watched
-    page.emulate_media(reduced_motion="no-preference")
     page.goto(f"{address}/index.html")
-    player = page.locator(".front-board .gpuschedlab-player")
-    page.wait_for_function("document.querySelector('.front-board .gpuschedlab-player').dataset.shown === '0 2'")
-    player.get_by_role("button", name="play the steps").click()  # it plays by itself: pause
-    player.get_by_role("slider", name="step").focus()
-    page.keyboard.press("End")
-    words = player.locator(".gpuschedlab-steps-words")
-    said = {words.inner_text()}
-    player.get_by_role("slider", name="policy").focus()
-    for _ in range(2):
-        page.keyboard.press("ArrowRight")
-        said.add(words.inner_text())
-    assert len(said) == 3
-    assert all("jobs of" in each for each in said)
-    page.wait_for_function("document.querySelectorAll('.front-board .js-plotly-plot .trace path').length > 40")
+    screen = page.locator(".front-board .gpuschedlab-recorded[data-begun]")
+    screen.wait_for()
+    words, figures = screen.locator(".gpuschedlab-said"), screen.locator(".gpuschedlab-first .js-plotly-plot")
+    said = {}
+    for policy in ("Srtf", "Tiresias", "Fifo"):
+        screen.get_by_role("button", name=policy, exact=True).click()
+        said[policy] = words.inner_text()
+        assert f"policy={policy}&against=Fifo&nodes=70" in page.url
+    assert len(set(said.values())) == 3
+    assert "Srtf is done" not in said["Fifo"]
+    assert "compared with itself" in said["Fifo"]
+    screen.get_by_role("button", name="Srtf", exact=True).click()
+    screen.get_by_role("button", name="60", exact=True).click()
+    assert words.inner_text() not in said.values()
+    figures.nth(1).focus()
+    page.keyboard.press("ArrowRight")  # the job that pays most
+    screen.locator(".gpuschedlab-story b", has_text="Job ").wait_for()
+    figures.nth(0).focus()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("document.querySelector('.gpuschedlab-said').innerText.includes('submitted')")
+    before, link = screen.inner_text(), page.url
+    assert {part.partition("=")[0] for part in link.partition("#")[2].split("&")} == {
+        "policy",
+        "against",
+        "nodes",
+        "job",
+        "time",
+    }
+    page.goto(f"{address}/search.html")
+    page.goto(link)
+    page.locator(".front-board .gpuschedlab-recorded[data-begun]").wait_for()
+    page.wait_for_function("document.querySelectorAll('.front-board .js-plotly-plot .trace path').length > 4")
+    assert page.locator(".front-board .gpuschedlab-recorded").inner_text() == before
+    assert page.url == link
     assert errors == []
 
 

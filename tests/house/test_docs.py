@@ -12,6 +12,7 @@ import types
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 import yaml
 from docutils import nodes
@@ -371,7 +372,9 @@ def test_the_front_page_has_what_the_code_prints_and_each_paper_with_its_claims(
 
 def recording():
     """States of a small Explorer, and the Explorer."""
-    trace = gpuschedlab.generate("venus", days=2, jobs=600, load=1.2, cluster_gpus=64, rng=0)
+    trace = gpuschedlab.generate("venus", days=2, jobs=600, load=1.2, cluster_gpus=64, rng=0).filter(
+        pl.col("gpus") <= 32
+    )
     policies = [gpuschedlab.Fifo, gpuschedlab.Srtf, gpuschedlab.Tiresias]
     explorer = gpuschedlab.widgets.Explorer(trace, gpuschedlab.Cluster.homogeneous(8, 8), policies)
     return tool("recorded_explorer").Recording(explorer, (7, 8)), explorer
@@ -382,18 +385,18 @@ def test_recorded_states_are_what_the_explorer_shows():
     pack, texts = made.pack(), re.compile("<[^>]*>")
     assert pack["names"] == ["Fifo", "Srtf", "Tiresias"]
     assert len(pack["pairs"]) == 2 * 9
-    for nodes, name, against in itertools.product((7, 8), pack["names"], pack["names"]):
-        main, rest, kind, ratio = pack["pairs"][f"{nodes}/{name}/{against}"]
-        explorer.panel.nodes.value = nodes
+    for size, name, against in itertools.product((7, 8), pack["names"], pack["names"]):
+        main, rest, kind, ratio = pack["pairs"][f"{size}/{name}/{against}"]
+        explorer.panel.nodes.value = size
         explorer.panel.policy.value, explorer.panel.against.value = name, against
         screen, shown = explorer.screen, explorer.screen.table()
-        assert explorer.setting.nodes == nodes
+        assert explorer.setting.nodes == size
         assert kind == screen.whole.kind
         assert (main, rest) == (screen.difference.main, screen.difference.rest) or name == against
         assert ratio == pytest.approx(shown["ratio"], rel=1e-3, nan_ok=True)
-        now, before = (pack["table"][f"{nodes}/{each}"] for each in (name, against))
+        now, before = (pack["table"][f"{size}/{each}"] for each in (name, against))
         assert [now, before][: len(shown["values"])] == shown["values"]
-        took = [np.array(pack["duration"]) + pack["more"][f"{nodes}/{each}"] for each in (name, against)]
+        took = [np.array(pack["duration"]) + pack["more"][f"{size}/{each}"] for each in (name, against)]
         assert np.abs(took[0] - screen.compared.now).max() <= 1.0
         later = took[0] - took[1] > np.maximum(60, took[1] / 100)
         assert abs(later.sum() - len(screen.whole.later.rows)) <= 1  # times in whole seconds
@@ -402,9 +405,9 @@ def test_recorded_states_are_what_the_explorer_shows():
 
 def test_recorded_stories_are_those_of_a_job_alone():
     made, explorer = recording()
-    for (nodes, name), told in made.stories.items():
+    for (size, name), told in made.stories.items():
         assert len(told) > 10
-        setting = made.setting(nodes, name)
+        setting = made.setting(size, name)
         for row, (words, held) in list(told.items())[::7]:
             run = explorer.scenario_of(setting).run(setting.policy, log=run_id(explorer, int(row)))
             assert words == run.story(run_id(explorer, int(row)))
