@@ -30,7 +30,7 @@ class Recording:
             for n in nodes
             for a, b in product(self.names, repeat=2)
         }
-        self.stories = {each: self.told(*each) for each in self.runs} if stories else {}
+        self.stories = {each: self.waits(*each) for each in self.runs} if stories else {}
 
     def setting(self, nodes: int, name: str):
         """Setting of the Explorer for a state."""
@@ -47,7 +47,7 @@ class Recording:
         some = np.random.default_rng(nodes).choice(waits, min(OTHERS, len(waits)), replace=False)
         return sorted(found | {*some.tolist()})
 
-    def told(self, nodes: int, name: str) -> dict[str, list]:
+    def waits(self, nodes: int, name: str) -> dict[str, list]:
         """By row of a job why it waited, and when it held GPUs (s)."""
         setting = self.setting(nodes, name)
         run = self.explorer.scenario_of(setting).run(setting.policy, log=True)

@@ -96,8 +96,8 @@
       if (view.job !== null) {
         const stories = [policy, against].map((name) => all.stories[key(name)]?.[view.job]), i = view.job, [a, b] = [now, before].map((each) => (Number.isFinite(each[i]) ? each[i] : null));
         const spans = [a, b].map((t) => (t === null ? "" : span(t)));
-        const told = stories.map((story, k) => story?.[0] ?? `Done after ${spans[k]}. When it waited is not recorded; in a notebook the Explorer says why.`);
-        lit = { row: i, id: all.ids[i], told, logged: true, now: a, before: b, submit: all.submit[i], spans, held: stories.every(Boolean) ? stories.map((story) => story[1]) : null };
+        const why = stories.map((story, k) => story?.[0] ?? `Done after ${spans[k]}. When it waited is not recorded; in a notebook the Explorer says why.`);
+        lit = { row: i, id: all.ids[i], why, logged: true, now: a, before: b, submit: all.submit[i], spans, held: stories.every(Boolean) ? stories.map((story) => story[1]) : null };
       }
       return { names: policy === against ? ["now", "before"] : [policy, against], gpus: all.gpus, submit: all.submit, duration: all.duration, now, before, moved, weekday: all.weekday,
         view: { ...view }, kind, table, lit, mark, recorded: true };

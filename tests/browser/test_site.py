@@ -166,6 +166,7 @@ def test_the_explorer_of_the_front_page_answers_without_a_kernel(watched, addres
     screen.get_by_role("button", name="Srtf", exact=True).click()
     screen.get_by_role("button", name="60", exact=True).click()
     assert words.inner_text() not in said.values()
+    page.wait_for_function("document.querySelectorAll('.front-board .js-plotly-plot[tabindex]').length === 2")
     figures.nth(1).focus()
     page.keyboard.press("ArrowRight")  # the job that pays most
     screen.locator(".gpuschedlab-story b", has_text="Job ").wait_for()
