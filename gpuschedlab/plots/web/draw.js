@@ -137,7 +137,7 @@
     const cells = {}, due = new Set();
     let running = false;
     // A record of two runs, what is looked at in it, and the mark of what was asked last, until that is answered.
-    const state = { record: null, view: null, asked: "", guessing: false, dots: [] };
+    const state = { record: null, view: null, asked: "", asks: false, guessing: false, dots: [] };
     const screened = () => Object.values(cells).filter((cell) => cell.screen);
 
     async function save(cell, format) {
@@ -239,14 +239,14 @@
 
     function guess() {
       const all = el.closest(".gpuschedlab-explorer"), box = make("div", "gpuschedlab-guess", el);
-      state.guessing = true;
-      all?.classList.add("gpuschedlab-guessing");
+      Object.assign(state, { asks: false, guessing: true });
+      all.classList.add("gpuschedlab-guessing");
       el.children[0].after(box);
       guessed(box, state.record, (score) => {
         box.remove();
-        all?.classList.remove("gpuschedlab-guessing");
+        all.classList.remove("gpuschedlab-guessing");
         state.guessing = false;
-        const last = all?.querySelector(".gpuschedlab-said p:last-child");
+        const last = all.querySelector(".gpuschedlab-said p:last-child");
         if (score && last) make("span", "gpuschedlab-score", last, ` ${score}`);
         options.ask?.("guessed", score);
         screened().forEach((cell) => due.add(cell));
@@ -296,6 +296,7 @@
       running = true;
       try {
         const Plotly = await library;
+        if (state.asks && el.closest(".gpuschedlab-explorer")) guess();
         for (const cell of Object.values(cells)) {
           if (!due.has(cell) || !cell.figure) continue;
           if (cell.place.words) {
@@ -363,7 +364,7 @@
             const { view, mark, guess: asks } = state.record;
             if (!state.asked || mark === state.asked) Object.assign(state, { view, asked: "" });
             for (const name of Object.keys(SCREEN)) due.add(Object.assign(cells[name], { screen: true, figure: cells[name].figure ?? { layout: {} } }));
-            if (asks && !state.guessing && options.ask) guess();
+            state.asks = Boolean(asks && !state.guessing && options.ask); // once it is on the page
             const { lit } = state.record; // its waits are logged once the page has drawn what is known at once
             if (lit && !lit.logged) setTimeout(() => options.ask?.("story", lit.row), 250);
             continue;
