@@ -1,0 +1,28 @@
+"""The static twin of an explorer: two columns, each figure with its height."""
+
+import pytest
+
+pytest.importorskip("ipywidgets", reason="ipywidgets, of the extra lab, is not installed")
+
+from gpuschedlab import Tiresias, plots
+from gpuschedlab.widgets import KnobExplorer
+
+
+class Queues(KnobExplorer):
+    """A weight for each queue."""
+
+    places = (plots.Place("queues", height=250), plots.Place("again", height=200))
+
+    def _answer(self, policy):
+        return [float(i) for i in range(policy.queues)]
+
+    def _numbers(self, x) -> dict:
+        return {name: plots.Lines(name, "number", "weight", x, {"all": x}) for name in ("queues", "again")}
+
+
+def test_the_static_twin_has_two_columns_and_each_figure_its_height():
+    explorer = Queues(Tiresias())
+    twin = explorer.figure()
+    assert twin.columns == 2
+    assert [figure.layout.height for figure in twin.figures] == [250, 200]
+    assert explorer.figure("again").layout.height == 200
