@@ -167,7 +167,7 @@ def held(pages: dict[str, str], folder: Path = FOLDER) -> str:
         had = [one.verdict for one in source.claims if one.verdict != VERDICTS[-1]]
         kept = f"{sum(v in HELD for v in had)} of {len(had)}"
         measured = f"{source.rows['ours'].count()} of {source.rows.height}"
-        text += _line([f"[{title}]({pages[name]})", kept, str(had.count(VERDICTS[0])), measured])
+        text += _line([f"[{title}]({pages[name]})", kept, str(sum(one.sized for one in source.claims)), measured])
     return text
 
 
@@ -187,7 +187,11 @@ def overview(pages: dict[str, str], folder: Path = FOLDER) -> str:
     for name, title in TITLES.items():
         source = load(name, folder)
         verdicts = [one.verdict for one in source.claims]
-        held, sized, left = sum(v in HELD for v in verdicts), verdicts.count(VERDICTS[0]), verdicts.count(VERDICTS[-1])
+        held, sized, left = (
+            sum(v in HELD for v in verdicts),
+            sum(one.sized for one in source.claims),
+            verdicts.count(VERDICTS[-1]),
+        )
         ours = source.rows.filter(pl.col("ours").is_not_null())
         off = (pl.col("ours") - pl.col("value")).abs()
         near = ours.filter(off <= pl.max_horizontal(NEAR * pl.col("value").abs(), pl.col("spread").fill_null(0.0)))

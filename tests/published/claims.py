@@ -1,8 +1,9 @@
 """Claims of the papers in words: whether each holds here, by the rows of the tables that it is about.
 
-`tables/SOURCE.toml` holds them. Both its published size and ours follow from the same rows: the mean over them of the numbers, or of
-their ratios to others (geometric where all are positive). `range` is what ours was, with the spread over workloads and seeds as its two
-ends: a later run outside of it is noticed.
+`SOURCE.toml` beside a paper's tests holds them. Both its published size and ours follow from the same rows: of the numbers, or of
+their ratios to others, the mean (geometric where all are positive), or their most or least where the paper says *up to*, *at most* or
+*at least*; which of `KINDS` a claim is decides what lies on its side. `range` is what ours was, with the spread over workloads and
+seeds as its two ends: a later run outside of it is noticed.
 """
 
 import tomllib
@@ -21,6 +22,18 @@ from published.numbers import Number, Ours, as_ours, file_of, read_table
 VERDICTS = ("holds", "holds, of another size", "not clear", "does not hold", "cannot be had here")
 HELD = VERDICTS[:2]
 """Verdicts that count as held."""
+
+KINDS = {
+    "on average": "the mean lies on the side, and its interval over workloads and seeds excludes the threshold",
+    "for all": "each row, and each workload and seed of it, lies on the side",
+    "up to": "the most of the rows lies on the side",
+    "at most": "the most of the rows, workloads and seeds lies on the side",
+    "at least": "the least of the rows, workloads and seeds lies on the side",
+}
+"""What a claim is about its rows, and when it holds."""
+
+AGREES = 0.05
+"""How near to 1 numbers of an artifact that is run again lie, divided by the published ones: their interval, or each of under three."""
 
 SIZE = 1.25
 """Factor within which ours has the published size, and above which a range is called wide."""
@@ -49,8 +62,12 @@ class Claim:
         Which rows it is about: their `where, workload, policy, metric`, each a word or a list of them; what is left out is any.
     over : dict
         What the names of a row are in the number that it is divided by; empty: in none.
-    agrees : float
-        Above 0, where an artifact is run again: the numbers are divided by the published ones, and lie this near to 1.
+    kind : str
+        Of `KINDS`.
+    agrees : bool
+        Whether an artifact is run again: the numbers are divided by the published ones, and lie within `AGREES` of 1.
+    unpublished : bool
+        Whether no page has a number: ours has no size to be compared with.
     above, below : float
         The claim is that the size lies above, or below, or between.
     range : tuple of float, optional
@@ -65,7 +82,9 @@ class Claim:
     at: str
     rows: dict = field(default_factory=dict)
     over: dict = field(default_factory=dict)
-    agrees: float = 0.0
+    kind: str = "on average"
+    agrees: bool = False
+    unpublished: bool = False
     above: float = -np.inf
     below: float = np.inf
     range: tuple[float, float] | None = None
@@ -115,6 +134,11 @@ class Judged(NamedTuple):
     why: str = ""
 
     @property
+    def sized(self) -> bool:
+        """Whether it holds and has the published size."""
+        return self.verdict == VERDICTS[0] and self.published is not None
+
+    @property
     def inside(self) -> bool:
         """Whether ours lies in the range that was committed."""
         low, high = self.claim.range or (-np.inf, np.inf)
@@ -147,9 +171,12 @@ def read_claims(source: str, folder: Path | None = None) -> list[Claim]:
             raise LabError(
                 f"{path.name}: found a claim with or without {sorted(strangers)}: {entry}; expected says, at, ..."
             )
-        near = entry.get("agrees")
-        sides = {"above": 1 - near, "below": 1 + near} if near else {}
+        sides = {"above": 1 - AGREES, "below": 1 + AGREES} if entry.get("agrees") else {}
         claim = Claim(**entry | sides | ({"range": tuple(entry["range"])} if "range" in entry else {}))
+        if claim.kind not in KINDS:
+            raise LabError(
+                f"{path.name}: {claim.says!r}: found kind {claim.kind!r}; expected one of {', '.join(KINDS)}."
+            )
         if bool(claim.rows) == bool(claim.reason):
             raise LabError(f"{path.name}: found {claim.says!r} with both or neither of rows and reason; expected one.")
         if claim.rows and not claim.pairs(_published(source)):
@@ -200,7 +227,8 @@ def _judge(claim: Claim, table: dict, found: Mapping) -> Judged:
     if claim.agrees:
         found = {a: _divided(found[a], table[a]) for a, _ in pairs if a in found}
         table = dict.fromkeys(table, 1.0)
-    published = _mean([_ratio(table[a], table[b] if b else None) for a, b in pairs])
+    size = {"up to": max, "at most": max, "at least": min}.get(claim.kind, _mean)
+    published = None if claim.unpublished else size([_ratio(table[a], table[b] if b else None) for a, b in pairs])
     missing = [found.get(number) for number in claim.numbers(table) if not _whole(found.get(number))]
     if missing:
         reason = next((text for text in missing if isinstance(text, str)), "Not measured.")
@@ -211,14 +239,18 @@ def _judge(claim: Claim, table: dict, found: Mapping) -> Judged:
         sizes.append(_ratio(one.value, other and other.value))
         keys = one.each.keys() & other.each.keys() if other else one.each.keys()
         each += [_ratio(one.each[key], other and other.each[key]) for key in sorted(keys)] or sizes[-1:]
-    ours, (low, high) = _mean(sizes), _interval(each)
-    if low is not None and not low <= ours <= high:  # the most or the least of them, not their mean
+    ours, (low, high) = size(sizes), _interval(each)
+    off = low is not None and not low <= ours <= high
+    if off or size is not _mean:  # the most or the least of them, not their mean
         low = high = None
-    side = claim.above <= ours <= claim.below
     right = sum(claim.above <= x <= claim.below for x in each)
-    clear = all(_past(claim.above, x) and _past(-claim.below, -x) for x in each)
-    if low is None or not any(low < end < high for end in (claim.above, claim.below)):
-        clear = True
+    side, clear = claim.above <= ours <= claim.below, True
+    if claim.kind in ("for all", "at most", "at least"):
+        side = side and right == len(each) and all(claim.above <= x <= claim.below for x in sizes)
+    elif claim.agrees:
+        side = all(claim.above <= end <= claim.below for end in ((low, high) if low is not None else each))
+    elif low is not None and any(low < end < high for end in (claim.above, claim.below)):
+        clear = all(_past(claim.above, x) and _past(-claim.below, -x) for x in each)
     verdict = _verdict(side, published, ours, low, high) if clear else VERDICTS[2]
     return Judged(claim, verdict, published, ours, low, high, right, len(each), claim.cause)
 
@@ -228,9 +260,11 @@ def _past(end: float, x: float) -> bool:
     return np.isneginf(end) or x >= end + MARGIN * abs(end)
 
 
-def _verdict(side: bool, published: float, ours: float, low: float | None, high: float | None) -> str:
+def _verdict(side: bool, published: float | None, ours: float, low: float | None, high: float | None) -> str:
     if not side:
         return VERDICTS[3]
+    if published is None:
+        return VERDICTS[0]
     alike = published * ours > 0 and max(published / ours, ours / published) <= SIZE
     within = low is not None and low <= published <= high
     return VERDICTS[0] if alike or within or abs(published - ours) <= SMALL else VERDICTS[1]

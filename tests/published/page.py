@@ -78,7 +78,7 @@ def claim_lines(claims: list[Judged], clean: Callable[[str], str] = str) -> list
         cells = (
             one.claim.says,
             one.claim.at,
-            number(one.published),
+            "no number" if one.claim.unpublished else number(one.published),
             size(one) + " (wide)" * one.wide,
             right,
             one.verdict + mark,
@@ -102,7 +102,8 @@ def score(claims: list[Judged]) -> str:
     had = [one.verdict for one in claims if one.verdict != VERDICTS[-1]]
     held = sum(verdict in HELD for verdict in had)
     left = f" {len(claims) - len(had)} cannot be had." if len(claims) > len(had) else ""
-    return f"{held} of {len(had)} claims that can be had here hold, {had.count(VERDICTS[0])} of them in size.{left}"
+    sized = sum(one.sized for one in claims)
+    return f"{held} of {len(had)} claims that can be had here hold, {sized} of them in size.{left}"
 
 
 def size(one: Judged) -> str:

@@ -51,6 +51,36 @@ def test_the_interval_over_workloads_has_to_exclude_the_threshold(table, each, e
     assert (one.right, one.of) == (sum(x > 1 for x in each), 3)
 
 
+@pytest.mark.parametrize(
+    ("kind", "each", "expected"),
+    [
+        ("on average", (1.9, 2.0, 2.1), HOLDS),
+        ("for all", (0.9, 2.0, 2.1), FAILS),
+        ("for all", (1.9, 2.0, 2.1), HOLDS),
+        ("at least", (0.9, 2.0, 2.1), FAILS),
+        ("at least", (1.9, 2.0, 2.1), HOLDS),
+    ],
+)
+def test_a_claim_is_about_all_rows_or_their_mean_or_their_ends(table, kind, each, expected):
+    claim = Claim("s", "t", {"policy": "a"}, {"policy": "b"}, kind, above=1.0)
+    workloads = dict(enumerate(each))
+    assert verdict({A: mean(workloads), B: mean(dict.fromkeys(workloads, 1.0))}, claim) == expected
+
+
+def test_up_to_and_at_most_are_said_of_the_largest_row(table):
+    assert verdict({A: 2.1, B: 0.1}, Claim("s", "t", {"policy": ["a", "b"]}, kind="up to", above=2.0)) == HOLDS
+    below = Claim("s", "t", {"policy": ["a", "b"]}, kind="at most", below=2.0)
+    assert verdict({A: 2.0, B: 1.0}, below) == HOLDS
+    assert verdict({A: 2.1, B: 1.0}, below) == FAILS
+
+
+def test_without_a_published_number_nothing_has_its_size(table):
+    (one,) = judge(
+        "x", {A: 9.0, B: 1.0}, [Claim("s", "t", {"policy": "a"}, {"policy": "b"}, unpublished=True, above=1.0)]
+    )
+    assert (one.verdict, one.published, one.sized) == (HOLDS, None, False)
+
+
 def test_workloads_are_paired(table):
     """Both vary from workload to workload, their ratio does not."""
     (one,) = judge("x", {A: mean({1: 2.0, 2: 20.0, 3: 200.0}), B: mean({1: 1.0, 2: 10.0, 3: 100.0})}, [SOONER])
@@ -64,9 +94,9 @@ def test_a_cause_follows_from_the_rows_unless_the_claim_has_one(table):
 
 
 def test_an_artifact_that_is_run_again_is_divided_by_what_it_gave(table):
-    near = Claim("s", "t", {"policy": ["a", "b"]}, agrees=0.1, above=0.9, below=1.1)
-    assert verdict({A: 2.1, B: 0.95}, near) == HOLDS
-    assert verdict({A: 3.0, B: 1.0}, near) == FAILS
+    near = Claim("s", "t", {"policy": ["a", "b"]}, agrees=True, above=0.95, below=1.05)
+    assert verdict({A: 2.08, B: 0.96}, near) == HOLDS
+    assert verdict({A: 2.12, B: 0.96}, near) == FAILS
 
 
 @pytest.mark.parametrize(
@@ -74,6 +104,7 @@ def test_an_artifact_that_is_run_again_is_divided_by_what_it_gave(table):
     [
         ('says = "s"', r"without \['at'\]"),
         ('says = "s"\nat = "t"\nabov = 1', r"without \['abov'\]"),
+        ('says = "s"\nat = "t"\nkind = "mostly"', "found kind 'mostly'"),
         ('says = "s"\nat = "t"', "both or neither of rows and reason"),
         ('says = "s"\nat = "t"\nrows = { policy = "nobody" }', "found no rows"),
     ],
