@@ -181,7 +181,7 @@ def overview(pages: dict[str, str], folder: Path = FOLDER) -> str:
     """
     if not TITLES:
         return ""
-    columns = ("source", "claims", "hold", "of them in size", "cannot be had", "published numbers", "measured")
+    columns = ("source", "claims", "hold", "of them in size", "not measured", "published numbers", "measured")
     head = (*columns, f"within {NEAR:.0%} or the published spread")
     text = _line(head) + _line(["---", *["---:"] * 7])
     for name, title in TITLES.items():

@@ -8,7 +8,7 @@ seeds as its two ends: a later run outside of it is noticed.
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from gpuschedlab.errors import LabError
 from gpuschedlab.metrics.intervals import mean_interval
 from published.numbers import Number, Ours, as_ours, file_of, read_table
 
-VERDICTS = ("holds", "holds, of another size", "not clear", "does not hold", "cannot be had here")
+VERDICTS = ("holds", "holds, of another size", "not clear", "does not hold", "not measured here")
 HELD = VERDICTS[:2]
 """Verdicts that count as held."""
 
@@ -29,6 +29,8 @@ KINDS = {
     "up to": "the most of the rows lies on the side",
     "at most": "the most of the rows, workloads and seeds lies on the side",
     "at least": "the least of the rows, workloads and seeds lies on the side",
+    "within": "each row lies between the two ends that are published",
+    "order of": "each row lies within a factor of the root of ten of the published size",
 }
 """What a claim is about its rows, and when it holds."""
 
@@ -64,10 +66,12 @@ class Claim:
         What the names of a row are in the number that it is divided by; empty: in none.
     kind : str
         Of `KINDS`.
+    plus : dict
+        As `over`, of a row that is added to it.
     agrees : bool
         Whether an artifact is run again: the numbers are divided by the published ones, and lie within `AGREES` of 1.
     unpublished : bool
-        Whether no page has a number: ours has no size to be compared with.
+        Whether no page has a number: ours has no size to be compared with. So it is where a row of the table has no value.
     above, below : float
         The claim is that the size lies above, or below, or between.
     range : tuple of float, optional
@@ -75,7 +79,7 @@ class Claim:
     cause : str
         Why it does not hold, or is of another size: after a test that would refute it; default: the causes of its rows.
     reason : str
-        Why it cannot be had here, where it has no rows.
+        Why it cannot be had, or is not measured here, where it has no rows.
     """
 
     says: str
@@ -83,6 +87,7 @@ class Claim:
     rows: dict = field(default_factory=dict)
     over: dict = field(default_factory=dict)
     kind: str = "on average"
+    plus: dict = field(default_factory=dict)
     agrees: bool = False
     unpublished: bool = False
     above: float = -np.inf
@@ -92,13 +97,18 @@ class Claim:
     reason: str = ""
 
     def pairs(self, table: Iterable[Number]) -> list[tuple[Number, Number | None]]:
-        """Rows of a table that it is about, each with the row that it is divided by."""
+        """Rows of a table that it is about, each with the row that it is divided by, or that is added to it."""
         if not self.rows:
             return []
         wanted = {name: [words] if isinstance(words, str) else words for name, words in self.rows.items()}
         mine = [number for number in table if all(getattr(number, name) in words for name, words in wanted.items())]
-        others = [number._replace(**self.over) if self.over else None for number in mine]
+        change = self.over or self.plus
+        others = [number._replace(**change) if change else None for number in mine]
         return [(a, b) for a, b in zip(mine, others, strict=True) if b is None or b in table]
+
+    def joined(self, one: float, other: float | None) -> float:
+        """One number, divided by the other or with it added."""
+        return one if other is None else one + other if self.plus else one / other
 
     def numbers(self, table: Iterable[Number]) -> set[Number]:
         """All rows of a table that its size follows from."""
@@ -136,7 +146,7 @@ class Judged(NamedTuple):
     @property
     def sized(self) -> bool:
         """Whether it holds and has the published size."""
-        return self.verdict == VERDICTS[0] and self.published is not None
+        return self.verdict == VERDICTS[0] and (self.published is not None or self.claim.kind == "within")
 
     @property
     def inside(self) -> bool:
@@ -228,7 +238,9 @@ def _judge(claim: Claim, table: dict, found: Mapping) -> Judged:
         found = {a: _divided(found[a], table[a]) for a, _ in pairs if a in found}
         table = dict.fromkeys(table, 1.0)
     size = {"up to": max, "at most": max, "at least": min}.get(claim.kind, _mean)
-    published = None if claim.unpublished else size([_ratio(table[a], table[b] if b else None) for a, b in pairs])
+    published = _published_size(claim, pairs, table, size)
+    if claim.kind == "order of":
+        claim = replace(claim, above=published / 10**0.5, below=published * 10**0.5)
     missing = [found.get(number) for number in claim.numbers(table) if not _whole(found.get(number))]
     if missing:
         reason = next((text for text in missing if isinstance(text, str)), "Not measured.")
@@ -236,23 +248,33 @@ def _judge(claim: Claim, table: dict, found: Mapping) -> Judged:
     sizes, each = [], []
     for a, b in pairs:
         one, other = as_ours(found[a]), as_ours(found[b]) if b else None
-        sizes.append(_ratio(one.value, other and other.value))
+        sizes.append(claim.joined(one.value, other and other.value))
         keys = one.each.keys() & other.each.keys() if other else one.each.keys()
-        each += [_ratio(one.each[key], other and other.each[key]) for key in sorted(keys)] or sizes[-1:]
+        each += [claim.joined(one.each[key], other and other.each[key]) for key in sorted(keys)] or sizes[-1:]
     ours, (low, high) = size(sizes), _interval(each)
     off = low is not None and not low <= ours <= high
     if off or size is not _mean:  # the most or the least of them, not their mean
         low = high = None
     right = sum(claim.above <= x <= claim.below for x in each)
     side, clear = claim.above <= ours <= claim.below, True
-    if claim.kind in ("for all", "at most", "at least"):
-        side = side and right == len(each) and all(claim.above <= x <= claim.below for x in sizes)
+    if claim.kind in ("within", "order of", "for all", "at most", "at least"):
+        side = all(claim.above <= x <= claim.below for x in sizes)
+        side = side and (right == len(each) or claim.kind in ("within", "order of"))
     elif claim.agrees:
         side = all(claim.above <= end <= claim.below for end in ((low, high) if low is not None else each))
     elif low is not None and any(low < end < high for end in (claim.above, claim.below)):
         clear = all(_past(claim.above, x) and _past(-claim.below, -x) for x in each)
-    verdict = _verdict(side, published, ours, low, high) if clear else VERDICTS[2]
+    near = None if claim.kind in ("within", "order of") else published
+    verdict = _verdict(side, near, ours, low, high) if clear else VERDICTS[2]
     return Judged(claim, verdict, published, ours, low, high, right, len(each), claim.cause)
+
+
+def _published_size(claim: Claim, pairs: list, table: dict, size) -> float | None:
+    """Published size of a claim, where pages have one."""
+    numbers = {number for pair in pairs for number in pair if number}
+    if claim.unpublished or claim.kind == "within" or any(table[number] is None for number in numbers):
+        return None
+    return size([claim.joined(table[a], table[b] if b else None) for a, b in pairs])
 
 
 def _past(end: float, x: float) -> bool:
@@ -279,10 +301,6 @@ def _divided(value, by: float):
 
 def _whole(value) -> bool:
     return value is not None and not isinstance(value, str) and as_ours(value).whole
-
-
-def _ratio(one: float, other: float | None) -> float:
-    return one if other is None else one / other
 
 
 def _mean(values: list[float]) -> float:

@@ -32,8 +32,8 @@ SCHEMA = {
     "kind": pl.Utf8,
     "cause": pl.Utf8,
 }
-"""Columns of a table. `spread` is half the published range, or the standard deviation; `cause` says why ours is off, or
-why a number cannot be had here."""
+"""Columns of a table. No `value`: no page has a number, and `cause` says what is published. `spread` is half the published range, or
+the standard deviation; `cause` says why ours is off, or why a number cannot be had here."""
 
 KINDS = ("data", "stand-in", "not here")
 """Reproducible with the reference data; with something in its place; not reproducible here."""
@@ -169,6 +169,7 @@ def read_table(source: str, folder: Path | None = None) -> pl.DataFrame:
         (table.filter(~pl.col("kind").is_in(KINDS)), "a kind that is none of " + ", ".join(KINDS)),
         (table.filter(pl.struct(names).is_duplicated()), "a number twice"),
         (table.filter((pl.col("kind") == "not here") & pl.col("cause").is_null()), "kind 'not here' without a cause"),
+        (table.filter(pl.col("value").is_null() & pl.col("cause").is_null()), "a row without value or cause"),
     ):
         if wrong.height:
             raise LabError(f"{path.name}: found {problem}: {wrong.row(0)}; expected none such. Correct the table.")
@@ -244,6 +245,8 @@ def _reason(source: str, number: Number, row: dict, quick: bool) -> str:
 
 def _note(ours: float, row: dict) -> str:
     """Cause of a difference, where there is one worth a cause."""
+    if row["value"] is None:
+        return row["cause"]
     if abs(ours - row["value"]) <= max(NEAR * abs(row["value"]), row["spread"] or 0.0):
         return ""
     return row["cause"] or "off; no cause known"

@@ -78,7 +78,7 @@ def claim_lines(claims: list[Judged], clean: Callable[[str], str] = str) -> list
         cells = (
             one.claim.says,
             one.claim.at,
-            "no number" if one.claim.unpublished else number(one.published),
+            published(one),
             size(one) + " (wide)" * one.wide,
             right,
             one.verdict + mark,
@@ -101,9 +101,16 @@ def score(claims: list[Judged]) -> str:
     """
     had = [one.verdict for one in claims if one.verdict != VERDICTS[-1]]
     held = sum(verdict in HELD for verdict in had)
-    left = f" {len(claims) - len(had)} cannot be had." if len(claims) > len(had) else ""
+    left = f" {len(claims) - len(had)} cannot be had, or are not measured." if len(claims) > len(had) else ""
     sized = sum(one.sized for one in claims)
     return f"{held} of {len(had)} claims that can be had here hold, {sized} of them in size.{left}"
+
+
+def published(one: Judged) -> str:
+    """Published size of a claim: a number, the two ends of a range, or that no page has one."""
+    if one.claim.kind == "within":
+        return " to ".join(number(end) for end in (one.claim.above, one.claim.below) if abs(end) < float("inf"))
+    return "no number" if one.published is None and one.claim.rows else number(one.published)
 
 
 def size(one: Judged) -> str:

@@ -81,6 +81,23 @@ def test_without_a_published_number_nothing_has_its_size(table):
     assert (one.verdict, one.published, one.sized) == (HOLDS, None, False)
 
 
+def test_a_range_is_met_by_each_row_and_an_order_within_the_root_of_ten(table):
+    both = {"policy": ["a", "b"]}
+    (one,) = judge("x", {A: 1.9, B: 1.1}, [Claim("s", "t", both, kind="within", above=1.1, below=2.0)])
+    assert (one.verdict, one.published, one.sized) == (HOLDS, None, True)
+    assert verdict({A: 2.1, B: 1.1}, Claim("s", "t", both, kind="within", above=1.1, below=2.0)) == FAILS
+    assert verdict({A: 6.0}, Claim("s", "t", {"policy": "a"}, kind="order of")) == HOLDS
+    assert verdict({A: 6.4}, Claim("s", "t", {"policy": "a"}, kind="order of")) == FAILS
+
+
+def test_a_row_without_a_published_number_gives_no_size(monkeypatch):
+    monkeypatch.setattr(
+        judging, "_column", lambda source, name: {A: None, B: 1.0} if name == "value" else {A: "c", B: ""}
+    )
+    (one,) = judge("x", {A: 9.0, B: 1.0}, [SOONER])
+    assert (one.verdict, one.published) == (HOLDS, None)
+
+
 def test_workloads_are_paired(table):
     """Both vary from workload to workload, their ratio does not."""
     (one,) = judge("x", {A: mean({1: 2.0, 2: 20.0, 3: 200.0}), B: mean({1: 1.0, 2: 10.0, 3: 100.0})}, [SOONER])
