@@ -9,7 +9,9 @@ PAGES = {
         "notebooks/09_autosched.ipynb",
         "notebooks/scenes/tuning.py",
         "notebooks/10_causal.ipynb",
+        "notebooks/scenes/causes.py",
         "notebooks/11_autosched_results.ipynb",
+        "notebooks/scenes/contests.py",
     ),
 }
 SOURCES = {"autosched": "autosched.ours"}

@@ -111,7 +111,7 @@ def test_its_questions_and_its_exercises_have_folded_solutions(path):
 def test_a_widget_comes_after_a_plain_picture(path):
     code = [cell.source for cell in nbformat.read(path, 4).cells if cell.cell_type == "code"]
     widget = next((i for i, text in enumerate(code) if "explorer =" in text), len(code))
-    assert any("plots." in text or "lab.compare" in text or "figure" in text for text in code[:widget])
+    assert any(re.search(r"plots\.|lab\.compare|figure|scene\.", text) for text in code[:widget])
 
 
 _executed: dict[str, bytes] = {}
