@@ -10,9 +10,10 @@ import gpuschedlab as lab
 from gpuschedlab import plots
 from gpuschedlab.autosched import METHODS, Space, Tuner, attach, best_fixed, gather, score, train
 
-TUNERS = ("default", "history", "selftune", "search", "autosched", "optimal")
-WHOLE, PLAIN = METHODS["autosched"], Tuner.thesis(causal=False)
+TUNERS, PLAIN = ("default", "history", "selftune", "search", "optimal"), Tuner.thesis(causal=False)
+WHOLE = replace(METHODS["autosched"], tuner=Tuner.thesis(batch=16))  # its model learns after 16 measurements; as printed, after each
 PARTS = {
+    "autosched": WHOLE,
     "regression": WHOLE,  # its model has no graph
     "no-causal": replace(WHOLE, tuner=PLAIN),
     "no-aggregator": replace(WHOLE, aggregate=False),

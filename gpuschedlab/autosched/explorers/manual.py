@@ -172,8 +172,8 @@ class ManualTuningExplorer(BaseExplorer):
     def _sliders(self) -> list:
         return self.knobs.sliders
 
-    def _note(self) -> str:
-        return f"{super()._note()}{self.table.value}"
+    def _note(self, still: bool = False) -> str:
+        return f"{super()._note(still)}{self.table.value}"
 
     def _controls(self) -> list:
         return [self._left, self.table]
