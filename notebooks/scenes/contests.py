@@ -11,7 +11,9 @@ from gpuschedlab import plots
 from gpuschedlab.autosched import METHODS, Space, Tuner, attach, best_fixed, gather, score, train
 
 TUNERS, PLAIN = ("default", "history", "selftune", "search", "optimal"), Tuner.thesis(causal=False)
-WHOLE = replace(METHODS["autosched"], tuner=Tuner.thesis(batch=16))  # its model learns after 16 measurements; as printed, after each
+WHOLE = replace(
+    METHODS["autosched"], tuner=Tuner.thesis(batch=16)
+)  # its model learns after 16 measurements; as printed, after each
 PARTS = {
     "autosched": WHOLE,
     "regression": WHOLE,  # its model has no graph
