@@ -96,6 +96,11 @@ class Claim:
     cause: str = ""
     reason: str = ""
 
+    @property
+    def ranged(self) -> bool:
+        """Whether a range is published in place of a number."""
+        return self.kind == "within" and bool(np.isfinite([self.above, self.below]).all())
+
     def pairs(self, table: Iterable[Number]) -> list[tuple[Number, Number | None]]:
         """Rows of a table that it is about, each with the row that it is divided by, or that is added to it."""
         if not self.rows:
@@ -146,7 +151,7 @@ class Judged(NamedTuple):
     @property
     def sized(self) -> bool:
         """Whether it holds and has the published size."""
-        return self.verdict == VERDICTS[0] and (self.published is not None or self.claim.kind == "within")
+        return self.verdict == VERDICTS[0] and (self.published is not None or self.claim.ranged)
 
     @property
     def inside(self) -> bool:
@@ -264,7 +269,7 @@ def _judge(claim: Claim, table: dict, found: Mapping) -> Judged:
         side = all(claim.above <= end <= claim.below for end in ((low, high) if low is not None else each))
     elif low is not None and any(low < end < high for end in (claim.above, claim.below)):
         clear = all(_past(claim.above, x) and _past(-claim.below, -x) for x in each)
-    near = None if claim.kind in ("within", "order of") else published
+    near = None if claim.kind == "order of" else published
     verdict = _verdict(side, near, ours, low, high) if clear else VERDICTS[2]
     return Judged(claim, verdict, published, ours, low, high, right, len(each), claim.cause)
 
@@ -272,7 +277,7 @@ def _judge(claim: Claim, table: dict, found: Mapping) -> Judged:
 def _published_size(claim: Claim, pairs: list, table: dict, size) -> float | None:
     """Published size of a claim, where pages have one."""
     numbers = {number for pair in pairs for number in pair if number}
-    if claim.unpublished or claim.kind == "within" or any(table[number] is None for number in numbers):
+    if claim.unpublished or claim.ranged or any(table[number] is None for number in numbers):
         return None
     return size([claim.joined(table[a], table[b] if b else None) for a, b in pairs])
 

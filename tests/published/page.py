@@ -108,8 +108,8 @@ def score(claims: list[Judged]) -> str:
 
 def published(one: Judged) -> str:
     """Published size of a claim: a number, the two ends of a range, or that no page has one."""
-    if one.claim.kind == "within":
-        return " to ".join(number(end) for end in (one.claim.above, one.claim.below) if abs(end) < float("inf"))
+    if one.claim.ranged:
+        return f"{number(one.claim.above)} to {number(one.claim.below)}"
     return "no number" if one.published is None and one.claim.rows else number(one.published)
 
 

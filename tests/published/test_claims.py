@@ -90,6 +90,13 @@ def test_a_range_is_met_by_each_row_and_an_order_within_the_root_of_ten(table):
     assert verdict({A: 6.4}, Claim("s", "t", {"policy": "a"}, kind="order of")) == FAILS
 
 
+def test_one_end_alone_is_no_range_and_two_rows_can_be_added(table):
+    (one,) = judge("x", {A: 9.0}, [Claim("s", "t", {"policy": "a"}, kind="within", above=1.0)])
+    assert (one.verdict, one.published, one.sized) == (OTHER_SIZE, 2.0, False)
+    (one,) = judge("x", {A: 2.5, B: 1.5}, [Claim("s", "t", {"policy": "a"}, plus={"policy": "b"}, above=3.0)])
+    assert (one.verdict, one.published, one.ours) == (OTHER_SIZE, pytest.approx(3.0), pytest.approx(4.0))
+
+
 def test_a_row_without_a_published_number_gives_no_size(monkeypatch):
     monkeypatch.setattr(
         judging, "_column", lambda source, name: {A: None, B: 1.0} if name == "value" else {A: "c", B: ""}
