@@ -220,6 +220,7 @@ def test_parts_of_the_generator():
     }
 
 
+@pytest.mark.compiled("generates hundreds of traces")
 @golden
 def test_figures_tuned_by_waits():
     trace = busy(2.5, 4)
