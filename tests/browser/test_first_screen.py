@@ -43,6 +43,7 @@ FAULTS = """() => {
       if (!e.contains(f) && !f.contains(e) && a.left < b.right - 2 && b.left < a.right - 2 && a.top < b.bottom - 2 && b.top < a.bottom - 2)
         found.push(`${text} on ${other}`);
   });
+  for (const key of all.querySelectorAll('.gpuschedlab-first .gpuschedlab-key span')) found.push(`a legend: ${key.textContent}`);
   if (document.documentElement.scrollWidth > innerWidth + 1) found.push('wider than the page');
   return found;
 }""".replace("LEAST", str(LEAST))

@@ -193,7 +193,7 @@
     function keyed(cell, data) {
       const keys = [], named = cell.plot._fullData.filter((trace) => trace.name && trace.showlegend);
       const shown = cell.figure.layout.showlegend;
-      if (cell.height < LOW && shown !== false && (named.length > 1 || shown === true))
+      if (!cell.screen && cell.height < LOW && shown !== false && (named.length > 1 || shown === true))
         for (const trace of named) {
           const item = document.createElement("span");
           make("i", "", item).style.background = swatch(trace.visible ? trace : { ...trace, ...data[trace.index] }); // plotly gives what is empty no look
