@@ -44,4 +44,4 @@ def test_fair_share_of_many_users(budget):
     accounts = tuple((f"a{i}", "", "", 1.0 + i) for i in range(20))
     tree = ShareTree((*accounts, *((f"a{i % 20}", f"u{i}", "", 1.0) for i in range(300))))
     scenario = Scenario(trace.with_columns(**names), cluster)
-    budget(lambda: scenario.run(Slurm(tree=tree)), 3.0)
+    budget(lambda: scenario.run(Slurm(tree=tree)), 4.0)

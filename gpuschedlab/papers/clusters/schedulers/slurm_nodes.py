@@ -86,7 +86,7 @@ def suffice(room, types, usable, until, end, each, wide):
     return False
 
 
-@njit
+@njit(inline="always")
 def is_on(r, first, node, usable):
     """Whether a job is on any usable node."""
     found = False
@@ -95,7 +95,7 @@ def is_on(r, first, node, usable):
     return found
 
 
-@njit(inline="never")
+@njit(inline="always")
 def end_of_group(ends, order, n, first, node, usable, need, epoch):
     """Place in the order of the last of a group of n ends on usable nodes, of the first group that ends at `need` or later; else -1.
 
@@ -154,7 +154,7 @@ def room_for(held, each):
     return held.rooms[row, 1:]
 
 
-@njit(inline="never")
+@njit(inline="always")
 def earliest(found, usable, wide):
     """Instant from which so many usable nodes have room."""
     best = np.full(wide, np.inf)
