@@ -6,6 +6,7 @@ their ratios to others, the mean (geometric where all are positive), or their mo
 seeds as its two ends: a later run outside of it is noticed.
 """
 
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -45,6 +46,9 @@ LEAST = 0.05
 
 SMALL = 0.02
 """The same where ours is about 0."""
+
+SENTENCE = re.compile(r"(?<=\.)\s+(?=[A-Z])")
+"""Between the sentences of a cause: what several rows say is said once."""
 
 MARGIN = 0.01
 """A claim is clear where each workload or seed lies on its side by so much of the threshold, or where the interval does."""
@@ -232,7 +236,8 @@ def _explained(judged: Judged, table: dict, causes: dict) -> Judged:
     if judged.why or judged.verdict == VERDICTS[0]:
         return judged
     rows = [number for number in table if number in judged.claim.numbers(table)]
-    return judged._replace(why=" ".join(dict.fromkeys(causes[number] for number in rows if causes[number])))
+    sentences = [sentence for number in rows for sentence in SENTENCE.split(causes[number] or "")]
+    return judged._replace(why=" ".join(dict.fromkeys(filter(None, sentences))))
 
 
 def _judge(claim: Claim, table: dict, found: Mapping) -> Judged:

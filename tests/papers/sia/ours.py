@@ -31,6 +31,7 @@ _SCALING = Number("figure 3.12", "philly", "sia, strong-scaling jobs", "avg_jct_
 _ADAPTIVE = Number("figure 3.12", "philly", "sia, adaptive jobs", "avg_jct_over_strong_scaling")
 _NO_PROFILE = Number("figure 3.13", "helios", "sia, bootstrap", "avg_jct_over_no_profile")
 _ORACLE = Number("figure 3.13", "helios", "sia, bootstrap", "avg_jct_over_oracle")
+_RESTARTS = Number("section 3.5.8", "helios", "sia, 30 s rounds", "restarts_over_60_s")
 _FREE = Number("equation 3.3", "helios", FREE, "restarts_over_sia")
 
 
@@ -172,6 +173,7 @@ def _settings():
     for policy in ROUNDS:
         number = Number("section 3.5.8", "helios", policy, "more_avg_jct_than_60_s")
         yield number, "avg_jct", "saturn", policy, "sia", lambda a, b: (a - b) * 3600
+    yield _RESTARTS, "restarts", "saturn", _RESTARTS.policy, "sia", _over
     for policy, metric in product(POWERS, ("avg_jct", "p99_jct")):
         number = Number("figure 3.11", "helios", policy, f"{metric}_over_p_-0.5")
         yield number, metric, "saturn", policy, "sia", _over
