@@ -17,8 +17,9 @@ def week():
     return Case("fifo", 10_000, "70x8", 0.9).arguments()[:2]
 
 
-@pytest.mark.parametrize(("depth", "tested", "seconds"), [(50, math.inf, 0.3), (math.inf, 500, 0.5)])
+@pytest.mark.parametrize(("depth", "tested", "seconds"), [(50, math.inf, 0.35), (math.inf, 500, 0.65)])
 def test_planned_backfill(depth, tested, seconds, budget):
+    """Of this week, whose queue is longer than on weeks as busy as Venus: those take .17 to .25 and .26 to .34 s."""
     trace, cluster = week()
     scenario, policy = (
         Scenario(trace, cluster),
