@@ -274,7 +274,7 @@ def _judge(claim: Claim, table: dict, found: Mapping) -> Judged:
         side = all(claim.above <= end <= claim.below for end in ((low, high) if low is not None else each))
     elif low is not None and any(low < end < high for end in (claim.above, claim.below)):
         clear = all(_past(claim.above, x) and _past(-claim.below, -x) for x in each)
-    near = None if claim.kind == "order of" else published
+    near = None if claim.kind in ("order of", "at most", "at least") else published
     verdict = _verdict(side, near, ours, low, high) if clear else VERDICTS[2]
     return Judged(claim, verdict, published, ours, low, high, right, len(each), claim.cause)
 
