@@ -504,7 +504,7 @@ def test_the_page_shows_each_line_with_its_knobs(monkeypatch):
     table = algorithm()
     for name, value in Tuner.thesis().knobs.items():
         assert re.search(rf"\b{name} {re.escape(knob_word(value))}\b", table), name
-    assert "causal no" in table
+    assert "causal false" in table
 
 
 def test_constraints_of_the_scope_and_of_the_policy_hold_together():
