@@ -139,8 +139,8 @@ class Run:
         >>> run = lab.Scenario(trace, lab.Cluster.homogeneous(1, 4)).run(lab.Srtf(), log="a")
         >>> for sentence in run.story("a").split(". "):
         ...     print(sentence)
-        Waits 60 min, stopped once for jobs with less time left
-        In its longest wait (60 min) these hold 1 of 4 GPUs and 3 are free; it needs 4.
+        Waits 1.0 h, stopped once for jobs with less time left
+        In its longest wait (1.0 h) these hold 1 of 4 GPUs and 3 are free; it needs 4.
         """
         from gpuschedlab.sim.explain.story import story
 

@@ -67,8 +67,8 @@ def test_a_log_is_sent_read_as_guessed_and_again_as_the_box_says():
     assert explorer.setting.trace == "own.csv"
     assert explorer.run.jobs["gpus"].sum() == 50
     box = explorer.door.spec.value
-    assert "gpus = 'gpus'" in box
-    explorer.door.spec.value = box.replace("'gpus'", "'gpus * 2'") + CLUSTER
+    assert 'gpus = "gpus"' in box
+    explorer.door.spec.value = box.replace('"gpus"', '"gpus * 2"') + CLUSTER
     explorer.door.again.click()
     assert explorer.run.jobs["gpus"].sum() == 100
     assert str(explorer.cluster_of(explorer.setting)) == "2x4:t4"
