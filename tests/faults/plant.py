@@ -32,6 +32,10 @@ nearest tests had missed and that are still there they catch 5. Of 40 faults of 
 the nearest tests catch 28 of these (82 %, 66 to 92 %), all of `make test` 29 (85 %, 70 to 94 %). What only ALL=1 runs was not
 tried. One worker took 20 minutes for the nearest and 39 for the others, on a machine that ten processes shared. Tests were then
 written for the other 5, one of which is gone since.
+
+Of 20 faults of seed 60613, drawn after all these tests, the nearest tests catch 9. Two of the others change no answer, and six pass all
+of `make test`; three are in compiled code and were tried by the nearest tests alone. So of both fresh seeds 38 of 49 that were judged
+to the end are caught (78 %, 64 to 87 %): fewer than seed 9091 alone would say. Twenty take 16 minutes on two idle cores.
 """
 
 import argparse
