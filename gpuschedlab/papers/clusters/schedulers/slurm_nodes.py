@@ -13,7 +13,7 @@ GPU = 100
 
 
 class Held(NamedTuple):
-    """Who has which nodes: `count[0]` jobs that run, and `count[1]` promises of a node each; `count[2:]` rows of the last two."""
+    """Who has which nodes: `count[0]` jobs that run, and `count[1]` promises of a node each; `count[2]` rows of `rooms` were made."""
 
     count: np.ndarray
     order: np.ndarray  # the jobs in order of their ends
