@@ -5,18 +5,18 @@ import polars as pl
 
 from gpuschedlab import plots
 from gpuschedlab.papers.ymir.estimators.iterations import LossCurve, iterations
-from gpuschedlab.papers.ymir.estimators.transferability import GainErrors
 from gpuschedlab.papers.ymir.recipe import MergingCluster, digits_estimator, digits_pairs
 from gpuschedlab.papers.ymir.speeds.switching import pipeline_switch
 
 
-def errors(seed: int) -> GainErrors:
-    """Errors of the gains predicted for the half of the pairs that was not measured."""
+def signs(seed: int) -> tuple[float, float]:
+    """Of the pairs that were not measured: share whose sign is predicted right, and share of the commoner sign."""
     pairs = digits_pairs(measured=0.5, seed=seed).filter(mode="transfer")
     gains = digits_estimator(measured=0.5, seed=seed).gains_
     predicted = pl.Series([gains[key] for key in pairs.select("mode", "source", "target").iter_rows()])
-    held = pairs.with_columns(predicted=predicted).filter(pl.col("gain").is_null()).sort("predicted")
-    return GainErrors.of(held["target"], held["true"], held["predicted"])
+    held = pairs.with_columns(predicted=predicted).filter(pl.col("gain").is_null())
+    gains, said = held["true"] >= 0, held["predicted"] >= 0
+    return (gains == said).mean(), max(gains.mean(), 1 - gains.mean())
 
 
 def epochs_left() -> plots.Lines:

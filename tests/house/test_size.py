@@ -26,14 +26,14 @@ ROOMS: dict[str, int] = {
     "optim": 2_222,
     "papers": 9,
     "papers/clusters": 3_154,
-    "papers/copter": 2_305,
+    "papers/copter": 2_296,
     "papers/deadlines": 2_141,
     "papers/gavel": 447,
     "papers/pollux": 425,
     "papers/prompttuner": 2_510,
     "papers/shockwave": 229,
     "papers/sia": 1_127,
-    "papers/ymir": 1_943,
+    "papers/ymir": 1_897,
     "plots": 2_470,
     "policies": 1_011,
     "report": 502,
@@ -47,7 +47,7 @@ ROOMS: dict[str, int] = {
 }
 """Lines of Python at most, by folder; each paper is a room."""
 
-TOTAL = 56_966
+TOTAL = 56_911
 """Sum of these numbers at most."""
 
 GOALS = {"laboratory": 35_000, "autosched": 7_714, "papers": 15_000, "all": 57_000}

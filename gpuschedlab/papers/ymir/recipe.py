@@ -36,13 +36,6 @@ class MergingCluster(Recipe):
     """Tasks, jobs on nodes of 4 V100 and what is known of them, and Ymir's knobs.
 
     Of the foundation model ``digits`` all is measured, the tasks' embeddings, too: there the estimator's method may be ``fitted``.
-
-    Parameters
-    ----------
-    data_sets : int
-        The first so many tasks by name, or all if there are fewer.
-    measured : float
-        Share of the pairs of ``digits`` whose gain was measured before, drawn by the seed; those of all others are predicted.
     """
 
     foundation: Annotated[str, Knob(choices=FOUNDATIONS, help="foundation model of all jobs")] = "roberta-base"

@@ -8,11 +8,11 @@ from published.data import read_data
 
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.papers.ymir.estimators.transferability import (
-    GainErrors,
     checked,
     transfer_gain,
 )
 from papers.ymir import titan
+from papers.ymir.gain_errors import GainErrors
 
 SEEN = 5
 """Epochs of a task alone from which its curve is extrapolated."""

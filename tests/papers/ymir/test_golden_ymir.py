@@ -15,6 +15,7 @@ from gpuschedlab.papers.ymir.program import Merging, slowdown, transfer_weight
 from gpuschedlab.papers.ymir.recipe import MergingCluster, digits_estimator, digits_pairs
 from gpuschedlab.papers.ymir.speeds import switching, transfer
 from gpuschedlab.papers.ymir.speeds import tasks as task_tables
+from papers.ymir.gain_errors import GainErrors
 
 SMALL = MergingCluster(nodes=1, hours=1.5, data_sets=5).with_knobs(interval=300.0)
 
@@ -74,7 +75,7 @@ def test_estimators():
     pairs = pl.DataFrame({"source": list("abcabc"), "target": list("bcacab"), "score": rng.random(6)})
     model = transferability.GainRegression().fit(pairs, rng.normal(size=6))
     found["regression"] = model.predict(pairs)
-    found["errors"] = transferability.GainErrors.of(pairs["target"], rng.normal(size=6), rng.normal(size=6))
+    found["errors"] = GainErrors.of(pairs["target"], rng.normal(size=6), rng.normal(size=6))
     losses = pl.DataFrame({"task": [*"aaaaabbbbb"], "k": [*k[:5], *k[:5]], "loss": [*(1 / k[:5]), *(1 / (k[:5] + 1))]})
     two = pl.DataFrame(
         {"mode": "transfer", "source": ["a", "b"], "target": ["b", "a"], "score": [0.1, 0.2], "gain": [0.3, 0.1]}

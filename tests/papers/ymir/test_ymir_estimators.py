@@ -16,7 +16,6 @@ from gpuschedlab.estimators import Noisy, Transfers
 from gpuschedlab.papers.ymir.estimators.iterations import LossCurve, fit_loss, iterations, joint_iterations, saved
 from gpuschedlab.papers.ymir.estimators.tasks import YmirEstimator
 from gpuschedlab.papers.ymir.estimators.transferability import (
-    GainErrors,
     GainRegression,
     embedding_distance,
     joint_score,
@@ -30,6 +29,7 @@ from gpuschedlab.policies import Ymir
 from gpuschedlab.sim import simulate
 from gpuschedlab.speeds import transfer_speeds
 from papers.ymir.finetune import StepTimes
+from papers.ymir.gain_errors import GainErrors
 from papers.ymir.pairs import TargetMean
 
 

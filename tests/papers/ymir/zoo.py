@@ -16,10 +16,10 @@ from published.kept import measure_all
 from gpuschedlab.estimators import Transfers
 from gpuschedlab.metrics.fairness import finish_time_fairness_by_type, unfair_fraction
 from gpuschedlab.metrics.intervals import mean_interval
-from gpuschedlab.papers.ymir.estimators.transferability import GainErrors
 from gpuschedlab.papers.ymir.metrics import merged_shares
 from gpuschedlab.papers.ymir.recipe import MergingCluster, digits_estimator, digits_pairs
 from gpuschedlab.papers.ymir.speeds.tasks import DIGITS, task_speeds
+from papers.ymir.gain_errors import GainErrors
 from papers.ymir.runs import policy_of
 
 LAB = MergingCluster(foundation=DIGITS, data_sets=14, nodes=2, hours=8.0, load=1.5)

@@ -10,16 +10,7 @@ from gpuschedlab.papers.copter.solver.relaxed import Relaxed
 
 
 class CopterRounds(Relaxed):
-    """COpter-Sia: copter solves the relaxation, edited from round to round by jobs' keys, and the shim makes the shares whole.
-
-    Parameters
-    ----------
-    copter : Copter
-        Its tolerance and limits.
-    ties : float
-        Relative amount by which the worth of cells is spread, the same for a cell in each round, so that of cells alike one
-        is chosen in whole (the artifact: 0.5 %). Objective and bound are of the worth as it is.
-    """
+    """COpter-Sia: copter solves the relaxation, edited from round to round by jobs' keys, and the shim makes the shares whole."""
 
     def __init__(self, copter, ties: float = 0.005):
         super().__init__(copter.time_limit, copter.gap, copter.work, finish=copter.finish)
