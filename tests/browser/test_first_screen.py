@@ -13,7 +13,8 @@ WIDTHS = ((800, 600), (848, 680), (930, 720), (1280, 800), (1600, 1000))
 LEAST = 240
 CELLS = [
     f"import gpuschedlab as lab\nfrom gpuschedlab.widgets import Explorer\ntrace = {TRACE}",
-    "explorer = Explorer(trace, lab.Cluster.homogeneous(6, 8), [lab.Fifo, lab.Srtf, lab.Tiresias], seed=0)\nexplorer",
+    "six = [lab.Fifo, lab.Srtf, lab.Sjf, lab.Tiresias, lab.Themis, lab.Lucid]\n"
+    "explorer = Explorer(trace, lab.Cluster.homogeneous(6, 8), six, seed=0)\nexplorer",
 ]
 FAULTS = """() => {
   const found = [], seen = (e) => e.checkVisibility({ visibilityProperty: true }) && e.getBoundingClientRect().width > 0
@@ -59,12 +60,17 @@ def first(page):
 
 
 def settled(page) -> list[str]:
-    """Faults that are there once figures have their sizes."""
-    page.wait_for_function(
-        f"() => !({FAULTS})().length || performance.now() > (window.until ??= performance.now() + 6000)"
-    )
-    page.evaluate("window.until = undefined")
-    return page.evaluate(FAULTS)
+    """Faults that stay: what is drawn for another width is drawn again one frame after the page is resized."""
+    return page.evaluate(f"""() => new Promise((done) => {{
+      const end = performance.now() + 6000;
+      let still = 0;
+      const look = () => {{
+        const found = ({FAULTS})();
+        still = found.length ? 0 : still + 1;
+        if (still > 2 || performance.now() > end) done(found); else setTimeout(look, 100);
+      }};
+      requestAnimationFrame(look);
+    }})""")
 
 
 def figure(page, name: str):
