@@ -12,7 +12,7 @@ PLACEMENTS = ("pack", "spread", "widest", "consolidate", "relax", "buddy")
 
 Placement = Annotated[str, Knob(choices=PLACEMENTS, help="which nodes a job is given")]
 Backfill = Annotated[
-    str, Knob(choices=("none", "easy", "greedy", "plan"), words="jobs may pass", help="before one that does not fit")
+    str, Knob(choices=("none", "easy", "greedy", "plan"), words="backfill", help="jobs that pass one that waits")
 ]
 Depth = Annotated[
     float, Knob(0, 100, step=1, unlimited=True, unit="jobs", help="that a plan promises a start (backfill plan)")

@@ -161,6 +161,7 @@ def test_steps_arrays_and_components_of_slurm(tmp_path):
     assert found.trace["gpu_types"].to_list()[1] == ["a100", "h100"]
     assert found.trace["shape"].to_list() == [None, None, None, "1g.5gb"]
     assert found.report.counts() == {"steps": 1}
+    assert found.report.used["gpus"] == "gpus", "what a reader computes itself has our name"
     assert "(0.02 GPU-h more than recorded)" in found.report.line(), "a GPU waits a minute for four"
 
 

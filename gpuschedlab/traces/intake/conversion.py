@@ -34,9 +34,8 @@ def named(raw: Raw, options: Options, source: str) -> tuple[pl.DataFrame, dict[s
         table = table.with_columns(lines.alias(LINE))
     for ours, text in options.columns.items():
         where[ours] = compiled(text, raw.table.columns, f"{source}, columns.{ours}")
-    texts = {ours: text for ours, text in options.columns.items() if text not in table.columns}
-    theirs = {ours: value if isinstance(value, str) else texts.get(ours, ours) for ours, value in where.items()}
-    theirs |= {ours: text for ours, text in options.columns.items() if text in table.columns}
+    theirs = {ours: v.removeprefix("\0") if isinstance(v, str) else ours for ours, v in where.items()}
+    theirs |= options.columns
     exprs = {ours: pl.col(value) if isinstance(value, str) else value for ours, value in where.items()}
     used = set().union(*map(_roots, exprs.values()))
     return table.select(LINE, **exprs), theirs, used

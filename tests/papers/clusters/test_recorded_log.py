@@ -28,10 +28,10 @@ def test_recorded_250_is_replayed_and_changed_by_keyboard(page, jupyterlab, note
     page.get_by_text(words, exact=False).wait_for()
     status, before = page.locator(".gpuschedlab-status"), page.evaluate(NUMBERS)
     await_text(status, "mean wait: 116")
-    choose(page, "jobs may pass", "none")  # strict FIFO
+    choose(page, "backfill", "none")  # strict FIFO
     await_text(status, "mean wait: 116 to 510.7, +394.7: too short to tell")
     page.wait_for_function(f"(before) => JSON.stringify(({NUMBERS})()) !== JSON.stringify(before)", arg=before)
-    choose(page, "jobs may pass", "plan")
+    choose(page, "backfill", "plan")
     await_text(status, "mean wait: 116 to 116")
     page.wait_for_function(f"(before) => JSON.stringify(({NUMBERS})()) === JSON.stringify(before)", arg=before)
     assert not page.locator(".gpuschedlab-error").is_visible()
