@@ -73,7 +73,7 @@ SCHEMA: dict[str, Column] = _columns()
 RECORDED = ("started", "state", "status", "attempts", "nodelist")
 """Columns that a log records after submission: no estimator and no policy may know them of jobs that are to come."""
 
-DECLARED = ("min_gpus", "max_gpus", "preemptible")
+DECLARED = ("min_gpus", "max_gpus", "preemptible", "priority")
 """Columns in which the owners of jobs declare what a policy has to keep to."""
 
 

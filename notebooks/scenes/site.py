@@ -2,9 +2,9 @@
 
 import polars as pl
 
+from gpuschedlab.papers.clusters.queues import Queue
+from gpuschedlab.papers.clusters.queues.kueue import Kueue
 from gpuschedlab.papers.clusters.recipe import Site
-from gpuschedlab.papers.clusters.schedulers.kueue import Kueue
-from gpuschedlab.papers.clusters.schedulers.queues import Queue
 
 KNOBS = ("weight_age", "weight_fairshare", "weight_size", "depth")
 """What is tuned of a site's own rule."""

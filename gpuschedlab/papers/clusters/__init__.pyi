@@ -1,6 +1,6 @@
 """Public names of `papers.clusters`, by module; loaded at first use."""
 
-from .schedulers.kueue import Kueue as Kueue
+from .queues.kueue import Kueue as Kueue
 from .recipe import Site as Site
 from .schedulers.slurm import Slurm as Slurm
 from .explorer import SiteExplorer as SiteExplorer

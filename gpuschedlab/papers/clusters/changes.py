@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 from typing import Annotated
 
 from gpuschedlab.knobs import Holds, Knob, Knobbed
-from gpuschedlab.papers.clusters.schedulers.kueue import Kueue
-from gpuschedlab.papers.clusters.schedulers.queues import Queue
+from gpuschedlab.papers.clusters.queues import Queue
+from gpuschedlab.papers.clusters.queues.kueue import Kueue
 from gpuschedlab.papers.clusters.schedulers.slurm import Slurm
 from gpuschedlab.policies.simple import Fifo
 from gpuschedlab.sim import Policy

@@ -15,8 +15,8 @@ from gpuschedlab.estimators.requested import Requested
 from gpuschedlab.knobs import Knob
 from gpuschedlab.papers.clusters.files.description import INF, Description
 from gpuschedlab.papers.clusters.files.toml_file import read_site
-from gpuschedlab.papers.clusters.schedulers.kueue import Kueue
-from gpuschedlab.papers.clusters.schedulers.queues import Queue
+from gpuschedlab.papers.clusters.queues import Queue
+from gpuschedlab.papers.clusters.queues.kueue import Kueue
 from gpuschedlab.papers.clusters.schedulers.slurm import Slurm
 from gpuschedlab.policies.simple import Fifo
 from gpuschedlab.sim import Policy, Scenario

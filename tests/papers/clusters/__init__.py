@@ -14,7 +14,7 @@ PAGES = {
 
 def _queues(rng, cluster) -> dict:
     """Queues of two cohorts or none, which lend and take back; jobs of others are in the first."""
-    from gpuschedlab.papers.clusters.schedulers.queues import Queue
+    from gpuschedlab.papers.clusters.queues import Queue
 
     def some(share):
         return tuple((kind, int(n)) for kind, n in zip(cluster.gpu_types, cluster.capacity) if rng.random() < share)

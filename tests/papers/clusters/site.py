@@ -8,8 +8,8 @@ import pytest
 from budgets.engine import Case
 
 from gpuschedlab import Fifo, Kueue, Plan, Scenario, Slurm
+from gpuschedlab.papers.clusters.queues import Queue
 from gpuschedlab.papers.clusters.schedulers.fairshare import ShareTree
-from gpuschedlab.papers.clusters.schedulers.queues import Queue
 
 
 def week():

@@ -13,10 +13,10 @@ from gpuschedlab.estimators import Requested
 from gpuschedlab.papers.clusters import figures, metrics, replay, slices
 from gpuschedlab.papers.clusters.explorer import SiteExplorer
 from gpuschedlab.papers.clusters.files import description, kueue_files, slurm_files, toml_file
+from gpuschedlab.papers.clusters.queues import Queue, most
 from gpuschedlab.papers.clusters.recipe import Site
 from gpuschedlab.papers.clusters.schedulers.fairshare import ShareTree
 from gpuschedlab.papers.clusters.schedulers.priority import size_factor
-from gpuschedlab.papers.clusters.schedulers.queues import Queue, most
 from gpuschedlab.papers.clusters.schedulers.usage import Ledger
 from gpuschedlab.papers.clusters.standing import standing
 from gpuschedlab.papers.clusters.whatif import whatif

@@ -15,8 +15,8 @@ import gpuschedlab as lab
 from gpuschedlab.check import check_policy
 from gpuschedlab.cluster import Cluster, Outage
 from gpuschedlab.errors import PolicyError
-from gpuschedlab.papers.clusters.schedulers.kueue import Kueue
-from gpuschedlab.papers.clusters.schedulers.queues import Queue
+from gpuschedlab.papers.clusters.queues import Queue
+from gpuschedlab.papers.clusters.queues.kueue import Kueue
 
 EIGHT = Cluster.parse("1x8:t4")
 

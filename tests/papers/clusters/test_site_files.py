@@ -10,8 +10,8 @@ from gpuschedlab.papers.clusters.files.description import Description, hosts
 from gpuschedlab.papers.clusters.files.kueue_files import read_queues
 from gpuschedlab.papers.clusters.files.slurm_files import read_assoc, read_conf
 from gpuschedlab.papers.clusters.files.toml_file import read_site
+from gpuschedlab.papers.clusters.queues import Queue, most
 from gpuschedlab.papers.clusters.recipe import Site
-from gpuschedlab.papers.clusters.schedulers.queues import Queue, most
 
 CONF = """\
 # somebody's

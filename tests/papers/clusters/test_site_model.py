@@ -9,11 +9,11 @@ import pytest
 
 from gpuschedlab.errors import ClusterError, PolicyError
 from gpuschedlab.papers.clusters.doubts import slices_beside
+from gpuschedlab.papers.clusters.queues import Queue, most
 from gpuschedlab.papers.clusters.recipe import Site
 from gpuschedlab.papers.clusters.replay import replay
 from gpuschedlab.papers.clusters.schedulers.fairshare import ShareTree
 from gpuschedlab.papers.clusters.schedulers.priority import Weights, size_factor
-from gpuschedlab.papers.clusters.schedulers.queues import Queue, most
 from gpuschedlab.papers.clusters.schedulers.usage import WEEK, Ledger
 from gpuschedlab.papers.clusters.slices import A100, CELLS, COMPUTE, best_start, gpus_for, profile_of, rooms
 

@@ -6,11 +6,12 @@ from dataclasses import replace
 from gpuschedlab._extras import need
 from gpuschedlab.errors import LabError, TraceError
 from gpuschedlab.papers.clusters.files.description import Description
-from gpuschedlab.papers.clusters.schedulers.queues import Queue
+from gpuschedlab.papers.clusters.queues import Queue
 
 SCALE = {"": 1.0, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9}
 QUOTAS = {"nominalQuota": "nominal", "borrowingLimit": "borrow", "lendingLimit": "lend"}
-SPEC = {"cohort", "cohortName", "queueingStrategy", "resourceGroups", "preemption", "fairSharing"}
+SPEC = {"cohort", "cohortName", "queueingStrategy", "resourceGroups", "preemption", "fairSharing", "flavorFungibility"}
+FUNGIBILITY = {"whenCanBorrow": ("when_can_borrow", "Borrow"), "whenCanPreempt": ("when_can_preempt", "Preempt")}
 
 
 def read_queues(text: str, source: str, site: Description) -> Description:
@@ -56,6 +57,13 @@ def _queue(item: dict, unknown: dict[str, None]) -> Queue:
     unknown |= {
         f"spec.preemption.{k}": None for k in preemption if k not in ("reclaimWithinCohort", "withinClusterQueue")
     }
+    search = {}
+    for key, word in (spec.get("flavorFungibility") or {}).items():
+        if key in FUNGIBILITY:
+            field, stops = FUNGIBILITY[key]
+            search[field] = stops if word == "MayStopSearch" else word  # its name from v1beta2 on
+        else:
+            unknown[f"spec.flavorFungibility.{key}"] = None
     return Queue(
         str(item["metadata"]["name"]),
         str(spec.get("cohortName") or spec.get("cohort") or ""),
@@ -64,6 +72,7 @@ def _queue(item: dict, unknown: dict[str, None]) -> Queue:
         reclaim=preemption.get("reclaimWithinCohort", "Never"),
         within=preemption.get("withinClusterQueue", "Never"),
         weight=quantity((spec.get("fairSharing") or {}).get("weight", 1)),
+        **search,
     )
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gpuschedlab.papers.clusters.schedulers.queues import Queue
+from gpuschedlab.papers.clusters.queues import Queue
 
 
 def quotas_hold(queues: tuple[Queue, ...], column: str, run, cluster) -> str | None:

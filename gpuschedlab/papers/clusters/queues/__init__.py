@@ -8,6 +8,7 @@ from gpuschedlab._knob import check_number
 from gpuschedlab.errors import PolicyError
 
 INF = float("inf")
+NEXT = "TryNextFlavor"
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,11 @@ class Queue:
     strict : bool
         Whether the first job that does not fit blocks the queue.
     reclaim, within : str
-        Whose jobs are evicted for a job within nominal: Never, LowerPriority, Any; in other queues, and in its own.
+        Whose jobs are evicted for a job of no more than nominal: Never, LowerPriority, Any of other queues; Never, LowerPriority,
+        LowerOrNewerEqualPriority of its own.
+    when_can_borrow, when_can_preempt : str
+        Whether the search for a type ends at one where the job fits by borrowing (Borrow), and at one where it can evict (Preempt), or
+        goes on (TryNextFlavor).
     weight : float
         Of fair sharing.
 
@@ -41,11 +46,15 @@ class Queue:
     reclaim: str = "Never"
     within: str = "Never"
     weight: float = 1.0
+    when_can_borrow: str = "Borrow"
+    when_can_preempt: str = NEXT
 
     def __post_init__(self):
         for name, expected in (
             ("reclaim", ("Never", "LowerPriority", "Any")),
             ("within", ("Never", "LowerPriority", "LowerOrNewerEqualPriority")),
+            ("when_can_borrow", ("Borrow", NEXT)),
+            ("when_can_preempt", (NEXT, "Preempt")),
         ):
             if getattr(self, name) not in expected:
                 raise PolicyError(

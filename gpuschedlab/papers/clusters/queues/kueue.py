@@ -8,9 +8,9 @@ import numpy as np
 
 from gpuschedlab.errors import PolicyError
 from gpuschedlab.knobs import Knob
-from gpuschedlab.papers.clusters.schedulers.admission import admit, may_take
-from gpuschedlab.papers.clusters.schedulers.queues import Queue
-from gpuschedlab.papers.clusters.schedulers.quota_laws import quotas_hold
+from gpuschedlab.papers.clusters.queues import NEXT, Queue
+from gpuschedlab.papers.clusters.queues.admission import admit, may_take
+from gpuschedlab.papers.clusters.queues.laws import quotas_hold
 from gpuschedlab.policies.remaining import long_enough, requested_rates
 from gpuschedlab.policies.simple import Placement
 from gpuschedlab.sim.policy import Round
@@ -41,7 +41,16 @@ class _Seen:
                 )
             flavors = [each + [-1] * (len(types) - len(each)) for each in listed]
             cohorts = [q.cohort or f" {i}" for i, q in enumerate(queues)]
-            rules = [(q.strict, RECLAIM.index(q.reclaim), RECLAIM.index(q.within)) for q in queues]
+            rules = [
+                (
+                    q.strict,
+                    RECLAIM.index(q.reclaim),
+                    RECLAIM.index(q.within),
+                    q.when_can_borrow == NEXT,
+                    q.when_can_preempt != NEXT,
+                )
+                for q in queues
+            ]
             quota = np.array([[q.quota(t) for t in types] for q in queues])
             cohort, weight = np.unique(cohorts, return_inverse=True)[1], np.array([q.weight for q in queues], float)
             self.tables = (quota, np.array(flavors, np.int64), cohort, np.array(rules, np.int64), weight)
@@ -52,11 +61,11 @@ class _Seen:
 class Kueue(Round):
     """Admit jobs by quotas: each has its queue, each queue GPUs of its own by type, and a cohort that lends what nobody uses.
 
-    At arrivals and completions the heads of all queues are looked at together, those that fit within nominal quota first, then
-    by priority, then by age; each gets the first type of its queue's list on which it fits within nominal quota, or else the first
-    on which it fits by borrowing. A job within nominal that lacks room evicts jobs of queues that borrow (`Queue.reclaim`), and of
-    lower priority in its own (`Queue.within`): the borrowing queues' first, of these those of the lowest priority, of these those that were
-    admitted last; what turns out not to be needed is given back.
+    At arrivals and completions there are cycles: the heads of all queues are looked at together, those that do not borrow first, then
+    by priority, then by age. Each gets the first type of its queue's list on which it fits, if need be by borrowing
+    (`Queue.when_can_borrow`, `Queue.when_can_preempt`). A job of no more than the nominal quota that lacks room evicts jobs of queues that
+    borrow, if its queue stays within nominal (`Queue.reclaim`), and of its own queue (`Queue.within`): others' first, of these those of
+    the lowest priority, of these those that were admitted last; what turns out not to be needed is given back.
 
     Parameters
     ----------
@@ -65,7 +74,7 @@ class Kueue(Round):
     column : str
         Text column of the trace that names each job's queue; a job whose queue is not there is in the first.
     priorities : tuple of (str, float)
-        Priority by value of `by`; others have 0.
+        Priority by value of `by`; others have 0. (): the trace's numbers `priority`, where it has them.
     by : str
         Text column of the priorities.
     fair : bool
@@ -170,6 +179,7 @@ class Kueue(Round):
         if len(self.queues) > 1:
             number = {q.name: i for i, q in enumerate(self.queues)}
             jobs["queue"][rows] = [number.get(name, 0) for name in view.texts(self.column)[new]]
+        jobs["priority"][rows] = view.declared("priority", 0.0)[new]
         if self.priorities:
             of = dict(self.priorities)
             jobs["priority"][rows] = [of.get(name, 0.0) for name in view.texts(self.by)[new]]
