@@ -25,7 +25,7 @@ ROOMS: dict[str, int] = {
     "metrics": 1_660,
     "optim": 2_222,
     "papers": 9,
-    "papers/clusters": 3_154,
+    "papers/clusters": 3_227,
     "papers/copter": 2_296,
     "papers/deadlines": 2_141,
     "papers/gavel": 447,
@@ -42,12 +42,12 @@ ROOMS: dict[str, int] = {
     "speeds": 1_487,
     "suite": 444,
     "sweep": 1_158,
-    "traces": 6_661,
+    "traces": 6_660,
     "widgets": 2_121,
 }
 """Lines of Python at most, by folder; each paper is a room."""
 
-TOTAL = 56_911
+TOTAL = 56_983
 """Sum of these numbers at most."""
 
 GOALS = {"laboratory": 35_000, "autosched": 7_714, "papers": 15_000, "all": 57_000}
@@ -57,7 +57,7 @@ LIMITS = {"laboratory": 35_000, "autosched": 7_714, "papers": 15_000, "all": 57_
 """Lines of Python of these parts at most."""
 
 PAPER = 2_700
-LARGE = {"papers/clusters": 3_154}
+LARGE = {"papers/clusters": 3_227}
 """Lines at most of a paper, and of those that are several."""
 
 BESIDE = "files beside the rooms"
