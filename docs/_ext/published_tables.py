@@ -10,6 +10,7 @@ import polars as pl
 from published import Judged, Number, beside, judge, read_measured, read_table
 from published.bounds import FACTOR, noticed
 from published.claims import HELD, VERDICTS
+from published.code import older
 from published.committed import FOLDER
 from published.numbers import command_of
 from published.page import claim_lines, number, score
@@ -24,7 +25,10 @@ NEAR = 0.1
 
 
 class Source(NamedTuple):
-    """One source: its rows (as of `beside`), the command that measured ours ("" if none did), and its claims."""
+    """One source: its rows, the command that measured ours ("" if none did), and its claims.
+
+    Rows are as of `beside`, with `older`: whether other code than today's measured ours.
+    """
 
     name: str
     rows: pl.DataFrame
@@ -43,9 +47,14 @@ def _loaded(name: str, path: Path, content: bytes) -> Source:
     """The source, judged once for all pages; `content` of the file, which may change."""
     table = read_table(name)
     if not content:
-        return Source(name, beside(name, table, {}, quick=True), "", judge(name, {}))
-    command, found = read_measured(path)
-    return Source(name, beside(name, table, found), command, judge(name, found))
+        rows = beside(name, table, {}, quick=True).with_columns(older=pl.lit(False))
+        return Source(name, rows, "", judge(name, {}))
+    command, found, codes = read_measured(path)
+    rows, old = beside(name, table, found), older(name, found, codes)
+    rows = rows.with_columns(
+        older=pl.Series([Number(*row) in old for row in rows.select(Number._fields).iter_rows()], dtype=pl.Boolean)
+    )
+    return Source(name, rows, command, judge(name, found))
 
 
 def metric_words(metric: str) -> str:
@@ -74,7 +83,7 @@ def _published(row: dict) -> str:
 
 def _ours(row: dict) -> str:
     spread = f" ± {row['ours_spread']:.3g} ({row['over']})" if row["ours_spread"] is not None else ""
-    return number(row["ours"]) + spread
+    return number(row["ours"]) + spread + ", of older code" * row["older"]
 
 
 def _mark(i: int) -> str:
@@ -117,8 +126,11 @@ def _named(policy: str) -> pl.Expr:
 def _head(source: Source, rows: pl.DataFrame) -> str:
     if not source.command:
         return f"None of these {rows.height} numbers was measured for this page: `{command_of(source.name)}` does.\n"
-    n = rows["ours"].count()
-    return f"{n} of {rows.height} numbers measured, by `{source.command}`.\n"
+    n, old = rows["ours"].count(), int(rows["older"].sum())
+    text = f" {old} of them are of older code and say so: `{command_of(source.name)} STALE=1` measures them." * bool(
+        old
+    )
+    return f"{n} of {rows.height} numbers measured, by `{source.command}`.{text}\n"
 
 
 def _measured(ours: pl.DataFrame) -> str:
@@ -182,8 +194,8 @@ def overview(pages: dict[str, str], folder: Path = FOLDER) -> str:
     if not TITLES:
         return ""
     columns = ("source", "claims", "hold", "of them in size", "not measured", "published numbers", "measured")
-    head = (*columns, f"within {NEAR:.0%} or the published spread")
-    text = _line(head) + _line(["---", *["---:"] * 7])
+    head = (*columns, f"within {NEAR:.0%} or the published spread", "of older code")
+    text = _line(head) + _line(["---", *["---:"] * 8])
     for name, title in TITLES.items():
         source = load(name, folder)
         verdicts = [one.verdict for one in source.claims]
@@ -195,7 +207,7 @@ def overview(pages: dict[str, str], folder: Path = FOLDER) -> str:
         ours = source.rows.filter(pl.col("ours").is_not_null())
         off = (pl.col("ours") - pl.col("value")).abs()
         near = ours.filter(off <= pl.max_horizontal(NEAR * pl.col("value").abs(), pl.col("spread").fill_null(0.0)))
-        counts = (len(verdicts), held, sized, left, source.rows.height, ours.height, near.height)
+        counts = (len(verdicts), held, sized, left, source.rows.height, ours.height, near.height, ours["older"].sum())
         text += _line([f"[{title}]({pages[name]})", *map(str, counts)])
     return text
 

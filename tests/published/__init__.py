@@ -17,8 +17,9 @@ from wing import said
 from gpuschedlab.errors import LabError
 from published.bounds import bounds
 from published.claims import Judged, judge
-from published.committed import read_measured, write_measured
-from published.numbers import Number, Ours, beside, command_of, read_table
+from published.code import codes_of, older
+from published.committed import FOLDER, read_measured, write_measured
+from published.numbers import SCHEMA, Left, Number, Ours, as_ours, beside, command_of, read_table
 from published.page import write_page
 from published.study import MINUTES, Study
 
@@ -39,6 +40,7 @@ def reproduce(
     out: str | Path = OUT,
     workers: int = -1,
     csv: str | Path | None = None,
+    stale: bool = False,
 ) -> dict:
     """Measure what is published, and put ours beside it.
 
@@ -56,6 +58,8 @@ def reproduce(
         Processes, -1: as many as there are cores.
     csv : str or Path, optional
         Folder that what was measured of each source is written to, as `SOURCE.csv`: the site's pages are made from such files.
+    stale : bool
+        Only sources with a committed row of older code, and of these what is cheap where that is all; written where it is committed.
 
     Returns
     -------
@@ -74,18 +78,37 @@ def reproduce(
         raise LabError(
             "published: found --quick with --csv; expected whole numbers, since later runs are held to them."
         )
+    if stale:
+        sources, csv = [name for name in sources if _old(name)], csv or FOLDER
     frames, checks, claims, until = [], [], {}, time.monotonic() + 60 * MINUTES
     for name in sources:
         module = importlib.import_module(SOURCES[name])
-        found = module.ours(Study(name, Path(data_dir) if data_dir else None, quick, workers, until))
+        study = Study(name, Path(data_dir) if data_dir else None, quick, workers, until)
+        found = _renewed(name, module, study) if stale else module.ours(study)
         frames.append(beside(name, read_table(name), found, quick))
         claims[name] = judge(name, found)
         checks += [{"source": name, "check": text, "ok": ok} for text, ok in bounds(name, found, claims[name])]
         if csv is not None:
-            write_measured(Path(csv) / f"{name}.csv", command_of(name), found)
-    rows = pl.concat(frames)
+            write_measured(Path(csv) / f"{name}.csv", command_of(name), found, codes_of(name, found))
+    rows = pl.concat(frames) if frames else beside("", pl.DataFrame(schema=SCHEMA), {})
     write_page(rows, claims, checks, Path(out), quick)
     return {"rows": rows, "claims": claims, "checks": checks, "ok": all(check["ok"] for check in checks)}
+
+
+def _old(source: str) -> set[Number]:
+    """Committed rows of older code."""
+    path = FOLDER / f"{source}.csv"
+    return older(source, *read_measured(path)[1:]) if path.is_file() else set()
+
+
+def _renewed(source: str, module, study: Study) -> dict:
+    """What is measured of a source so that no row is of older code: the cheap rows alone, where the others are of today's."""
+    known, old = read_measured(FOLDER / f"{source}.csv").found, _old(source)
+    cheap = module.cheap(study) if hasattr(module, "cheap") else {}
+    again = {n: cheap[n] for n in old & cheap.keys() if as_ours(cheap[n]).each.keys() == as_ours(known[n]).each.keys()}
+    if old - again.keys():
+        return module.ours(study)
+    return {number: again.get(number, Left("not measured this time")) for number in known}
 
 
 __all__ = [

@@ -23,6 +23,7 @@ def make_parser() -> Parser:
     parser.add_argument("sources", nargs="*", metavar="SOURCE", help=f"some of {some} (default: all)")
     parser.add_argument("--data", default=os.environ.get(published.DATA), metavar="FOLDER", help="reference data")
     parser.add_argument("--quick", action="store_true", help="a sample in minutes; what is left out says so")
+    parser.add_argument("--stale", action="store_true", help="measure rows of older code, and commit what is found")
     parser.add_argument("--out", default=str(published.OUT), metavar="FOLDER", help="for the table and the page")
     parser.add_argument("--csv", metavar="FOLDER", help="also write what was measured of each source, as SOURCE.csv")
     parser.add_argument("--workers", type=int, default=-1, metavar="N", help="processes (default: one a core)")
@@ -33,7 +34,8 @@ def make_parser() -> Parser:
 def show(args) -> int:
     """Measure; 1 if a bound is missed."""
     sources = args.sources or published.SOURCES
-    found = published.reproduce(sources, args.data, quick=args.quick, out=args.out, workers=args.workers, csv=args.csv)
+    options = {"quick": args.quick, "out": args.out, "workers": args.workers, "csv": args.csv, "stale": args.stale}
+    found = published.reproduce(sources, args.data, **options)
     if args.json:
         claims = {
             name: [one._asdict() | {"claim": asdict(one.claim)} for one in judged]

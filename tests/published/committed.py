@@ -5,6 +5,7 @@ import io
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 import polars as pl
@@ -18,8 +19,10 @@ SCHEMA = dict.fromkeys(Number._fields, pl.Utf8) | {
     "note": pl.Utf8,
     "each": pl.Utf8,
     "reason": pl.Utf8,
+    "code": pl.Utf8,
 }
-"""Columns: name of the number; ours, what to know of it, and the same of each workload or seed; or why there is none."""
+"""Columns: name of the number; ours, what to know of it, and the same of each workload or seed; or why there is none; hash of the
+code that measured it (`published.code`), none where it is older than these hashes."""
 
 FIGURES = 6
 """Significant figures that are kept."""
@@ -42,16 +45,22 @@ TWICE, FIFTH = 2.0, 1.2
 
 
 class Measured(NamedTuple):
-    """What a file holds: the command that wrote it, and what it measured (as the function `ours` of a source)."""
+    """What a file holds: the command that wrote it, what it measured (as the function `ours` of a source), and with which code."""
 
     command: str
     found: dict[Number, float | str | Ours]
+    codes: dict[Number, str]
 
 
-def write_measured(path: Path, command: str, found: Mapping[Number, float | str | Ours]) -> Path:
+def write_measured(
+    path: Path,
+    command: str,
+    found: Mapping[Number, float | str | Ours],
+    codes: Mapping[Number, str] = MappingProxyType({}),
+) -> Path:
     """Write what was measured of a source, complete or not at all; the first line has the command, and a hash of the rest.
 
-    Numbers that were left this time (`Left`) stay as they are in the file.
+    Numbers that were left this time (`Left`) stay as they are in the file, with their code.
 
     Parameters
     ----------
@@ -61,6 +70,8 @@ def write_measured(path: Path, command: str, found: Mapping[Number, float | str 
         Which measured it.
     found : mapping of Number to float, Ours or str
         Numbers, or the reason why there is none.
+    codes : mapping of Number to str
+        Hash of the code that measured each.
 
     Examples
     --------
@@ -70,15 +81,17 @@ def write_measured(path: Path, command: str, found: Mapping[Number, float | str 
     >>> read_measured(path).found[number]
     Ours(value=0.5, note='Half.', each={'seed 1': 0.5}, whole=True)
     """
-    rows, known = [], read_measured(path).found if Path(path).is_file() else {}
+    _, known, before = read_measured(path) if Path(path).is_file() else Measured("", {}, {})
+    rows = []
     for number, value in found.items():
+        code = (before if isinstance(value, Left) else codes).get(number)
         value = known.get(number, value) if isinstance(value, Left) else value
         if isinstance(value, str):
-            rows.append((*number, None, None, None, value))
+            rows.append((*number, None, None, None, value, None))
         elif value is not None:
             ours, note, each, _ = as_ours(value)
             texts = "; ".join(f"{name}: {_short(one)}" for name, one in each.items())
-            rows.append((*number, float(_short(ours)), note or None, texts or None, None))
+            rows.append((*number, float(_short(ours)), note or None, texts or None, None, code))
     path.parent.mkdir(parents=True, exist_ok=True)
     text = pl.DataFrame(rows, schema=SCHEMA, orient="row").sort(*Number._fields).write_csv()
     with whole(path) as part:
@@ -113,11 +126,12 @@ def read_measured(path: Path) -> Measured:
         raise LabError(
             f"{path.name}: found rows that --csv did not write (hash {_hash(rest)}); expected {known}. Measure them again."
         )
-    found = {}
-    for *name, ours, note, each, reason in pl.read_csv(io.StringIO(rest), schema=SCHEMA).iter_rows():
+    found, codes = {}, {}
+    for *name, ours, note, each, reason, code in pl.read_csv(io.StringIO(rest), schema=SCHEMA).iter_rows():
         parts = dict(text.rsplit(": ", 1) for text in each.split("; ")) if each else {}
         found[Number(*name)] = reason or Ours(ours, note or "", {key: float(value) for key, value in parts.items()})
-    return Measured(command.strip(), found)
+        codes |= {Number(*name): code} if code else {}
+    return Measured(command.strip(), found, codes)
 
 
 def moved(found: Mapping[Number, float | str | Ours], known: Mapping[Number, float | str | Ours]) -> list[str]:

@@ -58,6 +58,17 @@ SAVED = {
 _SHARE = Number(ARTIFACT, "loads 1 and 1.5", "tiresias, srtf", "run_time_within_2_s")
 
 
+def measured_by(number: Number) -> tuple[str, ...]:
+    """Modules of the functions that measure a number."""
+    if "rules" in number.policy:
+        return (measure_rules.__module__,)
+    if number.where in ("section 2.1", "figure 5", "table 4"):
+        return (ymir_pairs.__name__,)
+    if number.where in ("table 2", "table 7", "figure 12"):
+        return (zoo.__name__, ymir_pairs.__name__)
+    return (measure.__module__,)
+
+
 def ours(study: Study) -> dict[Number, Ours | float]:
     """Run times of jobs, average completion times, what merging brings, and what estimators say of pairs."""
     models, loads = (PAPERS, (LOAD,)) if study.quick else (titan.MODELS, titan.LOADS)

@@ -1,0 +1,141 @@
+"""Which code a row is of: what changes its hash, what does not, and what is measured anew."""
+
+import ast
+
+import pytest
+from wing import whole
+
+import published
+from published import SOURCES, code, read_measured
+from published.code import codes_of, modules_of, older
+from published.committed import FOLDER, write_measured
+from published.numbers import Left, Number, Ours
+
+pytestmark = pytest.mark.skipif(not whole(), reason="papers are not here")
+SIA = Number("table 3.3", "philly", "sia", "avg_jct")
+GAVEL = SIA._replace(policy="gavel")
+OPTIMUS = Number("artifact results", "vit, load 1.5", "optimus", "avg_jct")
+
+
+def edited(monkeypatch, module: str, change):
+    """The hashes, where a module's source is changed."""
+    path = code._path(module)
+    text = change(path.read_text())
+    ast.parse(text)
+
+    def meaning(asked, real=code.meaning, text=text):
+        if asked != path:
+            return real(asked)
+        new = path.with_name("edited.py")
+        try:
+            new.write_text(text)
+            return real(new)
+        finally:
+            new.unlink(missing_ok=True)
+
+    monkeypatch.setattr(code, "meaning", meaning)
+    for known in (code._meaning, code._hashed):
+        known.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def _fresh():
+    yield
+    for known in (code._meaning, code._hashed):
+        known.cache_clear()
+
+
+def test_a_row_counts_its_paper_and_the_policies_that_it_names():
+    assert "gpuschedlab.papers.sia.policy" in modules_of("sia", SIA, 1.0)
+    assert "gpuschedlab.papers.gavel.policy" not in modules_of("sia", SIA, 1.0)
+    assert "gpuschedlab.papers.gavel.policy" in modules_of("sia", GAVEL, 1.0)
+    assert "gpuschedlab.policies.optimus" in modules_of("ymir", OPTIMUS, 1.0)
+    beside = Number("section 7.2", "vit", "least of the others, paper's settings", "avg_jct_over_ymir")
+    assert "gpuschedlab.policies.optimus" in modules_of("ymir", beside, Ours(1.0, each={"beside optimus": 1.0}))
+
+
+def test_a_row_that_names_no_policy_counts_all_that_it_could_run():
+    unnamed = Number("figure 14b", "vit", "9 data sets", "unmerged_jct_over_it")
+    assert {"gpuschedlab.policies.optimus", "gpuschedlab.papers.pollux.policy"} <= set(modules_of("ymir", unnamed, 1.0))
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_the_engine_the_cluster_and_what_only_shows_do_not_count(source):
+    found = read_measured(FOLDER / f"{source}.csv").found
+    modules = {name for number, v in found.items() if not isinstance(v, str) for name in modules_of(source, number, v)}
+    assert len(modules) > 10
+    assert not [name for name in modules if code.PINNED.match(name) or code.DRAWN.search(name)]
+    assert any(not name.startswith("gpuschedlab.") for name in modules), "the module of the measuring function"
+
+
+def test_solvers_that_are_found_by_their_word_count():
+    assert "gpuschedlab.optim.solvers.highs" in modules_of("sia", SIA, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("module", "number", "others"),
+    [
+        ("gpuschedlab.policies.optimus", OPTIMUS, OPTIMUS._replace(policy="tiresias")),
+        ("gpuschedlab.papers.gavel.policy", GAVEL, SIA),
+    ],
+)
+def test_a_changed_rule_makes_its_rows_old_and_no_others(monkeypatch, module, number, others):
+    source = "sia" if number.where == "table 3.3" else "ymir"
+    found = {number: Ours(1.0), others: Ours(2.0)}
+    codes = codes_of(source, found)
+    assert older(source, found, codes) == set()
+    edited(monkeypatch, module, lambda text: text.replace("(Round)", "(Round, object)") + "\nRULE = 1\n")
+    assert older(source, found, codes) == {number}
+
+
+def test_comments_docstrings_and_layout_do_not_count(monkeypatch):
+    found = {OPTIMUS: Ours(1.0)}
+    codes = codes_of("ymir", found)
+    edited(
+        monkeypatch,
+        "gpuschedlab.policies.optimus",
+        lambda text: '"""Other words."""\n\n# a comment\n' + text.partition('"""\n')[2],
+    )
+    assert older("ymir", found, codes) == set()
+
+
+def test_a_row_without_code_is_of_older_code():
+    assert older("sia", {SIA: Ours(1.0), GAVEL: "no such data"}, {}) == {SIA}
+
+
+def test_codes_are_kept_with_rows_that_were_left(tmp_path):
+    path = tmp_path / "x.csv"
+    write_measured(path, "c", {SIA: 1.0, GAVEL: 2.0}, {SIA: "aa", GAVEL: "bb"})
+    write_measured(path, "c", {SIA: Left("not kept"), GAVEL: 3.0}, {SIA: "cc", GAVEL: "dd"})
+    assert read_measured(path) == ("c", {SIA: Ours(1.0), GAVEL: Ours(3.0)}, {SIA: "aa", GAVEL: "dd"})
+
+
+class Measures:
+    """A source of two rows, the first of which is cheap."""
+
+    def __init__(self):
+        self.asked = []
+
+    def ours(self, study):
+        self.asked.append("ours")
+        return {SIA: 1.0, GAVEL: 2.0}
+
+    def cheap(self, study):
+        self.asked.append("cheap")
+        return {SIA: 1.0}
+
+
+@pytest.mark.parametrize(
+    ("old", "asked"), [({SIA}, ["cheap"]), ({SIA, GAVEL}, ["cheap", "ours"]), ({GAVEL}, ["cheap", "ours"])]
+)
+def test_stale_measures_what_is_cheap_alone_where_that_is_all(tmp_path, monkeypatch, old, asked):
+    found = {SIA: 1.0, GAVEL: 2.0}
+    write_measured(tmp_path / "sia.csv", "c", found, {n: c for n, c in codes_of("sia", found).items() if n not in old})
+    monkeypatch.setattr(published, "FOLDER", tmp_path)
+    assert published._old("sia") == old
+    module = Measures()
+    again = published._renewed("sia", module, None)
+    assert module.asked == asked
+    path = write_measured(tmp_path / "sia.csv", "c", again, codes_of("sia", again))
+    assert published._old("sia") == set()
+    assert read_measured(path).found == {SIA: Ours(1.0), GAVEL: Ours(2.0)}
