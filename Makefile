@@ -14,6 +14,7 @@ TESTS ?=
 SOURCE ?=
 QUICK ?=
 STALE ?=
+SLIP ?=
 WORKERS ?=
 STREAMS ?=
 OPTIONS ?=
@@ -83,8 +84,8 @@ app: $(READY) ## the Explorer as a page, on this machine only
 bench: $(READY) ## measure against the budgets (BENCH=engine, OPTIONS="--beside ../other"; BENCH=: which there are)
 	PYTHONPATH=$(CURDIR)/tests $(BIN)/python -m budgets $(BENCH) $(OPTIONS)
 
-published: $(READY) ## published numbers beside ours (SOURCE=sia; QUICK=1: a sample; STALE=1: rows of older code; OPTIONS="--csv FOLDER")
-	PYTHONPATH=$(CURDIR)/tests $(BIN)/python -m published $(SOURCE) $(if $(QUICK),--quick) $(if $(STALE),--stale) $(if $(WORKERS),--workers $(WORKERS)) $(OPTIONS)
+published: $(READY) ## published numbers beside ours (SOURCE=sia; QUICK=1: a sample; STALE=1: rows of older code; SLIP=optimus-youngest; OPTIONS="--csv FOLDER")
+	PYTHONPATH=$(CURDIR)/tests $(BIN)/python $(if $(SLIP),-m published.referee $(SLIP),-m published $(SOURCE)) $(if $(QUICK),--quick) $(if $(STALE),--stale) $(if $(WORKERS),--workers $(WORKERS)) $(OPTIONS)
 
 reference: $(READY) ## reference data of tests and benchmarks, from public artifacts (FOLDER=where; then GPUSCHEDLAB_DATA_DIR names it)
 	PYTHONPATH=$(CURDIR)/tests $(BIN)/python -m reference $(FOLDER) $(OPTIONS)

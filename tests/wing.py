@@ -3,6 +3,7 @@
 SOURCES, TITLES   published tables, the module that measures each, and its heading
 PAGES             by paper: its pages, notebooks with their scenes, and measured files, first the page that has its published numbers
 TABLES            tables of many cases, and the module of each
+SLIPS             what artifacts do that their papers do not say, and the module of each
 BUDGETS           modules of budgets of single calls
 LONG_JOB          policies that are measured with one job of so many days
 BRIEF             knobs with which tests run a policy that searches for long

@@ -18,6 +18,7 @@ from functools import cache
 import front_page
 import measured_pages
 import published_tables
+import referee_pages
 from docstrings import _HEAD, section_of
 from knob_tables import knob_rows
 from public import entries, targets
@@ -192,6 +193,9 @@ _MACROS = {
     "score": published_tables.score_of_all,
     "noticed": published_tables.noticed_of_all,
     "sources": sources,
+    "settled": referee_pages.settled,
+    "slips": referee_pages.slips,
+    "rigid": referee_pages.rigid,
     "policies": policies,
     "binder": badge,
     "budget": measured_pages.budget,

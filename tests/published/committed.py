@@ -34,7 +34,7 @@ SAME = 0.01
 """Relative difference within which a number that is measured again counts as the same; runs are deterministic, other versions of
 the libraries may move a figure's last places."""
 
-CLOCK = re.compile(r"round_|_seconds|seconds_|solve|per_1000|^search|cpu_time|longest_round")
+CLOCK = re.compile(r"round_|_seconds|seconds_|_solve$|per_1000|^search|cpu_time|longest_round")
 """Metrics in seconds of a clock: what they are differs from machine to machine."""
 
 CLOCKS = re.compile(r"speedup|times_faster|slower_than|less_overhead")

@@ -27,6 +27,9 @@ DENSITY = (0.8, 1.6)
 SEEDS = (0, 1, 2)
 """Of what is drawn at random; the artifact's workloads are single ones, as in the paper."""
 
+CHEAP = ("unisched", "fifo", "edf", "srtf", "tiresias", "themis", "hydra")
+"""Policies of `cheap`."""
+
 QUICK = ("unisched", BARE, "chronus", "edf", "srtf", "hydra", *WORSE)
 """Policies that QUICK=1 runs, on MIX1."""
 
@@ -37,12 +40,14 @@ class Runs:
     Parameters
     ----------
     study : Study
+    some : iterable of tuple
+        These cases alone.
     """
 
-    def __init__(self, study: Study):
+    def __init__(self, study: Study, some=()):
         self.study = study
         every = _quick() if study.quick else (seeded(case, seed) for case in _cases() for seed in SEEDS)
-        cases = list(dict.fromkeys(every))
+        cases = list(dict.fromkeys(some or every))
         self.known = dict(zip(cases, study.measured(measure, cases), strict=True))
 
     def of(self, setting: str, name: str, policy: str) -> dict | None:
@@ -127,9 +132,19 @@ def _dense(density: float) -> str:
 
 def ours(study: Study) -> dict[Number, float | str | Ours]:
     """Every number of the table that can be measured; QUICK=1 runs MIX1 under some policies."""
-    runs = Runs(study)
+    return _found(Runs(study))
+
+
+def cheap(study: Study) -> dict[Number, float | str | Ours]:
+    """Policies that take seconds, on SLO and MIX1, as far as they are compared with one another; Chronus as its artifact was run."""
+    some = [("", name, policy) for name, policy in product(("SLO", "MIX1"), CHEAP)]
+    return _found(Runs(study, [*some, *((setting, name, "chronus") for name, setting in AS_RUN.items())]))
+
+
+def _found(runs: Runs) -> dict[Number, float | str | Ours]:
+    """All numbers whose cases were run."""
     found = _compared(runs) | _estimator(runs) | _selector(runs) | _chronus(runs) | _stand_ins(runs)
-    found |= curve_errors(study.data)
+    found |= curve_errors(runs.study.data)
     return {number: value for number, value in found.items() if value is not None}
 
 
@@ -137,14 +152,16 @@ def _compared(runs: Runs) -> dict:
     """Figures 6a, 6b and 8, and the policies that the paper does not compare."""
     found = {}
     for name, policy in product(ARTIFACT, (*AWARE, *LEARNING, *OTHERS, *PARTS)):
-        beside = policy not in (*AWARE, *LEARNING) or (name == "SLO" and policy in LEARNING)
+        beside = policy not in (*AWARE, *LEARNING)
+        placed = policy == "chronus" and name != "SLO"
         pair = ("", name, policy), ("", name, "unisched")
-        for where, key, over in (
-            ("figure 6a", "violation", "violation_over_unisched"),
-            ("figure 6b", "best_effort", "best_effort_jct_over_unisched"),
+        for where, other, key, over in (
+            ("figure 6a", "figure 12a", "violation", "violation_over_unisched"),
+            ("figure 6b", "figure 12b", "best_effort", "best_effort_jct_over_unisched"),
         ):
             if name != "SLO" or key == "violation":
-                found[Number("not in the paper" if beside else where, name, policy, over)] = runs.pair(key, *pair)
+                where = other if placed else "not in the paper" if beside else where
+                found[Number(where, name, policy, over)] = runs.pair(key, *pair)
     for name in ARTIFACT:
         found[Number("figure 8", name, "unisched", "suspensions")] = runs.one("suspensions", "", name, "unisched")
     return found

@@ -1,5 +1,6 @@
 """Chapter 3 of the Sia thesis (Jayaram Subramanya, CMU 2025) on the workloads of its artifact (SOSP'23)."""
 
+from dataclasses import replace
 from itertools import product
 
 from published.data import read_data
@@ -7,7 +8,7 @@ from published.numbers import Number, Ours, named
 from published.study import Study
 
 from papers.sia import workloads
-from papers.sia.ways import ALONE, POWERS, PROFILES, ROUNDS, SHARED, measure
+from papers.sia.ways import ALONE, POWERS, PROFILES, RIGID_JOBS, ROUNDS, SHARED, measure
 
 SETS = {"philly": "philly", "saturn": "helios", "newtrace": "newtrace"}
 """Sets of the artifact, and the names that the thesis has for them."""
@@ -27,6 +28,7 @@ SLOW = {"pollux": (("typed", "saturn"),), ALONE["sia"]: (), ALONE["pollux"]: (),
 """Settings and sets that QUICK=1 runs under policies that take long: Pollux's search takes half a minute per workload."""
 
 _RIGID = Number("figure 3.1", "philly, rigid jobs", "sia", "less_avg_jct_than_gavel")
+SWITCHED = "figure 3.1, switches of the artifact"
 _SCALING = Number("figure 3.12", "philly", "sia, strong-scaling jobs", "avg_jct_over_rigid")
 _ADAPTIVE = Number("figure 3.12", "philly", "sia, adaptive jobs", "avg_jct_over_strong_scaling")
 _NO_PROFILE = Number("figure 3.13", "helios", "sia, bootstrap", "avg_jct_over_no_profile")
@@ -41,19 +43,21 @@ class Runs:
     Parameters
     ----------
     study : Study
+    slow : dict
+        Settings and sets that QUICK=1 runs under policies that take long.
     """
 
-    def __init__(self, study: Study):
+    def __init__(self, study: Study, slow: dict = SLOW):
         held = read_data(study.data, "reference/sia_workloads.parquet").select("set", "idx").unique().sort("set", "idx")
         self.numbers = {name: tuple(rows["idx"]) for (name,), rows in held.group_by("set", maintain_order=True)}
         self.numbers[workloads.SPIKE] = self.numbers["newtrace"]
-        self.study, self.known = study, {}
+        self.study, self.slow, self.known = study, slow, {}
 
     def cases(self, setting: str, policy: str, name: str) -> list[tuple]:
         """Cases of a set under a policy: all workloads, or those of `QUICK`."""
         numbers = self.numbers[name]
         if self.study.quick:
-            soon = policy not in SLOW or (setting, name) in SLOW[policy]
+            soon = policy not in self.slow or (setting, name) in self.slow[policy]
             numbers = QUICK.get(name, ()) if soon else ()
         return [(setting, policy, name, n) for n in numbers]
 
@@ -89,6 +93,19 @@ def ours(study: Study) -> dict[Number, Ours | str]:
     """Every number of the chapter that can be had."""
     runs = Runs(study)
     runs.run(_asked(study.quick))
+    found = _tables(runs) | _variants(runs) | _rounds(runs)
+    return {number: value for number, value in found.items() if value is not None}
+
+
+def cheap(study: Study) -> dict[Number, Ours | str]:
+    """What one workload of each set gives without Pollux's search and without jobs that run alone."""
+    runs = Runs(replace(study, quick=True), SLOW | {"pollux": (), ALONE["gavel"]: ()})
+    runs.run(_asked(quick=True))
+    return {number: value for number, value in (_tables(runs) | _variants(runs)).items() if value is not None}
+
+
+def _tables(runs: Runs) -> dict[Number, Ours | str | None]:
+    """Tables 3.3 and 3.4, figure 3.7, and the artifact's run of Gavel."""
     found: dict[Number, Ours | str | None] = {}
     for (name, thesis), policy in product(SETS.items(), ("sia", "pollux", "gavel")):
         _put(found, "table 3.3", thesis, policy, METRICS, runs.of("typed", policy, name))
@@ -102,8 +119,7 @@ def ours(study: Study) -> dict[Number, Ours | str]:
         _put(found, FAIR, "helios", policy, ("worst_rho", "unfair"), runs.of("typed", ALONE[policy], "saturn"))
     first = runs.of("typed", "gavel", "philly", among=(1,))
     _put(found, "artifact, as run", "philly 1", "gavel", METRICS[:3], first)
-    found |= _variants(runs) | _rounds(runs)
-    return {number: value for number, value in found.items() if value is not None}
+    return found
 
 
 def _asked(quick: bool) -> list[tuple[str, str, str]]:
@@ -111,7 +127,7 @@ def _asked(quick: bool) -> list[tuple[str, str, str]]:
     asked = [("typed", policy, name) for name, policy in product(SETS, ("sia", "gavel", "pollux"))]
     asked += [("typed", policy, "saturn") for policy in (*ROUNDS, *POWERS, *PROFILES, FREE, "shockwave")]
     asked += [("typed", policy, workloads.SPIKE) for policy in ("sia", *SHARED)]
-    asked += [("typed", policy, "philly") for policy in ("sia, rigid jobs", "sia, strong-scaling jobs")]
+    asked += [("typed", policy, "philly") for policy in (*RIGID_JOBS, "sia, strong-scaling jobs")]
     asked += [
         ("t4", policy, "philly") for policy in ("sia", "pollux", "gavel, tuned", "themis, tuned", "shockwave, tuned")
     ]
@@ -162,6 +178,8 @@ def _adaptivity():
     """Comparisons of kinds of jobs, and of what is known of them: number, metric, set, policy, other policy, change."""
     rigid, scaling, learns = "sia, rigid jobs", "sia, strong-scaling jobs", "sia, bootstrap"
     yield _RIGID, "avg_jct", "philly", rigid, "gavel", _less
+    for policy in RIGID_JOBS.keys() - {rigid}:
+        yield _RIGID._replace(where=SWITCHED, policy=policy), "avg_jct", "philly", policy, "gavel", _less
     yield _SCALING, "avg_jct", "philly", scaling, rigid, _over
     yield _ADAPTIVE, "avg_jct", "philly", "sia", scaling, _over
     yield _NO_PROFILE, "avg_jct", "saturn", learns, "sia, no profile", _over

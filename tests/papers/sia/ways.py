@@ -14,6 +14,14 @@ ROUNDS = {"sia, 30 s rounds": 30.0, "sia, 300 s rounds": 300.0}
 POWERS = {"sia, p = -1": -1.0, "sia, p = 0.5": 0.5, "sia, p = 1": 1.0}
 SHARED = {"sia, tau 180 s": 180.0, "sia, tau 300 s": 300.0}
 PROFILES = {"sia, bootstrap": "bootstrap", "sia, no profile": "none"}
+RIGID_JOBS = {
+    "sia, rigid jobs": (workloads.fixed, {}),
+    "sia, rigid jobs, p = 0.5": (workloads.fixed, {"power": 0.5, "penalty": 1.0}),
+    "sia, rigid jobs, batches tuned": (workloads.retuned, {}),
+    "sia, rigid jobs, as sia_fix": (workloads.retuned, {"power": 0.5, "penalty": 1.0}),
+}
+"""Sia of rigid jobs: as the text has them, by either switch of the artifact's `sia_fix` alone, and by both."""
+
 ALONE = {policy: f"{policy}, alone" for policy in ("sia", "gavel", "pollux", "shockwave")}
 """Ways in which finish-time fairness is measured by the artifact's rule."""
 
@@ -63,10 +71,10 @@ def ways() -> dict[str, Way]:
         "themis, tuned": Way(workloads.tuned, ThemisRounds),
         "shockwave, tuned": Way(workloads.tuned, Shockwave),
         "shockwave": Way(workloads.fixed, Shockwave),
-        "sia, rigid jobs": Way(workloads.fixed, Sia),
         "sia, strong-scaling jobs": Way(workloads.scaling, Sia),
         "sia, no restart factor": Way(workloads.adaptive, lambda: Sia(restarts=False)),
     }
+    found |= {name: Way(form, lambda k=k: Sia(**k)) for name, (form, k) in RIGID_JOBS.items()}
     found |= {name: Way(workloads.adaptive, lambda s=s: Sia(interval=s)) for name, s in ROUNDS.items()}
     found |= {name: Way(workloads.adaptive, lambda p=p: Sia(power=p)) for name, p in POWERS.items()}
     found |= {name: Way(workloads.adaptive, lambda s=s: Sia(timeshare=s)) for name, s in SHARED.items()}

@@ -73,6 +73,16 @@ def _any_placement(data_dir, setting: str):
     return adaptive_speeds(*_profiles(data_dir), EPOCHS, shape=_shape(setting), max_local={}, slowdown=_slowdown())
 
 
+@cache
+def _tuned_anywhere(data_dir, setting: str):
+    """As `_any_placement`, also on more GPUs than the artifact gives an application."""
+    from papers.pollux.adaptive import adaptive_speeds
+    from papers.pollux.profiles import EPOCHS
+
+    options = {"shape": _shape(setting), "max_local": {}, "most": {}, "slowdown": _slowdown()}
+    return adaptive_speeds(*_profiles(data_dir), EPOCHS, **options)
+
+
 def adaptive(data_dir, setting: str, jobs: pl.DataFrame) -> Form:
     """Jobs that choose their batch size, on Sia's configurations (`goodput.parquet`)."""
     return Form(jobs, jobs["application"], _goodput(data_dir))
@@ -108,6 +118,23 @@ def tuned(data_dir, setting: str, jobs: pl.DataFrame) -> Form:
     nodes, width = _shape(setting)["aws"]
     options = {"gpus": nodes * width, "gpus_per_node": width, "max_local": {}}
     return fixed(data_dir, setting, tuned_jobs(jobs, *_profiles(data_dir), **options))
+
+
+def retuned(data_dir, setting: str, jobs: pl.DataFrame) -> Form:
+    """Jobs with the GPUs of the workload whose batch size is tuned to these all the same, as the artifact runs its rigid jobs."""
+    from gpuschedlab.speeds import Speeds
+
+    every, parts = _tuned_anywhere(data_dir, setting), []
+    for name, gpus in jobs.select("application", "num_replicas").unique(maintain_order=True).iter_rows():
+        m = every.models.index(name)
+        ends = every.seg_end[every.seg_first[m] : every.seg_first[m + 1]]
+        kept = {"model": pl.lit(f"{name}/{gpus}"), "n_gpus": pl.lit(gpus)}
+        for kind, nodes in every.configurations(name).filter(n_gpus=gpus).select("gpu_type", "n_nodes").iter_rows():
+            rate = every.rates(np.full(len(ends), m), ends, every.type_codes([kind]), [nodes], [gpus])[:, 0]
+            rows = pl.DataFrame({"progress": ends, "rate": rate})
+            parts.append(rows.with_columns(**kept, gpu_type=pl.lit(kind), n_nodes=pl.lit(nodes)))
+    names = jobs.select(pl.concat_str("application", "num_replicas", separator="/")).to_series()
+    return Form(jobs, names, Speeds.from_frame(pl.concat(parts), gpu_types=tuple(_shape(setting))))
 
 
 def workload(data_dir, name: str, number: int) -> pl.DataFrame:
