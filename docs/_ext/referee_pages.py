@@ -1,18 +1,23 @@
 """The page on artifacts that are run again: what is settled, what each slip is worth, and Sia's rigid jobs by switches."""
 
 import polars as pl
-from published.claims import _interval
+from published import Number, read_measured
+from published.claims import VERDICTS, _interval
+from published.committed import FOLDER
 from published.page import claim_lines
 from published.referee import SLIPS, effect_text, known, slip_of
 from published_tables import TITLES, _cell, _line, load
 
 
 def settled() -> str:
-    """Claims about results of artifacts that are run again, source by source."""
+    """Claims about results of artifacts that are run again, source by source, first what holds."""
     parts = []
     for source, title in TITLES.items():
-        mine = [one for one in load(source).claims if "artifact" in str(one.claim.rows.get("where", ""))]
+        one = load(source)
+        table = {Number(*row): None for row in one.rows.select(Number._fields).iter_rows()}
+        mine = [c for c in one.claims if any(n.where.startswith("artifact") for n in c.claim.numbers(table))]
         if mine:
+            mine.sort(key=lambda c: VERDICTS.index(c.verdict))
             parts += [f"**{title}**", "", *claim_lines(mine, _cell)[2:]]
     return "\n".join(parts)
 
@@ -59,9 +64,6 @@ def rigid() -> str:
 
 
 def _share(row: dict) -> str:
-    from published import Number, read_measured
-    from published.committed import FOLDER
-
     if row["ours"] is None:
         return "not measured"
     each = (
@@ -69,5 +71,5 @@ def _share(row: dict) -> str:
         .found[Number(row["where"], row["workload"], row["policy"], row["metric"])]
         .each
     )
-    low, high = _interval([1 - x for x in each.values()])
-    return f"{row['ours']:.0%} ({1 - high:.0%} to {1 - low:.0%})"
+    low, high = _interval(list(each.values()))
+    return f"{row['ours']:.0%} ({low:.0%} to {high:.0%})"
