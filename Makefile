@@ -82,10 +82,10 @@ app: $(READY) ## the Explorer as a page, on this machine only
 	$(BIN)/voila --Voila.ip=127.0.0.1 --no-browser $(NOTEBOOK)
 
 bench: $(READY) ## measure against the budgets (BENCH=engine, OPTIONS="--beside ../other"; BENCH=: which there are)
-	PYTHONPATH=$(CURDIR)/tests $(BIN)/python -m budgets $(BENCH) $(OPTIONS)
+	PYTHONPATH=$(CURDIR)/tests:$(CURDIR)/notebooks $(BIN)/python -m budgets $(BENCH) $(OPTIONS)
 
 published: $(READY) ## published numbers beside ours (SOURCE=sia; QUICK=1: a sample; STALE=1: rows of older code; SLIP=optimus-youngest; OPTIONS="--csv FOLDER")
-	PYTHONPATH=$(CURDIR)/tests $(BIN)/python $(if $(SLIP),-m published.referee $(SLIP),-m published $(SOURCE)) $(if $(QUICK),--quick) $(if $(STALE),--stale) $(if $(WORKERS),--workers $(WORKERS)) $(OPTIONS)
+	PYTHONPATH=$(CURDIR)/tests:$(CURDIR)/notebooks $(BIN)/python $(if $(SLIP),-m published.referee $(SLIP),-m published $(SOURCE)) $(if $(QUICK),--quick) $(if $(STALE),--stale) $(if $(WORKERS),--workers $(WORKERS)) $(OPTIONS)
 
 reference: $(READY) ## reference data of tests and benchmarks, from public artifacts (FOLDER=where; then GPUSCHEDLAB_DATA_DIR names it)
 	PYTHONPATH=$(CURDIR)/tests $(BIN)/python -m reference $(FOLDER) $(OPTIONS)

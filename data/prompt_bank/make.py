@@ -1,4 +1,4 @@
-"""Make the files of this folder: `python data/prompt_bank/make.py [PROMPTSOURCE]`, where the latter is its unpacked source.
+"""Make the files of this folder: `PYTHONPATH=notebooks python data/prompt_bank/make.py [PROMPTSOURCE]`, that is its unpacked source.
 
 The weights of the transformer are taught here (some minutes); without an argument the texts stay as they are.
 """
@@ -8,8 +8,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
-
-from gpuschedlab.papers.prompttuner.estimators.tiny_transformer import (
+from scenes.tiny_transformer import (
     TAUGHT,
     WIDTH,
     Adam,

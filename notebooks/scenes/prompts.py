@@ -5,10 +5,10 @@ import polars as pl
 
 import gpuschedlab as lab
 from gpuschedlab import plots
-from gpuschedlab.papers.prompttuner.estimators import prompt_tuning as tuning
 from gpuschedlab.papers.prompttuner.estimators.prompt_bank import PromptBank
-from gpuschedlab.papers.prompttuner.estimators.tiny_transformer import HELD_OUT
-from gpuschedlab.papers.prompttuner.recipe import PromptLoop
+from scenes import prompt_tuning as tuning
+from scenes.prompt_day import PromptLoop
+from scenes.tiny_transformer import HELD_OUT
 
 
 def three_jobs(third: float = 35.0) -> lab.Run:

@@ -8,6 +8,9 @@ PAGES = {
         "docs/howto/own-tasks.md",
         "notebooks/13_prompttuner.ipynb",
         "notebooks/scenes/prompts.py",
+        "notebooks/scenes/prompt_day.py",
+        "notebooks/scenes/prompt_tuning.py",
+        "notebooks/scenes/tiny_transformer.py",
     ),
 }
 SOURCES = {"prompttuner": "papers.prompttuner.ours"}

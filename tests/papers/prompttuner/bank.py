@@ -4,13 +4,13 @@ import copy
 import time
 
 import numpy as np
+from scenes import prompt_tuning as tuning
+from scenes.prompt_day import PromptLoop
+from scenes.tiny_transformer import HELD_OUT, PROMPT, WIDTH, Task
 
 from gpuschedlab import _data
-from gpuschedlab.papers.prompttuner.estimators import prompt_tuning as tuning
 from gpuschedlab.papers.prompttuner.estimators.prompt_bank import PromptBank, cosine_distances
-from gpuschedlab.papers.prompttuner.estimators.tiny_transformer import HELD_OUT, PROMPT, WIDTH, Task
 from gpuschedlab.papers.prompttuner.jobs import PromptJobs
-from gpuschedlab.papers.prompttuner.recipe import PromptLoop
 from papers.prompttuner.choice import choice
 from papers.prompttuner.day import day
 

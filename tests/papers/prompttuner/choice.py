@@ -1,10 +1,10 @@
 """How many clusters a bank has and a look-up enters: chosen on taught tasks, in banks whose prompts are of other tasks."""
 
 import numpy as np
+from scenes import prompt_tuning as tuning
+from scenes.tiny_transformer import TAUGHT
 
-from gpuschedlab.papers.prompttuner.estimators import prompt_tuning as tuning
 from gpuschedlab.papers.prompttuner.estimators.prompt_bank import PromptBank
-from gpuschedlab.papers.prompttuner.estimators.tiny_transformer import TAUGHT
 
 CLUSTERS, VISITED = (10, 17, 30, 50, 75), (1, 2, 3)
 LEFT_OUT, SEEDS = 4, (100, 101, 102, 103)

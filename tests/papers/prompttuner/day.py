@@ -1,9 +1,9 @@
 """Does the prompt bank get better over a day? Jobs of real tunings, with a bank that grows and with one that does not."""
 
 import numpy as np
+from scenes.prompt_day import PromptLoop
 
 from gpuschedlab.metrics.intervals import mean_interval
-from gpuschedlab.papers.prompttuner.recipe import PromptLoop
 
 THIRDS = 3
 """The jobs that search the bank, in order of their starts, are cut into so many parts."""

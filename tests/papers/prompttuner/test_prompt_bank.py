@@ -7,11 +7,11 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scenes import prompt_tuning
+from scenes import tiny_transformer as tiny
 
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.metrics import cost, pool_levels
-from gpuschedlab.papers.prompttuner.estimators import prompt_tuning
-from gpuschedlab.papers.prompttuner.estimators import tiny_transformer as tiny
 from gpuschedlab.papers.prompttuner.estimators.prompt_bank import PromptBank, cosine_distances, k_medoids
 from gpuschedlab.papers.prompttuner.jobs import PromptJobs, worth_a_search
 from gpuschedlab.policies import PromptTuner

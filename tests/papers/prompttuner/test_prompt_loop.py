@@ -5,14 +5,14 @@ from functools import cache
 import numpy as np
 import polars as pl
 import pytest
+from scenes.prompt_day import Day, PromptLoop
 
 import gpuschedlab as lab
 from gpuschedlab.errors import ClusterError, EstimatorError
 from gpuschedlab.estimators import Noisy
 from gpuschedlab.papers.prompttuner.estimators.upper_bound import UpperBound
 from gpuschedlab.papers.prompttuner.jobs import PromptJobs
-from gpuschedlab.papers.prompttuner.loop import Day
-from gpuschedlab.papers.prompttuner.recipe import PromptLab, PromptLoop
+from gpuschedlab.papers.prompttuner.recipe import PromptLab
 from gpuschedlab.papers.prompttuner.speeds.llms import EVALUATION, ITERATION
 
 SMALL = PromptLoop(PromptJobs("low", minutes=5), cap=25)

@@ -8,7 +8,7 @@ import numpy as np
 from gpuschedlab import _data
 from gpuschedlab.errors import LabError
 from gpuschedlab.papers.prompttuner.estimators.prompt_bank import SAMPLES
-from gpuschedlab.papers.prompttuner.estimators.tiny_transformer import (
+from scenes.tiny_transformer import (
     TAUGHT,
     Adam,
     Task,
@@ -39,7 +39,9 @@ def frozen() -> dict[str, np.ndarray]:
         weights = {name: file[name].astype(np.float32) for name in file.files}
     found = {name: value.shape for name, value in weights.items()}
     if found != shapes():
-        raise LabError(f"{WEIGHTS}: found {found}; expected {shapes()}. Make it anew: python data/prompt_bank/make.py")
+        raise LabError(
+            f"{WEIGHTS}: found {found}; expected {shapes()}. Make it anew: PYTHONPATH=notebooks python data/prompt_bank/make.py"
+        )
     return weights
 
 

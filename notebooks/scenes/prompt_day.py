@@ -3,19 +3,33 @@
 import copy
 import heapq
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from gpuschedlab.errors import EstimatorError
-from gpuschedlab.papers.prompttuner.estimators import prompt_tuning as tuning
+from gpuschedlab.knobs import Holds, Knob
 from gpuschedlab.papers.prompttuner.estimators.prompt_bank import SAMPLES, PromptBank
-from gpuschedlab.papers.prompttuner.estimators.tiny_transformer import HELD_OUT, Task, judge, samples
+from gpuschedlab.papers.prompttuner.estimators.upper_bound import UpperBound
 from gpuschedlab.papers.prompttuner.jobs import LENGTH, SHARES, SIZES, PromptJobs
-from gpuschedlab.papers.prompttuner.speeds.llms import EVALUATION, ITERATION, LLMS, WARM_UP
+from gpuschedlab.papers.prompttuner.policy import PromptTuner
+from gpuschedlab.papers.prompttuner.recipe import PromptLab, servers
+from gpuschedlab.papers.prompttuner.speeds.llms import (
+    EVALUATION,
+    ITERATION,
+    LLMS,
+    PRICE,
+    WARM_UP,
+    prompt_speeds,
+    search_as_work,
+)
+from gpuschedlab.sim import Policy, Scenario
+from gpuschedlab.sim.recipe_base import Recipe
+from scenes import prompt_tuning as tuning
+from scenes.tiny_transformer import HELD_OUT, Task, judge, samples
 
 PARTS = 5
 """Parts of each task, each with samples and a user's prompt of its own."""
@@ -203,3 +217,73 @@ class Loop:
             self.starts.append(start)
         until(np.inf)
         return work
+
+
+@dataclass(frozen=True)
+class PromptLoop(Recipe):
+    """A day of prompt tuning in which the bank learns: iterations are those of real tunings of a small transformer.
+
+    Each LLM has a bank of its own, with the same prompts when the day begins. A job is a task that the transformer was not
+    taught, on samples of its own, with a user's prompt. When it starts, the bank is searched as it is then; its tuning begins
+    at the prompt that is found, and when it ends its tuned prompt is put into the bank. The scores of the search are time on
+    the job's own GPUs. What the bank holds at each start depends on what ended before, and that on the scheduler: the scenario
+    is that of `tuner`, which is run until nothing changes (`Loop`); another policy would find the iterations of this one.
+
+    Parameters
+    ----------
+    jobs : PromptJobs
+        Requests, GPUs and deadlines; what the bank saves is measured here, so `gain` and `luck` say nothing.
+    gpus : int
+        GPUs of the cluster, a multiple of 8.
+    grows : bool
+        Whether tuned prompts are put into the bank.
+    cap : int
+        Iterations of the small transformer after which a job is given up, its prompt is then not put into the bank.
+    stretch : float
+        Time of an iteration over that at which the user's prompts take as long as `PromptJobs` has its jobs in the mean.
+    tuner : PromptTuner
+    estimator : UpperBound
+        What is known of durations. The truth cannot be: it lies in what the bank will hold.
+
+    Raises
+    ------
+    ClusterError
+        The GPUs are no positive multiple of 8.
+
+    Examples
+    --------
+    >>> PromptLoop().with_knobs(load="low", minutes=5).knobs["grows"]
+    True
+    """
+
+    metrics: ClassVar = PromptLab.metrics
+    price: ClassVar = PRICE
+    jobs: Annotated[PromptJobs, Holds(("load", "slo", "warm_up", "minutes"))] = PromptJobs()
+    gpus: Annotated[int, Knob(8, 1024, step=8, unit="GPUs", help="size of the cluster")] = 32
+    grows: Annotated[bool, Knob(help="whether tuned prompts are put into the bank")] = True
+    cap: Annotated[int, Knob(1, 500, help="iterations after which a tuning is given up")] = 100
+    stretch: Annotated[float, Knob(0.01, 100, log=True, help="time of an iteration over the stand-in's")] = 1.0
+    tuner: Annotated[PromptTuner, Holds(("window", "delaying"))] = PromptTuner()
+    estimator: Annotated[UpperBound, Holds(("above", "spread"))] = UpperBound()
+
+    def __post_init__(self):
+        super().__post_init__()
+        servers(self)
+
+    @property
+    def policies(self) -> dict[str, Policy]:
+        """The one whose run the bank's contents are of."""
+        return {"PromptTuner": self.tuner}
+
+    def loop(self, seed: int = 0, prompts: Prompts | None = None) -> Loop:
+        """The bank's day, with what was found and tuned in it; `prompts` of another loop of the seed spare their tunings."""
+        delays, known = search_as_work(self.jobs.warm_up), replace(self.estimator, rng=seed)
+
+        def made(trace) -> Scenario:
+            return Scenario(trace, servers(self), speeds=prompt_speeds(), delays=delays, estimator=known, seed=seed)
+
+        return Loop(self.jobs, self.cap, self.stretch, self.grows, seed, prompts).settle(made, self.tuner)
+
+    def scenario(self, seed: int = 0) -> Scenario:
+        """Jobs with measured iterations, and cluster."""
+        return self.loop(seed).scenario
