@@ -30,7 +30,7 @@ ROOMS: dict[str, int] = {
     "papers/deadlines": 2_141,
     "papers/gavel": 447,
     "papers/pollux": 425,
-    "papers/prompttuner": 2_510,
+    "papers/prompttuner": 1_921,
     "papers/shockwave": 229,
     "papers/sia": 1_127,
     "papers/ymir": 1_897,
@@ -47,7 +47,7 @@ ROOMS: dict[str, int] = {
 }
 """Lines of Python at most, by folder; each paper is a room."""
 
-TOTAL = 56_983
+TOTAL = 56_394
 """Sum of these numbers at most."""
 
 GOALS = {"laboratory": 35_000, "autosched": 7_714, "papers": 15_000, "all": 57_000}
