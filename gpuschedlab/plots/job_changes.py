@@ -7,8 +7,8 @@ import numpy as np
 from gpuschedlab.plots.kinds.charts import Lines, Points
 from gpuschedlab.plots.kinds.style import HOUR, Drawing, axis, time_axis
 
-POINTS, MOST = 440, 1500
-"""Points of a line over time, and dots at most."""
+POINTS, MOST, SENT = 440, 1500, 4000
+"""Points of a line over time, dots of a still figure, and jobs of each kind (later, sooner, as before) that a page gets of a large log."""
 
 
 class Compared(NamedTuple):
@@ -27,14 +27,37 @@ class Compared(NamedTuple):
     moved: np.ndarray
     weekday: int | None
 
+    def lines(self, among=slice(None)) -> dict[str, np.ndarray]:
+        """Instants, `hours`, and how many jobs, or of those that `among` picks, are there `now` and `before`."""
+        ends = [np.sort(np.nan_to_num(self.submit + took, nan=np.inf)[among]) for took in (self.now, self.before)]
+        grid = np.linspace(0.0, max(float(end[np.isfinite(end)].max(initial=1.0)) for end in ends), POINTS)
+        came = np.searchsorted(np.sort(self.submit[among]), grid, "right")
+        now, before = (came - np.searchsorted(end, grid, "right") for end in ends)
+        return {"hours": grid / HOUR, "now": now, "before": before}
+
     def jobs_there(self, record: dict | None = None) -> Drawing:
         """Jobs that are in the cluster, waiting or running, over time: the area below a line is the sum of the times to finish."""
-        ends = [np.sort(np.nan_to_num(self.submit + took, nan=np.inf)) for took in (self.before, self.now)]
-        grid = np.linspace(0.0, max(float(end[np.isfinite(end)].max(initial=1.0)) for end in ends), POINTS)
-        came = np.searchsorted(np.sort(self.submit), grid, "right")
-        there = {name: came - np.searchsorted(end, grid, "right") for name, end in zip(self.names[::-1], ends)}
-        title = "Jobs in the cluster, waiting or running"
-        return Lines(title, time_axis(), "jobs", grid / HOUR, there).draw()._replace(record=record)
+        title, lines = "Jobs in the cluster, waiting or running", self.lines()
+        there = {name: lines[when] for name, when in zip(self.names[::-1], ("before", "now"))}
+        return Lines(title, time_axis(), "jobs", lines["hours"], there).draw()._replace(record=record)
+
+    def sent(self, also: int | None, timed, sized) -> dict:
+        """What a page gets: all jobs; of a large log, `rows` of those that change most and of a share of the others.
+
+        With those come the `lines` of all jobs that are `sized` (n,), and counts of `all` that are `timed` (n,).
+        """
+        if len(timed) <= 3 * SENT:
+            return self._asdict()
+        change, rows = self.now - self.before, [np.array([also or 0])]
+        groups = [np.flatnonzero(timed & (self.moved == way) & np.isfinite(change)) for way in (1, -1, 0)]
+        for mine in groups:
+            far, rest = np.split(mine[np.argsort(-np.abs(change[mine]), kind="stable")], [SENT // 4])
+            rows += [far, np.sort(rest)[:: 1 + len(rest) // (SENT - len(far))]]
+        rows = np.unique(np.concatenate(rows))
+        fields = {name: part[rows] if isinstance(part, np.ndarray) else part for name, part in self._asdict().items()}
+        later, sooner, same = map(len, groups)
+        counts = {"jobs": len(timed), "later": later, "sooner": sooner, "others": sooner + same}
+        return fields | {"rows": rows, "all": counts, "lines": self.lines(sized)}
 
     def changes(self) -> Drawing:
         """One dot per job: how much later (up) or sooner (down) it ends, by its run time."""

@@ -93,7 +93,9 @@ def await_other(page, words: str):
 @pytest.fixture
 def opened(page, voila, notebooks):
     """Function that opens the explorer as a page of its own, and returns the page."""
-    write_notebooks(notebooks, {"first": CELLS, "guess": [CELLS[0], CELLS[1].replace("seed=0", "seed=0, guess=True")]})
+    few = "from gpuschedlab.plots import job_changes\njob_changes.SENT = 40  # so that 600 jobs are a large log\n"
+    guess = [CELLS[0], CELLS[1].replace("seed=0", "seed=0, guess=True")]
+    write_notebooks(notebooks, {"first": CELLS, "guess": guess, "large": [few + CELLS[0], CELLS[1]]})
 
     def do(theme: str = "", address: str = "", name: str = "first"):
         page.goto(f"{voila}/voila/render/{name}.ipynb" + (f"?theme={theme}" if theme else "") + address)
@@ -204,6 +206,26 @@ def test_a_click_on_a_dot_tells_its_story(opened):
     page.locator(".gpuschedlab-job").wait_for(timeout=10_000)
     page.locator(".gpuschedlab-job button", has_text="close").click()
     page.locator(".gpuschedlab-job").wait_for(state="detached")
+
+
+def test_of_a_large_log_some_jobs_are_drawn_and_the_titles_are_of_all(opened):
+    titles = "() => [...document.querySelectorAll('.gpuschedlab-first .gpuschedlab-title b')].map((e) => e.textContent)"
+    whole = opened().evaluate(titles)
+    page = opened(name="large")
+    assert page.evaluate(titles) == whole
+    dots = "document.querySelectorAll('.gpuschedlab-first .js-plotly-plot')[1]._fullData.reduce((n, t) => n + t.x.length, 0)"
+    words = page.locator(".gpuschedlab-first .gpuschedlab-title span").nth(1).inner_text()
+    assert words.startswith(f"{page.evaluate(dots)} of 600 jobs, by")
+    figure(page, "change").focus()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function(
+        "() => document.querySelector('.gpuschedlab-both .now')?.parentNode.textContent.includes('aits')"
+    )
+    before = said(page)
+    figure(page, "jobs").focus()
+    page.keyboard.press("ArrowRight")
+    await_other(page, before)
+    assert not page.locator(".gpuschedlab-failed").count()
 
 
 def test_more_shows_the_other_figures_and_less_hides_them(opened):

@@ -360,7 +360,7 @@
         watchControls();
         for (const [name, figure] of Object.entries(figures)) {
           if (figure.record) {
-            state.record = decoded(figure.record);
+            state.record = whole(decoded(figure.record));
             const { view, mark, guess: asks } = state.record;
             if (!state.asked || mark === state.asked) Object.assign(state, { view, asked: "" });
             for (const name of Object.keys(SCREEN)) due.add(Object.assign(cells[name], { screen: true, figure: cells[name].figure ?? { layout: {} } }));

@@ -2,6 +2,7 @@
   const HOUR = 3600, DAY = 24, POINTS = 440, SIDES = { l: 46, r: 10, b: 24 };
   const BELOW = 0.83; // share of the height below the bars of a job
   const MOST = 1500, OTHERS = 1400, FEW = 400; // dots of jobs that end later, and of the others; up to FEW of the former are large
+  const FAR = 200; // dots of those that change most, where not all are drawn
   const DAYS = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
   const BANDS = [["1 GPU", 1], ["2", 2], ["3 to 4", 4], ["5 to 8", 8], ["9 to 16", 16], ["over 16", Infinity]];
   const RUN_TIMES = [[1, "1 s"], [10, "10 s"], [60, "1 min"], [600, "10 min"], [3600, "1 h"], [21600, "6 h"], [86400, "1 d"], [604800, "7 d"]];
@@ -64,16 +65,42 @@
   // Where a job stands from left to right: the log of its run time, or its band of GPUs with a shift by its number.
   const placeOf = (r, by, i) => by === "run" ? Math.log10(Math.max(r.duration[i], 1)) : bandOf(r.gpus[i]) + 0.12 + (0.76 * ((i * 2654435761) % 2 ** 32)) / 2 ** 32;
   const inside = (value, window) => !window || (value >= window[0] && value <= window[1]);
-  const rowsOf = (r, has) => [...r.submit.keys()].filter(has);
+  const rowsOf = (r, has) => [...(r.rows ?? r.submit.keys())].filter(has);
+  // Of a large log some rows are sent, and lines and counts of all: columns are as long as the log, so that a job has one number.
+  function whole(record) {
+    if (!record.rows) return record;
+    const columns = ["gpus", "submit", "duration", "now", "before", "moved"].map((name) => {
+      const all = new Float32Array(record.all.jobs);
+      record.rows.forEach((row, k) => (all[row] = record[name][k]));
+      return [name, all];
+    });
+    return { ...record, ...Object.fromEntries(columns) };
+  }
   const sized = (r, view, i) => inside(view.by === "run" ? r.duration[i] : r.gpus[i], view.size);
   const inSize = (r, view) => rowsOf(r, (i) => sized(r, view, i));
   // A span of run times or GPUs on the axis of the dots.
   const onAxis = ({ by, size: [low, high] }) => by === "run" ? [Math.log10(Math.max(low, 0.1)), Math.log10(high)] : [bandOf(low), bandOf(high) + 1];
   const inTime = (r, view) => rowsOf(r, (i) => inside(r.submit[i] / HOUR, view.time));
   const later = (r, i) => (r.now[i] - r.before[i]) / HOUR;
+  // Dots of some rows: those that change most, and one in so many of the others.
+  function thinned(r, rows, most) {
+    if (rows.length <= most) return rows;
+    const order = [...rows].sort((a, b) => Math.abs(later(r, b)) - Math.abs(later(r, a))), rest = order.slice(FAR).sort((a, b) => a - b);
+    const step = Math.ceil(rest.length / (most - FAR));
+    return order.slice(0, FAR).concat(rest.filter((_, q) => q % step === 0));
+  }
+
+  // Lines that are sent, without what follows the last job but a few.
+  function cutOff(r) {
+    const { hours, now, before } = r.lines, top = now.reduce((a, n, i) => Math.max(a, n, before[i]), 0);
+    const seen = now.findLastIndex((n, i) => Math.max(n, before[i]) > 0.01 * top), end = Math.min(seen < 0 ? POINTS - 1 : seen + 3, POINTS - 1);
+    const at = Array.from({ length: POINTS }, (_, i) => Math.round((i * end) / (POINTS - 1)));
+    return { hours: at.map((i) => hours[i]), now: at.map((i) => now[i]), before: at.map((i) => before[i]) };
+  }
 
   // How many jobs of both runs are there at each of some times (h): the area below is the sum of the times to finish.
   function counts(r, rows) {
+    if (r.lines) return cutOff(r);
     const sorted = (values) => Float64Array.from(values).filter(Number.isFinite).sort();
     const submit = sorted(rows.map((i) => r.submit[i])), all = r.submit.reduce((a, b) => Math.max(a, b), 1);
     const ends = [r.now, r.before].map((took) => sorted(rows.map((i) => r.submit[i] + took[i])));
@@ -180,15 +207,14 @@
   function changeFigure(state, width, height) {
     const { record: r, view } = state, root = (hours) => Math.sign(hours) * Math.sqrt(Math.abs(hours));
     const mine = inTime(r, view).filter((i) => Number.isFinite(later(r, i))), pays = mine.filter((i) => r.moved[i] > 0), others = mine.filter((i) => r.moved[i] <= 0);
-    const skips = [[others, OTHERS], [pays, MOST]].map(([rows, most]) => Math.max(1, Math.ceil(rows.length / most)));
     const few = pays.length <= FEW, on = view.job !== null && Number.isFinite(later(r, view.job));
-    state.dots = [others, pays].map((rows, k) => rows.filter((_, q) => q % skips[k] === 0)).concat(on ? [[view.job]] : []);
+    state.dots = [thinned(r, others, OTHERS), thinned(r, pays, MOST), ...(on ? [[view.job]] : [])];
     const looks = [{ color: ROLES.now.line, size: 4.5, opacity: 0.4 }, { color: ROLES.pays.line, size: few ? 7 : 4.5, opacity: few ? 0.9 : 0.55 }];
     if (on) looks.push({ color: (later(r, view.job) > 0 ? ROLES.pays : ROLES.now).line, size: 12, line: { color: ROLES.ink, width: 2.5 } });
-    const hours = mine.map((i) => later(r, i)), most = pays.reduce((a, i) => Math.max(a, later(r, i)), 0), sooner = mine.filter((i) => r.moved[i] < 0).length;
+    const hours = mine.map((i) => later(r, i)), most = pays.reduce((a, i) => Math.max(a, later(r, i)), 0), all = r.all ?? { later: pays.length, sooner: mine.filter((i) => r.moved[i] < 0).length, others: others.length };
     let low = root(hours.reduce((a, b) => Math.min(a, b), 0)), high = root(hours.reduce((a, b) => Math.max(a, b), 0));
-    const all = Math.max(high - low, 0.6), [x, y] = r.names, place = (i) => placeOf(r, view.by, i);
-    [low, high] = [Math.min(low - 0.1 * all, -0.16 * all), Math.max(high + 0.1 * all, 0.16 * all)];
+    const tall = Math.max(high - low, 0.6), [x, y] = r.names, place = (i) => placeOf(r, view.by, i);
+    [low, high] = [Math.min(low - 0.1 * tall, -0.16 * tall), Math.max(high + 0.1 * tall, 0.16 * tall)];
     const hover = (i) => safe(`${plural(r.gpus[i], "GPU")}, runs ${span(r.duration[i])}`) + safe(`\n${x}: done after ${span(r.now[i])}\n${y}: done after ${span(r.before[i])}`).replaceAll("\n", "<br>");
     const data = state.dots.map((rows, k) => ({ type: "scatter", mode: "markers", x: rows.map(place), y: rows.map((i) => root(later(r, i))), text: rows.map(hover),
       marker: { line: { width: 0 }, ...looks[k] }, hovertemplate: "%{text}<extra></extra>" }));
@@ -206,18 +232,20 @@
     const times = RUN_TIMES.filter(([at]) => Math.log10(at) < end);
     const across = view.by === "gpus" ? { tickvals: BANDS.map((_, i) => i + 0.5), ticktext: BANDS.map(([name]) => name) }
       : { tickvals: times.map(([at]) => Math.log10(at)), ticktext: times.map(([, text]) => text) };
-    const title = pays.length ? `${plural(pays.length, "job")} end${pays.length === 1 ? "s" : ""} later, by up to ${span(HOUR * most)}; ${sooner ? written(sooner) : "none"} sooner`
-      : sooner ? "No job ends later" : "Every job ends when it did";
-    const drawn = [[skips[1], "those that end later"], [skips[0], "the others"]].map(([skip, what]) => `${skip === 1 ? "all" : `one in ${skip}`} of ${what}`).join(" and ");
+    const title = all.later ? `${plural(all.later, "job")} end${all.later === 1 ? "s" : ""} later, by up to ${span(HOUR * most)}; ${all.sooner ? written(all.sooner) : "none"} sooner`
+      : all.sooner ? "No job ends later" : "Every job ends when it did";
+    const [some, paying] = state.dots.map((rows) => rows.length), drawn = some + paying, jobs = all.later + all.others;
+    const of = (n, total) => (n >= total ? `all ${written(total)}` : `${written(n)} of the ${written(total)}`);
+    const which = `${of(paying, all.later)} that end later and ${of(some, all.others)} others${drawn < jobs ? ", with those that change most" : ""}`;
     return {
       data,
       layout: {
-        title: { text: `${title}<br>each dot is a job, by` }, annotations: notes,
+        title: { text: `${title}<br>${drawn < jobs ? `${written(drawn)} of ${written(jobs)} jobs` : "each dot is a job"}, by` }, annotations: notes,
         shapes: [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: 0, y1: 0, line: { color: ROLES.ink, width: 1.2 } }, ...(view.size ? framed(onAxis(view), start, end) : [])],
         xaxis: { range: [start, end], ...TICKS, ...across },
         yaxis: { range: [low, high], showline: false, ...TICKS, showgrid: true, tickvals: ticks.map(root), ticktext: ticks.map((v) => (v ? `${v > 0 ? "+" : "\u2212"}${Math.abs(v)} h` : "0")) },
         meta: { choice: { now: view.by, of: [["run", "how long it runs"], ["gpus", "GPUs it needs"]] },
-          hint: `Height: how much later (up) or sooner (down) a job ends; an axis of square roots, on which minutes and days are both seen. Drawn: ${drawn}.` },
+          hint: `Height: how much later (up) or sooner (down) a job ends; an axis of square roots, on which minutes and days are both seen. Drawn: ${which}.` },
       },
     };
   }

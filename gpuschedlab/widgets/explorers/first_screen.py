@@ -73,10 +73,10 @@ class Screen:
         moved[self.whole.later.rows], moved[self.whole.sooner.rows] = 1, -1
         columns = (jobs[name] for name in ("gpus", "submit", "duration"))
         self.compared = Compared(tuple(short), *columns, *(each.jct for each in found), moved, weekday)
-        spans = zip((jobs["submit"] / HOUR, jobs["gpus" if view.by == "gpus" else "duration"]), (view.time, view.size))
-        masks = [(x >= span[0]) & (x <= span[1]) for x, span in spans if span]
-        self.among = np.logical_and.reduce(masks) if masks else None
-        if masks:
+        spans = ((jobs["submit"] / HOUR, view.time), (jobs["gpus" if view.by == "gpus" else "duration"], view.size))
+        self._framed = [(x >= span[0]) & (x <= span[1]) if span else x == x for x, span in spans]
+        self.among = np.logical_and(*self._framed) if view.time or view.size else None
+        if self.among is not None:
             self.difference = compared(*runs, names, among=self.among, of=self._of())
 
     def _of(self) -> str:
@@ -95,7 +95,8 @@ class Screen:
     def record(self, why: dict) -> dict:
         """What a page draws the screen from; `why` is the name of the view's job and why it waited, now and before."""
         row, c = self.view.job, self.compared
-        fields = c._asdict() | {"view": self.view._asdict(), "kind": self.whole.kind, "table": self.table()}
+        fields = {"view": self.view._asdict(), "kind": self.whole.kind, "table": self.table()}
+        fields |= c.sent(row, *self._framed)
         if row is None:
             return fields | {"lit": None}
         times = {name: float(getattr(c, name)[row]) for name in ("now", "before", "submit")}
