@@ -55,8 +55,7 @@ class Compared(NamedTuple):
             rows += [far, np.sort(rest)[:: 1 + len(rest) // (SENT - len(far))]]
         rows = np.unique(np.concatenate(rows))
         fields = {name: part[rows] if isinstance(part, np.ndarray) else part for name, part in self._asdict().items()}
-        later, sooner, same = map(len, groups)
-        counts = {"jobs": len(timed), "later": later, "sooner": sooner, "others": sooner + same}
+        counts = dict(zip(("later", "sooner", "same"), map(len, groups))) | {"jobs": len(timed)}
         return fields | {"rows": rows, "all": counts, "lines": self.lines(sized)}
 
     def changes(self) -> Drawing:

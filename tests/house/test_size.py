@@ -34,7 +34,7 @@ ROOMS: dict[str, int] = {
     "papers/shockwave": 229,
     "papers/sia": 1_127,
     "papers/ymir": 1_897,
-    "plots": 2_470,
+    "plots": 2_491,
     "policies": 1_011,
     "report": 502,
     "scenarios": 600,
@@ -43,11 +43,11 @@ ROOMS: dict[str, int] = {
     "suite": 444,
     "sweep": 1_158,
     "traces": 6_660,
-    "widgets": 2_121,
+    "widgets": 2_099,
 }
 """Lines of Python at most, by folder; each paper is a room."""
 
-TOTAL = 56_394
+TOTAL = 56_393
 """Sum of these numbers at most."""
 
 GOALS = {"laboratory": 35_000, "autosched": 8_200, "papers": 14_514, "all": 57_000}

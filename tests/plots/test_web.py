@@ -265,5 +265,5 @@ def test_words_without_markup_and_looks_of_policies():
     from gpuschedlab.plots.web.sides import words
 
     assert words({"text": "<b>a</b><br>b &amp; c"}).splitlines() == ["a", "b & c"]
-    assert looks(["now: Srtf", "pinned: Fifo"]) == [2, 0]
+    assert looks(["Srtf (on 6x8)", "Fifo"]) == [2, 0]
     assert looks(["Fifo", "mine", "Srtf"]) == [0, 1, 2]

@@ -5,7 +5,6 @@ A pure function turns runs into numbers (a NamedTuple); their `draw()` makes a `
 
 import itertools
 import json
-import re
 from importlib.resources import files
 from typing import NamedTuple
 
@@ -122,7 +121,7 @@ def looks(names) -> list[int]:
 
     known, found = list(ALL), {}
     for name in names:
-        word = re.sub(r"^(now|pinned): ", "", str(name)).split(" ")[0].casefold()
+        word = str(name).split(" ")[0].casefold()
         place = known.index(word) % len(COLOURS) if word in known else None
         if place is not None and place not in found.values():
             found[name] = place

@@ -211,7 +211,8 @@
     state.dots = [thinned(r, others, OTHERS), thinned(r, pays, MOST), ...(on ? [[view.job]] : [])];
     const looks = [{ color: ROLES.now.line, size: 4.5, opacity: 0.4 }, { color: ROLES.pays.line, size: few ? 7 : 4.5, opacity: few ? 0.9 : 0.55 }];
     if (on) looks.push({ color: (later(r, view.job) > 0 ? ROLES.pays : ROLES.now).line, size: 12, line: { color: ROLES.ink, width: 2.5 } });
-    const hours = mine.map((i) => later(r, i)), most = pays.reduce((a, i) => Math.max(a, later(r, i)), 0), all = r.all ?? { later: pays.length, sooner: mine.filter((i) => r.moved[i] < 0).length, others: others.length };
+    const hours = mine.map((i) => later(r, i)), most = pays.reduce((a, i) => Math.max(a, later(r, i)), 0), sent = mine.filter((i) => r.moved[i] < 0).length;
+    const all = r.all ?? { later: pays.length, sooner: sent, same: others.length - sent };
     let low = root(hours.reduce((a, b) => Math.min(a, b), 0)), high = root(hours.reduce((a, b) => Math.max(a, b), 0));
     const tall = Math.max(high - low, 0.6), [x, y] = r.names, place = (i) => placeOf(r, view.by, i);
     [low, high] = [Math.min(low - 0.1 * tall, -0.16 * tall), Math.max(high + 0.1 * tall, 0.16 * tall)];
@@ -234,9 +235,9 @@
       : { tickvals: times.map(([at]) => Math.log10(at)), ticktext: times.map(([, text]) => text) };
     const title = all.later ? `${plural(all.later, "job")} end${all.later === 1 ? "s" : ""} later, by up to ${span(HOUR * most)}; ${all.sooner ? written(all.sooner) : "none"} sooner`
       : all.sooner ? "No job ends later" : "Every job ends when it did";
-    const [some, paying] = state.dots.map((rows) => rows.length), drawn = some + paying, jobs = all.later + all.others;
+    const [some, paying] = state.dots.map((rows) => rows.length), drawn = some + paying, rest = all.sooner + all.same, jobs = all.later + rest;
     const of = (n, total) => (n >= total ? `all ${written(total)}` : `${written(n)} of the ${written(total)}`);
-    const which = `${of(paying, all.later)} that end later and ${of(some, all.others)} others${drawn < jobs ? ", with those that change most" : ""}`;
+    const which = `${of(paying, all.later)} that end later and ${of(some, rest)} others${drawn < jobs ? ", with those that change most" : ""}`;
     return {
       data,
       layout: {

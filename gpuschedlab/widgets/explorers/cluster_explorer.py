@@ -7,8 +7,6 @@ from gpuschedlab.scenarios.small_cluster import SmallCluster
 from gpuschedlab.widgets.parts.controls import control, quiet
 from gpuschedlab.widgets.parts.knob_explorer import RunExplorer
 
-HOUR = 3600.0
-
 
 class ClusterExplorer(RunExplorer):
     """Step through placement in time on a small cluster: cells that split and merge, free GPUs, and all rules compared.
@@ -52,10 +50,6 @@ class ClusterExplorer(RunExplorer):
         """Numbers of the cells at the chosen moment."""
         self.cells = plots.cells(self.seats, self.moment.value)
         return self.cells
-
-    def go(self, hours: float):
-        """Go to the last moment up to a time, h since the trace's start."""
-        self.moment.value = int(np.searchsorted(self.seats.moments, hours * HOUR, side="right") - 1)
 
     def _words(self, recipe) -> str:
         jobs = self.run.jobs

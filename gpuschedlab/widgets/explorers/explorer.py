@@ -204,11 +204,6 @@ class Explorer(Runs, BaseExplorer):
         time = [HOUR * at for at in self.view.time or ()] or plots.busy_window(self.runs, WINDOW)
         return plots.gantt(self.runs[name], *time, [*range(total)][first:][:ROWS], name=name)
 
-    def _redraw_gantt(self):
-        """Redraw the Gantt alone: it moved in time, or to other nodes."""
-        if self.panel.opened:
-            self._redraw("gantt", self._gantt)
-
     def pin(self):
         """Keep the present policy, knobs and cluster to compare with."""
         self._kept = self.setting

@@ -47,7 +47,9 @@ class Panel:
             self.own: self._own_cluster,
             self.policy: lambda _: owner.guarded(lambda: self._quietly(self._make_knobs)),
             self.against: lambda now: owner.guarded(owner.pin) if now["new"] == PIN else owner._changed(),
-            **dict.fromkeys((self.charted, self.first_node), lambda _: owner._redraw_gantt()),
+            **dict.fromkeys(
+                (self.charted, self.first_node), lambda _: self.opened and owner._redraw("gantt", owner._gantt)
+            ),
         }
         for part, answer in answers.items():
             part.observe(answer, "value")

@@ -47,11 +47,8 @@ def spec_of(found: Intake) -> str:
     report = found.report
     lines = [f'format = "{report.format}"', *([f'zone = "{report.zone}"'] if report.zone else [])]
     if report.format == "csv":  # others have columns of fixed names
-        lines += [
-            "",
-            "[columns]",
-            *(f"{name} = {json.dumps(text, ensure_ascii=False)}" for name, text in report.used.items()),
-        ]
+        lines += ["", "[columns]"]
+        lines += [f"{name} = {json.dumps(text, ensure_ascii=False)}" for name, text in report.used.items()]
     return "\n".join(lines) + "\n"
 
 

@@ -66,6 +66,7 @@ class Board:
     """
 
     def __init__(self, places: tuple[Place, ...], drawings: dict, asked: Callable | None = None, lost=None):
+        self.first = tuple(place for place in places if not place.more)
         self.places, self.drawings, self._asked, self._lost, self._answered = places, dict(drawings), asked, lost, {}
         self.identity, self.number, self.link = uuid4().hex, 1, ""
         self.widget = self._made()
@@ -121,11 +122,6 @@ class Board:
             return
         answered.append(now)
         widget.send({"kind": "pong", "number": self.number})
-
-    @property
-    def first(self) -> tuple[Place, ...]:
-        """Places of what is seen before *more* is asked for."""
-        return tuple(place for place in self.places if not place.more)
 
     def html(self, note: str = "") -> str:
         """Figures as they are now, for where no kernel answers; `note` is HTML above them."""

@@ -53,16 +53,11 @@ class Cache:
             return self._held[key][0]
         begin = time.perf_counter()
         value = make()
-        result = Result(value, time.perf_counter() - begin)
-        self._held[key] = (result, size_of(value))
-        while len(self._held) > self.limit or (len(self._held) > 1 and self.total > self.size):
-            self._held.popitem(last=False)
+        result, held = Result(value, time.perf_counter() - begin), self._held
+        held[key] = (result, size_of(value))
+        while len(held) > self.limit or (len(held) > 1 and sum(size for _, size in held.values()) > self.size):
+            held.popitem(last=False)
         return result
-
-    @property
-    def total(self) -> int:
-        """Bytes of all results."""
-        return sum(size for _, size in self._held.values())
 
     def __len__(self):
         return len(self._held)

@@ -83,10 +83,8 @@ class StepPlayer:
         """All cases: JSON, gzipped, as base64."""
         found = []
         for case in self.cases:
-            steps = [
-                {name: getattr(step, name) for name in ("line", "read", "decided", "rows", "lit")}
-                for step in case.steps
-            ]
+            names = ("line", "read", "decided", "rows", "lit")
+            steps = [{name: getattr(step, name) for name in names} for step in case.steps]
             for shown, step in zip(steps, case.steps if self.draw else ()):
                 shown["figures"] = {"figure": short(plain(plots.draw(self.draw(step, case))))}
             found.append({"name": case.name, "head": case.head, "steps": steps})
