@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import gpuschedlab as lab
-from gpuschedlab.autosched import Contest
+from gpuschedlab.autosched import Contest, Tuner
 from gpuschedlab.autosched.recipe import TunedDays
 from gpuschedlab.autosched.recording.recorder import record
 
@@ -16,7 +16,7 @@ SEED = 0
 def main(arguments: list[str]) -> int:
     """Play it, AutoSched by the search of `Tuner.thesis()`, and write the file."""
     recipe = TunedDays()
-    contest = Contest(recipe(SEED), lab.Tiresias())
+    contest = Contest(recipe(SEED), lab.Tiresias(), tuner=Tuner.thesis())
     path = Path(arguments[0]) if arguments else Path(__file__).parent / "tuned_days.json.gz"
     record(contest, recipe, lambda played: print(played, flush=True)).write(path)
     print(path.name, f"{path.stat().st_size:,} bytes")

@@ -31,7 +31,10 @@ ALGORITHM = (
         ("causal",),
     ),
     Line("10, 11", "measure; report the reward to BlueFin", "what was measured before is reported, and not measured again"),
-    Line("12, 13", "update the causal model, R^max and C^max", "after each measurement", ("batch",)),
+    Line(
+        "12, 13", "update the causal model, R^max and C^max",
+        "after each measurement; the method `autosched` fits its model once its rows have grown by 1 %", ("batch",),
+    ),
     Line(
         "14 to 16", "what does not exceed the best by what-if analysis is fixed in the next rounds (text: sampled options are "
         "narrowed in the next round)",

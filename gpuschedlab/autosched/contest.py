@@ -34,7 +34,7 @@ class Contest:
         Tuners besides AutoSched: "default", "fixed" (`best_fixed` on this very trace), "once" (AutoSched's first switch, and no other
         after it), "search" (AutoSched's very search without the model), or methods of `METHODS`.
     tuner, instants, configurations, known : optional
-        AutoSched's tuner, a `causal` one (default: `Tuner.thesis()`); size of the offline phase (`gather`), or what an equal contest
+        AutoSched's tuner, a `causal` one (default: that of `METHODS`); size of the offline phase (`gather`), or what an equal contest
         has as `known`: samples, hints, "fixed".
 
     Raises
@@ -47,7 +47,7 @@ class Contest:
         self, scenario, policy, *more, others=("default", "fixed", "once", "selftune", "search"), tuner: Tuner | None = None,
         instants=10, configurations=20, known: tuple | None = None, **parts,
     ):  # fmt: skip
-        tuner = tuner or Tuner.thesis()
+        tuner = tuner or METHODS["autosched"].tuner
         methods = ("default", "fixed", "once", *(m for m in METHODS if m != "autosched"))
         if isinstance(others, str) or any(n not in methods for n in others):
             raise EstimatorError(f"Contest: found others={others!r}; expected a tuple of some of {', '.join(methods)}.")

@@ -92,13 +92,8 @@ class Controller:
         check_goals(space.policy)
         self.simulation, self.forecaster, self.space, self.tuner = simulation, forecaster, space, tuner or Tuner()
         self.model = model if self.tuner.causal else None  # no graph is learnt for a search that does not ask it
-        self.aggregator, self.futures, self.threshold, self.prune, self.sure = (
-            aggregator,
-            futures,
-            threshold,
-            prune,
-            sure,
-        )
+        self.aggregator, self.futures, self.threshold = aggregator, futures, threshold
+        self.prune, self.sure = prune, sure
         self.interval, self.wide, self.check, self.burst = interval, wide, check, burst
         self.journal, self.rng, self.scenario = journal, rng, Scenario.of(simulation)
         self.submit, self.decisions = simulation.trace["submit"].to_numpy(), []
@@ -161,14 +156,8 @@ class Controller:
             settled = self._settle(tuning, probe, rng)
             if wide:
                 hints = tuple(dict.fromkeys((*self.given, *tuning.leaders(KEPT))))
-        policy, gain, reason, more, again, probes = settled or (
-            simulation.policy,
-            1.0,
-            "no jobs in the forecast",
-            0,
-            {},
-            [],
-        )
+        nothing = (simulation.policy, 1.0, "no jobs in the forecast", 0, {}, [])
+        policy, gain, reason, more, again, probes = settled or nothing
         switched, seconds = policy != simulation.policy, time.perf_counter() - begin
         found = (simulation.now, cause, policy, switched, gain, reason, tuning, jobs, forecast.trace.height, seconds)
         kept = {"before": simulation.policy, "probes": tuple(probes), "state": simulation.copy()} if switched else {}

@@ -46,7 +46,7 @@ BLIND = {"futures": 0, "prune": None, "sure": None}
 """Options of controllers that do not measure again on other futures."""
 
 METHODS = {
-    "autosched": Method("AutoSched: its causal model is asked in every round", "generated", Tuner.thesis()),
+    "autosched": Method("AutoSched: its causal model is asked in every round", "generated", Tuner.thesis(batch=0.01)),
     "search": Method("the same controller by search alone, without a model", "generated"),
     "thesis": Method(
         "AutoSched with an hour to come and the threshold as printed", "generated", Tuner.thesis(), hinted=False,

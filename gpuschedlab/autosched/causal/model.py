@@ -46,7 +46,7 @@ class CausalModel(Regressor, Parameters):
     query of CausalNex takes over a thousand times as long; it is there for what-ifs, explanation and comparison.
     Variables are logarithms of ratios to a reference configuration, which makes segments of different load comparable.
     CausalNex' tables count each new row at once, the regressions change every `BATCH` rows, and after each (algorithm 3,
-    line 12) where `update` gets batch=1.
+    line 12) where `update` gets batch=1; AutoSched's loop fits them once its rows have grown by 1 %.
     """
 
     def __init__(self, graph: CausalGraph, *, backend: str = "boosted", rng: int = 0, relearn: bool = False, **options):
@@ -70,17 +70,18 @@ class CausalModel(Regressor, Parameters):
         self.rows, self.offline = samples.select(self.graph.layers.names).to_numpy(), samples.height
         return self._learn()
 
-    def update(self, samples, batch: int = BATCH) -> Self:
+    def update(self, samples, batch: float = BATCH) -> Self:
         """Learn from a few more, newer ones (fine-tuning): a frame, or a value (n,) or a number by each variable's name.
 
-        After every `batch` of them, however many come at a time, the model is fitted again.
+        After every `batch` of them, however many come at a time, the model is fitted again; below 1 that is a part of its rows.
         """
         new = np.column_stack([np.asarray(samples[n], float) for n in self.graph.layers.names])
         while len(new):
-            rows, new = np.split(new, [max(1, batch - self.fresh)])
+            due = max(1, int(batch if batch >= 1 else batch * (len(self.rows) - self.fresh)))
+            rows, new = np.split(new, [due - self.fresh])
             self.rows, self.fresh = np.concatenate([self.rows, rows]), self.fresh + len(rows)
             self.core.update(rows)
-            if self.fresh >= batch:
+            if self.fresh >= due:
                 self._learn()
         return self
 

@@ -24,7 +24,7 @@ class Boosted:
         self.rng, self.trees, self.recent = rng, trees, recent
 
     def learn(self, graph: CausalGraph, rows: np.ndarray, offline: int) -> None:
-        """Fit the regressions along a graph to rows (n, v); when these are of the `offline` phase, hold some out first."""
+        """Fit regressions along a graph to rows (n, v), each when first asked; if all are of the `offline` phase, hold some out first."""
         self.graph, self.order, goal = graph, graph.order(), graph.layers.objectives[0]
         self.column, self.rows, self.left = {n: i for i, n in enumerate(graph.layers.names)}, rows, {}
         self.weight = np.where(np.arange(len(rows)) < offline, 1.0, self.recent)
@@ -35,7 +35,13 @@ class Boosted:
                 self.fitted = {n: self._regression(n, kept) for n in self.needed}
                 missed.append(rows[held, self.goal] - self._predicted(rows[held]))
             self.errors = np.quantile(np.concatenate(missed), [0.1, 0.9])
-        self.fitted = {n: self._regression(n, np.arange(len(rows))) for n in self.order}
+        self.fitted = {}
+
+    def _fit(self, name: str) -> tuple:
+        """The regression of a variable on all rows; most that a search learns are never asked again."""
+        if name not in self.fitted:
+            self.fitted[name] = self._regression(name, np.arange(len(self.rows)))
+        return self.fitted[name]
 
     def update(self, rows: np.ndarray) -> None:
         """Wait for the next `learn`."""
@@ -88,7 +94,7 @@ class Boosted:
         table[:, : len(given)] = u[:, : len(given)]
         for name in self.needed:
             if name not in given:
-                table[:, self.column[name]] = self._mean(table, self.fitted[name])
+                table[:, self.column[name]] = self._mean(table, self._fit(name))
         return table[:, self.goal]
 
     def predict(self, u: np.ndarray) -> np.ndarray:
@@ -105,9 +111,9 @@ class Boosted:
         # Roots together: knobs that follow the load still do.
         table = rows[rng.integers(len(rows), size=draws)]
         for name in self.order:
-            i, causes = self.column[name], self.fitted[name][1]
+            i, causes = self.column[name], self._fit(name)[1]
             if causes:  # drawn also for what is set: what-ifs of the same variable at other values compare alike
-                mean = self._mean(table, self.fitted[name])
+                mean = self._mean(table, self._fit(name))
                 table[:, i] = mean + self._noise(name, mean, rng)
             if name in interventions:
                 table[:, i] = interventions[name]

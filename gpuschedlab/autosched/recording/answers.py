@@ -52,10 +52,7 @@ def tried(recording: Recording) -> Answer:
         best = max((t.reward for t in hour.trials if t.reward), default=0.0)
         would = [*{tuple(t.u): t.would for t in rounds if t.would is not None}.values()]
         row = {"hour": hour.now / HOUR, "rounds": len(rounds), "asked": sum(t.predicted is not None for t in rounds)}
-        row |= {
-            "measured": sum(t.fate == "measured" for t in rounds),
-            "rejected": sum(t.fate == "rejected" for t in rounds),
-        }
+        row |= {fate: sum(t.fate == fate for t in rounds) for fate in ("measured", "rejected")}
         row |= {
             "saved": hour.saved,
             "measured afterwards": len(would),

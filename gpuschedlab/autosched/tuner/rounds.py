@@ -41,9 +41,7 @@ class Search:
                 start = self.found.best if self.tuner.spread else self.found.trials[1]
                 self.sampler = SAMPLERS[self.tuner.sampler](self.levels, self.rng, start.u, **self.tuner.options)
             asked = points.pop(0) if points else self.sampler.ask()
-            self._put_back(asked)
-            policy, u = self._project(asked)
-            self.take(t, asked, u, policy)
+            self.take(t, asked, *self._judged(asked))
             yield
 
     def spread(self, iterations: int) -> list[np.ndarray]:
@@ -52,9 +50,9 @@ class Search:
         plan = LatinHypercube(self.levels, self.rng, size=count)
         return [plan.ask() for _ in range(count)]
 
-    def take(self, t: int, asked, u, policy) -> None:
-        """Lines 7 to 16 for one configuration."""
-        predicted, before = self._predict(u) if self.judges else np.nan, self.known.get(policy)
+    def take(self, t: int, asked, u, policy, predicted: float = np.nan) -> None:
+        """Lines 7 to 16 for one configuration, whose predicted reward is nan where no model judges."""
+        before = self.known.get(policy)
         exploit = self.rng.random() <= self.tuner.epsilon
         if before is not None:
             fate, made, worth = "known", before.measurement, before.reward
@@ -78,10 +76,6 @@ class Search:
                 self.model.update(row, self.tuner.batch)
         self.found.trials[-1] = replace(trial, fixed=tuple(self.names[i] for i in sorted(self.fixed)))
 
-    def _predict(self, u) -> float:
-        """Reward that the model predicts; nan without one."""
-        return np.nan if self.model is None else float(np.exp(self.model.predict(self._given(u)).mean[0]))
-
     def _given(self, u) -> np.ndarray:
         """Coordinates (n, k), or (k,) of one, and the context in the model's order: (n, k + c)."""
         u, context = np.atleast_2d(u), context_of(self.probe.objective, self.found.trials[0].measurement)
@@ -101,11 +95,24 @@ class Search:
                 break
         return policy, asked
 
-    def _put_back(self, asked) -> None:
-        """What-if analysis of the sampled values: hold at the best, in this round, axes (k,) that are predicted to spoil it."""
-        if self.judges and self.tuner.scope == "options" and None not in (self.sampler, self.top):
-            rows = np.tile(self.top.u, (1 + len(asked), 1))
-            np.fill_diagonal(rows, asked)  # a row for each axis; the last is the best itself
-            seen = self.model.predict(self._given(rows))
-            spoils = np.exp(seen.mean[:-1] - seen.mean[-1]) < self.tuner.gamma
-            self.fixed = {int(i): float(self.top.u[i]) for i in np.flatnonzero(spoils)}
+    def _judged(self, asked) -> tuple:
+        """Coordinates (k,) of what is asked, projected; its policy, and the reward that the model predicts.
+
+        What-if analysis of the sampled values comes before: axes that are predicted to spoil the best are held there in this round. All
+        is predicted at once; what is asked itself anew, if others are held than in the round before.
+        """
+        policy, u = self._project(asked)
+        if not self.judges:
+            return u, policy, np.nan
+        if self.tuner.scope == "options" and None not in (self.sampler, self.top):
+            rows = np.tile(self.top.u, (2 + len(u), 1))
+            np.fill_diagonal(rows, asked)  # a row for each axis; then the best itself, and what is asked
+            rows[-1] = u
+            seen = self.model.predict(self._given(rows)).mean
+            spoils = np.exp(seen[:-2] - seen[-2]) < self.tuner.gamma
+            held = {int(i): float(self.top.u[i]) for i in np.flatnonzero(spoils)}
+            if held == self.fixed:
+                return u, policy, float(np.exp(seen[-1]))
+            self.fixed = held
+            policy, u = self._project(asked)
+        return u, policy, float(np.exp(self.model.predict(self._given(u)).mean[0]))

@@ -50,7 +50,7 @@ class Tuner(Knobbed):
     epsilon: Annotated[float, Knob(0, 1, help="probability that a bad prediction leads to rejection")] = 0.93
     gamma: Annotated[float, Knob(1e-9, 1e9, log=True, tuned=(0.1, 10), help="relax factor")] = 0.95
     start: Annotated[bool, Knob(help="whether what is measured before round 1 counts for the best of step 3")] = True
-    batch: Annotated[int, Knob(1, 1e6, log=True, help="measurements after which the model is fitted again")] = BATCH
+    batch: Annotated[float, Knob(1e-4, 1e6, log=True, help="measurements, or part of all, until it is fitted")] = BATCH
     alone: Annotated[int, Knob(0, 1e6, tuned=(0, 200), help="rounds, at first, before any is spread")] = 40
     spread: Annotated[float, Knob(0, 1, help="part of the rounds spread over the whole box")] = 0.5
     scope: Annotated[str, Knob(choices=("options", "none"), help="what step 6 narrows")] = "options"
