@@ -73,7 +73,8 @@ def notebooks(tmp_path_factory, warm) -> Path:
     every = {"all": [cell for cells in NOTEBOOKS.values() for cell in cells]}
     every["two"] = [*NOTEBOOKS["explorer"], NOTEBOOKS["explorer"][1]]
     folder = serving.write_notebooks(tmp_path_factory.mktemp("notebooks"), NOTEBOOKS | RECORDED | every)
-    shutil.copytree(ROOT / "notebooks" / "exercises", folder / "exercises")
+    for beside in ("exercises", "scenes"):
+        shutil.copytree(ROOT / "notebooks" / beside, folder / beside)
     for name, sizes in SIZES.items():
         notebook = nbformat.read(ROOT / "notebooks" / f"{name}.ipynb", 4)
         (cell,) = [cell for cell in notebook.cells if "parameters" in cell.metadata.get("tags", [])]
