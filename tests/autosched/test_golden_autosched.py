@@ -6,6 +6,7 @@ import pytest
 from golden_answers import digest, golden, refusal, varied
 
 import gpuschedlab as lab
+from gpuschedlab._extras import has
 from gpuschedlab.autosched import (
     SAMPLERS,
     Aggregator,
@@ -49,6 +50,7 @@ from gpuschedlab.check.samples import recurring_sample
 from gpuschedlab.policies import ALL
 
 HOUR = 3600.0
+needs_causalnex = pytest.mark.skipif(not has("causalnex"), reason="causalnex is not installed; make installs it")
 OURS = {name: cls for name, cls in ALL.items() if cls.__module__.startswith("gpuschedlab.policies.")}
 """Policies of no paper."""
 LAYERS = Layers(("k0", "k1", "k3"), ("m1", "m2"), ("o",), {"k3": 3})
@@ -118,6 +120,23 @@ def test_causal_models(backend):
         "cuts": [cuts(np.array(v, float), most) for v, most in (([1, 2, 2, 3, 9], 3), ([5, 5], 4), (range(20), 5))],
         "spread": spread(np.array([[0.5, 0.5], [0.9, 0.1]]), np.array([0.0, 2.0])),
     }
+
+
+@needs_causalnex
+@golden
+def test_tables_of_causalnex():
+    graph = CausalGraph(LAYERS, (("k0", "m1"), ("k1", "m1"), ("k1", "m2"), ("k3", "m2"), ("m1", "o"), ("m2", "o")))
+    model = CausalModel(graph, backend="causalnex", bins=(2, 2, 4), combinations=5).fit(system(2, 90))
+    found, asked = {"tables": {name: model.cpds(name) for name in LAYERS.names}}, system(3, 4).select("k0", "k1", "k3")
+    found["predict"] = [np.round(part, 6) for part in model.predict(asked)]
+    found["do"] = {name: list(part) for name, part in model.do({"k0": 0.9}).items()}
+    found["given"] = {name: list(part) for name, part in model.do({"m1": 0.5}, {"k1": 0.2}).items()}
+    model.update(system(4, 30), batch=20)
+    found["after"] = [np.round(part, 6) for part in model.predict(asked)]
+    bare = CausalModel(graph, backend="causalnex", prior=None).fit(system(2, 30))
+    found["bare"] = {name: bare.cpds(name) for name in LAYERS.names}
+    found["refused"] = refusal(CausalModel(graph, backend="causalnex", cells=20).fit, system(2, 90))
+    return found
 
 
 @pytest.fixture(scope="module")

@@ -162,7 +162,7 @@ class CausalNexNetwork:
     def cpds(self, name: str) -> pl.DataFrame:
         """Table of a variable, as `CausalModel.cpds` shows it."""
         counts, causes = self._counts(name), self.causes[name]
-        cells = np.array([*np.ndindex(*counts.shape[:-1])], int).reshape(-1, len(causes))
+        cells = np.array([*np.ndindex(*counts.shape[:-1])], int).reshape(counts[..., 0].size, len(causes))
         labels = {n: np.array(self._labels(n)) for n in (*causes, name)}
         rows = counts.sum(axis=-1).ravel().astype(int)
         shares = dict(zip(labels[name], self.given[name].reshape(len(cells), -1).T))

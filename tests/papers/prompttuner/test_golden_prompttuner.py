@@ -1,6 +1,10 @@
 """Golden answers of PromptTuner: recipe, policies, shares, the bank, the small transformer, steps, figures, explorer."""
 
+from itertools import product
+from types import SimpleNamespace
+
 import numpy as np
+import pytest
 from golden_answers import brief, digest, drawn, golden, moved, ran, refusal, varied
 from scenes import prompt_tuning, tiny_transformer
 from scenes.prompt_day import HELD_OUT, Prompts
@@ -13,9 +17,10 @@ from gpuschedlab.papers.prompttuner.explorer import PromptExplorer, PromptSteps
 from gpuschedlab.papers.prompttuner.infless import Infless
 from gpuschedlab.papers.prompttuner.jobs import PromptJobs
 from gpuschedlab.papers.prompttuner.metrics import pool_levels
-from gpuschedlab.papers.prompttuner.policy import PromptTuner
+from gpuschedlab.papers.prompttuner.policy import PromptTuner, Turn
 from gpuschedlab.papers.prompttuner.recipe import PromptLab
 from gpuschedlab.papers.prompttuner.speeds import llms
+from gpuschedlab.papers.prompttuner.warm_pools import Demand, Job, WarmPools
 
 LAB = PromptLab(gpus=8).with_knobs(load="low", minutes=3)
 
@@ -47,6 +52,78 @@ def test_policies():
         run = LAB.with_knobs(load=load)(2).run(PromptTuner())
         found[load] = brief(run) | {"levels": digest(pool_levels(run)), "pools": drawn(figures.pools(run, "all", 40))}
     return found
+
+
+class Instant(SimpleNamespace):
+    """As much of a view as pools of GPUs are decided by."""
+
+    def __len__(self):
+        return len(self.index)
+
+
+def instant(seed: int) -> tuple[Instant, Demand]:
+    """Jobs that wait or run, pools that are idle or warm up, in whole seconds and GPUs: much happens at once."""
+    rng, n, now = np.random.default_rng(seed), 8, 100.0
+    model, kind, runs = rng.integers(-1, 1, n), rng.integers(0, 2, n), rng.random(n) < 0.4
+    gpus = np.tile([1.0, 2.0, 4.0], (n, 1))
+    work = np.ceil(rng.integers(4, 40, (n, 1)) / gpus)
+    work[rng.random((n, 3)) < 0.15] = np.inf
+    begin = rng.integers(0, 3, n).astype(float)
+    words = np.full(n, "warm", object), np.full(n, "cold", object)
+    due = now + rng.integers(-2, 60, n)
+    demand = Demand(kind, gpus, work + begin[:, None], work, due, begin, rng.integers(0, 12, n) * 1.0, *words)
+    memory = WarmPools()
+    for key in {(int(m), int(k)) for m, k in zip(model, kind, strict=True)}:
+        pool = memory.pool(key)
+        pool.idle = sorted((now - float(rng.integers(0, 30)), float(rng.integers(1, 4))) for _ in range(rng.integers(3)))
+        pool.warming = sorted((now + float(rng.integers(0, 9)), float(rng.integers(1, 3))) for _ in range(rng.integers(3)))
+    for i in np.flatnonzero(runs)[: rng.integers(4)]:
+        memory.running[int(i)] = Job((int(model[i]), int(kind[i])), 2.0, now + float(rng.integers(-2, 30)))
+    memory.bought = {int(i): now + float(rng.integers(-5, 6)) for i in np.flatnonzero(~runs)[:2]}
+    view = Instant(
+        now=now, index=np.arange(n), model=model, gpu_type=kind, running=runs, partner=np.full(n, -1), memory=memory,
+        running_gpus=np.full(n, 2.0), capacity=rng.integers(14, 30, 2) * 1.0, speeds=SimpleNamespace(models=["a"]),
+    )  # fmt: skip
+    return view, demand
+
+
+@golden
+def test_turns():
+    found = {}
+    for name, policy in varied(PromptTuner(), "most").items():
+        told = found[name] = []
+        for seed in range(25):
+            view, demand = instant(seed)
+            pools, turn = view.memory, policy.decided(view, demand)
+            told.append([turn.ready_at(0), turn.pending, {str(k): v for k, v in turn.ready.items()}, turn.next_change()])
+            told.append([{str(k): [p.idle, p.fresh, p.warming] for k, p in pools.pools.items()}, pools.bought])
+            told.append({str(row): [str(job.key), *job[1:]] for row, job in pools.running.items()})
+            made = pools.answer(view, demand, turn.delay, policy.window, turn.next_change())
+            told.append([made.gpu_type, made.gpus, [str(d) for d in made.delay], made.reserved, made.wake])
+            told.append([pool.drop(3.0) for pool in pools.pools.values()])
+        found[name] = [digest(one) for one in zip(*(told[i::5] for i in range(5)), strict=True)]
+    return found
+
+
+@pytest.mark.parametrize("reused", [True, False])
+def test_what_comes_back_together_is_waited_for_together(reused):
+    """Brute force: by each instant, all that was ready before and stays, or what is ready at that instant alone."""
+    counted = 0
+    for seed in range(60):
+        view, demand = instant(seed)
+        turn = Turn(view, demand, 0.05, "any", reused)
+        for key in view.memory.pools:
+            times = turn.ready_times(key)
+            for gpus, busy in product((1.0, 2.0, 3.0, 5.0), (True, False)):
+                for most in (turn.now, turn.now + 5, np.inf):
+                    there = {
+                        t: sum(g for u, g, held in times if (busy or not held) and (u <= t if reused else u == t))
+                        for t, *_ in times
+                    }
+                    enough = [t for t, g in there.items() if g >= gpus and t <= most]
+                    assert turn._wait(key, gpus, most, busy) == min(enough, default=np.inf)
+                    counted += bool(enough)
+    assert counted > 200
 
 
 @golden

@@ -10,6 +10,7 @@ from scenes.prompt_day import Day, PromptLoop
 import gpuschedlab as lab
 from gpuschedlab.errors import ClusterError, EstimatorError
 from gpuschedlab.estimators import Noisy
+from gpuschedlab.papers.prompttuner import jobs
 from gpuschedlab.papers.prompttuner.estimators.upper_bound import UpperBound
 from gpuschedlab.papers.prompttuner.jobs import PromptJobs
 from gpuschedlab.papers.prompttuner.recipe import PromptLab
@@ -48,6 +49,19 @@ def test_each_start_finds_what_a_bank_of_the_jobs_that_ended_before_has():
                 day.end(by_row[row])
         part = loop.table["part"][loop.table["task"].to_list().index(jobs["task"][start.row].split(" ", 1)[1])]
         assert day.start(start.row, part, True) == start
+
+
+def test_stand_ins_take_as_long_as_the_jobs_of_the_paper():
+    """In the mean over parts, in seconds of a GPU, times what the day is stretched by."""
+    loop, sizes = settled(), np.dot(jobs.SIZES, jobs.SHARES)
+    made = loop.made()
+    for llm in ("gpt2-base", "vicuna-7b"):
+        seconds = loop.table["tiny"].to_numpy() * loop.unit(llm) * ITERATION[llm]
+        assert seconds.mean() == pytest.approx(loop.stretch * jobs.LENGTH * jobs.WARM_UP[llm] * sizes)
+        own = made.filter(pl.col("model") == llm)
+        worst = loop.prompts.bank.worst() * EVALUATION[llm] / ITERATION[llm]
+        asks = pl.when(pl.col("prompt") == "bank").then(worst).otherwise(0.0)
+        assert own["look_up"].to_list() == pytest.approx(own.select(asks).to_series().to_list())
 
 
 def test_work_is_iterations_and_scores():
