@@ -47,6 +47,8 @@ AXES = (
     "anchor",
 )
 """What a figure's axis has that is no style."""
+HOLDS = ("description", "tooltip", "value", "min", "max", "step", "options", "disabled")
+"""What a widget of an explorer has that is compared."""
 LINES = 40
 """Lines of a text that are compared one by one."""
 
@@ -305,6 +307,24 @@ def shown(explorer) -> dict:
     figures = {name: drawn(drawing) for name, drawing in explorer.board.drawings.items()}
     errors = [str(part.get("evalue", "")) for part in explorer.error.outputs if part["output_type"] == "error"]
     return {"status": explorer.status.value, "errors": errors} | figures
+
+
+def held(explorer) -> list[str]:
+    """Widgets of an explorer, each with what it says, holds and allows, and whether it is seen."""
+    lines, left = [], [explorer.box]
+    while left:
+        widget = left.pop(0)
+        left = [*getattr(widget, "children", ()), *left]
+        said = {name: getattr(widget, name, None) for name in HOLDS}
+        said |= {name: getattr(widget.layout, name, None) for name in ("display", "width", "height")}
+        told = [
+            f"{name} {value:.6g}" if isinstance(value, float) else f"{name} {value}"
+            for name, value in said.items()
+            if value is not None
+        ]
+        if "description" in said and type(widget).__name__ != "HTML":
+            lines.append(" ".join([type(widget).__name__, *told]))
+    return [words([line]) for line in lines]
 
 
 def refusal(call, *given, **named) -> str:

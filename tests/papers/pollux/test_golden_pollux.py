@@ -1,11 +1,13 @@
 """Golden answers of Pollux: its genetic algorithm, step by step, and rounds with each knob elsewhere."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from golden_answers import golden, ran, varied
 
 from gpuschedlab.papers.pollux import genetic
-from gpuschedlab.papers.pollux.policy import Pollux
+from gpuschedlab.papers.pollux.policy import Pollux, _Cells
 from gpuschedlab.papers.sia.task import Goodput
 
 
@@ -45,6 +47,43 @@ def test_steps(seed):
     genetic.mutate(changed, size, base, most, least, state, may)
     found["mutated"] = changed
     found["survivors"] = genetic.survivors(np.array([3.0, 1.0, 2.0, 5.0, 5.0]), 3)
+    return found
+
+
+def nodes(gpus: list[int], types: list[int], down: list[int] = ()) -> SimpleNamespace:
+    """As much of a view as cells are made of: jobs that are faster on some types and cannot run on others."""
+    gpus, types = np.array(gpus), np.array(types)
+    kinds = types.max() + 1
+
+    def rates(kind, nodes, count):
+        job = np.arange(3)[:, None]
+        rate = count**0.7 * (1 + 0.3 * kind * job) / (1 + 0.05 * nodes)
+        return np.where((job == 2) & (kind == 1) | (count < 1 + (job == 1)), np.nan, rate)
+
+    up = ~np.isin(np.arange(len(gpus)), down)
+    cluster = SimpleNamespace(node_gpus=gpus, node_type=types)
+    asked = {"elastic": np.array([True, False, True]), "gpus": np.array([1.0, 1.5, 2.0])}
+    return SimpleNamespace(cluster=cluster, up=up, index=np.arange(3), rates=rates, capacity=np.zeros(kinds), **asked)
+
+
+CLUSTERS = {
+    "one": nodes([1], [0]),
+    "ones": nodes([1, 1, 1], [0, 1, 1]),
+    "mixed": nodes([4, 2, 2], [0, 0, 1]),
+    "down": nodes([4, 4, 8], [0, 1, 1], [1]),
+}
+
+
+@pytest.mark.parametrize("name", CLUSTERS)
+@golden
+def test_cells(name):
+    view, rng = CLUSTERS[name], np.random.default_rng(0)
+    cells = _Cells.of(view)
+    found = {"cells": cells, "speedups": cells.speedups(view)}
+    for case in range(3):
+        rows = rng.integers(0, 2, (3, len(cells.node))) * np.minimum(cells.size, 2)
+        chosen = cells.one_type(view, rows)
+        found[f"one type {case}"] = [chosen, cells.answer(view, chosen, 0.5)]
     return found
 
 
