@@ -1,14 +1,17 @@
 """Golden answers of jobs with deadlines: recipe, policies, lease plans, learning curves, figures, explorer."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import polars as pl
 import pytest
 from golden_answers import digest, drawn, golden, moved, ran, refusal, varied
 
+from gpuschedlab import Cluster
 from gpuschedlab.estimators import LearningCurve
 from gpuschedlab.optim import solve
 from gpuschedlab.papers.deadlines import figures, placing, starts, workload
-from gpuschedlab.papers.deadlines.chronus import Chronus
+from gpuschedlab.papers.deadlines.chronus import ACCEPTED, DEMOTED, NEW, Chronus, _admit, rounded_up
 from gpuschedlab.papers.deadlines.estimators import families, learning_curve
 from gpuschedlab.papers.deadlines.explorer import UniSchedExplorer
 from gpuschedlab.papers.deadlines.genie import Genie
@@ -121,6 +124,52 @@ def test_deadlines_of_a_trace(tmp_path):
 
 
 EMPTY = placing.Allocation(np.zeros(1, int), np.ones(1))
+
+
+class Instant(SimpleNamespace):
+    """As much of a view as deadlines and configurations are computed from."""
+
+    def __len__(self):
+        return len(self.index)
+
+
+def instant(seed: int) -> Instant:
+    """Jobs of no deadline to three, on two types of GPU that some of them cannot use, some of which run."""
+    rng, n = np.random.default_rng(seed), 9
+    deadlines = np.where(rng.random((n, 3)) < 0.4, np.inf, 1000 + np.sort(rng.uniform(-50, 4000, (n, 3)), axis=1))
+    known = rng.random((n, 2)) < 0.7
+
+    def rates(types, nodes, gpus):
+        rate = gpus ** rng.uniform(0.4, 1.0, (n, 1)) * (1 + types) / (1 + 0.1 * nodes)
+        return np.where(known[:, types], rate, np.nan)
+
+    runs = rng.random(n) < 0.4
+    return Instant(
+        now=1000.0, index=np.arange(n) + 3, deadlines=deadlines, rewards=-np.sort(-rng.uniform(0, 100, (n, 3)), axis=1),
+        kind=np.isfinite(deadlines).sum(axis=1), gpus=rng.choice([0.5, 1.0, 2.0, 3.0, 6.0], n), elastic=rng.random(n) < 0.6,
+        running=runs, running_gpus=np.where(runs, 2.0, 0.0), rates=rates, usable=lambda: known, restart=rng.uniform(0, 60, n),
+        pause=rng.uniform(0, 9, n), cluster=Cluster.parse("2x4:slow,1x8:fast,1x2:fast"), estimate=rng.uniform(50, 3000, n),
+    )  # fmt: skip
+
+
+@golden
+def test_parts_of_policies():
+    """What programs are made of, on random instants."""
+    found, at = {}, np.array([0.0, 600.0, 1200.0, 3000.0])
+    for seed in range(6):
+        view, rng = instant(seed), np.random.default_rng(seed)
+        slo, left = view.kind > 0, view.estimate
+        sigmas = [ThreeSigma(sigma=sigma)._reward(view, left, slo, np.array([4, 0, 7, 2]), at) for sigma in (0.0, 0.7)]
+        genies = [Genie(stretch=stretch)._configurations(view, left) for stretch in (1, 4)]
+        need, due = UniSched()._needs(view, left)
+        needs = [UniSched(**{name: False})._needs(view, left) for name in ("suspensions", "partial")]
+        spread = UniSched()._may_spread(view, need, due, slo)
+        density = UniSched(ahead=0.3)._density(view.rewards[:, 0], view.gpus, slo)
+        state, aim = rng.choice([NEW, NEW, ACCEPTED, DEMOTED], 9), np.zeros(9, int)
+        jobs = program.LeaseJobs.of(np.ceil(view.gpus), rng.integers(1, 4, 9), rng.integers(0, 7, (9, 3)), view.rewards)
+        _admit(jobs, state, aim, 8.0)
+        found[f"{seed}"] = [*sigmas, genies, rounded_up(view), need, due, needs, spread, density, state, aim]
+    return found
 
 
 @golden
