@@ -309,7 +309,7 @@ def shown(explorer) -> dict:
     return {"status": explorer.status.value, "errors": errors} | figures
 
 
-def held(explorer) -> list[str]:
+def held(explorer) -> dict[str, str]:
     """Widgets of an explorer, each with what it says, holds and allows, and whether it is seen."""
     lines, left = [], [explorer.box]
     while left:
@@ -324,7 +324,7 @@ def held(explorer) -> list[str]:
         ]
         if "description" in said and type(widget).__name__ != "HTML":
             lines.append(" ".join([type(widget).__name__, *told]))
-    return [words([line]) for line in lines]
+    return {f"{i:02}": words([line]) for i, line in enumerate(lines)}
 
 
 def refusal(call, *given, **named) -> str:
