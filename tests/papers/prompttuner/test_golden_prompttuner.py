@@ -75,8 +75,12 @@ def instant(seed: int) -> tuple[Instant, Demand]:
     memory = WarmPools()
     for key in {(int(m), int(k)) for m, k in zip(model, kind, strict=True)}:
         pool = memory.pool(key)
-        pool.idle = sorted((now - float(rng.integers(0, 30)), float(rng.integers(1, 4))) for _ in range(rng.integers(3)))
-        pool.warming = sorted((now + float(rng.integers(0, 9)), float(rng.integers(1, 3))) for _ in range(rng.integers(3)))
+        pool.idle = sorted(
+            (now - float(rng.integers(0, 30)), float(rng.integers(1, 4))) for _ in range(rng.integers(3))
+        )
+        pool.warming = sorted(
+            (now + float(rng.integers(0, 9)), float(rng.integers(1, 3))) for _ in range(rng.integers(3))
+        )
     for i in np.flatnonzero(runs)[: rng.integers(4)]:
         memory.running[int(i)] = Job((int(model[i]), int(kind[i])), 2.0, now + float(rng.integers(-2, 30)))
     memory.bought = {int(i): now + float(rng.integers(-5, 6)) for i in np.flatnonzero(~runs)[:2]}
@@ -95,7 +99,9 @@ def test_turns():
         for seed in range(25):
             view, demand = instant(seed)
             pools, turn = view.memory, policy.decided(view, demand)
-            told.append([turn.ready_at(0), turn.pending, {str(k): v for k, v in turn.ready.items()}, turn.next_change()])
+            told.append(
+                [turn.ready_at(0), turn.pending, {str(k): v for k, v in turn.ready.items()}, turn.next_change()]
+            )
             told.append([{str(k): [p.idle, p.fresh, p.warming] for k, p in pools.pools.items()}, pools.bought])
             told.append({str(row): [str(job.key), *job[1:]] for row, job in pools.running.items()})
             made = pools.answer(view, demand, turn.delay, policy.window, turn.next_change())
