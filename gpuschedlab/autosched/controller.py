@@ -172,10 +172,8 @@ class Controller:
         before = next(t.reward for t in tuning.trials if t.policy == policy)
         gain = best.reward / before
         reason = f"{tuning.measured} configurations measured; the best gain is {gain:.3f}x"
-        if tuning.asked.rounds:
-            reason = (
-                f"model asked in {len(tuning.asked.rounds)} rounds, {tuning.asked.saved} rejected unmeasured; {reason}"
-            )
+        if (asked := tuning.asked).rounds:
+            reason = f"model asked in {len(asked.rounds)} rounds, {asked.saved} rejected unmeasured; {reason}"
         if gain <= self.threshold:
             return policy, gain, f"{reason}, not above the threshold {self.threshold:g}x", 0, {}, []
         ranks = [rank for rank in range(1 + self.futures) if rank != self.turn] or [0]

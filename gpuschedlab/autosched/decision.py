@@ -113,6 +113,8 @@ class Decision:
             words = {-1.0: "saves", 0.0: "changes nothing,", 1.0: "costs"}
             shares = (f"{r['cause']} {words[float(np.sign(r['share']))]} {abs(r['share']) / HOUR:.3f} h" for r in rows)
             said += f": {', '.join(shares)}"
+            if max(abs(r["share"]) for r in rows) > 2 * HOUR * abs(new - old):
+                said += ", more than they do together: what each does hangs on the others"
         return f"{said}."
 
     def record(self) -> dict:

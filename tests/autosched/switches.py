@@ -10,6 +10,10 @@ arrivals of the next 72 h from other seeds of the same world) is below that of `
 today: no pruning, any mean gain above 1.02. sure: finalists pruned before the race, and the lower 90 % end above 1 (the controller as it
 is). once: today's first switch, and none after it. t05: a threshold of 1.05. never: the default. gittins: that metric from the start.
 Rules that stand in the same state share searches and measurements. Nothing was chosen on these seeds.
+
+The JCT over today's is a mean of log ratios, one a loop: loops in which jobs take long and in which they do not count alike; the
+ratio of the sums over all loops is told beside it. Loops are the units of its interval: those of both regimes and one seed have
+nothing in common (correlation .05 of their log ratios). `FRESH` seeds are played for it alone.
 """
 
 from __future__ import annotations
@@ -26,7 +30,9 @@ from gpuschedlab.autosched.controller import Controller
 
 REGIMES = {"venus": (6, 48), "shift": (12, 72)}
 """Nodes, and hours that are tuned."""
-SEEDS, OTHERS, HARM, MINUTES = tuple(range(6000, 6100)), 12, 0.995, 14.0
+SEEDS, FRESH = tuple(range(6000, 6062)), tuple(range(7000, 7031))
+"""Seeds of which all is measured, and those of which the JCT is, and no switch's worth; how many was said before any was played."""
+OTHERS, HARM, MINUTES = 12, 0.995, 14.0
 DRAWS = 4000
 """Of the bootstrap over loops, for intervals of counts and shares."""
 PLAIN = {"prune": None, "sure": None}
@@ -127,18 +133,19 @@ class Loop(Controller):
         """What a switch was announced as, and what it is worth on the true days and on other true futures."""
         from gpuschedlab.autosched.pruning import changed
 
-        low, high = decision.interval
         found = {
             "hour": decision.now / HOUR,
             "knobs": changed(decision.before, decision.policy),
-            "low": low,
-            "high": high,
+            "announced": decision.gain,
         }
+        found |= dict(zip(("low", "high"), decision.interval, strict=True))
+        if not worlds:
+            return found
         key = ("worth", decision.now, self.path, decision.policy)  # the path holds the switch itself
         if key not in self.memo:
             self.memo[key] = decision.realised.ratio, expected(decision, self.scenario, worlds)
         realised, logs = self.memo[key]
-        found |= {"announced": decision.gain, "realised": realised, "expected": float(np.exp(np.mean(logs)))}
+        found |= {"realised": realised, "expected": float(np.exp(np.mean(logs)))}
         return found | {"expected_error": float(np.std(logs, ddof=1) / np.sqrt(len(logs)))}
 
 
@@ -163,9 +170,12 @@ def measure(_, regime: str, seed: int) -> dict:
     from gpuschedlab.policies import Tiresias
 
     scenario, (_, hours), memo = world(regime, seed), REGIMES[regime], {}
-    worlds = [world(regime, seed, other).trace for other in range(OTHERS)]
+    fresh = seed in FRESH
+    worlds = [] if fresh else [world(regime, seed, other).trace for other in range(OTHERS)]
     space, row = Space(scenario.fitted(Tiresias())), {"regime": regime, "seed": seed, "rules": {}}
     for rule, options in RULES.items():
+        if fresh and rule == "t05":
+            continue
         simulation, switches = scenario.simulation(space.policy), []
         given = {"history": scenario.history, "space": space, "seed": seed, "tuner": Tuner(40)}
         loop = attach("search", simulation, **given, **options)
@@ -183,31 +193,42 @@ def measure(_, regime: str, seed: int) -> dict:
 
 
 def judge(rows: list[dict]) -> list[dict]:
-    """A row for each group of regimes and rule: counts, shares and gains of its switches, and its JCT over that of others.
+    """A row for each group of loops and rule: counts, shares and gains of its switches, and its JCT over that of others.
 
-    `harmful_over` is the count of switches that are harmful in expectation over today's; intervals are of 95 %: of counts and shares
-    by the bootstrap over loops, of ratios by Student's t over seeds. JCT over others is below 1 where the rule is better.
+    Groups: a regime, and `both`, without the fresh loops; `fresh`, and `all`, of which the JCT alone is told. `harmful_over` is the
+    count of switches that are harmful in expectation over today's; intervals are of 95 %: of counts and shares by the bootstrap
+    over loops, of ratios by Student's t over them. JCT over others is below 1 where the rule is better; `sums_over_today` is the
+    ratio of the sums of all loops' JCT.
     """
-    found, rules = [], (*RULES, *CONSTANTS)
-    for group, rule in product((*REGIMES, "both"), rules):
-        mine = [row["rules"] for row in rows if group in (row["regime"], "both") and rule in row["rules"]]
+    found, whole = [], [row for row in rows if row["seed"] not in FRESH]
+    groups = {regime: [row for row in whole if row["regime"] == regime] for regime in REGIMES}
+    groups |= {"both": whole, "fresh": [row for row in rows if row["seed"] in FRESH], "all": rows}
+    for (group, loops), rule in product(groups.items(), (*RULES, *CONSTANTS)):
+        mine = [row["rules"] for row in loops if rule in row["rules"]]
         if not mine:
             continue
-        each = [loop[rule]["switches"] for loop in mine]
-        flat, today = [s for part in each for s in part], [loop["today"]["switches"] for loop in mine]
-        harm, count, first = (np.array(x) for x in (_harmful(each), [len(part) for part in each], _harmful(today)))
-        one = {"regime": group, "rule": rule, "loops": len(mine), "switches": len(flat)}
-        if flat:
-            drawn = np.random.default_rng(0).integers(0, len(mine), (DRAWS, len(mine)))
-            one["knobs"] = statistics.fmean(len(s["knobs"]) for s in flat)
-            for name, whole in (("harmful", count), ("harmful_over", first)):
-                one[name] = [float(harm.sum() / whole.sum()), *_bounds(harm[drawn].sum(1), whole[drawn].sum(1))]
-            for name in ("announced", "expected"):
-                one[name] = _ratio([statistics.fmean(np.log(s[name]) for s in part) for part in each if part])
+        one = {"regime": group, "rule": rule, "loops": len(mine)}
+        one["switches"] = sum(len(loop[rule]["switches"]) for loop in mine)
+        if one["switches"] and group not in ("fresh", "all"):
+            one |= _worth([loop[rule]["switches"] for loop in mine], [loop["today"]["switches"] for loop in mine])
         for other in ("today", "never", "once", "gittins"):
             one[f"jct_over_{other}"] = _ratio([np.log(loop[rule]["jct"] / loop[other]["jct"]) for loop in mine])
+        one["sums_over_today"] = sum(loop[rule]["jct"] for loop in mine) / sum(loop["today"]["jct"] for loop in mine)
         found.append(one)
     return found
+
+
+def _worth(each: list, today: list) -> dict:
+    """What the switches of each loop are like, and how many are harmful beside those of today's rule in the same loops."""
+    flat = [s for part in each for s in part]
+    harm, count, first = (np.array(x) for x in (_harmful(each), [len(part) for part in each], _harmful(today)))
+    drawn = np.random.default_rng(0).integers(0, len(each), (DRAWS, len(each)))
+    one = {"knobs": statistics.fmean(len(s["knobs"]) for s in flat)}
+    for name, whole in (("harmful", count), ("harmful_over", first)):
+        one[name] = [float(harm.sum() / whole.sum()), *_bounds(harm[drawn].sum(1), whole[drawn].sum(1))]
+    for name in ("announced", "expected"):
+        one[name] = _ratio([statistics.fmean(np.log(s[name]) for s in part) for part in each if part])
+    return one
 
 
 def _harmful(each) -> list[int]:
@@ -288,13 +309,13 @@ def points(rows: list[dict]) -> list[dict]:
     return [*seen.values()]
 
 
-def run(data_dir=None, traces=tuple(REGIMES), seeds=SEEDS, minutes: float = MINUTES, workers: int = 1) -> dict:
+def run(data_dir=None, traces=tuple(REGIMES), seeds=SEEDS + FRESH, minutes: float = MINUTES, workers: int = 1) -> dict:
     """Measure what is not kept yet, for so many minutes, and judge all that is.
 
     Returns
     -------
     dict
-        `rows` a group of regimes and rule, `beforehand`, `points`, `left` (loops that are not measured yet), `source`, a hash of
+        `rows` a group of loops and rule, `beforehand`, `points`, `left` (loops that are not measured yet), `source`, a hash of
         the code that measured, and `ok`: knobs a switch,
         harm in expectation beside today's, and the JCT over today's are as they should be.
     """
@@ -302,11 +323,11 @@ def run(data_dir=None, traces=tuple(REGIMES), seeds=SEEDS, minutes: float = MINU
     answers = measure_all("switches", measure, data_dir, cases, workers, seconds=60 * minutes, files=())
     rows = [answer for answer in answers if answer is not None]
     judged = judge(rows)
-    sure = next((row for row in judged if (row["regime"], row["rule"]) == ("both", "sure") and "knobs" in row), None)
-    good = (
-        sure is not None and sure["knobs"] <= 1.8 and sure["harmful_over"][2] < 1 and sure["jct_over_today"][2] < 1.01
-    )
+    sure = {row["regime"]: row for row in judged if row["rule"] == "sure"}
+    good = "knobs" in sure.get("both", ()) and sure["both"]["knobs"] <= 1.8 and sure["both"]["harmful_over"][2] < 1
+    good = good and sure["all"]["jct_over_today"][2] < 1.01
     left = len(answers) - len(rows)
-    told = beforehand(rows) if any("knobs" in row for row in judged) else []
+    whole = [row for row in rows if row["seed"] not in FRESH]
+    told = beforehand(whole) if any("knobs" in row for row in judged) else []
     about = {"left": left, "source": source_of(measure, data_dir, ())}
-    return {"rows": judged, "beforehand": told, "points": points(rows), **about, "ok": good and not left}
+    return {"rows": judged, "beforehand": told, "points": points(whole), **about, "ok": good and not left}

@@ -228,11 +228,17 @@ def test_answers_are_counted_from_the_recording(recording):
     assert f"they make {whole:.2f} times the default, and the first alone {once:.2f} times" in came.sentence
     gained = answers.gained(recording)
     for row in gained.table.iter_rows(named=True):
-        assert row["this trace says"] == verdict(row["from"], row["to"], ("worse", "better"), 1.0)
+        assert row["this trace says"] == verdict(row["95 % from"], row["95 % to"], ("worse", "better"), 1.0)
     assert gained.table["jobs"].unique().to_list() == [recording.jobs.height], "one set of jobs for all lines"
-    last = gained.table.row(-1, named=True)
-    assert f"beside selftune, autosched is {last['times as good']:.2f} times as good" in gained.sentence
-    assert gained.sentence.endswith(f"{last['this trace says']}.")
+    own = gained.table.filter(line="autosched")
+    for row in own.iter_rows(named=True):
+        assert (
+            f"{row['times as good']:.2f} times as good as {answers.OTHERS[row['beside']]} ({row['beside']}; "
+            in gained.sentence
+        )
+    behind = [answers.OTHERS[row["beside"]] for row in own.iter_rows(named=True) if row["times as good"] < 1]
+    assert own["beside"].to_list() == [*answers.OTHERS], "no tuning, one choice, no graph, and one that looks back"
+    assert gained.sentence.endswith(f"On average better than AutoSched here: {', '.join(behind)}.")
     assert "<p>On the same jobs" in gained._repr_html_()
     few = SimpleNamespace(hours=recording.hours[:5], switches=[], lines=("autosched",), arrivals=recording.arrivals)
     assert answers.forecast_errors(few).table.is_empty()

@@ -257,6 +257,20 @@ def test_its_sentence_is_its_numbers(switched):
     for row in rows:
         word = "saves" if row["share"] < 0 else "costs" if row["share"] > 0 else "changes nothing,"
         assert f"{row['cause']} {word} {abs(row['share']) / HOUR:.3f} h" in sentence
+    assert "what each does hangs on the others" not in sentence
+
+
+def test_shares_that_cancel_are_said_to(switched):
+    """Two knobs of which one saves what the other costs: a reader is not left with hours that never were."""
+    table = pl.DataFrame(
+        {"cause": ["a", "b"], "from": ["1", "1"], "to": ["2", "2"], "share": [-80 * HOUR, 79.3 * HOUR]}
+    )
+    why = SimpleNamespace(table=table, before=np.array([3.3 * HOUR]), after=np.array([2.6 * HOUR]))
+    found = replace(switched)
+    vars(found)["why"] = why
+    assert found.sentence.endswith(
+        "a saves 80.000 h, b costs 79.300 h, more than they do together: what each does hangs on the others."
+    )
 
 
 def test_the_interval_of_a_gain_is_in_the_sentence(switched):

@@ -173,9 +173,8 @@ class AutoSchedExplorer(BaseExplorer):
             did = "switched" if last.switched else "kept"
             words += [f"{did}: {last.reason}", f"{last.jobs} jobs in the forecast, simulated as {last.simulated}"]
             words += [last.sentence.rstrip(".")] if last.sentence else []
-            words += (
-                [f"forecast and search took {last.seconds:.2f} s"] if last.seconds else []
-            )  # not of one that is repeated
+            if last.seconds:  # not of one that is repeated
+                words.append(f"forecast and search took {last.seconds:.2f} s")
         return "; ".join(words) + "."
 
     def _controls(self) -> list:

@@ -11,8 +11,10 @@ from gpuschedlab.metrics import PairedRatio, paired_ratio
 
 HOUR, DAY = 3600.0, 24
 """Seconds in an hour, hours in a day."""
-OTHERS = ("once", "search", "selftune")
-"""Lines beside which AutoSched is set, as all are beside the default."""
+OTHERS = {"default": "no tuning", "once": "its first switch alone", "search": "no graph", "selftune": "SelfTune"}
+"""Lines beside which AutoSched is set, and what they are; all lines are beside the default."""
+ENDS = {"low": "90 % from", "high": "90 % to", "from": "95 % from", "to": "95 % to"}
+"""Columns of the ladder, of what was announced and of what was realised, as a class reads them."""
 
 
 class Answer(NamedTuple):
@@ -53,12 +55,8 @@ def tried(recording: Recording) -> Answer:
         would = [*{tuple(t.u): t.would for t in rounds if t.would is not None}.values()]
         row = {"hour": hour.now / HOUR, "rounds": len(rounds), "asked": sum(t.predicted is not None for t in rounds)}
         row |= {fate: sum(t.fate == fate for t in rounds) for fate in ("measured", "rejected")}
-        row |= {
-            "saved": hour.saved,
-            "measured afterwards": len(would),
-            "better than the best": sum(x > best for x in would),
-        }
-        rows.append(row | {"finalists": len(hour.again)})
+        row |= {"saved": hour.saved, "measured afterwards": len(would)}
+        rows.append(row | {"better than the best": sum(x > best for x in would), "finalists": len(hour.again)})
     table = pl.DataFrame(rows)
     total = {name: int(table[name].sum()) for name in table.columns[1:]}
     said = (
@@ -84,28 +82,31 @@ def came_of_it(recording: Recording) -> Answer:
         f"and the first alone {so_far[0]:.2f} times."
     )
     whys = [recording.hours[place].sentence for place in recording.switches]
-    return Answer(said, table.with_columns(why=pl.Series(whys, dtype=pl.Utf8)))
+    return Answer(said, table.rename(ENDS).with_columns(why=pl.Series(whys, dtype=pl.Utf8)))
 
 
 def gained(recording: Recording) -> Answer:
     """How many times as good the lines are as others, on all jobs, with 95 % intervals (`times_as_good`)."""
     pairs = [(name, "default") for name in recording.lines if name != "default"]
-    pairs += [("autosched", name) for name in OTHERS]
-    rows = []
+    pairs += [("autosched", name) for name in OTHERS if name != "default"]
+    rows, said = [], []
     for name, other in pairs:
         if {name, other} <= {*recording.lines}:
             found = times_as_good(recording, name, other)
-            times, low, high, jobs, _ = found
-            rows.append({"line": name, "beside": other, "times as good": round(times, 3), "from": round(low, 3)})
-            rows[-1] |= {"to": round(high, 3), "jobs": jobs, "this trace says": found.verdict}
-    said = "; ".join(
-        f"beside {row['beside']}, {row['line']} is {row['times as good']:.2f} times as good "
-        + (f"({row['from']:.2f} to {row['to']:.2f}): " if row["from"] == row["from"] else "on average: ")
-        + row["this trace says"]
-        for row in rows
-        if row["line"] == "autosched"
+            ends = {"95 % from": round(found.low, 3), "95 % to": round(found.high, 3), "jobs": found.jobs}
+            row = {"line": name, "beside": other, "times as good": round(found.ratio, 3)} | ends
+            rows.append(row | {"this trace says": found.verdict})
+            if name == "autosched":
+                sure = f"{found.low:.2f} to {found.high:.2f}, " if found.low == found.low else ""
+                said.append(
+                    f"{row['times as good']:.2f} times as good as {OTHERS[other]} ({other}; {sure}{found.verdict})"
+                )
+    better = [OTHERS[row["beside"]] for row in rows if row["line"] == "autosched" and row["times as good"] < 1]
+    end = f" On average better than AutoSched here: {', '.join(better) or 'none of them'}."
+    return Answer(
+        f"On the same jobs AutoSched is {', '.join(said)}.{end}" if said else "No other line was played.",
+        pl.DataFrame(rows),
     )
-    return Answer(f"On the same jobs: {said}." if said else "No other line was played.", pl.DataFrame(rows))
 
 
 def times_as_good(recording: Recording, name: str, reference: str = "default") -> PairedRatio:

@@ -35,9 +35,8 @@ def resumed(recording: Recording, hours: float) -> Contest:
     past = int(np.searchsorted(time, now, side="right"))
     averages = {name: np.array(values[:past], float).tolist() for name, values in recording.averages.items()}
     contest.now, contest.averages = now, averages
-    contest.loop.forecast(
-        np.random.default_rng([contest.loop.rng, round(now)])
-    )  # that of this instant, for what shows it
+    rng = np.random.default_rng([contest.loop.rng, round(now)])
+    contest.loop.forecast(rng)  # that of this instant, for what shows it
     return contest
 
 
