@@ -7,7 +7,7 @@ from .bars import metric_bars as metric_bars, plot_interruptions as plot_interru
 from .bars import plot_metric_bars as plot_metric_bars
 from .distributions import fairness_cdf as fairness_cdf
 from .distributions import jct_cdf as jct_cdf, plot_fairness_cdf as plot_fairness_cdf, plot_jct_cdf as plot_jct_cdf
-from .plotter import draw as draw, figure as figure, render as render
+from .plotter import draw as draw, figure as figure
 from .kinds.charts import Landscape as Landscape, SweepMap as SweepMap
 from .kinds.charts import Bars as Bars, Lines as Lines, Points as Points
 from .kinds.charts import Arrivals as Arrivals, Durations as Durations, FairnessCdf as FairnessCdf

@@ -7,31 +7,6 @@ from gpuschedlab.errors import RunError
 from gpuschedlab.plots.kinds.style import Drawing, template
 
 
-def render(drawing: Drawing):
-    """Make a figure of a drawing.
-
-    Parameters
-    ----------
-    drawing : Drawing
-        Its traces and layout.
-
-    Returns
-    -------
-    plotly.graph_objects.Figure
-
-    Raises
-    ------
-    MissingExtra
-        plotly is not installed.
-    """
-    need("plotly.graph_objects")
-    from gpuschedlab.plots.web.figure import Figure
-
-    traces = [style | data for style, data in zip(drawing.style, drawing.data, strict=True)]
-    figure = Figure(data=traces, layout={"template": template()} | drawing.layout)
-    return figure.update_layout(**drawing.live)
-
-
 def draw(numbers) -> Drawing:
     """Lay out the numbers of any plot, without plotly; a `Drawing` stays as it is.
 
@@ -54,7 +29,7 @@ def figure(numbers):
     Parameters
     ----------
     numbers : NamedTuple
-        Return value of `jct_cdf`, `load_over_time` or another function of this package; or anything else with `draw()`.
+        Return value of `jct_cdf`, `load_over_time` or another function of this package; a Drawing; or anything else with `draw()`.
 
     Returns
     -------
@@ -65,7 +40,12 @@ def figure(numbers):
     MissingExtra
         plotly is not installed.
     """
-    return render(draw(numbers))
+    need("plotly.graph_objects")
+    from gpuschedlab.plots.web.figure import Figure
+
+    drawing = draw(numbers)
+    traces = [style | data for style, data in zip(drawing.style, drawing.data, strict=True)]
+    return Figure(data=traces, layout={"template": template()} | drawing.layout).update_layout(**drawing.live)
 
 
 def plotter(compute):

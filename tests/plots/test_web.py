@@ -55,7 +55,7 @@ def test_a_fragment_holds_the_numbers_and_nothing_that_breaks_the_page():
 
 def test_a_drawing_and_its_plotly_figure_are_the_same_on_the_page():
     drawing = plots.draw(MINE)
-    own, plotlys = (encoded(plain(thing)) for thing in (drawing, plots.render(drawing)))
+    own, plotlys = (encoded(plain(thing)) for thing in (drawing, plots.figure(drawing)))
     for mine, theirs in zip(own["data"], plotlys["data"], strict=True):
         assert {k: v for k, v in mine.items() if k not in "xy"} == {k: v for k, v in theirs.items() if k not in "xy"}
     assert own["layout"] == plotlys["layout"]

@@ -195,7 +195,7 @@ class Site(Recipe):
 
     @property
     def own(self) -> Policy:
-        """Quotas where it has queues; else its own backfill, in order of its priorities where it weighs them and has accounts."""
+        """Quotas where it has queues; else its own backfill, in order of its priorities where it weighs them."""
         has, s = self.description, self.description.scheduler
         if self.quotas:
             return Kueue(self.quotas, placement="pack")
@@ -204,11 +204,12 @@ class Site(Recipe):
             ways |= {"depth": s.depth, "plan": Plan(s.tested, s.window, s.every, s.resolution, s.min_age)}
         w = s.weights
         weights = {f"weight_{name}": getattr(w, name) for name in ("age", "fairshare", "size", "partition", "qos")}
-        weighed = has.accounts and any(weights.values())
+        weighed = any(weights.values())
         if not weighed and not has.partitions:
             return Fifo(**ways)
         usage = {name: getattr(s, name) for name in ("fairshare", "half_life", "recalculated", "damping")}
-        factors = {"partitions": tuple((p.name, p.factor) for p in has.partitions), "qos": has.qos, "tree": has.shares}
+        factors = {"partitions": tuple((p.name, p.factor) for p in has.partitions), "qos": has.qos}
+        factors["tree"] = has.shares if has.accounts else None  # all users are equal
         factors |= {"tiers": tuple((p.name, p.tier) for p in has.partitions), "epoch": self.epoch}
         weights = weights if weighed else dict.fromkeys(weights, 0)
         return Slurm(**weights, **usage, **factors, **ways, max_age=w.max_age, small=w.small, relative=w.relative)

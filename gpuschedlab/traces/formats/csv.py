@@ -58,6 +58,11 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     units = {ours: found[ours] for ours, any_ in bare.items() if any_}
     assumed = [f"{theirs[n]!r} is in {unit}, as its name says (units= gives another)" for n, unit in units.items()]
     seconds = {ours: UNITS[unit] for ours, unit in units.items()}
+    if {"numgpusalloc", "jobstate"} <= {_plain(name) for name in table.columns} and theirs.get(
+        "requested_time"
+    ) == "time_limit":
+        seconds.setdefault("requested_time", UNITS["min"])
+        assumed.append("'time_limit' is in min, as Slurm's own interface gives it (units= gives another)")
     return Raw(table, where, units=seconds, assumed=assumed, guessed=[n for n in where if n != "left"])
 
 

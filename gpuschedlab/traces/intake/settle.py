@@ -63,6 +63,7 @@ def settle(
     report = replace(report, **ledger.figures(kept))
     if on_bad is None:
         _judge(report, (*options.accept, *raw.accept), source, bad)
+        _asked(kept, options, report, source)
     if kept.is_empty() and (judged or on_bad != "drop"):
         raise IntakeError(no_job(report, source), report)
     trace = validate(_tidy(kept, raw, options), source=source)
@@ -263,6 +264,19 @@ def _judge(report: Report, accepted: Sequence[str], source: str, bad: pl.DataFra
             report,
         )
     warnings.warn(f"{source}: {share:.1%} of the GPU-hours are left out: {why}.", IntakeWarning, stacklevel=4)
+
+
+def _asked(frame: pl.DataFrame, options: Options, report: Report, source: str) -> None:
+    """Ask for the unit of limits beyond which most jobs ran."""
+    if "requested_time" not in frame.columns or options.unit("requested_time", 0.0):
+        return
+    beyond = frame.select((pl.col("duration") > pl.col("requested_time")).mean()).item() or 0.0
+    if beyond > 0.5:
+        raise IntakeError(
+            f"{source}: found {beyond:.0%} of the jobs that ran beyond their limits; expected few. Give the unit of the limits: "
+            "units={'requested_time': 'min'}, or 's'.",
+            report,
+        )
 
 
 def no_job(report: Report, source: str) -> str:

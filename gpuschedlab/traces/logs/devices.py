@@ -84,9 +84,10 @@ def _added(typed: list[tuple[str, float]], whole: list[float], text: str) -> Dev
 
 
 def resource_gpus(name: str, count: float) -> Devices:
-    """Devices of a Kubernetes resource, such as nvidia.com/gpu or nvidia.com/mig-1g.5gb; none of others."""
+    """Devices of a Kubernetes resource, such as nvidia.com/gpu or nvidia.com/mig-1g.5gb; none of others, nor of parts of a GPU's time."""
     vendor, _, kind = name.partition("/")
-    if kind == "gpu" or (kind.startswith("gpu") and vendor in ("nvidia.com", "amd.com")):
+    whole = kind.startswith("gpu") and not re.search("shared|mem|core", kind)
+    if kind == "gpu" or (whole and vendor in ("nvidia.com", "amd.com")):
         return Devices(count, [])
     if kind.startswith("mig-") and (found := MIG.search(kind)):
         return Devices(count * int(found[1]) / SLICES, [], found[0])

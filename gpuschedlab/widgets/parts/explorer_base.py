@@ -217,7 +217,7 @@ class BaseExplorer:
         places = [p for p in self.places if (p.name == name if name else not (p.more or p.words))]
         if name and name not in self.board.drawings:  # nobody has asked for it yet
             self.board.drawings[name] = plots.draw(self._rare(name))
-        made = [plots.render(self.board.drawings[p.name]).update_layout(height=p.height) for p in places]
+        made = [plots.figure(self.board.drawings[p.name]).update_layout(height=p.height) for p in places]
         return made[0] if name else plots.Figures(made, columns=2, note=self._note(True))
 
     def _ipython_display_(self):

@@ -64,6 +64,14 @@ def lines_of(text: str) -> Iterator[tuple[int, str]]:
         yield first, kept
 
 
+def printed(text: str) -> str:
+    """Lines of slurm.conf for the answer of `scontrol show config`; other texts are as they were."""
+    if not text.lstrip().startswith("Configuration data as of"):
+        return text
+    found = (re.match(r"\s*(\w+)\s*= *(.*?)(?: sec| min)?\s*$", line) for line in text.splitlines())
+    return "\n".join(f'{m[1]}="{m[2]}"' for m in found if m and m[2] not in ("", "(null)"))
+
+
 def pairs_of(line: str, where: str) -> dict[str, str]:
     """Values of a line by key, in lower case."""
     found, at = {}, 0
@@ -77,11 +85,11 @@ def pairs_of(line: str, where: str) -> dict[str, str]:
 
 
 def read_conf(text: str, source: str, site: Description) -> Description:
-    """The site with the nodes, partitions, priorities and scheduler of a slurm.conf."""
+    """The site with the nodes, partitions, priorities and scheduler of a slurm.conf, or of what `scontrol show config` prints."""
     nodes: dict[str, tuple[str, str, int]] = {}
     defaults: dict[str, dict] = {"nodename": {}, "partitionname": {}}
     partitions, rest, unknown = [], {}, {}
-    for number, line in lines_of(text):
+    for number, line in lines_of(printed(text)):
         where = f"slurm {source}, line {number}"
         if re.match(r"\s*include\s", line, re.IGNORECASE):
             unknown["Include"] = None

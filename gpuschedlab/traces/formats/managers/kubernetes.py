@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from gpuschedlab.errors import TraceError
-from gpuschedlab.traces.formats.managers.pods import pod, volcano, workload
+from gpuschedlab.traces.formats.managers.pods import not_counted, pod, volcano, workload
 from gpuschedlab.traces.logs.devices import whole_or_share
 from gpuschedlab.traces.logs.instants import instants
 from gpuschedlab.traces.logs.log_files import head_of, inside, json_of, number, several, text, text_of
@@ -18,7 +18,8 @@ COMMAND = "kubectl get pods -A -o json > pods.json"
 QUEUES = ("volcano.sh/queue-name", "kueue.x-k8s.io/queue-name")
 TIME = r'"\w*(?:Time|Timestamp|At)"\s*:\s*"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)"'
 SCHEMA = dict.fromkeys(
-    ("job_id", "submit", "start", "end", "state", "meaning", "vc", "user", "name", "shape", "nodelist"), pl.String
+    ("job_id", "submit", "start", "end", "state", "meaning", "vc", "user", "name", "shape", "nodelist", "left"),
+    pl.String,
 )
 SCHEMA |= dict.fromkeys(("gpus", "nodes", "requested_time", "priority"), pl.Float64)
 SCHEMA |= {"gpu_types": pl.List(pl.String), LINE: pl.Int64}
@@ -51,7 +52,10 @@ def read(files: Sequence[Path], options: Options) -> Raw:
                 raise TraceError(
                     f"{source}, entry {place}: found the kind {one!r}; expected Pod, Workload or a Job of Volcano: {COMMAND}"
                 )
-            rows.append(_common(item, options) | make(item) | {LINE: place})
+            row = _common(item, options) | make(item) | {LINE: place}
+            sets = [*several(item, "spec", "podSets"), *several(item, "spec", "tasks")]
+            specs = [inside(item, "spec"), *(inside(each, "template", "spec") for each in sets)]
+            rows.append(row | {"left": None if row["gpus"] else next(filter(None, map(not_counted, specs)), None)})
         latest += re.findall(TIME, text_of(file))
     table = pl.DataFrame(rows, schema=SCHEMA, orient="row").with_columns(gpus=whole_or_share(pl.col("gpus")))
     now = instants(pl.Series([max(latest, default=None)], dtype=pl.String))["early"][0]

@@ -16,6 +16,8 @@ JOBS = (
     "jobset.sigs.k8s.io/jobset-name",
 )
 PRODUCT = "nvidia.com/gpu.product"
+#: In the name of a resource after its vendor, which is no GPU where `devices_of` counts none.
+ACCELERATORS = re.compile("gpu|ascend|gaudi|tpu|neuron|npu|mlu|dcu|gcu", re.IGNORECASE)
 #: Final conditions of Volcano's Jobs.
 FINAL = {"Completed": "completed", "Failed": "failed", "Aborted": "killed", "Terminated": "killed"}
 
@@ -43,6 +45,14 @@ def devices_of(spec) -> Devices:
     ]
     types += [text(v) for rule in rules for v in (rule.get("values") or [])]
     return Devices(gpus, [t for t in types if t], next((s for _, s in [*own, *init] if s), None))
+
+
+def not_counted(spec) -> str | None:
+    """Accelerators of a pod that are no whole GPUs as far as is known: names of resources, or claims."""
+    containers = [*several(spec, "containers"), *several(spec, "initContainers")]
+    asked = {str(n) for c in containers for how in ("limits", "requests") for n in inside(c, "resources", how) or {}}
+    found = sorted(n for n in asked if ACCELERATORS.search(n.partition("/")[2]))
+    return ", ".join(found) or ("resource claims" if several(spec, "resourceClaims") else None)
 
 
 def condition_of(item: Mapping, kind: str) -> str | None:

@@ -97,7 +97,7 @@ def _table(file: Path, options: Options) -> pl.DataFrame:
     mark = options.separator or (Counter(marks).most_common(1)[0][0] if marks else "|")
     if len(mark) != 1:
         raise TraceError(f"slurm {file.name}: found the separator {mark[:20]!r}; expected one sign, as of: {COMMAND}")
-    table = tables([file], "slurm", (), separator=mark, quote='"' if mark == "," else None)
+    table = tables([file], "slurm", (), surplus=True, separator=mark, quote='"' if mark == "," else None)
     table = table.rename(
         {c: CANONICAL.get(c.lower(), c) for c in table.columns if CANONICAL.get(c.lower(), c) not in table.columns}
     )
