@@ -25,7 +25,7 @@ ROOMS: dict[str, int] = {
     "metrics": 1_660,
     "optim": 2_222,
     "papers": 9,
-    "papers/clusters": 3_227,
+    "papers/clusters": 3_236,
     "papers/copter": 2_296,
     "papers/deadlines": 2_141,
     "papers/gavel": 447,
@@ -34,7 +34,7 @@ ROOMS: dict[str, int] = {
     "papers/shockwave": 229,
     "papers/sia": 1_127,
     "papers/ymir": 1_897,
-    "plots": 2_491,
+    "plots": 2_471,
     "policies": 1_011,
     "report": 502,
     "scenarios": 600,
@@ -42,12 +42,12 @@ ROOMS: dict[str, int] = {
     "speeds": 1_487,
     "suite": 444,
     "sweep": 1_158,
-    "traces": 6_660,
+    "traces": 6_694,
     "widgets": 2_099,
 }
 """Lines of Python at most, by folder; each paper is a room."""
 
-TOTAL = 56_393
+TOTAL = 56_416
 """Sum of these numbers at most."""
 
 GOALS = {"laboratory": 35_000, "autosched": 8_200, "papers": 14_514, "all": 57_000}
@@ -57,7 +57,7 @@ LIMITS = {"laboratory": 35_000, "autosched": 8_200, "papers": 14_514, "all": 57_
 """Lines of Python of these parts at most."""
 
 PAPER = 2_700
-LARGE = {"papers/clusters": 3_227}
+LARGE = {"papers/clusters": 3_236}
 """Lines at most of a paper, and of those that are several."""
 
 BESIDE = "files beside the rooms"
