@@ -51,6 +51,14 @@ RULES = {
     "gittins": '`metric="gittins"` for good',
 }
 """Rules of the bench of switches, in words."""
+LOOPS = {
+    "venus": "of the first regime",
+    "shift": "of the second",
+    "both": "of both: those above",
+    "fresh": "fresh ones, of seeds played for this alone",
+    "all": "all",
+}
+"""Groups of loops of that bench, in words."""
 
 
 def switches() -> str:
@@ -76,7 +84,14 @@ def switches() -> str:
         some.append(_between(row["expected"]) if "knobs" in row else "")
         jct = [_between(row[f"jct_over_{other}"]) for other in ("today", "once", "gittins")]
         lines.append((RULES[row["rule"]], str(row["loops"]), str(row["switches"]), *some, *jct))
-    return _table(heads, lines)
+    sure = {row["regime"]: row for row in _measured("switches")["rows"] if row["rule"] == "sure"}
+    ends = [
+        (words, str(row["loops"]), _between(row["jct_over_today"]), f"{row['sums_over_today']:.3f}")
+        for group, words in LOOPS.items()
+        for row in (sure[group],)
+    ]
+    below = ("loops", "number", "JCT of the rule as it is over the first rule's", "ratio of the sums of JCT")
+    return f"{_table(heads, lines)}\n\n{_table(below, ends)}"
 
 
 def beforehand() -> str:

