@@ -30,7 +30,7 @@ OURS = [name for name in OURS if (ROOT / "notebooks" / f"{name}.ipynb").exists()
 named = pytest.mark.parametrize("name", ["own", *(pytest.param(name, marks=pytest.mark.long) for name in OURS)])
 PICTURES = """() => Array.from(document.querySelectorAll('img[alt]'), (e) => e)
   .filter((e) => e.naturalWidth > 100 && e.naturalHeight > 100 && e.checkVisibility({ visibilityProperty: true })
-    && e.getBoundingClientRect().width > 200 && e.src.startsWith('data:image/png'))
+    && e.getBoundingClientRect().width > 200 && e.src.startsWith('data:image/webp'))
   .map((e) => e.alt)"""
 """Titles of the pictures that are seen."""
 

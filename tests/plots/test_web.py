@@ -98,7 +98,7 @@ def test_a_saved_figure_is_a_page_below_a_megabyte(tmp_path):
 def picture(html: str) -> np.ndarray:
     """Colours of the only picture in some HTML."""
     image = pytest.importorskip("PIL.Image", reason="matplotlib, of the extra lab, is not installed")
-    (found,) = re.findall(r'src="data:image/png;base64,([^"]+)"', html)
+    (found,) = re.findall(r'src="data:image/\w+;base64,([^"]+)"', html)
     return np.asarray(image.open(io.BytesIO(base64.b64decode(found))))
 
 

@@ -318,7 +318,7 @@ def test_a_shown_explorer_leaves_its_pictures_its_twin_and_its_widget(explorer, 
     assert box["application/vnd.jupyter.widget-view+json"]["model_id"] == explorer.box.model_id
     assert "run" in box["text/plain"]
     (pictures,) = updated
-    assert pictures.data.count('<img src="data:image/png;base64,') == 2
+    assert pictures.data.count('<img src="data:image/webp;base64,') == 2
     assert f'data-pictures="{explorer.board.widget.identity}"' in pictures.data
 
 

@@ -27,7 +27,7 @@ DRAW = {"scatter": traces.scatter, "scattergl": traces.scatter, "bar": traces.ba
 """What draws a type of trace."""
 
 
-def png(figure, width: int, height: int, dark: bool = False) -> tuple[bytes, str]:
+def png(figure, width: int, height: int, dark: bool = False, kind: str = "PNG") -> tuple[bytes, str]:
     """Picture of a `Drawing` or a plotly figure, in pixels, for a `dark` page or a light one, and its title with the traces it lacks."""
     content = _read(plain(figure, still=True))
     look = dict(need("matplotlib", "pictures").rc_params_from_file(LOOK, use_default_template=False))
@@ -40,7 +40,7 @@ def png(figure, width: int, height: int, dark: bool = False) -> tuple[bytes, str
         canvas.draw()
     colours = np.asarray(canvas.buffer_rgba())[..., :3]  # as they are: a palette would lose the rare ones
     out = io.BytesIO()
-    need("PIL.Image", "pictures").fromarray(colours).save(out, "PNG")
+    need("PIL.Image", "pictures").fromarray(colours).save(out, kind, lossless=True, method=1)  # for WebP
     return out.getvalue(), " ".join([*words(content["layout"].get("title")).split(), *missing])
 
 
