@@ -8,10 +8,10 @@ import json
 import re
 import shutil
 import sys
-import tomllib
 from pathlib import Path
 
 import nbformat
+import yaml
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1]), str(HERE.parents[1] / "tests")]
@@ -26,7 +26,7 @@ from wing import whole  # noqa: E402
 
 DOCS = ROOT / "docs"
 OUT = ROOT / "build" / "docs-source"
-SMALL = tomllib.loads((ROOT / "notebooks" / "small.toml").read_text())
+SMALL = {path.stem: yaml.safe_load(path.read_text()) for path in (ROOT / "notebooks" / "small").iterdir()}
 """Parameters of each notebook for tests and pages, by its name."""
 
 CELLS = "```{code-cell} python"

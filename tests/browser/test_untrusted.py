@@ -5,10 +5,10 @@ import gzip
 import json
 import os
 import re
-import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 
 from browser import serving
 from browser.notebooks import NOTEBOOKS
@@ -22,7 +22,7 @@ pytest.importorskip("matplotlib", reason="matplotlib, of the extra lab, is not i
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser"), pytest.mark.timeout(300)]
 
 ROOT = Path(__file__).resolve().parents[2]
-SMALL = tomllib.loads((ROOT / "notebooks" / "small.toml").read_text())
+SMALL = {path.stem: yaml.safe_load(path.read_text()) for path in (ROOT / "notebooks" / "small").iterdir()}
 OWN = [*NOTEBOOKS["explorer"], 'explorer.figure("jct")', "explorer.figure()"]
 """Cells that show an explorer, one figure, and several."""
 OURS = ("00_quickstart", "05_sia", "09_autosched", "12_ymir")

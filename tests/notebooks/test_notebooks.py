@@ -10,13 +10,13 @@ import re
 import shutil
 import subprocess
 import sys
-import tomllib
 import urllib.request
 import zipfile
 from pathlib import Path
 
 import notebook_text
 import pytest
+import yaml
 from browser import serving
 from wing import whole
 
@@ -28,7 +28,7 @@ nbformat = pytest.importorskip("nbformat", reason="nbformat, of the extra lab, i
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 LESSONS = [path for path in NOTEBOOKS if path.name[0].isdigit()]
-SMALL = tomllib.loads((ROOT / "notebooks" / "small.toml").read_text())
+SMALL = {path.stem: yaml.safe_load(path.read_text()) for path in (ROOT / "notebooks" / "small").iterdir()}
 """Parameters of each notebook that take seconds; the pages of the site are built with them, too."""
 
 TAKES_A_LOG = ("00_quickstart", "02_policies", "09_autosched", "11_autosched_results", "app")
@@ -41,6 +41,18 @@ lesson = pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 def test_each_notebook_has_small_parameters():
     assert {path.stem for path in NOTEBOOKS} <= set(SMALL)
     assert not whole() or {path.stem for path in NOTEBOOKS} == set(SMALL)
+
+
+@named
+def test_papermill_takes_the_shipped_parameters(path):
+    """As `papermill -f notebooks/small/NAME.yaml` reads them."""
+    papermill = pytest.importorskip("papermill", reason="papermill, of the extra lab, is not installed")
+    given = papermill.iorw.read_yaml_file(str(ROOT / "notebooks" / "small" / f"{path.stem}.yaml"))
+    made = papermill.parameterize.parameterize_notebook(papermill.iorw.load_notebook_node(str(path)), given)
+    (cell,) = [cell for cell in made.cells if "injected-parameters" in cell.metadata.get("tags", [])]
+    found: dict = {}
+    exec(cell.source, found)
+    assert {name: found[name] for name in given} == given == SMALL[path.stem]
 
 
 def test_nothing_was_left_in_them():
@@ -157,6 +169,7 @@ def executed(path: Path, run_batch) -> dict:
     """Notebook of ours as a batch run with small parameters saved it, and a last cell with the checks of its text's numbers."""
     if path.stem not in _executed:
         _executed[path.stem] = run_batch(with_checks(path), SMALL[path.stem]).read_bytes()
+        assert len(_executed[path.stem]) <= 2_000_000
     return nbformat.reads(_executed[path.stem].decode(), 4)
 
 
