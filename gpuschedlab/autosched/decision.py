@@ -103,9 +103,8 @@ class Decision:
         if not self.probes:
             return ""
         rows, (low, high), many = self.why.table.to_dicts(), self.interval, len(self.probes)
-        count = f"{len(rows)} knob{'s' * (len(rows) != 1)}: " + ", ".join(
-            "{cause} {from} -> {to}".format(**r) for r in rows
-        )
+        changes = ", ".join("{cause} {from} -> {to}".format(**r) for r in rows)
+        count = f"{len(rows)} knob{'s' * (len(rows) != 1)}: {changes}"
         old, new = (side.sum() / HOUR for side in (self.why.before, self.why.after))
         sure = f"; 90 %: {low:.2f} to {high:.2f}" if low == low else ""
         said = f"{count}; average JCT {old:.2f} -> {new:.2f} h on {many} future{'s' * (many != 1)} ({self.gain:.2f} times{sure})"

@@ -223,6 +223,7 @@ def test_answers_are_counted_from_the_recording(recording):
         f"make {ladder['realised'].product():.2f} times, and {(ladder['realised'] < 1).sum()} of them lost"
         in came.sentence
     )
+    assert f"a mean gain above {recording.hours[0].threshold:g} on the futures" in came.sentence
     jct = recording.jobs
     whole, once = (jct["default"].mean() / jct[name].mean() for name in ("autosched", "once"))
     assert f"they make {whole:.2f} times the default, and the first alone {once:.2f} times" in came.sentence

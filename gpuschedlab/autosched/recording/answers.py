@@ -76,7 +76,9 @@ def came_of_it(recording: Recording) -> Answer:
         return Answer("Nothing was switched.", table)
     announced, realised = (float(table[name].product()) for name in ("announced", "realised"))
     lost, so_far = int((table["realised"] < 1).sum()), table["so far"].to_list()
+    needed = recording.hours[recording.switches[0]].threshold
     said = (
+        f"A switch needs a mean gain above {needed:g} on the futures that were not searched, and a lower 90 % end above 1. "
         f"{table.height} switches were announced as gains that make {announced:.2f} times together; as the days went on they make "
         f"{realised:.2f} times, and {lost} of them lost. On all jobs of the trace they make {so_far[-1]:.2f} times the default, "
         f"and the first alone {so_far[0]:.2f} times."
@@ -103,10 +105,8 @@ def gained(recording: Recording) -> Answer:
                 )
     better = [OTHERS[row["beside"]] for row in rows if row["line"] == "autosched" and row["times as good"] < 1]
     end = f" On average better than AutoSched here: {', '.join(better) or 'none of them'}."
-    return Answer(
-        f"On the same jobs AutoSched is {', '.join(said)}.{end}" if said else "No other line was played.",
-        pl.DataFrame(rows),
-    )
+    words = f"On the same jobs AutoSched is {', '.join(said)}.{end}" if said else "No other line was played."
+    return Answer(words, pl.DataFrame(rows))
 
 
 def times_as_good(recording: Recording, name: str, reference: str = "default") -> PairedRatio:
