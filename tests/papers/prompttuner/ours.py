@@ -13,13 +13,19 @@ from papers.prompttuner.runs import measure
 OTHERS = ("infless, blind", "infless, aware", "elasticflow", "elasticflow, blind")
 LOADS, LEVELS = ("low", "medium", "high"), (0.5, 1.0, 1.5)
 SEEDS, QUICK = 10, 2
+LARGER, LARGER_SEEDS = (40, 80, 120), 3
+"""GPUs of section 4.6.4, and seeds of each."""
+
+REUSE, WINDOWS = "without runtime reuse", {"window of 15 s": "late", "window of 240 s": "cost"}
+READINGS = (("infless, blind", "elasticflow, blind"), ("infless, aware", "elasticflow"))
 
 
 class Runs:
     """Answers of `measure`, by case without the seed: each is asked for all seeds."""
 
-    def __init__(self, study: Study, seeds: int):
+    def __init__(self, study: Study, seeds: int, all_seeds: int = SEEDS):
         self.study, self.seeds, self.known = replace(study, data=study.data or Path()), range(seeds), {}
+        self.whole = seeds == all_seeds
 
     def run(self, cases):
         """Measure cases (policy, load, S[, GPUs, kind]) with all seeds."""
@@ -39,14 +45,15 @@ class Runs:
     def over_seeds(self, each: np.ndarray, value: float | None = None) -> Ours:
         """Values of each seed (n,), and what they are together, the mean where no other is given."""
         value = float(np.mean(each)) if value is None else float(value)
-        return Ours(value, "", named(dict(enumerate(each)), "seed"), len(self.seeds) == SEEDS)
+        return Ours(value, "", named(dict(enumerate(each)), "seed"), self.whole)
 
 
 def ours(study: Study) -> dict[Number, Ours | float | str]:
     """Every number of the chapter that can be had."""
     runs = Runs(study, QUICK if study.quick else SEEDS)
     runs.run(_cases())
-    return _compared(runs) | _parts(runs) | _bank(study)
+    found = _compared(runs) | _parts(runs) | _bank(study)
+    return found if study.quick else found | _larger(Runs(study, LARGER_SEEDS, LARGER_SEEDS))
 
 
 def cheap(study: Study) -> dict[Number, Ours]:
@@ -61,6 +68,8 @@ def _cases():
     yield from ((policy, load, 1.0) for load in LOADS for policy in ("prompttuner", *OTHERS))
     yield from ((policy, "medium", slo) for slo in LEVELS for policy in ("prompttuner", *OTHERS))
     yield from (("prompttuner", "medium", slo, 32, "no bank") for slo in LEVELS)
+    yield from ((REUSE, "medium", slo) for slo in LEVELS)
+    yield from ((window, "medium", 1.0) for window in WINDOWS)
     yield ("prompttuner", "medium", 1.0, 32, "noise")
     yield from ((policy, "medium", 1.0, 32, "single") for policy in OTHERS)
 
@@ -84,6 +93,10 @@ def _compared(runs: Runs) -> dict[Number, Ours]:
             wait = runs.all("wait", *single)
             for column, metric in enumerate(("initialisation_mean", "initialisation_max")):
                 found[Number("figure 4.3b", "medium, Vicuna", other, metric)] = runs.over_seeds(wait[:, column])
+    for one, other in READINGS:
+        a, b = (runs.all("late", policy, "medium", LEVELS[0]) for policy in (one, other))
+        number = Number("figure 4.7c", f"medium, S={LEVELS[0]:g}", one, "late_over_elasticflow")
+        found[number] = runs.over_seeds(a / b, a.mean() / b.mean())
     return found
 
 
@@ -97,7 +110,7 @@ def _over(runs: Runs, metric: str, other: str, load: str, slo: float) -> Ours:
     """The mean of a metric over that of PromptTuner; of each seed where PromptTuner's is above 0."""
     a, b = runs.all(metric, other, load, slo), runs.all(metric, "prompttuner", load, slo)
     each = {seed: x / y for seed, (x, y) in enumerate(zip(a, b, strict=True)) if y > 0}
-    return Ours(a.mean() / max(b.mean(), 1e-9), "", named(each, "seed"), len(runs.seeds) == SEEDS)
+    return Ours(a.mean() / max(b.mean(), 1e-9), "", named(each, "seed"), runs.whole)
 
 
 def _end(pick, settings: list[Ours]) -> Ours:
@@ -121,6 +134,13 @@ def _parts(runs: Runs) -> dict[Number, Ours]:
         found[number] = _points(runs, "prompttuner", "medium", slo, 32, "no bank")
         number = Number("figure 4.8b", f"medium, S={slo:g}", "without the bank", "cost_saved")
         found[number] = _saved(runs, slo, "prompttuner", 32, "no bank")
+        workload, bank = f"medium, S={slo:g}", found[number]
+        found[Number("figure 4.8a", workload, REUSE, "late_less_prompttuner")] = _points(runs, REUSE, "medium", slo)
+        reuse = found[Number("figure 4.8b", workload, REUSE, "cost_saved")] = _saved(runs, slo, REUSE)
+        less = np.array([bank.each[key] - reuse.each[key] for key in bank.each])
+        number = number._replace(metric="cost_saved_less_runtime_reuse")
+        found[number] = runs.over_seeds(less, bank.value - reuse.value)
+    found |= _windows(runs)
     noise = ("prompttuner", "medium", 1.0, 32, "noise")
     found[Number("figure 4.8c", "medium", "noise of 80 %", "late_less_prompttuner")] = _points(runs, *noise)
     a, b = runs.all("cost", *noise), runs.all("cost", *base)
@@ -134,6 +154,36 @@ def _parts(runs: Runs) -> dict[Number, Ours]:
         found[Number("section 4.6.4", "medium", "prompttuner", metric)] = runs.over_seeds(rounds[:, column], value)
     used = runs.all("utilisation", "elasticflow", "medium", 1.0, 32, "single")
     found[Number("figure 4.3a", "medium, Vicuna", "elasticflow", "utilisation")] = runs.over_seeds(used)
+    return found
+
+
+def _windows(runs: Runs) -> dict[Number, Ours]:
+    """What is late with a shorter window, and what a longer one costs."""
+    short, long = WINDOWS
+    more = runs.all("cost", long, "medium", 1.0) / runs.all("cost", "prompttuner", "medium", 1.0) - 1
+    return {
+        Number("figure 4.8d", "medium", short, "late_less_prompttuner"): _points(runs, short, "medium", 1.0),
+        Number("figure 4.8d", "medium", long, "cost_more"): runs.over_seeds(more),
+    }
+
+
+def _larger(runs: Runs) -> dict[Number, Ours]:
+    """Figures 4.9e and f: the baselines on more GPUs, with as many more jobs; and how much further ahead PromptTuner is on the most."""
+    runs.run((policy, "medium", 1.0, gpus, "") for gpus in LARGER for policy in ("prompttuner", *OTHERS))
+    found = {}
+    for other in OTHERS:
+        ahead = {}
+        for gpus in LARGER:
+            late, cost = (
+                [runs.all(metric, policy, "medium", 1.0, gpus, "") for policy in (other, "prompttuner")]
+                for metric in ("late", "cost")
+            )
+            ahead[gpus], workload = 100 * (late[0] - late[1]), f"medium, {gpus} GPUs"
+            found[Number("figure 4.9e", workload, other, "late_less_prompttuner")] = runs.over_seeds(ahead[gpus])
+            found[Number("figure 4.9f", workload, other, "cost_saved")] = runs.over_seeds(1 - cost[1] / cost[0])
+        least, *_, most = LARGER
+        number = Number("figure 4.9e", f"medium, {most} GPUs", other, f"late_less_prompttuner_less_{least}_gpus")
+        found[number] = runs.over_seeds(ahead[most] - ahead[least])
     return found
 
 

@@ -14,4 +14,4 @@ LONG_JOB = {"sia": 50.0}
 PARTS = {"sia": ({}, {"evictions": True}, {"solver": "highs"})}
 TIME_LIMITS = dict.fromkeys(("sia",))
 TASKS = {"goodput": (1, 60, "4x4:slow,2x4:fast", 228872.897, 130.0, 240000.0)}
-SLIPS = dict.fromkeys(("sia-tuned-batches", "sia-rigid-power", "sia-gavel-interval"), "papers.sia.referee")
+SLIPS = dict.fromkeys(("sia-tuned-batches", "sia-rigid-power"), "papers.sia.referee")

@@ -3,7 +3,6 @@
 import numpy as np
 from published.referee import Slip
 
-from papers.sia import workloads
 from papers.sia.ways import RIGID_JOBS, measure
 
 REPOSITORY = "siasosp23/artifacts"
@@ -26,17 +25,6 @@ def power(data_dir, number: int) -> list[float]:
     return [_average(data_dir, policy, number) for policy in (BOTH, TUNED)]
 
 
-def gavel_interval(data_dir, number: int) -> list[float]:
-    """Gavel at rounds of 360 s, and at those of Sia."""
-    from gpuschedlab.policies import Gavel
-    from gpuschedlab.sim import simulate
-
-    form = workloads.fixed(data_dir, "typed", workloads.workload(data_dir, "philly", number))
-    trace, cluster = workloads.workload_trace(form), workloads.cluster("typed")
-    runs = (simulate(trace, cluster, Gavel(interval=seconds), speeds=form.speeds) for seconds in (360.0, 60.0))
-    return [float(run.jobs["jct"].mean()) for run in runs]
-
-
 SLIPS = {
     "sia-tuned-batches": Slip(
         REPOSITORY,
@@ -55,15 +43,6 @@ SLIPS = {
         f'`RIGID_JOBS["{BOTH}"]` over `["{TUNED}"]` in `tests/papers/sia/ways.py`',
         "average completion time of rigid jobs under Sia, batches tuned",
         power,
-        CASES,
-    ),
-    "sia-gavel-interval": Slip(
-        REPOSITORY,
-        "`sia-simulator/README.md` and `run_experiment.sh`, `--interval=360`",
-        "Gavel decides each 360 s, Sia each 60 s.",
-        "`Gavel(interval=360)` over `Gavel(interval=60)`",
-        "average completion time under Gavel",
-        gavel_interval,
         CASES,
     ),
 }
