@@ -237,6 +237,8 @@ def test_published_numbers_stand_beside_what_was_committed(tmp_path):
     assert "| 1.00 [a] |" in text
     assert "One of four." in text
     assert "no such data" in text
+    assert "1 of them are of older code" in text
+    assert f"{tables.number(table['value'][0])}, of older code" in text
     write_measured(path, "x", {first._replace(metric="other"): 1.0})
     with pytest.raises(Exception, match="expected numbers of tables/sia.csv only"):
         tables.load("sia", tmp_path)

@@ -152,6 +152,11 @@ def measure_shards(data_dir, shards: int, servers: int, way: str) -> dict:
     return shard_row(shards, servers, "stateful", way)
 
 
+def measure_few(data_dir, shards: int, servers: int, loads: str, way: str) -> dict:
+    """Rounds of either loads in one way."""
+    return shard_row(shards, servers, loads, way)
+
+
 def measure_flows(data_dir, kind: str, demands: int | None, nodes: int | None) -> list[dict]:
     """One kind of demands in each way; of bimodal ones by POP no number is printed."""
     ways = ("all", "top", "copter") if kind == "bimodal" else FLOWS[kind]

@@ -191,6 +191,11 @@ def _settings():
     for policy in ROUNDS:
         number = Number("section 3.5.8", "helios", policy, "more_avg_jct_than_60_s")
         yield number, "avg_jct", "saturn", policy, "sia", lambda a, b: (a - b) * 3600
+    for policy, metric in product(ROUNDS, ("p99_jct", "makespan")):
+        yield Number("section 3.5.8", "helios", policy, f"{metric}_over_60_s"), metric, "saturn", policy, "sia", _over
+    most = "sia, p = 1"
+    number = Number("figure 3.11", "helios", most, "more_unfair_than_p_-0.5")
+    yield number, "unfair", "saturn", most, "sia", lambda a, b: a - b
     yield _RESTARTS, "restarts", "saturn", _RESTARTS.policy, "sia", _over
     for policy, metric in product(POWERS, ("avg_jct", "p99_jct")):
         number = Number("figure 3.11", "helios", policy, f"{metric}_over_p_-0.5")
