@@ -63,6 +63,11 @@ def cheap(study: Study) -> dict[Number, Ours]:
     return _compared(runs) | _parts(runs)
 
 
+def measured_by(number: Number) -> tuple[str, ...]:
+    """Module of the function that measures a number."""
+    return (bank.__name__ if number.workload == "small transformer" else measure.__module__,)
+
+
 def _cases():
     """All cases of `Runs.run`."""
     yield from ((policy, load, 1.0) for load in LOADS for policy in ("prompttuner", *OTHERS))
