@@ -57,6 +57,13 @@ def _learners(made, normalised, not_by_rows, rows_of):
 
 LEARNERS = {"ymir": _learners}
 SLIPS = dict.fromkeys(
-    ("optimus-youngest", "titan-extra-pass", "titan-refusals", "titan-whole-seconds", "titan-forgetful-pollux"),
+    (
+        "titan-optimus",
+        "optimus-youngest",
+        "titan-extra-pass",
+        "titan-refusals",
+        "titan-whole-seconds",
+        "titan-forgetful-pollux",
+    ),
     "papers.ymir.referee",
 )
