@@ -1,6 +1,7 @@
 """Public names of `autosched`, by module; loaded at first use."""
 
 from .attribution import Why as Why, shapley as shapley, why as why
+from .causal.adjustment import identify as identify
 from .causal.graph import (
     CausalGraph as CausalGraph,
     Layers as Layers,
@@ -8,7 +9,7 @@ from .causal.graph import (
     full_graph as full_graph,
     learn_graph as learn_graph,
 )
-from .causal.model import CausalModel as CausalModel
+from .causal.model import CausalModel as CausalModel, Effect as Effect
 from .contest import Contest as Contest
 from .controller import Controller as Controller
 from .decision import Decision as Decision
@@ -23,7 +24,7 @@ from .forecast.generation import (
 from .forecast.ranges import RANGES as RANGES, RangePredictor as RangePredictor
 from .forecast.repository import observe as observe
 from .journal import Journal as Journal
-from .logbook.inference import Estimate as Estimate, identify as identify
+from .logbook.inference import Estimate as Estimate
 from .logbook.log import Log as Log, operate as operate, read_log as read_log
 from .logbook.play import Rule as Rule
 from .methods import METHODS as METHODS, attach as attach, best_fixed as best_fixed, score as score

@@ -22,6 +22,7 @@ TABLES = {
     "causal": "autosched.causal",
     "ablation": "autosched.ablation",
     "logbook": "autosched.logbook",
+    "causes": "autosched.causes",
     "budget": "autosched.budget",
     "regimes": "autosched.regimes",
     "switches": "autosched.switches",

@@ -6,8 +6,7 @@ import pytest
 
 import gpuschedlab as lab
 from autosched import logbook as bench
-from gpuschedlab.autosched import Log, Rule, identify, operate, read_log, shapley
-from gpuschedlab.autosched.logbook.estimators import METHODS
+from gpuschedlab.autosched import Log, Rule, identify, operate, read_log
 from gpuschedlab.autosched.logbook.log import CONTEXT, restricted_mean
 from gpuschedlab.autosched.logbook.play import FLOOR, counted, fork
 from gpuschedlab.errors import EstimatorError
@@ -40,12 +39,21 @@ def known(days=40, coin=0.2, seed=0, effect=1.0) -> Log:
     return Log(pl.DataFrame(columns), "knob", n * HOUR)
 
 
-@pytest.mark.parametrize("method", [m for m in METHODS if m not in ("naive", "causalnex", "backdoor")])
+@pytest.mark.parametrize("method", ["adjusted", "ridge", "trees", "AIPW", "g-formula"])
 def test_an_estimate_that_holds_the_load_fixed_finds_the_effect(method):
-    found = known().estimate(method, ("load",))
-    assert np.diff(found.mean) == pytest.approx([-1, -1], abs=0.4 if method == "trees" else 0.15)
-    assert (found.low < found.high).all()
-    assert found.best == 2.0
+    """The log's own, and those that the arena sets beside it."""
+    from scenes.estimators import asked
+
+    if method == "adjusted":
+        found = known().estimate(method, ("load",))
+        assert (found.low < found.high).all()
+        assert found.best == 2.0
+        mean, effect = found.mean, found.effect
+    else:
+        mean, effect = asked(known(), method, ("load",))
+    assert np.diff(mean) == pytest.approx([-1, -1], abs=0.4 if method == "trees" else 0.15)
+    assert effect[0] == pytest.approx(mean[-1] - mean[0])
+    assert effect[1] < effect[0] < effect[2]
 
 
 def test_the_naive_estimate_has_the_wrong_sign():
@@ -71,7 +79,7 @@ def test_a_graph_says_what_to_hold_fixed():
     )
     found = log.estimate("backdoor", outcome="objective", graph=edges, interval=False)
     assert found.adjust == ("load",)
-    assert found.mean.tolist() == log.estimate("ridge", ("load",), interval=False).mean.tolist()
+    assert found.mean.tolist() == log.estimate(adjust=("load",), interval=False).mean.tolist()
     hidden = [("mood", "knob"), ("mood", "objective"), ("knob", "objective")]
     with pytest.raises(EstimatorError, match="the effect of knob on objective is not identifiable"):
         log.estimate("backdoor", graph=hidden)
@@ -97,38 +105,22 @@ def test_a_network_answers_as_its_tables_by_hand():
     frame = pl.concat([base] * n).with_columns(
         time=HOUR * np.arange(n), load=load, knob=knob, objective=2 * load - knob
     )
-    found = Log(frame, "knob", n * HOUR).estimate("causalnex", ("load",), interval=False)
-    assert found.mean == pytest.approx([2 * load.mean(), 2 * load.mean() - 1], abs=0.02)
+    from scenes.estimators import asked
+
+    found, _ = asked(Log(frame, "knob", n * HOUR), "CausalNex", ("load",), interval=False)
+    assert found == pytest.approx([2 * load.mean(), 2 * load.mean() - 1], abs=0.02)
 
 
 def test_the_overlap_report_names_what_the_log_cannot_say():
-    """Without a coin nobody chose the highest value at low loads; effective sizes are those of the rows where all is alike."""
-    silent = known(coin=0.0).estimate("ridge", ("load",), interval=False)
+    """Without a coin nobody chose the highest value at low loads."""
+    silent = known(coin=0.0).estimate(adjust=("load",), interval=False)
     assert silent.overlap["say"].to_list() == [False, True, False]
+    assert silent.best is None
     assert "the log cannot say" in silent._repr_html_()
-    tossed = known(coin=1.0).estimate("ridge", ("load",), interval=False)
+    tossed = known(coin=1.0).estimate(adjust=("load",), interval=False)
     assert tossed.overlap["say"].all()
-    assert tossed.overlap["effective"].to_numpy() == pytest.approx(tossed.overlap["rows"].to_numpy(), rel=0.02)
+    assert tossed.overlap["rows"].sum() == known().frame.height
     assert "the log cannot say" not in tossed._repr_html_()
-    assert (silent.overlap["effective"] < 0.8 * silent.overlap["rows"]).any()
-
-
-def test_why_from_a_log_divides_a_change():
-    """At noon of the log the operator's coin goes, and the knob's effect doubles: three mechanisms, one of them the load's."""
-    first, second = known(20, 1.0, 1).frame, known(20, 0.0, 2, effect=2.0).frame
-    second = second.with_columns(pl.col("time") + 20 * DAY, pl.col("load") + 1, pl.col("objective") + 3)
-    log = Log(pl.concat([first, second]), "knob", 40 * DAY)
-    found = log.why(20 * DAY)
-    assert found["cause"].to_list() == ["context", "knob", "all else"]
-    loads, noise = (first["load"].to_numpy(), second["load"].to_numpy()), np.random.default_rng(3).normal(size=(50, 1))
-
-    def value(on):  # the mechanisms as they are
-        followed = np.digitize(loads[on[0]] - 1 + 0.3 * noise, (-0.5, 0.5)).mean()
-        return np.array([3 * loads[on[0]].mean() - (2.0 if on[2] else 1.0) * (followed if on[1] else 1.0)])
-
-    assert found["share"].to_numpy() == pytest.approx(shapley(value, 3)[0].ravel(), abs=0.15)
-    assert found["share"].sum() == pytest.approx(second["objective"].mean() - first["objective"].mean(), abs=0.02)
-    assert ((found["low"] < found["share"]) & (found["share"] < found["high"])).all()
 
 
 # --- read from a file
@@ -296,11 +288,20 @@ def test_a_rule_follows_the_load_and_tosses_its_coin():
 
 def test_the_question_is_held_fixed_with_context(log):
     """All that `estimate` offers runs on a played log, and names its columns."""
-    for method in ("ridge", "trees", "aipw", "g-formula"):
-        found = log.estimate(method)
-        assert found.adjust == CONTEXT
-        assert np.isfinite(found.mean).all()
-    assert log.estimate("ridge", outcome="speed", interval=False).higher
+    found = log.estimate()
+    assert found.adjust == CONTEXT
+    assert np.isfinite(found.mean).all()
+    assert log.estimate(outcome="speed", interval=False).higher
+
+
+def test_forks_go_on_until_the_effect_is_narrow_or_every_interval_is_forked(log):
+    wide = log.oracle((1e3, 1e7), hold=4 * HOUR, jobs=4 * HOUR, instants=4)
+    narrow = log.oracle((1e3, 1e7), hold=4 * HOUR, jobs=4 * HOUR, instants=4, narrow=0.3 * np.ptp(wide.effect))
+    every = log.oracle((1e3, 1e7), hold=4 * HOUR, jobs=4 * HOUR, instants=log.frame.height)
+    assert np.ptp(narrow.effect) <= max(0.3 * np.ptp(wide.effect), np.ptp(every.effect))
+    assert log.oracle((1e3, 1e7), hold=4 * HOUR, jobs=4 * HOUR, narrow=0.0).effect == pytest.approx(
+        every.effect, abs=0.2
+    )
 
 
 # --- the bench
@@ -335,16 +336,20 @@ def test_the_explorer_says_what_its_bars_are(log):
     explorer = LogbookExplorer(log.source[0], Rule(lab.Tiresias(), "thresholds", (1e3, 1e6)), {"length": 3})
     played, found = explorer._compute()
     assert played.frame["time"].max() < 3 * DAY
-    estimate, oracle = found["2 h: naive"]
+    estimate, oracle = found["nothing held fixed"]
     assert estimate.effect[0] == pytest.approx(estimate.mean[-1] - estimate.mean[0])
-    assert np.isnan(estimate.effect[1:]).all(), "of three days nothing is certain"
-    assert found["2 h: load held fixed"][0].adjust == ("load",)
-    for name, pair in found.items():
-        first, second = (f"{np.expm1(each.effect[0]):+.0%}" for each in pair)
-        assert f"{name} {first} delay (too short to tell), forks {second}" in explorer.status.value
+    held = found["load held fixed"][0]
+    assert held.adjust == ("load",)
+    every = played.oracle((1e3, 1e6), hold=2 * HOUR, jobs=2 * HOUR, instants=played.frame.height)
+    assert np.ptp(oracle.effect) <= max(0.2 * abs(estimate.effect[0] - held.effect[0]), 1.01 * np.ptp(every.effect))
+    for name, (each, _) in found.items():
+        assert f"{name} {np.expm1(each.effect[0]):+.0%} delay" in explorer.status.value
+    low, high = np.expm1(oracle.effect[1:])
+    assert f"forks {np.expm1(oracle.effect[0]):+.0%} ({low:+.0%} to {high:+.0%})" in explorer.status.value
     bars = explorer.board.drawings["answers"].data
     assert list(bars[0]["y"]) == [pair[0].effect[0] for pair in found.values()]
     assert bars[1]["error_y"]["array"][0] == pytest.approx(oracle.effect[2] - oracle.effect[0])
+    assert oracle.effect[2] > oracle.effect[0]
     before = explorer.status.value
     explorer.knobs["coin"].value = 1.0
     assert explorer.status.value != before

@@ -5,6 +5,7 @@ from typing import NamedTuple, Self
 import numpy as np
 import polars as pl
 
+from gpuschedlab.autosched.causal.adjustment import FEW, adjusted, identify
 from gpuschedlab.autosched.causal.graph import CausalGraph, check_samples, learn_graph
 from gpuschedlab.autosched.causal.regression import Boosted
 from gpuschedlab.autosched.causal.tables import CausalNexNetwork
@@ -22,6 +23,21 @@ class Prediction(NamedTuple):
     mean: np.ndarray
     low: np.ndarray
     high: np.ndarray
+
+
+class Effect(NamedTuple):
+    """Effect of a variable that is set, and the ends `low, high` of its 95 % interval.
+
+    do : what the model's own `do` says. strength : a hidden common cause would have to explain this share of what is left of cause
+    and outcome alike to bring the effect to 0. word : "" or what is wrong: `do` lies outside the interval.
+    """
+
+    value: float
+    low: float
+    high: float
+    do: float
+    strength: float
+    word: str
 
 
 class CausalModel(Regressor, Parameters):
@@ -128,28 +144,44 @@ class CausalModel(Regressor, Parameters):
         self._check(f"do, given of backend {self.backend!r}", given, free)
         return {n: Prediction(*np.atleast_2d(found).T) for n, found in self.core.do(interventions, given).items()}
 
-    def cpds(self, name: str) -> pl.DataFrame:
-        """Table of a variable's probabilities: a row for each combination of its causes' states (backend "causalnex").
+    def effect(self, cause: str, low: float, high: float, of: str | None = None) -> Effect:
+        """Effect of setting a variable to `high` instead of `low` on another one, by default the first objective, with an interval.
 
-        Columns: each cause's state; the probability of each state of the variable; `rows`, the samples behind it; and
-        `seen`, whether there are any: where there are none, the prior alone makes all states alike. EstimatorError if the model
-        has not learnt, has no tables, or no such variable.
+        Held fixed is the smallest set of variables that blocks every backdoor path of the graph (`identify`); in regressions on smooth
+        terms, whose residuals make the interval. The model's own `do` is set beside it.
+
+        Raises
+        ------
+        EstimatorError
+            The model has not learnt; there is no such variable, no path, or no such value; the effect is not identifiable; or the
+            rows cannot say: no overlap, too few, or terms that do not fit.
         """
-        self._check("cpds", [name], self.graph.layers.names)
-        self._check("cpds: backend", [self.backend], ["causalnex"])
-        return self.core.cpds(name)
-
-    def effects(self, knobs, at, points: int = 9) -> dict[str, tuple[np.ndarray, Prediction]]:
-        """Predict the objective as each of some knobs moves through its range; the others stay `at` (k,), as `layers.given`.
-
-        By knob: `points` values (p,), or those of a category, and what is predicted.
-        """
-        levels, given = self.graph.layers.levels, np.array(self.graph.layers.given)
-        self._check("effects", knobs, given)
-        values = {knob: np.linspace(0, 1, levels.get(knob, 0) or points) for knob in knobs}
-        seen = self.predict([np.where(given == knob, value, at) for knob in knobs for value in values[knob]])
-        parts = np.split(np.array(seen), np.cumsum([*map(len, values.values())]), axis=1)
-        return {knob: (values[knob], Prediction(*part)) for knob, part in zip(values, parts)}
+        names, of = [*self.graph.layers.names], of or self._target
+        self._check("effect", (cause, of), names)
+        who = f"CausalModel.effect of {cause} on {of}"
+        held = identify(self.graph, cause, of, names)
+        table = {name: self.rows[:, names.index(name)] for name in (*held, cause, of)}
+        seen = np.unique(table[cause])
+        if (
+            not {low, high} <= {*seen}
+            if len(seen) <= FEW
+            else not seen[0] <= min(low, high) <= max(low, high) <= seen[-1]
+        ):
+            raise EstimatorError(
+                f"{who}: found {low:g} and {high:g}; expected values that were seen, {seen[0]:g} to {seen[-1]:g}."
+            )
+        x = np.column_stack([np.empty((len(self.rows), 0)), *(table[name] for name in held)])
+        found = adjusted(x, table[cause], table[of], (low, high))
+        if found.refusal:
+            fixed = ", ".join(held) or "nothing"
+            raise EstimatorError(
+                f"{who}, {fixed} held fixed: {found.refusal}; expected more. Toss a coin for {cause} in some intervals."
+            )
+        own = self.do({cause: high})[of].mean[0] - self.do({cause: low})[of].mean[0]
+        away = abs(own - found.effect) > found.half
+        word = f"do of backend {self.backend!r} says {own:+.3g}, outside the interval: believe neither" if away else ""
+        ends = found.effect - found.half, found.effect + found.half
+        return Effect(found.effect, *ends, float(own), found.strength, word)
 
     def _check(self, who: str, found=(), known=()) -> None:
         """Raise an EstimatorError if the model has not learnt, or a name that is found is not known."""

@@ -3,6 +3,7 @@
 import numpy as np
 
 from gpuschedlab._extras import need
+from gpuschedlab.autosched.causal.adjustment import calmed
 from gpuschedlab.autosched.causal.graph import CausalGraph
 
 FOLDS = 4
@@ -32,16 +33,16 @@ class Boosted:
         if len(rows) == offline:
             missed = []
             for held, kept in self._folds():
-                self.fitted = {n: self._regression(n, kept) for n in self.needed}
+                self.fitted = {(n, False): self._regression(n, kept) for n in self.needed}
                 missed.append(rows[held, self.goal] - self._predicted(rows[held]))
             self.errors = np.quantile(np.concatenate(missed), [0.1, 0.9])
         self.fitted = {}
 
-    def _fit(self, name: str) -> tuple:
+    def _fit(self, name: str, line: bool = False) -> tuple:
         """The regression of a variable on all rows; most that a search learns are never asked again."""
-        if name not in self.fitted:
-            self.fitted[name] = self._regression(name, np.arange(len(self.rows)))
-        return self.fitted[name]
+        if (name, line) not in self.fitted:
+            self.fitted[name, line] = self._regression(name, np.arange(len(self.rows)), line)
+        return self.fitted[name, line]
 
     def update(self, rows: np.ndarray) -> None:
         """Wait for the next `learn`."""
@@ -51,24 +52,42 @@ class Boosted:
         every = np.arange(len(self.rows))
         return [(held, np.delete(every, held)) for held in np.array_split(every, FOLDS)]
 
-    def _regression(self, name: str, kept: np.ndarray) -> tuple:
-        """Trees of a variable, learnt from the rows kept, and columns of its causes; without causes its mean, and none."""
+    def _regression(self, name: str, kept: np.ndarray, line: bool = False) -> tuple:
+        """Trees of a variable, learnt from the rows kept, columns of its causes, and a linear term (None: without).
+
+        Without causes its mean, and none.
+        """
         xgboost = need("xgboost", "the causal model's boosted backend")
         y, causes = self.rows[kept, self.column[name]], [self.column[c] for c in self.graph.causes(name)]
         if not causes:
-            return y.mean(), causes
+            return y.mean(), causes, None
+        term = self._line(causes, kept, y) if line else None
+        y = y - term(self.rows[kept]) if line else y
         options = {"max_depth": 6, "min_child_weight": min(12.0, len(y) / 25), "eta": 0.25, "subsample": 0.8}
         options |= {"max_bin": 32, "lambda": 2.0, "seed": self.rng, "nthread": 1}
+        if line:  # what a line leaves is little: deep trees would follow the noise
+            options |= {"max_depth": 2, "eta": 0.15}
         data = xgboost.DMatrix(self.rows[np.ix_(kept, causes)], y, weight=self.weight[kept], nthread=1)
         booster = xgboost.Booster(options, [data])
         for tree in range(self.trees):  # `xgboost.train` does this, and more that takes time
             booster.update(data, tree)
-        return booster, causes
+        return booster, causes, term
+
+    def _line(self, causes: list[int], kept: np.ndarray, y: np.ndarray):
+        """Function of a table (n, v): a variable (n,) by least squares on its causes, heavy tails as logarithms."""
+        calm, weight = [calmed(self.rows[:, cause]) for cause in causes], np.sqrt(self.weight[kept])
+
+        def design(table):
+            return np.column_stack([np.ones(len(table)), *(f(table[:, cause]) for f, cause in zip(calm, causes))])
+
+        beta = np.linalg.lstsq(design(self.rows[kept]) * weight[:, None], y * weight, rcond=None)[0]
+        return lambda table: design(table) @ beta
 
     def _mean(self, table: np.ndarray, fitted: tuple) -> np.ndarray | float:
         """Mean (n,) of a variable, given its causes in a table (n, v)."""
-        trees, causes = fitted
-        return trees.inplace_predict(table[:, causes]) if causes else trees
+        trees, causes, line = fitted
+        mean = trees.inplace_predict(table[:, causes]) if causes else trees
+        return mean + line(table) if line else mean
 
     def _noise(self, name: str, mean: np.ndarray, rng) -> np.ndarray:
         """Residuals (n,) drawn for means (n,) of a variable: of held-out rows whose means are near.
@@ -79,7 +98,7 @@ class Boosted:
         if name not in self.left:
             y, found = self.rows[:, self.column[name]], np.empty(len(self.rows))
             for held, kept in self._folds():
-                found[held] = self._mean(self.rows[held], self._regression(name, kept))
+                found[held] = self._mean(self.rows[held], self._regression(name, kept, line=True))
             self.left[name] = np.stack([found, y - found])[:, np.argsort(found, kind="stable")]
         means, left = self.left[name]
         near = min(len(left), max(LEAST, len(left) // NEAR))
@@ -111,9 +130,9 @@ class Boosted:
         # Roots together: knobs that follow the load still do.
         table = rows[rng.integers(len(rows), size=draws)]
         for name in self.order:
-            i, causes = self.column[name], self._fit(name)[1]
+            i, causes = self.column[name], self._fit(name, line=True)[1]
             if causes:  # drawn also for what is set: what-ifs of the same variable at other values compare alike
-                mean = self._mean(table, self._fit(name))
+                mean = self._mean(table, self._fit(name, line=True))
                 table[:, i] = mean + self._noise(name, mean, rng)
             if name in interventions:
                 table[:, i] = interventions[name]

@@ -1,6 +1,5 @@
 """The causal model as CausalNex holds it: tables of conditional probabilities, counted and asked by its own code."""
 
-from itertools import pairwise
 from math import prod
 
 import numpy as np
@@ -11,6 +10,8 @@ from gpuschedlab.autosched.causal.graph import CausalGraph
 from gpuschedlab.errors import EstimatorError
 
 FOLDS = 4
+OFF = 0.5
+"""Share of an effect that states of its causes may hide."""
 COVERED = 0.8
 """Share of cases that lie between `low` and `high`."""
 
@@ -112,6 +113,8 @@ class CausalNexNetwork:
 
         `given` keeps to worlds in which variables are in the same states as these values.
         """
+        for name in interventions:
+            self._check_states(name)
         open_roots = {n: x for n, x in self._named(self.rows).items() if not self.causes[n]}
         states = self.states(open_roots | {n: np.full(len(self.rows), value) for n, value in interventions.items()})
         held, counts = np.unique(np.column_stack([*states.values()]), axis=0, return_counts=True)
@@ -123,6 +126,26 @@ class CausalNexNetwork:
         found = {n: weights @ [shares[n] for _, shares in asked] / weights.sum() for n in self.causes}
         spreads = {n: self._spread(n, share[None])[:, 0] for n, share in found.items()}
         return spreads | {n: (value,) * 3 for n, value in interventions.items()}
+
+    def _check_states(self, name: str) -> None:
+        """EstimatorError if causes of a variable confound it inside their states: what it does to the goal hangs on where they lie."""
+        goal, named = self.graph.layers.objectives[0], self._named(self.rows)
+        cut = [cause for cause in self.causes[name] if len(np.unique(named[cause])) > self.size[cause]]
+        if not cut or name == goal:
+            return
+        held = [self.seen[cause][:, None] == np.arange(self.size[cause]) for cause in self.causes[name]]
+        plain, y = np.column_stack([named[name], *held]) * 1.0, named[goal]
+        whole = np.column_stack([plain, *(named[cause] for cause in cut)])
+        rough, fine = (np.linalg.lstsq(x, y, rcond=None)[0] for x in (plain, whole))
+        left = named[name] - whole[:, 1:] @ np.linalg.lstsq(whole[:, 1:], named[name], rcond=None)[0]
+        error = np.std(y - whole @ fine) / max(np.sqrt((left**2).sum()), 1e-12)
+        if abs(rough[0] - fine[0]) > max(2 * error, OFF * abs(fine[0])):
+            states = " and ".join(f"{self.size[cause]} states of {cause}" for cause in cut)
+            raise EstimatorError(
+                f"CausalModel.do of backend 'causalnex': found {states}, which leave confounding inside a state: {goal} changes by "
+                f"{rough[0]:+.2g} a unit of {name} within states, by {fine[0]:+.2g} at equal {', '.join(cut)}; expected the same. "
+                "Ask backend 'boosted', or fit with more bins."
+            )
 
     def _asked(self, fixed: dict, given: dict) -> tuple[float, dict[str, np.ndarray]]:
         """Probability of what is given, in states, when other states are fixed; and then that of each variable's states.
@@ -158,23 +181,6 @@ class CausalNexNetwork:
             _, low, high = spread(shares[tuple(self.seen[n][held] for n in self.causes[name])], self.means(name))
             found.append(np.maximum(low - y[held], y[held] - high))
         return np.quantile(np.concatenate(found), min(1.0, COVERED * (1 + 1 / len(every))))
-
-    def cpds(self, name: str) -> pl.DataFrame:
-        """Table of a variable, as `CausalModel.cpds` shows it."""
-        counts, causes = self._counts(name), self.causes[name]
-        cells = np.array([*np.ndindex(*counts.shape[:-1])], int).reshape(counts[..., 0].size, len(causes))
-        labels = {n: np.array(self._labels(n)) for n in (*causes, name)}
-        rows = counts.sum(axis=-1).ravel().astype(int)
-        shares = dict(zip(labels[name], self.given[name].reshape(len(cells), -1).T))
-        by = {cause: labels[cause][cells[:, i]] for i, cause in enumerate(causes)}
-        return pl.DataFrame(by | shares | {"rows": rows, "seen": rows > 0})
-
-    def _labels(self, name: str) -> list[str]:
-        """Each state of a variable in words: its only value, or its bounds."""
-        values = self._named(self.rows)[name]
-        seen = [np.unique(values[self.seen[name] == s]) for s in range(self.size[name])]
-        bounds = pairwise([-np.inf, *self.cuts[name], np.inf])
-        return [f"{v[0]:g}" if len(v) == 1 else f"{low:.3g} to {high:.3g}" for v, (low, high) in zip(seen, bounds)]
 
 
 def cuts(values: np.ndarray, most: int) -> np.ndarray:

@@ -8,30 +8,26 @@ import polars as pl
 
 from gpuschedlab import plots
 from gpuschedlab.autosched import Rule, operate
-from gpuschedlab.autosched.logbook.log import CONTEXT
 from gpuschedlab.knobs import Knob, Knobbed
-from gpuschedlab.metrics.intervals import SHORT
 from gpuschedlab.widgets.parts.cache import Cache
 from gpuschedlab.widgets.parts.knob_explorer import KnobExplorer
 
-HOUR, DAY = 3600.0, 86_400.0
-EVERY = 2 * HOUR
-INSTANTS = 16
-"""At which an oracle forks."""
+DAY, EVERY = 86_400.0, 7200.0
+NARROW = 0.2
+"""Width of the oracle's interval at most, beside what it is compared with: the distance of the estimates, or its own."""
 
 
 @dataclass(frozen=True)
 class Operator(Knobbed):
-    """How a knob was set, and the question that is asked."""
+    """How a knob was set."""
 
     reaction: Annotated[float, Knob(0, 4, step=0.1, help="how strongly the operator follows the load")] = 1.5
     coin: Annotated[float, Knob(0, 1, step=0.05, help="share of the intervals in which a coin decides")] = 0.1
     length: Annotated[int, Knob(3, 56, unit="days", help="days of the log")] = 21
-    hold: Annotated[int, Knob(2, 96, unit="h", help="hours for which a value would be held")] = 48
 
 
 class LogbookExplorer(KnobExplorer):
-    """Estimates from an operator's log, each beside the oracle of its own question: forks of the simulation.
+    """Estimates from an operator's log beside the oracle of their question: as many forks of the simulation as tell them apart.
 
     Parameters
     ----------
@@ -46,7 +42,7 @@ class LogbookExplorer(KnobExplorer):
 
     Examples
     --------
-    See notebooks/10_causal.ipynb.
+    See notebooks/11_arena.ipynb.
     """
 
     places = (plots.Place("answers", 380, wide=True),)
@@ -63,18 +59,13 @@ class LogbookExplorer(KnobExplorer):
 
     def _answer(self, now: Operator) -> tuple:
         trace = self.scenario.trace.filter(pl.col("submit") < now.length * DAY)
-        rule = replace(self.rule, reaction=now.reaction, coin=now.coin)
-        log = operate(self.scenario.replace(trace=trace), rule, EVERY)
-        ends, hold = (log.values[0], log.values[-1]), now.hold * HOUR
-        brief = log.oracle(ends, hold=EVERY, jobs=EVERY, instants=INSTANTS)
-        held = log.oracle(ends, hold=hold, jobs=hold, instants=INSTANTS)
-        steps = max(1, round(hold / EVERY))
-        # What an operator who follows the load does: of the context, only that has to be held fixed.
-        graph = [("load", log.knob), (log.knob, "objective"), *((name, "objective") for name in CONTEXT)]
-        asked = {"2 h: naive": ("naive", brief, {}), "2 h: load held fixed": ("backdoor", brief, {"graph": graph})}
-        asked |= {"2 h: by trees": ("trees", brief, {}), "2 h: AIPW": ("aipw", brief, {})}
-        asked[f"{now.hold} h: g-formula"] = ("g-formula", held, {"steps": steps})
-        return log, {name: (log.estimate(how, **more), oracle) for name, (how, oracle, more) in asked.items()}
+        log = operate(
+            self.scenario.replace(trace=trace), replace(self.rule, reaction=now.reaction, coin=now.coin), EVERY
+        )
+        found = {"nothing held fixed": log.estimate("naive"), "load held fixed": log.estimate(adjust=("load",))}
+        apart = abs(np.subtract(*(e.effect[0] for e in found.values())))
+        oracle = log.oracle((log.values[0], log.values[-1]), hold=EVERY, jobs=EVERY, narrow=NARROW * apart)
+        return log, {name: (estimate, oracle) for name, estimate in found.items()}
 
     def _numbers(self, answer) -> dict:
         return {"answers": plots.answers(answer[1])}
@@ -82,13 +73,10 @@ class LogbookExplorer(KnobExplorer):
     def _words(self, answer) -> str:
         log, found = answer
         said = [f"{log.frame.height} intervals; {log.knob} {log.values[-1]:g} against {log.values[0]:g}"]
-        for name, (estimate, oracle) in found.items():
-            shown, exact = (np.expm1(e.effect[0]) for e in (estimate, oracle))
-            short = f" ({SHORT})" if np.isnan(estimate.effect[1]) else ""
-            said.append(f"{name} {shown:+.0%} delay{short}, forks {exact:+.0%}")
-        overlap = found["2 h: load held fixed"][0].overlap
-        silent = ", ".join(f"{value:g}" for value in overlap.filter(~pl.col("say"))["value"])
-        return (
-            "; ".join([*said, f"the log cannot say: {silent}" if silent else "every value was tried at every load"])
-            + "."
-        )
+        said += [f"{name} {np.expm1(estimate.effect[0]):+.0%} delay" for name, (estimate, _) in found.items()]
+        estimate, oracle = found["load held fixed"]
+        low, high = np.expm1(oracle.effect[1:])
+        said.append(f"forks {np.expm1(oracle.effect[0]):+.0%} ({low:+.0%} to {high:+.0%})")
+        silent = ", ".join(f"{value:g}" for value in estimate.overlap.filter(~pl.col("say"))["value"])
+        said.append(f"the log cannot say: {silent}" if silent else "every value was tried at every load")
+        return "; ".join([*said, *estimate.words]) + "."

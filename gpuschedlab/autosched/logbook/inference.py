@@ -1,27 +1,27 @@
-"""What a log alone can say: estimates with intervals, their overlap, what a graph identifies, and why a mean changed."""
+"""What a log alone can say: estimates with intervals, their overlap, and why it cannot."""
 
-import itertools
 from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
-from gpuschedlab._extras import need
-from gpuschedlab.autosched.attribution import shapley
-from gpuschedlab.autosched.logbook.estimators import LEAST, METHODS, Rows, propensity_fit, ridge_fit, under_each
+from gpuschedlab.autosched.causal.adjustment import FEW, FEWEST, THIN, adjusted, identify
 from gpuschedlab.errors import EstimatorError
-from gpuschedlab.metrics.intervals import BLOCKS, SHORT, refitted_interval
+from gpuschedlab.metrics.intervals import SHORT
 
-FEWEST = 5
-"""A value with fewer rows than this, or a share below `LEAST`, in a quarter of the loads: of it the log cannot say anything."""
+METHODS = ("adjusted", "backdoor", "naive")
+LATER = ("objective", "restricted", "queueing", "speed", "done", "jobs", "open_jobs")
+"""Columns of what came after the knob was set."""
 
 
 class Estimate(NamedTuple):
     """Mean outcome (k,) under each of the `values`, ends of its 95 % interval (nan: too short to tell), and whether `higher` is better.
 
     effect : (3,) mean of the last value less that of the first, and the ends of its 95 % interval.
-    overlap : frame of `value, rows, effective` (sample size under inverse propensities), `least` share of the value in a quarter of
-    the loads with its `least_rows`, and whether the log can `say`; None of an oracle.
+    overlap : frame of `value, rows`, `least` share of the value in a quarter of the loads with its `least_rows`, and whether the log
+    can `say`: there are rows, and the model fits; None of an oracle.
+    strength : a hidden common cause would have to explain this share of what is left of knob and outcome alike to explain the effect
+    away. refusal : why the log cannot say what the effect is, "" where it can. words : what else is to be known.
     """
 
     method: str
@@ -34,11 +34,21 @@ class Estimate(NamedTuple):
     effect: np.ndarray
     higher: bool = False
     overlap: pl.DataFrame | None = None
+    strength: float = np.nan
+    refusal: str = ""
+    words: tuple[str, ...] = ()
 
     @property
-    def best(self) -> float:
-        """Value with the best mean, whether or not the log can say."""
-        return self.values[int(np.nanargmax(self.mean if self.higher else -self.mean))]
+    def best(self) -> float | None:
+        """Value with the best mean among those that the log can say of; None where these are fewer than two."""
+        mean = self.mean if self.overlap is None else np.where(self.overlap["say"], self.mean, np.nan)
+        return self.values[int(np.nanargmax(mean if self.higher else -mean))] if np.isfinite(mean).sum() > 1 else None
+
+    @property
+    def sure(self) -> bool:
+        """Whether the log can say what the effect is: of both values, with an interval."""
+        said = self.overlap is None or bool(self.overlap["say"][[0, -1]].all())
+        return said and not self.refusal and bool(np.isfinite(self.effect).all())
 
     @property
     def table(self) -> pl.DataFrame:
@@ -47,122 +57,86 @@ class Estimate(NamedTuple):
         return found if self.overlap is None else found.hstack(self.overlap.drop("value"))
 
     def _repr_html_(self):
-        rows = ""
+        rows, best = "", "the log names no best" if self.best is None else f"best {self.best:g}"
         for row in self.table.iter_rows(named=True):
             silent = "" if row.get("say", True) else "<td style='color:red'>the log cannot say</td>"
             range_ = SHORT if np.isnan(row["low"]) else f"{row['low']:.3f} to {row['high']:.3f}"
             numbers = f"<td>{row['mean']:.3f}</td><td>{range_}</td>"
             rows += f"<tr><th>{row['value']:g}</th>{numbers}{silent}</tr>"
-        return f"<p>{self.method}: {self.outcome} by value; best {self.best:g}</p><table>{rows}</table>"
-
-
-def identify(graph, cause: str, effect: str, seen) -> tuple[str, ...]:
-    """Smallest set of the columns `seen` that blocks every backdoor path of a graph (pairs of cause and effect).
-
-    Raises
-    ------
-    EstimatorError
-        No set of them does: the effect is not identifiable by adjustment.
-
-    References
-    ----------
-    Pearl, Causality (2009), definition 3.3.1.
-
-    Examples
-    --------
-    >>> edges = [("load", "knob"), ("load", "jct"), ("knob", "queue"), ("queue", "jct")]
-    >>> identify(edges, "knob", "jct", ["load", "queue"])
-    ('load',)
-    """
-    nx = need("networkx", "what a graph identifies")
-    whole = nx.DiGraph([tuple(edge) for edge in getattr(graph, "edges", graph)])
-    whole.add_nodes_from((cause, effect))
-    cut = whole.copy()
-    cut.remove_edges_from([*whole.out_edges(cause)])
-    free = sorted({*seen} & {*whole} - nx.descendants(whole, cause) - {cause, effect})
-    for chosen in itertools.chain.from_iterable(itertools.combinations(free, n) for n in range(len(free) + 1)):
-        if nx.is_d_separator(cut, {cause}, {effect}, {*chosen}):
-            return chosen
-    raise EstimatorError(
-        f"identify: the effect of {cause} on {effect} is not identifiable: no set of {', '.join(free) or 'columns'} blocks every "
-        "backdoor path; expected one that does. Log the common cause, or toss a coin."
-    )
+        silent = (f"the log cannot say what the effect is: {self.refusal}",) if self.refusal else ()
+        head = ". ".join((f"{self.method}: {self.outcome} by value; {best}", *silent, *self.words))
+        return f"<p>{head}.</p><table>{rows}</table>"
 
 
 def estimate(
-    frame: pl.DataFrame, knob: str, method: str, adjust, outcome: str, *, higher=False, interval=True, graph=(), steps=12
-) -> Estimate:  # fmt: skip
+    frame: pl.DataFrame, knob: str, method: str, adjust, outcome: str, *, higher=False, interval=True, graph=()
+) -> Estimate:
     """Estimate of a frame of intervals: `Log.estimate`, where the parameters are described."""
+    who = "Log.estimate: found"
     if method not in METHODS:
-        raise EstimatorError(f"Log.estimate: found method {method!r}; expected one of {', '.join(METHODS)}.")
+        raise EstimatorError(f"{who} method {method!r}; expected one of {', '.join(METHODS)}.")
     if method == "backdoor":
-        adjust = identify(graph, knob, outcome, frame.columns)
+        if not (edges := tuple(getattr(graph, "edges", graph))):
+            raise EstimatorError(
+                f"{who} method 'backdoor' without a graph; expected pairs of cause and effect, such as those of a CausalGraph."
+            )
+        adjust = identify(edges, knob, outcome, frame.columns)
     adjust = () if method == "naive" else tuple(adjust)
     if wrong := [name for name in (*adjust, outcome) if name not in frame.columns or name == knob]:
         expected = f"expected some of {', '.join(frame.columns)}, and not the knob"
-        raise EstimatorError(f"Log.estimate: found column {wrong[0]!r}; {expected}.")
-    values = tuple(frame[knob].unique().sort())
-    rows = _rows_of(frame, knob, values, adjust, outcome)._replace(steps=steps)
-
-    def fitted(some: Rows) -> np.ndarray:
-        mean = METHODS[method](some)
-        return np.array([*mean, mean[-1] - mean[0]])
-
-    found = fitted(rows)
-    low = high = np.full_like(found, np.nan)
-    if interval:
-        low, high = refitted_interval(lambda block: fitted(_without(rows, block)), found, rows.y)
-    effect, overlap = np.array([found[-1], low[-1], high[-1]]), _overlap(frame, knob, values, rows)
-    return Estimate(method, outcome, adjust, values, found[:-1], low[:-1], high[:-1], effect, higher, overlap)
-
-
-def attribute(before, after, knob: str, context, outcome: str) -> pl.DataFrame:
-    """Shares of a change of a mean outcome between two stretches of a log (frames): `Log.why`, where it is described."""
-    values = tuple(pl.concat([before[knob], after[knob]]).unique().sort())
-    sides = [_rows_of(side, knob, values, context, outcome) for side in (before, after)]
-
-    def shares(sides):
-        chances, outcomes = [propensity_fit(side) for side in sides], [ridge_fit(side) for side in sides]
-
-        def value(on):
-            rows, chance, mean = sides[on[0]], chances[on[1]], outcomes[on[2]]
-            return np.array([(chance(rows.x) * under_each(mean, rows)).sum(axis=1).mean()])
-
-        return shapley(value, 3)[0].ravel()
-
-    found, outcomes = shares(sides), [side.y for side in sides]
-    low, high = refitted_interval(lambda block: shares([_without(side, block) for side in sides]), found, *outcomes)
-    return pl.DataFrame({"cause": ["context", knob, "all else"], "share": found, "low": low, "high": high})
-
-
-def _rows_of(frame: pl.DataFrame, knob: str, values, adjust, outcome: str) -> Rows:
-    """Rows with an outcome, in order of time."""
-    x = frame.select(pl.col(adjust).cast(pl.Float64)).to_numpy() if adjust else np.empty((frame.height, 0))
-    y, after = frame[outcome].cast(pl.Float64).to_numpy(), np.vstack([x[1:], np.full((1, x.shape[1]), np.nan)])
-    kept = np.isfinite(y) & np.isfinite(x).all(axis=1)
-    if not kept.any():
+        raise EstimatorError(f"{who} column {wrong[0]!r}; {expected}.")
+    if outcome in adjust:
         raise EstimatorError(
-            f"Log: found no row with all of {', '.join((*adjust, outcome))}; expected some. Name others."
+            f"{who} the outcome {outcome!r} among the columns that are held fixed; expected what was seen before."
         )
-    a = np.searchsorted(values, frame[knob].to_numpy())
-    return Rows(x[kept], a[kept], y[kept], after[kept], len(values))
+    frame, words = _sound(frame, knob, adjust, outcome)
+    values = tuple(frame[knob].unique().sort())
+    if len(values) < 2:
+        raise EstimatorError(
+            f"{who} {knob} {values[0]:g} in all {frame.height} rows; expected two values or more. Toss a coin in some intervals."
+        )
+    table = frame.select(pl.col(name).cast(pl.Float64) for name in (knob, outcome, *adjust)).to_numpy()
+    own, overlap = adjusted(table[:, 2:], table[:, 0], table[:, 1], values), _overlap(frame, knob, values)
+    halves, half = (own.halves, own.half) if interval else (np.full(len(values), np.nan), np.nan)
+    if own.refusal and "in a quarter" not in own.refusal:  # of all values, not of rare ones
+        overlap = overlap.with_columns(say=pl.lit(False))
+    hidden = f"a hidden cause of {knob} and {outcome} that explains {own.strength:.0%} of what is left of each"
+    words.append(f"{hidden} would explain the effect away")
+    found = (method, outcome, adjust, values, own.mean, own.mean - halves, own.mean + halves)
+    effect = own.effect + np.array([0.0, -half, half])
+    return Estimate(*found, effect, higher, overlap, own.strength, own.refusal, tuple(words))
 
 
-def _without(rows: Rows, block: int) -> Rows:
-    """Rows without a block of time."""
-    kept = np.arange(len(rows.y)) * BLOCKS // len(rows.y) != block
-    return rows._replace(**{name: getattr(rows, name)[kept] for name in ("x", "a", "y", "after")})
+def _sound(frame: pl.DataFrame, knob: str, adjust, outcome: str) -> tuple[pl.DataFrame, list[str]]:
+    """Rows that hold all that is asked for, a knob of many values in thirds, and words on what that changed."""
+    words = [
+        f"{name} came after {knob} was set: what passes through it is not counted" for name in adjust if name in LATER
+    ]
+    whole = frame.filter(
+        pl.all_horizontal(pl.col(knob, outcome, *adjust).cast(pl.Float64).is_finite().fill_null(False))
+    )
+    if not whole.height:
+        raise EstimatorError(
+            f"Log: found no row with all of {', '.join((knob, *adjust, outcome))}; expected some. Name others."
+        )
+    if whole.height < frame.height:
+        words.append(
+            f"{frame.height - whole.height} of {frame.height} rows do not hold all of {', '.join((knob, *adjust, outcome))}"
+        )
+    if (many := whole[knob].n_unique()) > FEW:
+        words.append(f"{knob} has {many} values: they count by thirds, each as its mean")
+        third = pl.col(knob).rank("ordinal").mul(3).floordiv(pl.len() + 1)
+        whole = whole.with_columns(pl.col(knob).mean().over(third))
+    return whole, words
 
 
-def _overlap(frame: pl.DataFrame, knob: str, values, rows: Rows) -> pl.DataFrame:
+def _overlap(frame: pl.DataFrame, knob: str, values) -> pl.DataFrame:
     """How much of each value there is, in all and at the loads where it is rarest (`Estimate.overlap`)."""
     load, at = frame["load"].to_numpy(), np.searchsorted(values, frame[knob].to_numpy())
-    quarter = np.searchsorted(np.quantile(load, (0.25, 0.5, 0.75)), load)
-    chance, sizes = np.maximum(propensity_fit(rows)(rows.x), LEAST), np.bincount(quarter, minlength=4)
-    found = []
+    quarter, found = np.searchsorted(np.quantile(load, (0.25, 0.5, 0.75)), load), []
+    sizes = np.maximum(np.bincount(quarter, minlength=4), 1)
     for v, value in enumerate(values):
-        weight, counts = 1 / chance[rows.a == v, v], np.bincount(quarter[at == v], minlength=4)
-        effective = weight.sum() ** 2 / max((weight**2).sum(), 1e-9)
-        found.append((value, int(counts.sum()), effective, (counts / np.maximum(sizes, 1)).min(), int(counts.min())))
-    frame = pl.DataFrame(found, schema=["value", "rows", "effective", "least", "least_rows"], orient="row")
-    return frame.with_columns(say=(pl.col("least_rows") >= FEWEST) & (pl.col("least") >= LEAST))
+        counts = np.bincount(quarter[at == v], minlength=4)
+        found.append((value, int(counts.sum()), (counts / sizes).min(), int(counts.min())))
+    frame = pl.DataFrame(found, schema=["value", "rows", "least", "least_rows"], orient="row")
+    return frame.with_columns(say=(pl.col("least_rows") >= FEWEST) & (pl.col("least") >= THIN))

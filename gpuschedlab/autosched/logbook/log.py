@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab._files import UNREADABLE, reason
-from gpuschedlab.autosched.logbook.inference import Estimate, attribute, estimate
+from gpuschedlab.autosched.logbook.inference import Estimate, estimate
 from gpuschedlab.autosched.logbook.play import DAY, FLOOR, HOUR, Rule, context_of, fork, played
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.metrics.intervals import half_width
@@ -54,50 +54,33 @@ class Log:
     def __repr__(self):
         return f"Log({self.frame.height} intervals of {self.knob}; closed at {self.closed / DAY:.1f} days)"
 
-    def estimate(self, method: str = "ridge", adjust=CONTEXT, outcome: str = "objective", **options) -> Estimate:
+    def estimate(self, method: str = "adjusted", adjust=CONTEXT, outcome: str = "objective", **options) -> Estimate:
         """Mean outcome of an interval if the knob were set to each of its values, from the log alone.
 
         Parameters
         ----------
         method : str
-            "naive", "ridge" (with interactions), "trees", "backdoor", "causalnex", "aipw", or "g-formula" (`logbook.estimators`).
+            "adjusted": smooth terms of columns and knob, all at once; "backdoor": those columns that a `graph` (pairs of cause and
+            effect) identifies; "naive": no columns.
         adjust : tuple of str
-            Columns that are held fixed; "backdoor" takes those of a `graph` (pairs of cause and effect) instead.
+            Columns that are held fixed by "adjusted".
         outcome : str
             A column, such as those of `OUTCOMES`.
         **options
-            `interval` (False: none), `graph`, and `steps` (intervals) of the g-formula.
+            `interval` (False: none), and `graph`.
 
         Raises
         ------
         EstimatorError
-            There is no such method or column, or the graph does not identify the effect.
+            There is no such method or column; the outcome is held fixed; the knob has one value; or there is no graph, no path in it,
+            or it does not identify the effect. What is weaker than that is a word of the estimate, or its refusal.
         """
         higher = OUTCOMES.get(outcome, False)
         return estimate(self.frame, self.knob, method, adjust, outcome, higher=higher, **options)
 
-    def why(self, at: float, outcome: str = "objective") -> pl.DataFrame:
-        """Shares of context, knob and all else in the change of the mean outcome from before an instant (s) to after, with intervals.
-
-        The graph is context -> knob -> outcome and context -> outcome. A mechanism is as before or as after: whole rows of the context,
-        the probability of each value given it, and the mean outcome given both (ridge). Nothing is simulated. Of both sides
-        a fifth of the time is left out in turn for the intervals.
-
-        Returns
-        -------
-        polars.DataFrame
-            `cause`, `share`, and its 95 % interval `low, high` (nan: too short to tell).
-
-        References
-        ----------
-        Budhathoki, Janzing, Bloebaum and Ng, "Why did the distribution change?", AISTATS 2021.
-        """
-        before, after = self.frame.filter(pl.col("time") < at), self.frame.filter(pl.col("time") >= at)
-        return attribute(before, after, self.knob, CONTEXT, outcome)
-
     def oracle(
-        self, values=None, hold: float = math.inf, jobs="system", *, then: float | None = None, instants: int = 10
-    ) -> Estimate:
+        self, values=None, hold: float = math.inf, jobs="system", *, then: float | None = None, instants: int = 10, narrow=math.inf
+    ) -> Estimate:  # fmt: skip
         """Delay if the knob is held at each value, by forking the simulation at instants of the log: what no cluster can measure.
 
         Parameters
@@ -109,7 +92,9 @@ class Log:
         jobs : float or "system"
             Which jobs count: those submitted in so many seconds after the fork, or those in the system or submitted in the next hour.
         instants : int
-            Forks of each value, spread from a tenth to three quarters of the log.
+            Forks of each value, spread over the log but what a fork needs after it, and a tenth where that is much.
+        narrow : float
+            Width that the interval of the effect may have: while it is wider there are twice as many forks, up to one an interval.
 
         Returns
         -------
@@ -126,24 +111,33 @@ class Log:
                 "Log.oracle: found a log from a file; expected one of operate(scenario, rule), which can be forked."
             )
         scenario, rule, every, until = self.source
-        values, given = tuple(values or self.values), self.frame[self.knob].to_list()
-        places = {*(len(given) * np.linspace(0.1, 0.75, instants)).astype(int).tolist()}
-        options, table = {"hold": hold, "then": then, "until": until, "which": jobs}, []
-        for i, _, simulation in played(scenario.simulation(rule.at(given[0])), rule, every, until, given):
-            if i in places:
-                table.append([fork(simulation, rule, every, value, **options) for value in values])
-            if i == max(places):
-                break
-        table = np.array(table)[np.isfinite(table).all(axis=1)]
-        if len(table) < 2:
-            found = f"Log.oracle: found {len(table)} of {instants} instants with jobs that count"
-            raise EstimatorError(f"{found}; expected 2 or more. Ask for more instants, or count jobs for longer.")
-        common = table.mean(axis=1, keepdims=True)
-        sums = np.column_stack([table - common + common.mean(), table[:, -1] - table[:, 0]])
-        half = half_width(sums)
-        mean, low, high = (sums.mean(axis=0) + sign * half for sign in (0, -1, 1))
-        effect = np.array([mean[-1], low[-1], high[-1]])
-        return Estimate("oracle", "objective", (), values, mean[:-1], low[:-1], high[:-1], effect)
+        values, given, found = tuple(values or self.values), self.frame[self.knob].to_list(), {}
+        options = {"hold": hold, "then": then, "until": until, "which": jobs}
+        after = hold + (HOUR if jobs == "system" else jobs)
+        first, last = (0.0, 1 - after / until) if 10 * after < until else (0.1, 0.75)
+        while True:
+            places = {*(len(given) * np.linspace(first, last, instants)).astype(int).tolist()} - {*found}
+            for i, _, simulation in played(scenario.simulation(rule.at(given[0])), rule, every, until, given):
+                if i in places:
+                    found[i] = [fork(simulation, rule, every, value, **options) for value in values]
+                if i >= max(places, default=0):
+                    break
+            effect, table = _over_instants(np.array([found[i] for i in sorted(found)]), instants)
+            if np.ptp(effect) <= narrow or instants >= len(given):
+                return Estimate("oracle", "objective", (), values, *table, effect)
+            instants *= 2
+
+
+def _over_instants(table: np.ndarray, instants: int) -> tuple[np.ndarray, np.ndarray]:
+    """Effect (3,), and mean, low and high (3, k) of each value, from forks (n, k) at instants."""
+    table = table[np.isfinite(table).all(axis=1)]
+    if len(table) < 2:
+        found = f"Log.oracle: found {len(table)} of {instants} instants with jobs that count"
+        raise EstimatorError(f"{found}; expected 2 or more. Ask for more instants, or count jobs for longer.")
+    common = table.mean(axis=1, keepdims=True)
+    sums = np.column_stack([table - common + common.mean(), table[:, -1] - table[:, 0]])
+    means = sums.mean(axis=0) + np.outer((0, -1, 1), half_width(sums))
+    return means[:, -1], means[:, :-1]
 
 
 def operate(scenario, rule: Rule, every: float = 7200.0, *, wait: float = math.inf) -> Log:
@@ -229,6 +223,8 @@ def read_log(path, knob: str, *, closed: float, every: float | None = None) -> L
     except UNREADABLE as error:
         found = f"{path}: found {reason(error)}"
         raise EstimatorError(f"{found}; expected a log as CSV or parquet. Name another.") from error
+    if not frame.height:
+        raise EstimatorError(f"{path}: found no rows; expected an interval a row.")
     if missing := [name for name in (*NEEDED, knob) if name not in frame.columns]:
         found = f"{path}: found no column {', '.join(missing)}"
         raise EstimatorError(f"{found}; expected {', '.join((*NEEDED, knob))}. Rename yours.")

@@ -1,4 +1,4 @@
-"""Estimators of the mean outcome of an interval under each value of a knob, from rows of a log.
+"""Estimators that the arena judges beside the project's own: the mean outcome of an interval under each value, from rows of a log.
 
 Each is a function of `Rows` that returns a mean (k,), nan where nothing is known of a value.
 """
@@ -9,8 +9,10 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab._extras import need
+from gpuschedlab.autosched import Log
 from gpuschedlab.autosched.causal.causalnex import do_query, fit_network
 from gpuschedlab.autosched.causal.tables import cuts
+from gpuschedlab.metrics.intervals import BLOCKS, refitted_interval
 
 LEAST = 0.02
 """Propensities count as at least this much: weights stay below 50."""
@@ -79,10 +81,30 @@ def causalnex(rows: Rows) -> np.ndarray:
     return found
 
 
-METHODS = {
-    "naive": naive, "ridge": ridge, "trees": trees, "backdoor": ridge, "causalnex": causalnex, "aipw": aipw, "g-formula": g_formula,
-}  # fmt: skip
-"""By name; "backdoor" is ridge on the columns that a graph identifies."""
+METHODS = {"naive": naive, "ridge": ridge, "trees": trees, "CausalNex": causalnex, "AIPW": aipw, "g-formula": g_formula}
+
+
+def asked(log: Log, method: str, adjust=("load", "came", "count"), outcome="objective", interval=True) -> tuple:
+    """Mean (k,) under each value, and (3,) the effect of the last against the first with its 95 % interval (nan: none)."""
+    frame = log.frame.filter(pl.all_horizontal(pl.col(outcome, *adjust).is_not_null()))
+    x, y = (frame.select(pl.col(names).cast(pl.Float64)).to_numpy() for names in (list(adjust), [outcome]))
+    if not adjust:
+        x = np.empty((frame.height, 0))
+    a, after = np.searchsorted(log.values, frame[log.knob]), np.vstack([x[1:], np.full((1, x.shape[1]), np.nan)])
+    rows = Rows(x, a, y[:, 0], after, len(log.values))
+
+    def effect(rows: Rows) -> np.ndarray:
+        mean = METHODS[method](rows)
+        return np.array([mean[-1] - mean[0]])
+
+    def without(block: int) -> Rows:
+        kept = np.arange(len(a)) * BLOCKS // len(a) != block
+        return rows._replace(**{name: getattr(rows, name)[kept] for name in ("x", "a", "y", "after")})
+
+    found, low, high = effect(rows), np.full(1, np.nan), np.full(1, np.nan)
+    if interval:
+        low, high = refitted_interval(lambda block: effect(without(block)), found, rows.y)
+    return METHODS[method](rows), np.concatenate([found, low, high])
 
 
 def under_each(predict, rows: Rows) -> np.ndarray:
