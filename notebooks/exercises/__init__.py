@@ -6,7 +6,7 @@ What is right is computed by another way than the one asked for, at each call; t
 from exercises.policies import consolidated, dispersion, paired_interval, response_ratio, waiting_avoided
 from exercises.programs import best_choices, link_price, price_bound, proximal_step
 from exercises.sharing import admitted, pair_worth, pool_bill, reserved
-from exercises.tuning import adjusted, share_of_optimal, times_as_good
+from exercises.tuning import adjusted, coverage, times_as_good
 from exercises.verdict import Verdict
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "admitted",
     "best_choices",
     "consolidated",
+    "coverage",
     "dispersion",
     "link_price",
     "pair_worth",
@@ -24,7 +25,6 @@ __all__ = [
     "proximal_step",
     "reserved",
     "response_ratio",
-    "share_of_optimal",
     "times_as_good",
     "waiting_avoided",
 ]

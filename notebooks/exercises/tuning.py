@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import polars as pl
 
-from exercises.verdict import Mistake, call, checked, compare, near, number, require
+from exercises.verdict import call, checked, compare, number, require
 
 
 @checked
@@ -74,37 +74,29 @@ def adjusted(answer) -> str:
 
 
 @checked
-def share_of_optimal(answer, found: pl.DataFrame) -> str:
-    """11: how much of what could be won a tuner has won, seed by seed.
+def coverage(answer, found: pl.DataFrame) -> str:
+    """11: how often intervals hold the truth, where nothing spoils the question.
 
     Parameters
     ----------
     answer : float
-        Mean over the seeds of (default - autosched) / (default - optimal), in average JCT.
+        Share of the intervals of "default" that hold the truth, over systems without a flaw.
     found : polars.DataFrame
-        `method, seed, jct_h`.
+        `system, flaw, estimator, value, low, high, truth`.
     """
-    table = {(m, s): t for m, s, t in found.select("method", "seed", "jct_h").iter_rows()}
-    seeds = sorted({s for _, s in table})
-    won = np.array([table["default", s] - table["autosched", s] for s in seeds])
-    best = np.array([table["default", s] - table["optimal", s] for s in seeds])
-    require(bool(np.all(np.abs(best) > 1e-9)), "On one seed nothing could be won: run it with more seeds or more load.")
-    given, right = number(answer), float(np.mean(won / best))
+    rows = [row for row in found.iter_rows(named=True) if row["low"] is not None]
+
+    def share(some) -> float:
+        return float(np.mean([row["low"] <= row["truth"] <= row["high"] for row in some])) if some else np.nan
+
+    own = [row for row in rows if row["estimator"] == "default"]
+    plain = [row for row in own if row["flaw"] == "none"]
+    require(bool(plain), "No interval without a flaw: ask more systems (SEEDS).")
+    right, many = share(plain), found.filter(estimator="default", flaw="none").height
     mistakes = {
-        "That is autosched over optimal; what was won is what both lie below the default.": float(
-            np.mean([table["autosched", s] / table["optimal", s] for s in seeds])
-        ),
-        "That is the share that was not won.": 1 - right,
+        'Those with a hidden cause or without overlap are in it: keep the flaw "none".': share(own),
+        "Those that refused count as missed there: divide by the intervals that there are.": right * len(plain) / many,
+        'That is over all estimators: keep "default".': share([row for row in rows if row["flaw"] == "none"]),
     }
-    if not near(given, right):
-        pooled = float(won.sum() / best.sum())
-        if near(given, pooled):
-            raise Mistake("That weighs seeds by their JCT: divide for each seed, then average.")
-    compare(
-        given,
-        right,
-        mistakes,
-        f"Found {given:.3f}; expected a ratio of two differences, averaged over {len(seeds)} seeds.",
-    )
-    spread = f", from {min(won / best):.0%} to {max(won / best):.0%}" if len(seeds) > 1 else ""
-    return f"It won {right:.0%} of what the true future would have{spread}."
+    compare(number(answer), right, mistakes, f"Found {number(answer):.3f}; expected a share of {len(plain)} intervals.")
+    return f"{right:.0%} of {len(plain)} intervals hold the truth; .95 is what they announce."

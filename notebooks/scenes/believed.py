@@ -3,12 +3,15 @@
 from typing import NamedTuple
 
 import numpy as np
+import polars as pl
 import xgboost
 
+from gpuschedlab import plots
 from gpuschedlab.autosched import CausalModel, Log
 from gpuschedlab.autosched.causal.adjustment import adjusted
+from gpuschedlab.autosched.recording.strength import strengths
 from gpuschedlab.errors import EstimatorError
-from scenes.arena import Operated, System
+from scenes.arena import Operated, System, system
 from scenes.estimators import asked
 
 
@@ -78,3 +81,45 @@ def verdict(case: System | Operated, answer: Answer) -> str:
     if says and says != sign and (sign or away > half):
         return "wrong and sure"
     return "right" if away <= half else "missed" if away <= 2 * half else "wrong and sure"
+
+
+VERDICTS = ("right", "refused", "missed", "wrong and sure")
+
+
+def graph(case: System) -> plots.Figure:
+    """The equations of a system: an arrow from each cause, with the sign and the size of its effect in the rows."""
+    rows = case.rows.select(case.graph.layers.names).to_numpy()
+    return plots.figure(plots.causes(case.graph, strengths=strengths(case.graph, rows)))
+
+
+def beside(case: System | Operated, said: dict[str, Answer]) -> plots.Figure:
+    """What each estimator says, with its interval, and the truth across."""
+    figure, given = plots.Figure(), {name: answer for name, answer in said.items() if not answer.refusal}
+    y = [answer.value for answer in given.values()]
+    half = [0.0 if np.isnan(answer.low) else answer.high - answer.value for answer in given.values()]
+    figure.add_scatter(x=list(given), y=y, error_y={"array": half}, mode="markers", name="estimate", marker_size=11)
+    names = [name for name in said if name not in given]
+    figure.add_scatter(x=names, y=[case.truth] * len(names), mode="markers", name="refuses", marker_symbol="x-open")
+    figure.add_hline(y=case.truth, line_dash="dash", annotation_text="truth")
+    return figure.update_layout(yaxis_title="effect of the highest value against the lowest", title=case.kind)
+
+
+def played(first: int, count: int) -> pl.DataFrame:
+    """A row for each of so many systems and estimator: what it says, the truth, and the verdict."""
+    rows = []
+    for number in range(first, first + count):
+        case = system(number, 0)
+        for name, answer in answers(case).items():
+            ends = (answer.value, answer.low, answer.high, case.truth)
+            rows.append((number, case.flaw or "none", name, *map(float, ends), verdict(case, answer)))
+    columns = ["system", "flaw", "estimator", "value", "low", "high", "truth", "verdict"]
+    return pl.DataFrame(rows, schema=columns, orient="row").with_columns(pl.col("value", "low", "high").fill_nan(None))
+
+
+def verdicts(found: pl.DataFrame) -> plots.Figure:
+    """How often each estimator is right, refuses, misses, or is wrong and sure."""
+    figure, names = plots.Figure(), found["estimator"].unique(maintain_order=True).to_list()
+    for word, shape in zip(VERDICTS, ("", ".", "/", "x")):
+        counts = [found.filter(estimator=name, verdict=word).height for name in names]
+        figure.add_bar(x=names, y=counts, name=word, marker_pattern_shape=shape)
+    return figure.update_layout(barmode="stack", yaxis_title="systems")

@@ -10,8 +10,10 @@ PAGES = {
         "notebooks/scenes/tuning.py",
         "notebooks/10_causal.ipynb",
         "notebooks/scenes/causes.py",
-        "notebooks/11_autosched_results.ipynb",
-        "notebooks/scenes/contests.py",
+        "notebooks/11_arena.ipynb",
+        "notebooks/scenes/arena.py",
+        "notebooks/scenes/believed.py",
+        "notebooks/scenes/estimators.py",
     ),
 }
 SOURCES = {"autosched": "autosched.ours"}

@@ -55,10 +55,18 @@ def given(stem: str) -> dict:
         from gpuschedlab.widgets import Recording
 
         names["recording"] = Recording.read()
-    if stem == "11_autosched_results":
-        rows = [("default", 0, 4.0), ("autosched", 0, 3.0), ("optimal", 0, 2.0)]
-        rows += [("default", 1, 9.0), ("autosched", 1, 8.0), ("optimal", 1, 5.0)]
-        names["found"] = pl.DataFrame(rows, schema=["method", "seed", "jct_h"], orient="row")
+    if stem == "11_arena":
+        rows = [
+            ("none", "default", 0.0, 2.0, 1.0),
+            ("none", "default", 0.0, 2.0, 3.0),
+            ("none", "default", 0.0, 2.0, 1.5),
+        ]
+        rows += [
+            ("none", "default", None, None, 1.0),
+            ("hidden", "default", 0.0, 2.0, 4.0),
+            ("none", "naive", 0.0, 1.0, 3.0),
+        ]
+        names["found"] = pl.DataFrame(rows, schema=["flaw", "estimator", "low", "high", "truth"], orient="row")
     return names
 
 
@@ -171,13 +179,22 @@ WRONG = {
             "how often they are",
         ),
     ),
-    "11_autosched_results": (
+    "11_arena": (
         (
-            "m = found.group_by('method').mean()\nt = dict(m.select('method', 'jct_h').iter_rows())\n"
-            "answer = (t['default'] - t['autosched']) / (t['default'] - t['optimal'])",
-            "divide for each seed",
+            "own = found.filter(estimator='default').drop_nulls('low')\n"
+            "answer = own.select(pl.col('truth').is_between('low', 'high').mean()).item()",
+            "keep the flaw",
         ),
-        ("answer = 1 - (1 / 2 + 1 / 4) / 2", "not won"),
+        (
+            "own = found.filter(estimator='default', flaw='none')\n"
+            "answer = own.select(pl.col('truth').is_between('low', 'high').fill_null(False).mean()).item()",
+            "divide by the intervals that there are",
+        ),
+        (
+            "own = found.filter(flaw='none').drop_nulls('low')\n"
+            "answer = own.select(pl.col('truth').is_between('low', 'high').mean()).item()",
+            'keep "default"',
+        ),
     ),
     "12_ymir": (
         ("worth = lambda a, b, f: (2 * a + b) / (2 * a + b / f)", "the shorter job goes first"),

@@ -31,7 +31,7 @@ LESSONS = [path for path in NOTEBOOKS if path.name[0].isdigit()]
 SMALL = {path.stem: yaml.safe_load(path.read_text()) for path in (ROOT / "notebooks" / "small").iterdir()}
 """Parameters of each notebook that take seconds; the pages of the site are built with them, too."""
 
-TAKES_A_LOG = ("00_quickstart", "02_policies", "09_autosched", "11_autosched_results", "app")
+TAKES_A_LOG = ("00_quickstart", "02_policies", "09_autosched", "app")
 """Notebooks that run on a log of one's own, by a parameter."""
 
 named = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

@@ -29,6 +29,7 @@ def causes(graph, lit=(), held=(), strengths=None) -> Drawing:
     dots = {"x": x, "y": y, "hovertext": [f"<b>{name}</b>{more}" for name, more in zip(names, said)]}
     marker = {"size": 10, "color": INK, "symbol": symbols}
     traces, lines, lit = [(dots, marks(marker, "%{hovertext}<extra></extra>", showlegend=False))], [], set(lit)
+    heads = []
     ends = np.array([(names.index(a), names.index(b)) for a, b in graph.edges], int).reshape(-1, 2)
     for edge, (i, j) in zip(graph.edges, ends.tolist()):
         look = {"color": SLATE, "width": 0.6 if known else 1}
@@ -38,6 +39,14 @@ def causes(graph, lit=(), held=(), strengths=None) -> Drawing:
             look["width"] = float(np.clip(7 * abs(size), 0.6, 8)) if known else 4
         way = {"x0": x[i], "y0": y[i], "x1": x[j], "y1": y[j]}
         lines.append({"type": "line", "layer": "below", "line": look} | {k: float(v) for k, v in way.items()})
+        near = {
+            "x": float(x[j]),
+            "y": float(y[j]),
+            "ax": float(0.1 * x[i] + 0.9 * x[j]),
+            "ay": float(0.1 * y[i] + 0.9 * y[j]),
+        }
+        ends_at = {"showarrow": True, "text": "", "axref": "x", "ayref": "y", "arrowhead": 2, "standoff": 7}
+        heads.append(near | ends_at | {"arrowcolor": look["color"], "arrowwidth": max(1.0, look["width"] / 2)})
     if known:
         sizes = np.array([strengths[edge] for edge in graph.edges], float).reshape(-1, 2)
         traces += _signs(names, x, y, ends, *sizes.T)
@@ -46,7 +55,7 @@ def causes(graph, lit=(), held=(), strengths=None) -> Drawing:
     words = [{"x": a, "y": b, "text": f"<b>{name}</b>"} | look | ASIDE[int(a)] for a, b, name in spots]
     hidden = {"visible": False, "showgrid": False}
     around = {"x": hidden | {"range": [-0.8, 2.42]}, "y": hidden | {"range": [-0.02, 1.06]}}
-    live = {"shapes": lines, "annotations": words, "margin": {"l": 8, "r": 8, "b": 8}}
+    live = {"shapes": lines, "annotations": [*words, *heads], "margin": {"l": 8, "r": 8, "b": 8}}
     below = {"orientation": "h", "y": 0, "x": 0}
     return Drawing.of(traces, live, title="What causes what", legend=below, showlegend=known, **around)
 
