@@ -64,7 +64,9 @@ def given(stem: str) -> dict:
         rows += [
             ("none", "default", None, None, 1.0),
             ("hidden", "default", 0.0, 2.0, 4.0),
+            ("hidden", "default", 0.0, 2.0, 1.0),
             ("none", "naive", 0.0, 1.0, 3.0),
+            ("none", "naive", 0.0, 1.0, 2.0),
         ]
         names["found"] = pl.DataFrame(rows, schema=["flaw", "estimator", "low", "high", "truth"], orient="row")
     return names
