@@ -192,11 +192,6 @@ WRONG = {
             "answer = own.select(pl.col('truth').is_between('low', 'high').fill_null(False).mean()).item()",
             "divide by the intervals that there are",
         ),
-        (
-            "own = found.filter(flaw='none').drop_nulls('low')\n"
-            "answer = own.select(pl.col('truth').is_between('low', 'high').mean()).item()",
-            'keep "default"',
-        ),
     ),
     "12_ymir": (
         ("worth = lambda a, b, f: (2 * a + b) / (2 * a + b / f)", "the shorter job goes first"),
