@@ -37,6 +37,7 @@ extensions = [
     "sphinx_copybutton",
     "docstrings",
     "outputs",
+    "redirects",
 ]
 html_math_renderer = "mathml"
 default_role = "name"

@@ -1,5 +1,6 @@
 """What explorers cost in a browser: bytes, messages, widgets and seconds until drawn of one, and openings of all."""
 
+import itertools
 import statistics
 import tempfile
 from pathlib import Path
@@ -11,7 +12,17 @@ from browser.serving import chromium, serve, write_notebooks
 
 MOVES = 20
 RUNS = 5
-BUDGET = {"weight": 2e6, "pin_bytes": 0.3e6, "pin_seconds": 0.5, "messages": 10, "press_seconds": 0.2}
+BUDGET = {
+    "weight": 2e6,
+    "pin_bytes": 0.3e6,
+    "pin_seconds": 0.5,
+    "messages": 10,
+    "press_seconds": 0.2,
+    "first_seconds": 0.2,
+    "gap_seconds": 0.1,
+}
+STEPS, EVERY = 40, 50
+"""Moves of the mouse while it drags, and ms between them."""
 
 WATCH = """() => {
   const board = document.querySelector('.gpuschedlab-explorer .gpuschedlab-board');
@@ -84,7 +95,7 @@ def costs() -> list[dict]:
             page.wait_for_timeout(1000)
             found = [row("first weight", wire.bytes, "bytes", BUDGET["weight"])]
             page.evaluate(WATCH)
-            return found + _pins(page, wire) + _moves(page, wire) + _again(page)
+            return found + _pins(page, wire) + _moves(page, wire) + _drag(page) + _again(page)
 
 
 def _timed(page, act) -> float:
@@ -120,6 +131,40 @@ def _moves(page, wire) -> list[dict]:
         row("weight of a move", statistics.median(sizes), "bytes", None),
         row("key press until all figures are drawn", statistics.median(took), "s", BUDGET["press_seconds"]),
         row("empty redraw of the same figures", statistics.median(empty), "s", None),
+    ]
+
+
+FRAMES = """() => {
+  const board = document.querySelector('.gpuschedlab-explorer .gpuschedlab-board');
+  window.frames_ = [];
+  window.dragged = new MutationObserver(() => window.frames_.push(performance.now()));
+  window.dragged.observe(board, { attributes: true, attributeFilter: ['data-drawn'] });
+  document.addEventListener('mousemove', (event) => { window.first_ ??= event.timeStamp; window.last_ = event.timeStamp; }, true);
+}"""
+
+
+def _drag(page) -> list[dict]:
+    """Drag the slider's handle: until the first drawing, and from one drawing to the next while the hand moves."""
+    handle = control(page, "next queue after").locator(".noUi-handle")
+    box = handle.bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.evaluate(FRAMES)
+    width = control(page, "next queue after").locator(".noUi-base").bounding_box()["width"]
+    for i in range(STEPS):
+        page.mouse.move(x + (1 if i % 2 else -1) * width / 4 * (i + 1) / STEPS, y)
+        page.wait_for_timeout(EVERY)
+    page.mouse.up()
+    page.wait_for_function("() => window.frames_.length > 0")
+    page.wait_for_timeout(500)
+    frames, begun, ended = page.evaluate("() => [window.frames_, window.first_, window.last_]")
+    seen = [at for at in frames if at <= ended + EVERY] or frames
+    gaps = [b - a for a, b in itertools.pairwise(seen)] or [float("inf")]
+    return [
+        row("dragging: first drawing", (frames[0] - begun) / 1000, "s", BUDGET["first_seconds"]),
+        row("dragging: from drawing to drawing", statistics.median(gaps) / 1000, "s", BUDGET["gap_seconds"]),
+        row("dragging: drawings a second", 1000 * len(seen) / (ended - begun), "drawings", None),
     ]
 
 

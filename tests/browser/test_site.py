@@ -84,9 +84,20 @@ def watched(launch, address):
     return shown, outside, errors
 
 
+def moved() -> dict[str, str]:
+    """Pages that left the site, and what took their place."""
+    sys.path.insert(0, str(DOCS / "_ext"))
+    try:
+        from redirects import MOVED
+    finally:
+        sys.path.pop(0)
+    return MOVED
+
+
 def pages_of(site: Path, api: int) -> list[str]:
     """Pages of the site, but of the reference only each so many-th: they are alike."""
     found = sorted(path.relative_to(site).as_posix() for path in site.rglob("*.html") if "_static" not in path.parts)
+    found = [name for name in found if name.removesuffix(".html") not in moved()]
     reference = [name for name in found if name.startswith("api/")]
     return [name for name in found if name not in reference] + reference[::api]
 
@@ -103,6 +114,17 @@ def test_a_request_to_another_host_is_noticed(watched, address):
     page.evaluate("() => fetch('https://gpuschedlab.invalid/x').catch(() => {})")
     assert [url for _, url in outside] == ["https://gpuschedlab.invalid/x"]
     outside.clear()
+
+
+@pytest.mark.browser
+def test_pages_that_left_lead_to_what_took_their_place(watched, site, address):
+    page, _, _ = watched
+    there = {old: new for old, new in moved().items() if (site / f"{new}.html").is_file()}
+    assert there
+    for old, new in there.items():
+        page.goto(f"{address}/{old}.html")
+        page.wait_for_url(f"{address}/{new}.html")
+        assert page.locator("h1").first.is_visible()
 
 
 @pytest.mark.browser

@@ -137,7 +137,7 @@
     const cells = {}, due = new Set();
     let running = false;
     // A record of two runs, what is looked at in it, and the mark of what was asked last, until that is answered.
-    const state = { record: null, view: null, asked: "", asks: false, guessing: false, dots: [] };
+    const state = { record: null, view: null, asked: "", asks: false, guessing: false, hurried: false, dots: [] };
     const screened = () => Object.values(cells).filter((cell) => cell.screen);
 
     async function save(cell, format) {
@@ -206,6 +206,7 @@
     async function draw(Plotly, cell) {
       cell.height = heightOf(cell.place);
       cell.plot.style.height = `${cell.height}px`;
+      if (cell.screen) hurry();
       if (cell.screen)
         cell.figure = SCREEN[cell.place.name](state, cell.plot.clientWidth - SIDES.l - SIDES.r, cell.height - SIDES.b - 14);
       const { data, layout } = composed(cell, themeOf(cell.box));
@@ -221,6 +222,19 @@
       if (cell.screen) answering(Plotly, cell);
       else if (options.clicked)
         cell.plot.on("plotly_click", ({ points: [p] }) => options.clicked(cell.place.name, p.curveNumber, p.pointNumber));
+    }
+
+    // While a hand drags a slider, one dot in four is drawn; all are once it rests.
+    const HELD = ".noUi-active";
+    function hurry() {
+      const all = el.closest(".gpuschedlab-explorer"), held = Boolean(all?.querySelector(HELD));
+      if (held && !state.hurried)
+        all.ownerDocument.addEventListener("pointerup", () => setTimeout(() => {
+          state.hurried = false;
+          screened().forEach((cell) => due.add(cell));
+          work();
+        }, 200), { once: true, capture: true });
+      state.hurried = held;
     }
 
     // Something else is looked at: it is drawn at once, and the words for it are asked for.
