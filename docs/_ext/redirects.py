@@ -9,6 +9,7 @@ MOVED = {
     "notebooks/03_placement": "notebooks/01_waiting",
     "notebooks/07_scale": "notebooks/06_copter",
     "notebooks/08_other_problems": "notebooks/06_copter",
+    "notebooks/11_autosched_results": "notebooks/11_arena",
 }
 """Old page to new one, as Sphinx names them."""
 

@@ -93,6 +93,17 @@ def test_sizes_and_seeds_alone_are_parameters(path):
 
 
 @lesson
+def test_one_that_was_copied_alone_says_what_it_lacks(path):
+    """The line of the first import of a folder beside it, which the error shows, says so."""
+    code = [
+        line for cell in nbformat.read(path, 4).cells if cell.cell_type == "code" for line in cell.source.splitlines()
+    ]
+    for folder in ("exercises", "scenes"):
+        imports = [line for line in code if re.match(rf"(import|from) {folder}\b", line)]
+        assert not imports or "# this folder must lie beside the notebook" in imports[0]
+
+
+@lesson
 def test_it_asks_and_leads_on(path):
     cells = nbformat.read(path, 4).cells
     first, last = cells[0].source, cells[-1].source
@@ -115,7 +126,7 @@ def test_its_questions_and_its_exercises_have_folded_solutions(path):
     assert exercises, "a lesson without an exercise"
     for at in exercises:
         assert cells[at].source.endswith("\n\n</details>")
-        assert cells[at + 1].source.startswith("import exercises\n")
+        assert cells[at + 1].source.startswith("import exercises")
     assert exercises[-1] + 1 < len(cells) - 1, "an exercise after what to read next"
 
 
