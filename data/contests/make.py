@@ -1,14 +1,15 @@
-"""Record the contest of notebook 09 at its full size: `python data/contests/make.py [FILE]`; a few minutes."""
+"""Record the contest of notebook 09 at its full size: `PYTHONPATH=tests python data/contests/make.py [FILE]`; a few minutes."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
+from autosched.recorder import record
+
 import gpuschedlab as lab
 from gpuschedlab.autosched import Contest, Tuner
 from gpuschedlab.autosched.recipe import TunedDays
-from gpuschedlab.autosched.recording.recorder import record
 
 SEED = 0
 

@@ -40,9 +40,10 @@ from .tuner.samplers import (
 from .tuner.search import Tuner as Tuner
 from .tuner.space import Axis as Axis, Space as Space
 from .tuner.trials import Trial as Trial, Tuning as Tuning
+from .mechanisms.canaries import Canaries as Canaries
+from .mechanisms.twin import Mechanism as Mechanism, Twin as Twin, twin as twin
 from .explorers.live import AutoSchedExplorer as AutoSchedExplorer
 from .explorers.logbook import LogbookExplorer as LogbookExplorer
 from .explorers.manual import ManualTuningExplorer as ManualTuningExplorer
 from .explorers.recorded import RecordedExplorer as RecordedExplorer
-from .recording.recorder import record as record
 from .recording.recording import Recording as Recording

@@ -113,11 +113,7 @@ def shapley(value: Callable, count: int, *, permutations: int = PERMUTATIONS, rn
 
 
 def jct_parts(probe: Probe, policy) -> np.ndarray:
-    """Average JCT (4,) of a policy on a probe's forecast, in `PARTS` (s); their sum is `Probe`'s value of the objective "jct".
-
-    Queueing is time without GPUs, overhead that of starts and restarts, work the duration that is left, and slowdown the rest:
-    placement, sharing, work done again after failures; of elastic jobs, other GPUs than they asked for.
-    """
+    """Average JCT (4,) of a policy on a probe's forecast, in `PARTS` (s); their sum is `Probe`'s value of the objective "jct"."""
     after = probe.after(policy)
     metrics, weight = probe.metrics(after), probe.weight / max(probe.weight.sum(), 1e-9)
     work = weight @ (probe.base.trace["duration"].to_numpy() * (1 - probe.before["progress"] / probe.before["work"]))
@@ -169,10 +165,7 @@ def why(before, after, *, permutations: int = PERMUTATIONS, rng=0) -> Why:
 
 
 def explain(probe: Callable, before, after, parts=(), *, permutations: int = PERMUTATIONS, rng=0) -> Why:
-    """Shares as of `why`, of two policies and of other causes.
-
-    `probe` gives the `Probe` of a set of `parts` that are as after, or several: their mean.
-    """
+    """Shares as of `why`, of two policies and of other causes."""
     values = [values_of(policy, type(before) is type(after)) for policy in (before, after)]
     knobs = [name for name in values[0] if values[0][name] != values[1][name]]
     causes = (*parts, *knobs)

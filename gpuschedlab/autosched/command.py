@@ -77,11 +77,16 @@ def tune(args) -> int:
         words = words if _journals(args, methods) else "no decision was taken."
         print(f"gpuschedlab: interrupted; {words}", file=sys.stderr)
         return 130
-    policy = loops.space.policy
+    policy, flips = loops.space.policy, ""
+    if loops.twin:
+        with progress.phase("the choice within what the log leaves open"):
+            flips = loops.twin.flips(loops.last)[1]
     if args.json:
-        print(as_json({"policy": policy.name, "objective": policy.goals[0], "methods": rows} | intake_of(loops.about)))
+        seen = {"mechanisms": loops.twin.frame.to_dicts(), "choice": flips} if loops.twin else {}
+        found = {"policy": policy.name, "objective": policy.goals[0], "methods": rows} | seen
+        print(as_json(found | intake_of(loops.about)))
     else:
-        print("\n" + _table(rows, policy.goals[0]) + intake_line(loops.about))
+        print("\n" + _table(rows, policy.goals[0]) + (flips and f"\n{flips}") + intake_line(loops.about))
     return 0
 
 
@@ -133,6 +138,8 @@ def _prepared(args, methods: list[str], progress: Progress) -> "_Loops":
         recipe = recipe_in(args)
         scenario = recipe(args.seed)
         about = recipe.about(scenario)
+        found = None if args.on else _twin(args, scenario, progress)
+        scenario = found.scenario if found else scenario
         _, policy, scenario = one_in(policies, scenario)
     causal = [m for m in methods if m in METHODS and METHODS[m].tuner.causal]
     if causal and (scenario.history is None or not scenario.history.height):
@@ -140,19 +147,36 @@ def _prepared(args, methods: list[str], progress: Progress) -> "_Loops":
             f"--methods {causal[0]}: found no history to learn from; expected some. Give --history DAYS, which are cut from the "
             "beginning of the trace, or --history FILE; or other --methods, such as default selftune."
         )
-    return _Loops(args, scenario, policy, progress, about)
+    return _Loops(args, scenario, policy, progress, about, found)
+
+
+def _twin(args, scenario, progress: Progress):
+    """Twin of a log that has the attempts of its jobs, whose mechanisms are printed; None of other traces."""
+    from gpuschedlab.autosched import twin
+    from gpuschedlab.traces.intake.read import taken_of
+
+    if "started" not in scenario.trace.columns:
+        return None
+    settings = [word for word in args.set if not word.startswith("attempts=")]
+    try:
+        found = twin(taken_of(args.trace, [*settings, "attempts=each"])[0].trace, scenario)
+    except EstimatorError as error:
+        progress.say(f"mechanisms as believed: {error}")
+        return None
+    progress.say("\n".join(f"mechanism {m.words}" for m in found.mechanisms.values()))
+    return found
 
 
 class _Loops:
     """The same trace under one method after the other."""
 
-    def __init__(self, args, scenario, policy, progress: Progress, about: dict):
+    def __init__(self, args, scenario, policy, progress: Progress, about: dict, twin=None):
         from gpuschedlab import autosched
 
         self.lab, self.args, self.scenario, self.about = autosched, args, scenario, about
         self.space, self.history = autosched.Space(scenario.fitted(policy)), scenario.history
         self.progress, self.end = progress, float(scenario.trace["submit"].max())
-        self._headed = False
+        self.twin, self.last, self._headed = twin, {}, False
         known = 0 if self.history is None else self.history.height
         progress.say(f"{scenario.trace.height:,} jobs; history: {known:,} jobs; knobs: {', '.join(self.space.names)}")
 
@@ -195,6 +219,7 @@ class _Loops:
             decisions = self._loop(method, simulation)
         with self.progress.phase(f"{method}: running the trace to its end"):
             worth = self.lab.score(simulation)
+        self.last[method] = simulation.policy
         return {
             "method": method,
             **worth,

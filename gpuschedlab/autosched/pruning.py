@@ -34,11 +34,7 @@ def smallest(before, after, gain: Callable, room: float):
 
 
 def realised(state: Simulation, policy, horizon: float = HORIZON) -> PairedRatio:
-    """Average JCT as the true days go on without a switch over that with it, never switched again; the interval is over blocks of time.
-
-    `state`: the simulation at the instant of the switch. It counts the jobs in the system and those of the next `horizon` (s), each
-    from that instant or its submission on; both sides are played until all jobs have ended.
-    """
+    """Average JCT as the true days go on without a switch over that with it, never switched again; the interval is over blocks of time."""
     now, before = state.now, state.snapshot().jobs
     counted = ~before["done"] & (before["submit"] <= now + horizon)
     spent = []

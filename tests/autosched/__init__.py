@@ -25,6 +25,7 @@ TABLES = {
     "ablation": "autosched.ablation",
     "logbook": "autosched.logbook",
     "causes": "autosched.causes",
+    "worlds": "autosched.worlds",
     "budget": "autosched.budget",
     "regimes": "autosched.regimes",
     "switches": "autosched.switches",

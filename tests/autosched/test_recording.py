@@ -8,11 +8,11 @@ import polars as pl
 import pytest
 
 import gpuschedlab as lab
+from autosched.recorder import record
 from gpuschedlab import _data
 from gpuschedlab.autosched import CausalGraph, Contest, Layers, Tuner
 from gpuschedlab.autosched.recipe import TunedDays
 from gpuschedlab.autosched.recording.hour import FUTURES
-from gpuschedlab.autosched.recording.recorder import record
 from gpuschedlab.autosched.recording.recording import FORMAT, SHIPPED, VERSION, Recording
 from gpuschedlab.autosched.recording.resume import resumed
 from gpuschedlab.autosched.recording.strength import strengths

@@ -72,10 +72,7 @@ class AutoSchedExplorer(BaseExplorer):
         return self
 
     def _start(self, hours: int | None = None):
-        """Play in the background of the kernel, until the trace ends, or some hours, or it is paused.
-
-        Steps run in a thread: once a day the predictor learns anew, which may take seconds.
-        """
+        """Play in the background of the kernel, until the trace ends, or some hours, or it is paused."""
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._run(hours))
 

@@ -11,12 +11,7 @@ NOTHING = np.array([np.nan])
 
 
 def parallel(axes, units, ticks, places: np.ndarray, rewards: np.ndarray, fates, texts, marked: dict) -> Drawing:
-    """Configurations of a search in the knobs' own units: a line each, coloured by its reward; rejected ones are dashed.
-
-    axes, units : names and units of K; ticks : per axis pairs of a coordinate and its value as text; places : (t, K) coordinates;
-    rewards : (t,) times the default's, as predicted where rejected; fates, texts : (t,); marked : coordinates (K,) by name, such
-    as what is in force.
-    """
+    """Configurations of a search in the knobs' own units: a line each, coloured by its reward; rejected ones are dashed."""
     x, traces, rewards = np.arange(len(axes)), [], np.asarray(rewards, float)
     reach = min(max(0.02, float(np.nanmax(np.abs(rewards - 1), initial=0.0))), 0.5)
     strokes = {True: {"width": 1.2, "dash": "dash"}, False: {"width": 2, "dash": "solid"}}
@@ -55,10 +50,7 @@ def _names(axes, units, ticks) -> list[dict]:
 
 
 def again(names, gains: tuple, ranks: tuple[int, ...], threshold: float, chosen: int = -1) -> Drawing:
-    """Finalists measured again: a dot per future and finalist, the mean as a diamond, the threshold as a line.
-
-    names : of F; gains : per finalist its gain on each of the futures `ranks`; chosen : the best.
-    """
+    """Finalists measured again: a dot per future and finalist, the mean as a diamond, the threshold as a line."""
     rows, places = len(names), list(range(len(names)))
     dots = {"color": COLOURS[6], "size": 9, "line": {"width": 1, "color": INK}}
     future = [f"future {rank + 1}" for rank in ranks]
@@ -85,10 +77,7 @@ def again(names, gains: tuple, ranks: tuple[int, ...], threshold: float, chosen:
 
 
 def change(names, before: np.ndarray, after: np.ndarray, texts: tuple) -> Drawing:
-    """Knobs before and after a decision: a knob a row, from where it was to where it is; values in its own unit.
-
-    names : of K; before, after : (K,) coordinates; texts : pairs of values as text.
-    """
+    """Knobs before and after a decision: a knob a row, from where it was to where it is; values in its own unit."""
     rows, before, after = list(range(len(names))), np.asarray(before), np.asarray(after)
     moved = np.abs(after - before) > 1e-9
     way = stroke(color=COLOURS[1], width=4) | {"showlegend": False}
@@ -109,10 +98,7 @@ def change(names, before: np.ndarray, after: np.ndarray, texts: tuple) -> Drawin
 
 
 def weighed(searched: float, again: float | None, threshold: float) -> Drawing:
-    """Gain of the best over what is in force, a bar each from 1: on the future searched on, again on the others (None: not measured).
-
-    The threshold is a line.
-    """
+    """Gain of the best over what is in force, a bar each from 1: on the future searched on, again on the others (None: not measured)."""
     rows = {"on the future searched on": searched, "on the others, mean": again}
     names, gains = zip(*((name, gain) for name, gain in rows.items() if gain is not None))
     look = {"type": "bar", "orientation": "h", "marker": bar(0), "textposition": "outside", "hoverinfo": "skip"}
@@ -127,11 +113,7 @@ def weighed(searched: float, again: float | None, threshold: float) -> Drawing:
 
 
 def ladder(names, announced: np.ndarray, realised: np.ndarray, so_far, chosen: int = -1) -> Drawing:
-    """Switches, a row each: what was announced with its interval above what came of it with its own, and all of it up to here.
-
-    names : of S; announced, realised : (S, 3) times as good, low and high end (nan: none); so_far : (S,) times as good as the default;
-    chosen : the switch that is marked.
-    """
+    """Switches, a row each: what was announced with its interval above what came of it with its own, and all of it up to here."""
     rows, traces = np.arange(len(names)), []
     sides = (
         ("announced, 90 % over futures", announced, COLOURS[0], -0.16),

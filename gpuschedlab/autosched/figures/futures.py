@@ -12,10 +12,7 @@ FADED = "#9AA5B1"
 
 
 def observed(now: float, time: np.ndarray, used: np.ndarray, demanded: np.ndarray, waiting, gpus: float) -> Drawing:
-    """A cluster up to now (s): GPUs that are in use and requested, and jobs that wait on an axis of their own.
-
-    time : (n,) s; used, demanded : (n,) GPUs; waiting : (n,) jobs; gpus : all there are.
-    """
+    """A cluster up to now (s): GPUs that are in use and requested, and jobs that wait on an axis of their own."""
     x, queue = time / HOUR, {"yaxis": "y2", "fill": "tozeroy", "fillcolor": "rgba(0, 158, 115, 0.18)"}
     gpu, job = "<b>%{y:,.0f} GPUs</b>", "<b>%{y:,d} jobs</b>"
     ends = {"x": [x[0], x[-1]], "y": [gpus] * 2, "name": "all GPUs"}
@@ -47,11 +44,7 @@ def alike(ends: tuple[float, float], counts: np.ndarray) -> Bars:
 
 
 def fan(now: float, step: float, what: str, futures: np.ndarray, past, then, earlier: tuple = ()) -> Drawing:
-    """Likely futures of an instant in bins: a band from their 10 % to their 90 % point, their median, and what came.
-
-    now : s; step : s; what : what is counted, with its unit; futures : (f, n) from now on; past, then : (p,) and (q,) what came
-    before and after; earlier : pairs of an earlier instant (s) and its median (n,).
-    """
+    """Likely futures of an instant in bins: a band from their 10 % to their 90 % point, their median, and what came."""
     low, middle, high = np.quantile(futures, [0.1, 0.5, 0.9], axis=0)
     top = 1.05 * max(1.0, *(np.max(part, initial=0.0) for part in (high, past, then)))
     hover, silent = "<b>%{y:,.0f}</b> at %{x:.1f} h", {"showlegend": False}

@@ -16,11 +16,7 @@ GAP = 0.28
 
 
 class Panel(NamedTuple):
-    """One knob: name with its unit; x : (n,) values; mean, low, high : (n,) times the default's reward; at, reward : (m,) measured.
-
-    `marks` (default, in force, or others by name) are values, `levels` the words of a category's values (x counts them), `note` why
-    nothing changes.
-    """
+    """One knob: name with its unit; x : (n,) values; mean, low, high : (n,) times the default's reward; at, reward : (m,) measured."""
 
     name: str
     log: bool
@@ -116,10 +112,7 @@ def plateau(values: np.ndarray, mean: np.ndarray, value: float, here: float) -> 
 
 
 def flat_note(axis, graph, mean, u: float) -> str:
-    """Why a knob changes nothing that is predicted, "" where it does: there is no path, or half of its range or more is as at u.
-
-    `mean` (n,) is predicted at coordinates evenly over its range.
-    """
+    """Why a knob changes nothing that is predicted, "" where it does: there is no path, or half of its range or more is as at u."""
     if not graph.paths(axis.name, graph.layers.objectives[0]):
         return "no path: the model says that it does not matter"
     values, mean = np.linspace(0.0, 1.0, len(mean)), np.asarray(mean)

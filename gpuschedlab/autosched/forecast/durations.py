@@ -8,12 +8,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Durations:
-    """Distribution of durations by the product-limit estimate (Kaplan and Meier, JASA 53, 1958).
-
-    Jobs that still run count as lasting longer than they have run: drawn from completions alone, long jobs would be too rare.
-    `length` (n,) are durations (s) at which jobs ended, ascending; `ended` (n,) is the share of all jobs that lasts no longer, at
-    most 1, and less where some still run beyond the longest.
-    """
+    """Distribution of durations by the product-limit estimate (Kaplan and Meier, JASA 53, 1958)."""
 
     length: np.ndarray
     ended: np.ndarray

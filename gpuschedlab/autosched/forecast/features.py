@@ -115,10 +115,7 @@ def _gather(at, submit, executed, rows, group, first, arrivals, first_end, ended
 
 
 class Seen:
-    """A repository (of `observe`, in order of submission) as arrays, and the features of queries on it.
-
-    It may go beyond a query's instant: no feature then changes. `users`: whether users are distinguished.
-    """
+    """A repository (of `observe`, in order of submission) as arrays, and the features of queries on it."""
 
     def __init__(self, repository: pl.DataFrame, users: bool = True):
         end, duration = pl.col("end").fill_null(np.inf), pl.col("duration").fill_null(np.nan)
@@ -141,11 +138,7 @@ class Seen:
         return names
 
     def features(self, query: pl.DataFrame, at: np.ndarray, recent: int, rows: np.ndarray | None = None) -> np.ndarray:
-        """Features (q, f) of queries at instants (q,) in s; nothing that happened later is looked at.
-
-        A query has job_id, submit, gpus, executed, and the repository's other columns; `recent` is k of table 6.2. `rows`
-        (q,) are the queries' own in the repository, -1 for none; default: found by job_id.
-        """
+        """Features (q, f) of queries at instants (q,) in s; nothing that happened later is looked at."""
         submit, executed = (query[c].to_numpy().astype(float) for c in ("submit", "executed"))
         at = np.ascontiguousarray(at, float)
         if rows is None:

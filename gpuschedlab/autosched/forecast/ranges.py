@@ -36,13 +36,7 @@ def hourly(submit: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 
 def queries_of(repository: pl.DataFrame, now: float, rng, rows: int = ROWS) -> tuple:
-    """Make training queries: every job as it arrived, and at each whole hour while its range was still open.
-
-    A job whose duration is not known by now takes part when it has run beyond the last bound: its range is known.
-
-    Rows (q,) of the repository, what each had run (q,) in s at the instant, having waited first and then run without a
-    break, and instants (q,) in s, ascending.
-    """
+    """Make training queries: every job as it arrived, and at each whole hour while its range was still open."""
     length = pl.col("duration").fill_null(pl.col("executed"))
     jobs = repository.with_row_index("row").with_columns(pl.col("end").fill_null(now), length=length)
     jobs = jobs.filter(pl.col("duration").is_not_null() | (pl.col("executed") >= RANGES[-1]))
@@ -82,10 +76,7 @@ MODELS = {"xgboost": _boosted, "lightgbm": _leaves}
 
 
 def counted(seen: Seen, x: np.ndarray, recent: int) -> np.ndarray:
-    """Shares (q, 6) of the ranges among the latest completions that outlasted each query, from all jobs to like ones.
-
-    Each group's shares are pooled with those of the wider one, which count as `WORTH` completions.
-    """
+    """Shares (q, 6) of the ranges among the latest completions that outlasted each query, from all jobs to like ones."""
     names, kinds = seen.names(recent), len(RANGES) + 1
     share = np.full((len(x), kinds), 1 / kinds)
     for keys in seen.levels:
@@ -155,11 +146,7 @@ class RangePredictor(Parameters, Knobbed):
         return found._train(x, y)
 
     def _queries(self, repository: pl.DataFrame, now: float) -> tuple:
-        """What is known by now, and its training queries in order of time.
-
-        Of these features (q, f), counted shares (q, 6), what had run (q,) in s, ranges (q,), those that may train a model that is
-        judged on the last fifth, and where that begins.
-        """
+        """What is known by now, and its training queries in order of time."""
         past = known_by(repository, now)
         owner, executed, at = queries_of(past, now, np.random.default_rng(self.rng))
         ran, over = past["duration"].fill_null(past["executed"]).to_numpy(), past["duration"].is_not_null().to_numpy()

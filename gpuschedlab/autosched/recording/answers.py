@@ -110,11 +110,7 @@ def gained(recording: Recording) -> Answer:
 
 
 def times_as_good(recording: Recording, name: str, reference: str = "default") -> PairedRatio:
-    """How many times as good a line is as a reference: their ratio of average JCTs, above 1 for better.
-
-    The interval says how far the ratio depends on which hours came, not how another seed's trace would do. RunError if there is no
-    such line, or no job ended under both.
-    """
+    """How many times as good a line is as a reference: their ratio of average JCTs, above 1 for better."""
     if wrong := [line for line in (name, reference) if line not in recording.lines]:
         raise RunError(f"times_as_good: found line {wrong[0]!r}; expected one of {', '.join(recording.lines)}.")
     jobs = recording.jobs

@@ -17,11 +17,7 @@ DIGITS = 1
 
 
 class Played(NamedTuple):
-    """A line that was simulated: `switches` that changed anything, and how its jobs fared.
-
-    `average` (n,) is the JCT (s) of the jobs that had ended by each hour, nan where none had; `jct` (jobs,) is in s, of all jobs
-    played to their end, nan where one never ends.
-    """
+    """A line that was simulated: `switches` that changed anything, and how its jobs fared."""
 
     average: np.ndarray
     jct: np.ndarray
@@ -48,10 +44,7 @@ def scenario_of(recording):
 
 
 def play(recording, plan, scenario=None) -> Played:
-    """Simulate the recorded scenario with knobs that are switched at recorded hours.
-
-    `plan` has places in `recording.hours`, ascending, and the policy from then on; before the first, the recorded default.
-    """
+    """Simulate the recorded scenario with knobs that are switched at recorded hours."""
     plan = list(plan)
     places, kind, hours = [place for place, _ in plan], type(recording.policy), len(recording.hours)
     ascending = places == sorted({*places} & {*range(hours)})

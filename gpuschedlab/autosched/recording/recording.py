@@ -172,7 +172,9 @@ class Recording:
 def _checked(content, who: str) -> dict:
     """The content, if it is that of a recording of this version; RunError otherwise."""
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise RunError(f"{who}: found no recorded contest; expected format {FORMAT!r}. Name a file that record() made.")
+        raise RunError(
+            f"{who}: found no recorded contest; expected format {FORMAT!r}. Name one that data/contests/make.py wrote."
+        )
     if content.get("version") != VERSION:
         raise RunError(
             f"{who}: found a recording of version {content.get('version')}; expected version {VERSION}. Record the contest "

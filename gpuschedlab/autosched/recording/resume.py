@@ -11,10 +11,7 @@ from gpuschedlab.scenarios import recipe_of
 
 
 def resumed(recording: Recording, hours: float) -> Contest:
-    """The recorded contest as it was after so many whole hours, made anew from recipe and seed; it goes on as the recorded one did.
-
-    That takes seconds, most of them for the trace and for what is learnt once a day. The decision at that instant is still to come.
-    """
+    """The recorded contest as it was after so many whole hours, made anew from recipe and seed; it goes on as the recorded one did."""
     time, made, known = recording.averages["time"], recording.made, recording.known
     if hours not in (0, *(x / HOUR for x in time)):
         raise RunError(f"resumed: found hour {hours}; expected a whole one, 0 to {len(time)}.")

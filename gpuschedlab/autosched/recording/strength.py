@@ -11,13 +11,7 @@ CONSTANT = 1e-9
 
 
 def strengths(graph: CausalGraph, rows: np.ndarray) -> dict[tuple[str, str], tuple[float, int]]:
-    """Standardised total effect of the cause of each edge on its effect, and its sign (Wright, 1934).
-
-    Every variable is regressed on its causes, both in standard deviations, from `rows` (n, v); a total effect is the sum over all
-    directed paths of the products along them. The sign is 0 where the cause is a category of three or more values, which neither raises
-    nor lowers: its strength is that of the mean effect at each value. The model itself is not linear: an effect that rises and falls
-    is weak here, though the model predicts with it.
-    """
+    """Standardised total effect of the cause of each edge on its effect, and its sign (Wright, 1934)."""
     layers, column = graph.layers, dict(zip(graph.layers.names, np.asarray(rows, float).T, strict=True))
     own: dict[tuple[str, str], float] = {}
     for name in graph.order():

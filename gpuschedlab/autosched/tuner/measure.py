@@ -105,12 +105,7 @@ class Probe:
         self.until = last + left / max(NOTHING, start.capacity) + 86_400.0
 
     def __call__(self, policy) -> Measurement:
-        """Measure one configuration.
-
-        Jobs that have not ended a day after all GPUs could have done the work count as if they then ran on alone. A
-        configuration that the cluster cannot run, such as a profiler of more nodes than there are, or that suspends jobs far
-        more often than the first one measured (`EVENTS`), is given up: from there on, jobs count as if they waited until then.
-        """
+        """Measure one configuration."""
         self.measured += 1
         after = self.after(policy, self.most)
         if self.most == MOST and after.now >= self.until:
@@ -208,10 +203,7 @@ def context_of(objective: str, reference: Measurement) -> dict[str, float]:
 
 
 def sample(u: np.ndarray, names, measurement: Measurement, reference: Measurement, objective: str) -> dict:
-    """One row for the causal model: coordinates, context, and logarithms of ratios to the reference configuration.
-
-    Beyond a factor of e^1.5 all ratios are alike, so that hopeless configurations do not bend the model.
-    """
+    """One row for the causal model: coordinates, context, and logarithms of ratios to the reference configuration."""
     floor = {name: FLOOR.get(name, 0.01) for name in measurement.metrics}
     ratios = {m: (measurement.metrics[m] + floor[m]) / (reference.metrics[m] + floor[m]) for m in floor}
     ratios["reward"] = reward(objective, measurement.value, reference.value)

@@ -23,10 +23,7 @@ class Search:
         self.judges = False  # whether the model has a say: from round 1 on
 
     def rounds(self, current, hints, iterations: int) -> Iterator[None]:
-        """Measure the reference, what is in force and the hints; then go through the rounds.
-
-        First the sampler's alone; then those that are spread, after which it begins anew.
-        """
+        """Measure the reference, what is in force and the hints; then go through the rounds."""
         for t, policy in enumerate((self.space.policy, current, *hints), start=-1 - len(hints)):
             u = self.space.encode(policy)
             self.take(t, u, u, policy)
@@ -82,10 +79,7 @@ class Search:
         return np.hstack([u, np.tile([*context.values()], (len(u), 1))])
 
     def _project(self, asked) -> tuple:
-        """Policy that the constraints allow, those of the policy and those of the scope, and its coordinates (k,).
-
-        What the policy's constraints move is put back until both hold; where they never do, the policy's count.
-        """
+        """Policy that the constraints allow, those of the policy and those of the scope, and its coordinates (k,)."""
         axes, values = list(self.fixed), list(self.fixed.values())
         for _ in range(1 + len(self.space)):
             asked = np.array(asked, float)

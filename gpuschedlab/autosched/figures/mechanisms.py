@@ -1,0 +1,31 @@
+"""What an operator's log shows of each mechanism, with its interval."""
+
+from gpuschedlab.plots.kinds.charts import Points
+from gpuschedlab.plots.plotter import plotter
+
+
+def mechanisms(twin) -> Points:
+    """Intervals of the mechanisms that were seen, as factors of their values; the hover has rows and overlap.
+
+    Parameters
+    ----------
+    twin : Twin
+        Of `gpuschedlab.autosched.twin`.
+    """
+    values = {}
+    for m in twin.mechanisms.values():
+        if m.seen and m.value > 0:
+            whiskers = {
+                "type": "data",
+                "symmetric": False,
+                "array": [m.high / m.value - 1],
+                "arrayminus": [1 - m.low / m.value],
+            }
+            text = f"{m.words}<br>{m.rows:,} rows; the log moved {m.overlap:.0%} of its range"
+            values[m.name] = {"x": [m.name], "y": [1.0], "error_y": whiskers, "text": [text]}
+    y = "interval over the value"
+    return Points("Mechanisms that the log shows", "mechanism", y, None, values, "%{text}<extra></extra>")
+
+
+Mechanisms = Points
+plot_mechanisms = plotter(mechanisms)

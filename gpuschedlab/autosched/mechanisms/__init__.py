@@ -1,0 +1,1 @@
+"""A simulator whose mechanisms come from a log of attempts: delays, placement, failures, predictions."""

@@ -1,0 +1,62 @@
+"""Canaries: short jobs of known work on more nodes than they need, which show what placement costs."""
+
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.autosched.mechanisms.slowdowns import slowdowns
+from gpuschedlab.errors import EstimatorError
+from gpuschedlab.sim import Scenario
+
+NOISE, FEWEST = 0.05, 3
+"""Deviation of the logarithm of a measured duration on a real cluster, at least; canaries below which nothing is said."""
+
+
+class Canaries(NamedTuple):
+    """`jobs` to submit (rows of a trace; `duration` is known work, s), GPU-hours as believed, factor to which they show placement."""
+
+    jobs: pl.DataFrame
+    gpu_hours: float
+    factor: float
+
+    @property
+    def sentence(self) -> str:
+        """What to submit, what it costs and what it would show."""
+        models, nodes = self.jobs["model"].n_unique(), ", ".join(map(str, self.jobs["nodes"].unique().sort()))
+        return (
+            f"Submit {self.jobs.height} canaries of known work, {models} models on {nodes} nodes, one at a time: some "
+            f"{self.gpu_hours:.0f} GPU-hours; they would show the placement to a factor of {self.factor:.2f}."
+        )
+
+
+def ask(scenario: Scenario, *, begin=0.0, every=3600.0, seconds=600.0, gpus: int = 8) -> Canaries:
+    """Each model of the speeds on 1, 2 and 4 nodes, one after the other."""
+    if scenario.speeds is None:
+        raise EstimatorError("Twin.ask: found no speeds; expected speeds by placement, such as speeds=default_speeds.")
+    names = [name for name, relative in zip(scenario.speeds.models, scenario.speeds.relative) if relative]
+    rows = [(model, nodes) for model in names for nodes in (1, 2, 4) if nodes <= scenario.cluster.total_nodes]
+    jobs = pl.DataFrame(rows, schema={"model": pl.String, "nodes": pl.Int64}, orient="row")
+    given = {
+        "gpus": pl.lit(float(gpus)),
+        "duration": pl.lit(float(seconds)),
+        "submit": begin + every * pl.int_range(pl.len()),
+    }
+    jobs = jobs.with_columns(job_id=pl.format("canary-{}-{}", "model", "nodes"), user=pl.lit("canary"), **given)
+    slow = slowdowns(jobs, scenario.speeds)
+    hours = float((gpus * seconds * np.exp(-slow)).sum() / 3600)
+    return Canaries(jobs, hours, float(np.exp(1.96 * NOISE / max(np.sqrt((slow**2).sum()), 1e-9))))
+
+
+def power_of_canaries(log: pl.DataFrame, slow: np.ndarray, asked: Canaries) -> tuple[float, float, float, int]:
+    """Power of the slowdown and its interval from the canaries that ran in one piece, and how many of them were spread."""
+    rows = log.with_columns(slow=slow, pieces=pl.len().over("job")).filter(
+        (pl.col("pieces") == 1) & (pl.col("why") == "done")
+    )
+    rows = rows.join(asked.jobs.select("job_id", known="duration"), on="job_id").filter(pl.col("slow") < -1e-6)
+    if rows.height < FEWEST:
+        return 1.0, 0.0, np.inf, rows.height
+    x, y = rows["slow"].to_numpy(), np.log(rows["known"] / (rows["end"] - rows["start"])).to_numpy()
+    power = float(x @ y / (x @ x))
+    half = 1.96 * max(NOISE, float(np.std(y - power * x, ddof=1))) / np.sqrt(x @ x)
+    return power, max(power - half, 0.0), power + half, rows.height

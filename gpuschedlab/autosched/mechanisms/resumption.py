@@ -1,0 +1,125 @@
+"""Delay of a restart, from the attempts alone: no attempt after a restart can complete before the delay is over."""
+
+import itertools
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+from scipy.stats import norm
+
+EXPONENTS = np.round(np.arange(-0.2, 1.21, 0.04), 2)
+SCALES, SHAPES = (0.1, 0.5, 2.0), (1.0, 1.7)
+"""Parts of the work done before over which a hazard falls, and powers of the time with which it rises before: both differ by job."""
+COARSE, SIGMAS = np.array([0.0, 0.5, 1.0]), np.array([0.2, 0.4, 0.6])
+LOGNORMAL = np.geomspace(30.0, 9000.0, 25)
+PLACES = np.linspace(0.0, 1.0, 41)[1:] - 0.0125
+"""Of a grid that is fine towards its end: no delay is above the earliest completion, and the likely ones are near it."""
+FEWEST = 5
+"""Completed restarts below which nothing is said."""
+WIDER = 1.05
+"""Factor by which an interval is widened on either side, chosen on worlds of seeds 0 to 15."""
+VARY = (0.1, 0.2)
+"""A delay varies if a constant one has less than this probability, and the deviation of its logarithm is above the second."""
+MOST = 4000
+"""Restarts that are used at most."""
+NOTHING, SHORTEST = 1e-12, 30.0
+"""Likelihood of a completion within the delay; least work (s) done before: the hazard of a job is counted from there."""
+
+
+class Delay(NamedTuple):
+    """Posterior of the delay d = `scale` gpus^`exponent` (k,) with weights; completed restarts by size (`sizes`, `counts`).
+
+    `varied`: that of the mean of a log-normal delay of deviation `sigma`, where the log does not fit a constant one.
+    """
+
+    scale: np.ndarray
+    exponent: np.ndarray
+    weight: np.ndarray
+    sizes: np.ndarray
+    counts: np.ndarray
+    sigma: float = 0.0
+    varied: "Delay | None" = None
+
+    @property
+    def by_size(self) -> float:
+        """Probability that the delay depends on the size of the job."""
+        return float(1 - self.weight[self.exponent == 0].sum())
+
+    def at(self, gpus: float) -> tuple[float, float, float]:
+        """Delay (s) of a job's restart, and the ends of its 95 % interval."""
+        seconds = self.scale * float(gpus) ** self.exponent
+        order = np.argsort(seconds)
+        share = np.cumsum(self.weight[order])
+        value, low, high = np.interp([0.5, 0.025, 0.975], share / share[-1], seconds[order])
+        _, *more = self.varied.at(gpus) if self.varied else (value, low / WIDER, high * WIDER)
+        return float(value), float(min(low / WIDER, more[0])), float(max(high * WIDER, more[1]))
+
+    def of(self, gpus: np.ndarray) -> np.ndarray:
+        """Delay (s) of jobs by GPUs, those of other sizes as of the next ones that were seen."""
+        return np.interp(gpus, self.sizes, [self.at(size)[0] for size in self.sizes])
+
+
+def restarts(log: pl.DataFrame) -> tuple[np.ndarray, ...]:
+    """Seconds of attempts after a restart less the work that they do again, work before, whether they completed, and GPUs."""
+    length, number, failed = (
+        (log["end"] - log["start"]).to_numpy(),
+        log["attempt"].to_numpy(),
+        (log["why"] == "node").to_numpy(),
+    )
+    again, before, sure = np.zeros(len(length)), np.zeros(len(length)), number > 0
+    saved = far = 0.0
+    for i in range(len(length)):
+        if number[i] == 0:
+            saved, far, known = 0.0, 0.0, True
+        again[i], before[i], sure[i] = far - saved, far, sure[i] and known
+        at = saved + length[i]
+        far, saved = max(far, at), saved if failed[i] else at
+        known &= not (failed[i] and number[i])  # of a restart that failed nobody knows how much was delay
+    done = log.select((pl.col("why") == "done") & (pl.col("status") == "completed")).to_series().to_numpy()
+    spent = length - again
+    return tuple(x[sure] for x in (spent, np.maximum(before, SHORTEST), done & (spent > 0), log["gpus"].to_numpy()))
+
+
+def delay_of(log: pl.DataFrame) -> Delay | None:
+    """Posterior of the delay of a restart, constant or log-normal, by size or not; None: too few restarts."""
+    rows = restarts(log)
+    spent, before, done, gpus = (x[:: 1 + len(x) // MOST] for x in rows)
+    if done.sum() < FEWEST:
+        return None
+    sizes, counts = np.unique(rows[3][rows[2]], return_counts=True)
+    constant, varied = [], []
+    for part, shape in itertools.product(SCALES, SHAPES):
+        given = spent, before * part, done, shape
+        for c in EXPONENTS:
+            most = (spent / gpus**c)[done].min()
+            prior = np.log(most * np.mean(gpus**c) * (0.5 if c == 0 else 0.5 / (len(EXPONENTS) - 1)))
+            for place in PLACES:
+                scale = most * (1 - place**2)
+                chance = prior + np.log(2 * place / len(PLACES)) + log_likelihood(*given, scale * gpus**c)
+                constant.append((scale, c, 0.0, chance))
+        for c, sigma in itertools.product(COARSE, SIGMAS):
+            prior = np.mean(gpus**c) / len(SIGMAS) * (0.5 if c == 0 else 0.5 / (len(COARSE) - 1))
+            for scale in LOGNORMAL / np.median(gpus) ** c:
+                weight = np.log(prior * scale * np.log(LOGNORMAL[1] / LOGNORMAL[0]))
+                chance = weight + log_likelihood(*given, scale * gpus**c, sigma)
+                varied.append((scale * np.exp(sigma**2 / 2), c, sigma, chance))
+    (constant, varied), top = (np.array(cells).T for cells in (constant, varied)), max(c[3] for c in constant + varied)
+    one, other = (np.exp(kind[3] - top) for kind in (constant, varied))
+    found = Delay(*constant[:2], one / one.sum(), sizes, counts)
+    sigma, share = np.average(varied[2], weights=other + NOTHING), one.sum() / (one.sum() + other.sum())
+    if share > VARY[0] or sigma < VARY[1]:
+        return found
+    more = Delay(*varied[:2], other / other.sum(), sizes, counts)
+    return found._replace(sigma=float(sigma), varied=more)
+
+
+def log_likelihood(spent, before, done, shape: float, delay, sigma: float = 0.0, points: int = 9) -> float:
+    """Of attempts (n,): hazard 0 until the delay, then that of k log(1 + (work / before)^shape), k at its best; others are censored."""
+    spread = np.exp(sigma * norm.ppf((np.arange(points) + 0.5) / points)) if sigma else np.ones(1)
+    left = np.maximum(spent[:, None] - delay[:, None] * spread, 0.0)
+    mean = np.maximum(spent - delay * spread.mean(), 0.0)
+    k = done.sum() / np.log1p((mean / before) ** shape).sum()
+    power = (left / before[:, None]) ** shape
+    alive = np.exp(-k * np.log1p(power))
+    hazard = k * shape * power / np.maximum(left, 1e-9) / (1 + power)
+    return float(np.log(np.where(done[:, None], hazard * alive, alive).mean(axis=1) + NOTHING).sum())

@@ -1,0 +1,214 @@
+"""The twin: mechanisms from logs of attempts, in worlds whose secrets are known; refusals; canaries; choices; the command."""
+
+import json
+from datetime import datetime, timedelta
+
+import numpy as np
+import polars as pl
+import pytest
+
+import gpuschedlab as lab
+from autosched import worlds
+from gpuschedlab import plots
+from gpuschedlab.autosched import twin
+from gpuschedlab.autosched.mechanisms.attempts import attempts_of
+from gpuschedlab.autosched.mechanisms.rates import failures, prediction_error
+from gpuschedlab.autosched.mechanisms.resumption import delay_of
+from gpuschedlab.autosched.mechanisms.slowdowns import power_of, powered, slowdowns
+from gpuschedlab.errors import EstimatorError
+from gpuschedlab.sim import Delays, Scenario
+
+DAY = 86_400.0
+
+
+@pytest.fixture(scope="module")
+def slow():
+    """A world that restarts in 2,919 s where 60 s are believed: (scenario as believed, run of its log)."""
+    _, trace, _, _, run = worlds.operated("slow", 32)
+    return worlds.scenario_of(trace), run
+
+
+SECRET = worlds.secret("slow", 32)
+
+
+def test_a_restart_delay_is_found_and_put_into_the_scenario(slow):
+    believed, run = slow
+    found, true = twin(run, believed), SECRET["restart"]
+    restart = found.mechanisms["restart"]
+    assert restart.rows >= 50
+    assert restart.value == pytest.approx(true, rel=0.15)
+    assert restart.low <= true <= restart.high
+    assert found.scenario.trace["restart"].median() == pytest.approx(true, rel=0.15)
+    error = np.abs(found.scenario.trace["duration"] / believed.trace["duration"] - 1)
+    assert np.quantile(error, 0.9) < 0.15  # the work, though the log has held seconds alone
+    assert found.at(restart=60.0).trace["restart"].median() == pytest.approx(60, rel=0.01)
+
+
+def test_predictions_are_judged_by_the_work_of_the_twin(slow):
+    believed, run = slow
+    found = twin(run, believed).mechanisms["prediction"]
+    assert found.low <= SECRET["error"] <= found.high
+    held = run.jobs["executed"].to_numpy()
+    assert prediction_error(run.jobs["predicted"].to_numpy(), held)[1] > SECRET["error"]  # held seconds would not do
+
+
+def test_a_delay_by_size_differs_from_a_constant_one(slow):
+    world, *_, run = worlds.operated("size", 31)
+    assert delay_of(attempts_of(slow[1])).by_size < 0.5
+    found = delay_of(attempts_of(run))
+    assert found.by_size > 0.9
+    for gpus in (1, 8, 32):
+        _value, low, high = found.at(gpus)
+        assert low <= world["restart"] * gpus ** world["size"] <= high
+        assert high < 3 * low
+
+
+def test_placement_is_the_power_at_which_work_does_not_depend_on_where_a_job_ran():
+    world, _, _, _, run = worlds.operated("place", 14)
+    log = attempts_of(run)
+    _cluster, speeds = worlds.parts()
+    believed = worlds.scenario_of(worlds.trace_of(14))
+    found = twin(run, believed).mechanisms["placement"]
+    assert found.low <= world["placement"] <= found.high
+    assert found.overlap > 0.05
+    assert found.rows > 100
+    log = log.with_columns(nodes=pl.lit(1))  # a log of the same cluster in which nothing was ever spread
+    load = np.zeros((log["job"].n_unique(), 4))
+    assert power_of(log, slowdowns(log, speeds), np.zeros(log.height), load) == (1.0, 0.0, np.inf, 0)
+
+
+def test_a_power_of_the_slowdown_leaves_the_fewest_nodes_as_they_were():
+    _, speeds = worlds.parts()
+    model, types = np.arange(len(speeds.models)), np.zeros(2, int)
+    before, after = (
+        s.rates(model, 0.0 * model, types, np.array([1, 4]), np.array([8, 8])) for s in (speeds, powered(speeds, 2.0))
+    )
+    np.testing.assert_allclose(after[:, 0], before[:, 0])
+    np.testing.assert_allclose(after[:, 1], before[:, 0] * (before[:, 1] / before[:, 0]) ** 2)
+
+
+def test_failures_are_counted_against_busy_time():
+    log = pl.DataFrame(
+        {
+            "submit": [0.0, 0.0, 1000.0], "start": [0.0, 0.0, 500.0], "end": [500.0, 1000.0, 2000.0], "gpus": [8.0, 4.0, 8.0],
+            "why": ["node", "done", "done"],
+        }
+    )  # fmt: skip
+    rate, low, high, count, busy = failures(log, 8.0)
+    assert (count, busy) == (1, 500 + 500 + 500)
+    assert rate == pytest.approx(1 / 1500)
+    assert low == pytest.approx(0.0253 / 1500, rel=0.01)
+    assert high == pytest.approx(5.572 / 1500, rel=0.001)
+
+
+def sacct(run, path, zero=datetime(2026, 1, 5)):
+    """What `sacct -D -P` says of a run."""
+    words = {"done": "COMPLETED", "preempted": "PREEMPTED", "node": "NODE_FAIL"}
+    lines, before = ["JobID|User|Partition|Submit|Start|End|ElapsedRaw|State|AllocTRES|NNodes"], {}
+    for row in attempts_of(run).iter_rows(named=True):
+        submit, before[row["job"]] = before.get(row["job"], row["submit"]), row["end"]
+        state = words[row["why"]] if (row["why"], row["status"]) != ("done", "killed") else "CANCELLED"
+        times = [f"{zero + timedelta(seconds=round(t)):%Y-%m-%dT%H:%M:%S}" for t in (submit, row["start"], row["end"])]
+        elapsed = round(row["end"]) - round(row["start"])
+        cells = [
+            100 + row["job"],
+            row["user"],
+            "gpu",
+            *times,
+            elapsed,
+            state,
+            f"gres/gpu={row['gpus']:g}",
+            row["nodes"],
+        ]
+        lines.append("|".join(map(str, cells)))
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def test_a_log_of_attempts_says_what_the_run_says_and_a_merged_one_is_refused(slow, tmp_path):
+    believed, run = slow
+    path = sacct(run, tmp_path / "sacct.txt")
+    each, merged = (lab.intake(("slurm", path), attempts=how).trace for how in ("each", "merge"))
+    value = twin(each, believed).mechanisms["restart"].value
+    assert value == pytest.approx(SECRET["restart"], rel=0.15)
+    with pytest.raises(EstimatorError, match=r'twin: found a merged log.* Read it with attempts="each"'):
+        twin(merged, believed)
+    with pytest.raises(EstimatorError, match="twin: found no column started, state in the log"):
+        twin(each.drop("started", "state"), believed)
+
+
+def test_what_was_not_seen_is_said_and_stays_as_it_is_believed(slow):
+    believed, _run = slow
+    calm = believed.replace(delays=Delays(restart=77.0)).run(lab.Fifo())
+    found = twin(calm, believed)
+    assert found.mechanisms["restart"].words == "restart not seen (too few restarted jobs completed)"
+    assert "failure not seen (0 failures)" in found.sentence
+    assert "restart" not in found.scenario.trace.columns
+    assert found.scenario.delays == believed.delays
+    assert found.frame["seen"].to_list() == [False, False, False, False]
+    with pytest.raises(EstimatorError, match="Twin.at: found 'size'; expected some of restart, placement"):
+        found.at(size=2.0)
+
+
+@pytest.mark.parametrize("seed", [21, 22, 23])
+def test_canaries_show_the_placement_and_cost_others_little(seed):
+    world = worlds.secret("place", seed)
+    trace, policy = worlds.trace_of(seed), lab.Tiresias(placement="consolidate")
+    believed, truth = worlds.scenario_of(trace), worlds.scenario_of(trace, world)
+    quiet = truth.run(policy)
+    assert not twin(quiet, believed).mechanisms["placement"].seen
+    asked = twin(quiet, believed).ask(begin=5 * DAY)
+    assert "33 canaries of known work, 11 models on 1, 2, 4 nodes" in asked.sentence
+    assert asked.gpu_hours < 80
+    both = pl.concat([truth.trace, asked.jobs.with_columns(restart=60.0)], how="diagonal_relaxed").sort("submit")
+    run = truth.replace(trace=both).run(policy)
+    found = twin(run, believed, canaries=asked).mechanisms["placement"]
+    assert found.value == pytest.approx(world["placement"], rel=0.1)
+    assert found.low <= world["placement"] <= found.high
+    others = run.jobs.filter(~pl.col("job_id").str.starts_with("canary"))
+    assert others["jct"].mean() < 1.03 * quiet.jobs["jct"].mean()
+
+
+def test_a_choice_says_where_it_flips(slow):
+    believed, run = slow
+    found = twin(run, believed)
+    frame, sentence = found.flips({"fifo": lab.Fifo(), "srtf": lab.Srtf()})
+    assert frame["mechanism"].to_list() == ["estimates", "restart", "restart", "placement", "placement"]
+    assert (frame["better"] >= 1).all()
+    assert frame["best"][0] == "srtf"
+    assert "at each end of what the log leaves open, too" in sentence
+    # policies that differ in what the placement costs: the log leaves open whether spreading pays
+    frame, sentence = found.flips({p: lab.Fifo(placement=p) for p in ("pack", "consolidate")})
+    placed = dict(zip(frame["value"].to_list()[3:], frame["best"].to_list()[3:]))
+    flips = len({frame["best"][0], *placed.values()}) == 2
+    assert flips == ("flips" in sentence)
+
+
+def test_its_figure_has_an_interval_for_each_mechanism_that_was_seen(slow):
+    found = twin(slow[1], slow[0])
+    shown = plots.mechanisms(found)
+    assert set(shown.values) == {name for name, m in found.mechanisms.items() if m.seen}
+    restart, bars = found.mechanisms["restart"], shown.values["restart"]["error_y"]
+    assert bars["array"] == [restart.high / restart.value - 1]
+    assert bars["arrayminus"] == [1 - restart.low / restart.value]
+    assert len(plots.plot_mechanisms(found).data) == len(shown.values)
+
+
+def test_tune_reads_the_mechanisms_of_a_log(tmp_path, capsys):
+    from gpuschedlab.cli import main
+
+    trace = lab.generate("venus", days=4, load=1.1, cluster_gpus=64, rng=4).filter(pl.col("gpus") <= 32)
+    run = Scenario(trace, lab.Cluster.homogeneous(8, 8), delays=Delays(restart=900.0)).run(
+        lab.Tiresias(thresholds=(1e5,))
+    )
+    path = sacct(run, tmp_path / "sacct.txt")
+    words = ["tune", "--trace", f"slurm:{path}", "--cluster", "8x8", "--methods", "default", "--out", str(tmp_path)]
+    assert main(words) == 0
+    out = capsys.readouterr().out
+    assert "mechanism restart " in out
+    assert "mechanism placement not seen (no column model that the speeds know)" in out
+    assert "default is best at the estimates" in out
+    assert main([*words, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [m["name"] for m in found["mechanisms"]] == ["restart", "placement", "failure", "prediction"]
+    assert found["mechanisms"][0]["low"] <= 900 <= found["mechanisms"][0]["high"]
