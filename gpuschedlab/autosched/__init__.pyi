@@ -44,6 +44,5 @@ from .mechanisms.canaries import Canaries as Canaries
 from .mechanisms.twin import Mechanism as Mechanism, Twin as Twin, twin as twin
 from .explorers.live import AutoSchedExplorer as AutoSchedExplorer
 from .explorers.logbook import LogbookExplorer as LogbookExplorer
-from .explorers.manual import ManualTuningExplorer as ManualTuningExplorer
 from .explorers.recorded import RecordedExplorer as RecordedExplorer
 from .recording.recording import Recording as Recording

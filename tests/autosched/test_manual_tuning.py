@@ -5,12 +5,12 @@ from types import SimpleNamespace
 import numpy as np
 import polars as pl
 import pytest
+from scenes.by_hand import Played, compare, play, scenario_of, sentence, switches_of, table
+from scenes.response_curves import flat_note, panels_of, response_curves
 
 import gpuschedlab as lab
 from gpuschedlab import plots
 from gpuschedlab.autosched import CausalGraph, Layers, Space
-from gpuschedlab.autosched.figures.response_curves import flat_note, panels_of
-from gpuschedlab.autosched.recording.by_hand import Played, compare, play, scenario_of, sentence, switches_of, table
 from gpuschedlab.autosched.recording.recording import Recording
 from gpuschedlab.errors import RunError
 from gpuschedlab.metrics import PairedRatio
@@ -149,7 +149,7 @@ def test_response_curves_are_in_the_units_of_their_knobs():
     low, high = space.axes[2].range
     assert threshold.x == pytest.approx([low, (low * high) ** 0.5, high])
     assert threshold.marks == {"default": pytest.approx(low)}
-    drawn = plots.plot_response_curves("t", *given)
+    drawn = plots.figure(response_curves("t", *given))
     assert drawn.layout.xaxis3.type == "log"
     assert drawn.layout.xaxis3.ticktext == ("1", "10k", "100M")
     assert {panel.name for panel in panels} == {note.text[3:-4] for note in drawn.layout.annotations}
@@ -182,7 +182,7 @@ def test_knob_lanes_hold_values_at_the_hour():
 @pytest.fixture
 def explorer(recording):
     pytest.importorskip("ipywidgets")
-    from gpuschedlab.widgets import ManualTuningExplorer
+    from scenes.manual_tuning import ManualTuningExplorer
 
     return ManualTuningExplorer(recording)
 
@@ -234,7 +234,7 @@ def test_what_cannot_be_simulated_is_shown_and_changes_nothing(explorer, monkeyp
     def fails(*_):
         raise RunError("cannot run")
 
-    monkeypatch.setattr("gpuschedlab.autosched.explorers.manual.play", fails)
+    monkeypatch.setattr("scenes.manual_tuning.play", fails)
     explorer.knobs["metric"].value = "gittins"
     explorer.use.click()
     assert explorer.error.outputs[0]["evalue"] == "cannot run"

@@ -1,11 +1,20 @@
 """The knobs of a recorded scheduler moved by keyboard in JupyterLab: used, seen in the table, and taken back."""
 
+from pathlib import Path
+
 import pytest
 from browser import serving
 from browser.pages import CUT, FIRST, NUMBERS, OUTSIDE, await_drawn, choose, open_in, press, settled
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser")]
-CELL = "from gpuschedlab.widgets import ManualTuningExplorer, Recording\nManualTuningExplorer(Recording.read())"
+SCENES = Path(__file__).resolve().parents[2] / "notebooks"
+CELL = f"""import sys
+
+sys.path.append({str(SCENES)!r})
+from gpuschedlab.widgets import Recording
+from scenes.manual_tuning import ManualTuningExplorer
+
+ManualTuningExplorer(Recording.read())"""
 
 
 def test_a_switch_is_used_and_taken_back_by_keyboard(page, jupyterlab, notebooks, artifacts):

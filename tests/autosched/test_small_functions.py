@@ -11,7 +11,7 @@ EXAMPLES = [
 ('(3,250, 1,500,000)', '0.25', 'time')""",
     ),
     (
-        "gpuschedlab.autosched.figures.response_curves",
+        "scenes.response_curves",
         """\
 >>> plateau(np.array([0.0, 0.25, 0.5, 0.75, 1.0]), np.array([1.0, 2.0, 2.0, 3.0, 2.0]), 0.5, 2.0)
 (0.25, 0.5)""",

@@ -9,11 +9,11 @@ from gpuschedlab._extras import need
 from gpuschedlab.autosched import Space
 from gpuschedlab.autosched.controller import HOUR
 from gpuschedlab.autosched.figures.knob_lanes import mark_at, short
-from gpuschedlab.autosched.figures.response_curves import flat_note
-from gpuschedlab.autosched.recording.by_hand import NAME, compare, play, scenario_of, sentence, switches_of, table
 from gpuschedlab.knobs import knobs_of
 from gpuschedlab.widgets.parts.controls import KnobControls, button, control, quiet, row
 from gpuschedlab.widgets.parts.explorer_base import BaseExplorer
+from scenes.by_hand import NAME, compare, play, scenario_of, sentence, switches_of, table
+from scenes.response_curves import flat_note, response_curves
 
 
 class ManualTuningExplorer(BaseExplorer):
@@ -146,7 +146,7 @@ class ManualTuningExplorer(BaseExplorer):
         graph, axes = self.recording.graph_at(self.place), zip(self.space.axes, hour.after, strict=True)
         notes = {a.name: flat_note(a, graph, hour.curves[a.name][0], u) for a, u in axes}
         title = f"Reward predicted at {hour.now / HOUR:.0f} h, times the default's<br>around the knobs in force"
-        return plots.response_curves(title, self.space, hour.curves, trials, lines, notes)
+        return response_curves(title, self.space, hour.curves, trials, lines, notes)
 
     def _show(self, answer):
         super()._show(answer)

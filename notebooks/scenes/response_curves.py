@@ -7,7 +7,6 @@ import numpy as np
 from gpuschedlab.autosched.figures.knob_lanes import NOTE, short, titled
 from gpuschedlab.knobs import knob_word
 from gpuschedlab.plots.kinds.style import COLOURS, INK, Drawing, marks, stroke
-from gpuschedlab.plots.plotter import plotter
 
 COLUMNS = 4
 """Panels beside each other: at 640 pixels each still has room for its ticks."""
@@ -159,7 +158,3 @@ def panels_of(space, curves: dict, trials, lines: dict, notes: dict) -> list[Pan
         rest = (*predicted, at, reward, given, levels, notes.get(axis.name, ""))
         panels.append(Panel(titled(axis), log, x, *rest))
     return panels
-
-
-ResponseCurves = Drawing
-plot_response_curves = plotter(response_curves)
