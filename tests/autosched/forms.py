@@ -20,12 +20,13 @@ from gpuschedlab.autosched.tuner.search import Tuner
 FORMS = {
     "printed": Way(Tuner.thesis(), "graph"),
     "line 12 once in 128": Way(Tuner.thesis(batch=128), "graph"),
+    "line 12 at 1 %": Way(Tuner.thesis(batch=0.01), "graph"),
     "no scope": Way(Tuner.thesis(scope="none"), "graph"),
     "printed, layers": Way(Tuner.thesis(), "layers"),
     "printed, no graph": Way(Tuner.thesis(), "regression"),
     "BlueFin": Way(Tuner.thesis(causal=False)),
 }
-"""Forms; with line 12 once in 128 measurements the model is not fitted again within a search."""
+"""Forms; with line 12 once in 128 measurements the model is not fitted again within a search; at 1 % once its rows have grown so much."""
 
 
 def measure(_, seed: int) -> dict:

@@ -14,7 +14,7 @@ from few import few
 
 from autosched import searchers
 from gpuschedlab.autosched import score
-from gpuschedlab.autosched.causal.graph import Layers, direct_graph, full_graph
+from gpuschedlab.autosched.causal.graph import CausalGraph, Layers, direct_graph, full_graph
 from gpuschedlab.autosched.causal.model import CausalModel
 from gpuschedlab.autosched.tuner.measure import Measurement, Probe, sample
 from gpuschedlab.autosched.tuner.offline import layers_of
@@ -476,9 +476,9 @@ def test_ten_rounds_as_printed_equal_a_log_by_hand(monkeypatch):
     assert found.measured == 1 + sum(row[1] == "measured" for row in LOG)
 
 
-@pytest.mark.parametrize(("batch", "learns"), [(1, True), (128, False)])
+@pytest.mark.parametrize(("batch", "learns"), [(1, True), (128, False), (0.02, True), (0.5, False)])
 def test_the_model_is_fitted_after_as_many_measurements_as_asked(space, batch, learns):
-    """Line 12: with 1, every measurement changes what is predicted."""
+    """Line 12: with 1, every measurement changes what is predicted; below 1 it is a part of the 60 rows."""
     pytest.importorskip("xgboost", reason="xgboost, of the extra autosched, is not installed")
     names = [axis.name for axis in space.axes]
     layers = Layers(tuple(names), ("queueing",), ("reward",), context=("pressure",))
@@ -491,6 +491,27 @@ def test_the_model_is_fitted_after_as_many_measurements_as_asked(space, batch, l
     assert len(seen) == 5
     assert (len({*seen}) == 5) == learns
     assert learns or len({*seen}) == 1
+
+
+def test_only_what_is_asked_is_fitted(monkeypatch):
+    """Three measurements in a row: nothing is fitted before a prediction, and then what leads to the reward, once."""
+    pytest.importorskip("xgboost", reason="xgboost, of the extra autosched, is not installed")
+    layers = Layers(("a", "b"), ("queueing", "aside"), ("reward",))
+    graph = CausalGraph(layers, (("a", "queueing"), ("b", "aside"), ("queueing", "reward")))
+    rng, fitted = np.random.default_rng(0), []
+    model = CausalModel(graph).fit(pl.DataFrame({n: rng.random(60) for n in layers.names}))
+    fit = model.core._regression
+    monkeypatch.setattr(
+        model.core, "_regression", lambda name, kept: (fitted.append((name, len(kept))), fit(name, kept))[1]
+    )
+    for _ in range(3):
+        model.update({n: [rng.random()] for n in layers.names}, 1)
+    assert fitted == []
+    first = model.predict([0.5, 0.5]).mean
+    assert sorted(fitted) == [("queueing", 63), ("reward", 63)]
+    assert model.predict([0.5, 0.5]).mean == first
+    assert len(fitted) == 2
+    assert "aside" in model.do({"b": 0.0})
 
 
 def test_the_page_shows_each_line_with_its_knobs(monkeypatch):
