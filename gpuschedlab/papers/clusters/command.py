@@ -1,4 +1,4 @@
-"""`gpuschedlab replay`: replay a site's own log, and say how far the simulated starts are from the recorded ones."""
+"""`gpuschedlab replay`: explain why jobs of a site's own log waited, and replay it beside the recorded starts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ def add(parser):
     parser.add_argument(
         "--by", **many, metavar="GROUP", help="also by size, vc (partition), account, hour, weekday or quarter"
     )
-    parser.add_argument("--misses", action="store_true", help="the ten largest misses, and why each job waited last")
     parser.add_argument(
         "--standing", action="store_true", help="users' decayed usage and fair-share factors at the end"
     )
@@ -44,14 +43,17 @@ def replay(args) -> None:
     from gpuschedlab.papers.clusters.whatif import whatif
 
     site = Site(args.trace, args.cluster)
+    why = site.explanation
+    if not args.json:
+        print(f"{why}\n", flush=True)
     found = replayed(site)
     more = {f"by {group}": found.by(group) for group in args.by}
-    more |= {"largest misses": found.misses} if args.misses else {}
     more |= {"fair share": standing(site)} if args.standing else {}
     changed = whatif(site, changes_in(args.change, site), calibration=found) if args.change else None
     if args.json:
         tables = {"rules": found.table, **more} | ({"what if": changed.table} if changed else {})
-        rest = {"second half": found.later, "notes": found.notes, "unmodelled": site.description.unmodelled}
+        rest = {"why jobs waited": why.shares, "missing": why.missing}
+        rest |= {"second half": found.later, "notes": found.notes, "unmodelled": site.description.unmodelled}
         tables = {name: table.to_dicts() for name, table in tables.items()}
         print(as_json({"verdict": found.verdict} | found.summary() | rest | tables))
         return
@@ -72,10 +74,8 @@ def replay(args) -> None:
 
 
 def laid_out(table: pl.DataFrame) -> str:
-    """Columns of a frame as text, under their names; a column of reasons stands last, to the left."""
-    why = ["why", *table["why"]] if "why" in table.columns else [""] * (table.height + 1)
-    columns = [[name, *map(cell, table[name].to_list())] for name in table.columns if name != "why"]
-    return "\n".join(f"{line}  {text}".rstrip() for line, text in zip(grid(columns).splitlines(), why, strict=True))
+    """Columns of a frame as text, under their names."""
+    return grid([[name, *map(cell, table[name].to_list())] for name in table.columns])
 
 
 def changes_in(words: list[str], site: Site) -> dict[str, object]:

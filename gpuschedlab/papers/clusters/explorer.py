@@ -23,7 +23,7 @@ class SiteExplorer(KnobExplorer):
     >>> explorer = SiteExplorer()
     >>> explorer.knobs["more"].value = 2  # as a hand would move the slider
     >>> explorer.outcome.table["verdict"].to_list()
-    ['lower', 'too short to tell', 'undecided']
+    ['no verdict', 'no verdict', 'no verdict']
     """
 
     places = (plots.Place("waits", 400, wide=True),)
@@ -55,7 +55,8 @@ class SiteExplorer(KnobExplorer):
 
         starts = launched_by(self._scenario(thing), thing.played, self.calibration.launch)
         trace = self.calibration.scenario.trace
-        return compared(self.before, self._waits(thing), self.calibration), starts.filter(
+        missing = self.calibration.site.explanation.missing
+        return compared(self.before, self._waits(thing), self.calibration, missing), starts.filter(
             trace["started"].is_not_null()
         )
 

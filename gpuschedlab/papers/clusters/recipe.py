@@ -13,6 +13,7 @@ from gpuschedlab.cluster.cluster import Window, bare
 from gpuschedlab.errors import TraceError
 from gpuschedlab.estimators.requested import Requested
 from gpuschedlab.knobs import Knob
+from gpuschedlab.papers.clusters.explains.explanation import Explanation, explain
 from gpuschedlab.papers.clusters.files.description import INF, Description
 from gpuschedlab.papers.clusters.files.toml_file import read_site
 from gpuschedlab.papers.clusters.queues import Queue
@@ -109,6 +110,12 @@ class Site(Recipe):
             )
         path = Path(self.file).parent / path
         return intake((form, path) if form else path, **given)
+
+    @cached_property
+    def explanation(self) -> Explanation:
+        """Why the log's jobs waited, by its recorded starts and node lists."""
+        names = () if self.cluster else tuple(name for name, *_ in self.description.nodes)
+        return explain(self.scenario(), self.own, names)
 
     @property
     def launch(self) -> float:

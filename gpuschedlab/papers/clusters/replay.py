@@ -19,7 +19,6 @@ LAUNCHES = (0.0, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0)
 TRUE = ", true run times"
 GROUPS = ("size", "vc", "account", "hour", "weekday", "quarter")
 SIZES = ("1", "2-7", "8", "9-64", "more")
-MISSES = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,33 +84,10 @@ class Calibration:
         return start_errors(*self.starts.select("submit", "started", launched=self.launched)[half:].get_columns())
 
     def by(self, group: str, rule: str | None = None) -> pl.DataFrame:
-        """`start_errors` of a rule (default: the site's own) by one of `GROUPS`: partition (`vc`), size, hour, ...
-
-        Raises
-        ------
-        TraceError
-            There is no such group.
-        """
+        """`start_errors` of a rule (default: the site's own) by one of `GROUPS`: partition (`vc`), size, hour, ..."""
         if group not in GROUPS:
             raise TraceError(f"replay: found the group {group!r}; expected one of {', '.join(GROUPS)}.")
         return start_errors_by(self.starts, group, rule or self.own)
-
-    @cached_property
-    def misses(self) -> pl.DataFrame:
-        """The ten jobs whose starts the site's own rule misses by most, and why each waited last in the simulation."""
-        from gpuschedlab.sim.explain.decisions import Decisions
-
-        found = self.starts.with_columns(miss=pl.col(self.own) - pl.col("started")).drop_nulls("miss")
-        found = found.sort(pl.col("miss").abs(), "job_id", descending=[True, False]).head(MISSES)
-        simulation = self.scenario.simulation(rules(self.site)[self.own][0])
-        # Decisions are logged for these jobs' time alone.
-        simulation.advance(max((found["submit"].min() or 0.0) - 1.0, 0.0))
-        simulation.decisions = Decisions(self.scenario.trace["job_id"])
-        run = simulation.run((found[self.own].max() or 0.0) + 1.0)
-        reasons = [run.explain(job).reasons["text"].to_list() for job in found["job_id"]]
-        why = pl.Series([texts[-1] if texts else "started at once" for texts in reasons], dtype=pl.String)
-        found = found.with_columns(modelled=self.own, why=why)
-        return found.select("job_id", "submit", "gpus", "started", "modelled", "miss", "why")
 
     @property
     def verdict(self) -> str:
@@ -189,10 +165,7 @@ def replay(site: Site) -> Calibration:
 
 
 def launched_by(scenario: Scenario, policy: Policy, delay: float = 0.0) -> pl.Series:
-    """Starts (s) where a job holds its GPUs for the scenario's delay of a launch, and so many seconds more, before it starts.
-
-    They are in the order of the trace; null where a job never starts. No time limit counts a launch.
-    """
+    """Starts (s) where a job holds its GPUs for the scenario's delay of a launch, and so many seconds more, before it starts."""
     launch = scenario.delays.switch + delay
     later = scenario.replace(delays=replace(scenario.delays, switch=launch), over=scenario.over + delay)
     return later.run(policy).jobs["start"] + launch

@@ -9,13 +9,7 @@ from gpuschedlab.papers.clusters.schedulers.usage import Ledger
 
 
 def standing(site: Site) -> pl.DataFrame:
-    """Users at the last recorded end: decayed usage (GPU-s) by recorded starts, level fair share, factor, and points of priority.
-
-    Raises
-    ------
-    TraceError
-        The log has no accounts, users or recorded starts.
-    """
+    """Users at the last recorded end: decayed usage (GPU-s) by recorded starts, level fair share, factor, and points of priority."""
     trace, has = site.trace, site.description
     if lacking := [name for name in ("account", "user", "started") if name not in trace.columns]:
         raise TraceError(

@@ -21,7 +21,7 @@ CHANGES = ("more", "cluster", "policy", "estimator", "delays", "limits")
 BOUND = 10.0
 """Seconds below which a run does not make a slowdown larger (Feitelson et al., JSSPP 1997)."""
 
-BELOW = "below what the replay misses"
+BELOW, UNTOLD = "below what the replay misses", "no verdict"
 
 
 @dataclass(frozen=True)
@@ -41,12 +41,15 @@ class WhatIf:
         GPU-hours of jobs that the log shows stopped at a limit below the new one: for how long they would have run nobody knows.
     cut : float
         GPU-hours of work that the new limits leave undone, beyond those of the site: their jobs wait no less for it.
+    missing : str
+        Why no figure has a verdict (`Explanation.missing`).
     """
 
     table: pl.DataFrame
     jobs: int
     unknown: float = 0.0
     cut: float = 0.0
+    missing: str = ""
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
@@ -57,6 +60,7 @@ class WhatIf:
         for f, before, after, difference, low, high, _, said in self.table.iter_rows():
             range_ = "" if np.isnan(low) else f" [{low:+,.4g}, {high:+,.4g}]"
             lines.append(f"{f}: {before:,.4g} to {after:,.4g}, {difference:+,.4g}{range_}: {verdict.format(said)}")
+        lines += [f"no verdict: {self.missing}"] * bool(self.missing)
         lines += [f"95 % intervals of paired differences of {self.jobs:,} jobs; arrivals as recorded"]
         if self.unknown:
             lines += [
@@ -127,7 +131,9 @@ def whatif(
     scenario, changed = site(), other().replace(**parts)
     before, after = played(((scenario, own), (changed, wanted)), weeks)
     unknown = stopped(scenario.trace, limits_of(changed.trace, changed.limits)) if "limits" in parts else 0.0
-    return replace(compared(before, after, calibration), unknown=unknown)
+    starts = "started" in scenario.trace.columns and scenario.trace["started"].count()
+    missing = site.explanation.missing if starts else "recorded starts"
+    return replace(compared(before, after, calibration, missing), unknown=unknown)
 
 
 def stopped(trace: pl.DataFrame, limits: np.ndarray) -> float:
@@ -165,8 +171,10 @@ def figures(wait: np.ndarray, ran: np.ndarray) -> dict[str, np.ndarray]:
     return {"mean wait": wait, "bounded slowdown": slowdown, "waited over an hour": (wait > 3600).astype(float)}
 
 
-def compared(before: pl.DataFrame, after: pl.DataFrame, calibration: Calibration | None = None) -> WhatIf:
-    """Paired differences of the same jobs, in order of submission, with intervals."""
+def compared(
+    before: pl.DataFrame, after: pl.DataFrame, calibration: Calibration | None = None, missing: str = ""
+) -> WhatIf:
+    """Paired differences of the same jobs, in order of submission, with intervals; no verdicts where the log bears none."""
     both = before.join(after, on="job_id", maintain_order="left", suffix="_after").drop_nulls(["wait", "wait_after"])
     one, two = (figures(both[f"wait{end}"].to_numpy(), both[f"ran{end}"].to_numpy()) for end in ("", "_after"))
     missed = biases(calibration) if calibration else {}
@@ -175,12 +183,12 @@ def compared(before: pl.DataFrame, after: pl.DataFrame, calibration: Calibration
         difference, bias = float((two[name] - one[name]).mean()), missed.get(name)
         low, high = difference_interval(one[name], two[name])
         said = verdict(low, high, ("lower", "higher"))
-        said = BELOW if bias is not None and abs(difference) < abs(bias) else said
+        said = UNTOLD if missing else BELOW if bias is not None and abs(difference) < abs(bias) else said
         rows.append((name, one[name].mean(), two[name].mean(), difference, low, high, bias, said))
     columns = ("figure", "before", "after", "difference", "low", "high", "bias", "verdict")
     kinds = {name: pl.String if name in ("figure", "verdict") else pl.Float64 for name in columns}
     cut = float((both["undone_after"] - both["undone"]).sum()) / 3600
-    return WhatIf(pl.DataFrame(rows, schema=kinds, orient="row"), both.height, cut=cut)
+    return WhatIf(pl.DataFrame(rows, schema=kinds, orient="row"), both.height, cut=cut, missing=missing)
 
 
 def biases(calibration: Calibration) -> dict[str, float]:

@@ -220,7 +220,7 @@ def test_replay_and_questions():
         "verdict": made.verdict,
         "summary": {k: v for k, v in made.summary().items() if k != "seconds"},
         "by": [made.by(group) for group in ("size", "vc", "account", "hour", "weekday", "quarter")],
-        "misses": made.misses,
+        "why": [made.site.explanation.shares, made.site.explanation.missing, made.site.explanation.jobs.tail(5)],
         "notes": list(made.notes),
         "asked": {name: [each.table, each.lines(), each.summary()] for name, each in asked.items()},
         "standing": standing(site),

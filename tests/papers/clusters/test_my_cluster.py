@@ -11,7 +11,7 @@ from gpuschedlab.errors import PolicyError
 from gpuschedlab.papers.clusters.changes import QuotaChange
 from gpuschedlab.papers.clusters.recipe import Site
 from gpuschedlab.papers.clusters.replay import launched_by, replay
-from gpuschedlab.papers.clusters.whatif import BELOW, whatif
+from gpuschedlab.papers.clusters.whatif import whatif
 from gpuschedlab.widgets import SiteExplorer
 
 FILES = ("site.toml", "slurm.conf", "assoc.txt", "jobs.csv")
@@ -33,8 +33,9 @@ def test_the_replay_finds_the_rule_and_the_launch_delay(found, maker):
     made = maker("site")
     assert found.table["rule"][0] == found.own == "as configured"
     assert found.launch == made.LAUNCH
-    held = found.misses["modelled"].is_between(made.BY_HAND["submit"], made.BY_HAND["submit"] + 2 * 86_400)
-    assert held.sum() >= 9  # of the ten largest misses: the node held by hand, and what queued behind it
+    unexplained = found.site.explanation.jobs.group_by(day=pl.col("submit") // 86_400).agg(pl.col("unexplained").sum())
+    share = dict(unexplained.with_columns(pl.col("unexplained") / pl.col("unexplained").sum()).iter_rows())
+    assert share[made.BY_HAND["submit"] // 86_400] >= 0.85  # of a day: somebody held a node past the log
 
 
 def test_waits_by_day_by_hand():
@@ -62,13 +63,12 @@ def test_its_words_and_lines_are_those_of_whatif(explorer, found):
     site = found.site
     explorer.knobs["more"].value = 1
     assert explorer.outcome.table.equals(whatif(site, {"more": 1}, calibration=found).table)
-    assert "<b>undecided</b>" in explorer.status.value
+    assert "<b>no verdict</b>" in explorer.status.value  # somebody held a node, of which the log says nothing
     explorer.knobs["more"].value = 0
     explorer.knobs["depth"].value = 1
     rule = explorer.knobs.thing.rule
     assert (rule.depth, rule.plan) == (1, site.own.plan)
     assert explorer.outcome.table.equals(whatif(site, {"policy": rule}, calibration=found).table)
-    assert BELOW in explorer.status.value
     expected = launched_by(found.scenario, rule, found.launch).to_numpy()
     mean = plots.waits_by_day(found.starts["submit"].to_numpy(), {"x": expected}).values["x"]
     assert explorer.board.drawings["waits"].data[2]["y"].tolist() == pytest.approx(mean.tolist())

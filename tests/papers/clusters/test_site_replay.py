@@ -171,13 +171,6 @@ def test_a_job_that_takes_one_of_several_types_asks_for_one_that_is_there(site):
     assert Site.untyped(stand_in, Cluster.parse("2x4:V100")).to_list() == [["k80", "t4"]]
 
 
-def test_misses_say_why(site):
-    misses = replay(site()).misses
-    assert misses.select("job_id", "miss").rows() == [("c", -3.0), ("b", -2.0), ("d", -2.0), ("a", 0.0)]
-    assert "needs 5 GPUs" in misses["why"][1]
-    assert misses["why"][3] == "started at once"
-
-
 def test_jobs_end_at_their_limits_and_none_is_cut_that_ran_beyond_them(site):
     """A requested 50 s and ran 60; the others keep to their limits, however late they are launched."""
     asked, states = [50, 60, 30, 120], ["COMPLETED", "TIMEOUT", "TIMEOUT", "COMPLETED"]
@@ -366,11 +359,11 @@ def test_a_change_that_is_none(ten_days):
 
 def test_the_command(site, capsys):
     path = site(rest="[accounts.ml]\nusers = {ann = 1}\n").file
-    assert main(["replay", "--trace", path, "--by", "vc", "--misses", "--standing"]) == 0
+    assert main(["replay", "--trace", path, "--by", "vc", "--standing"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("EASY: mean wait 44 s, recorded 46 s;")
+    assert out.startswith("why jobs waited: too few GPUs idle ")
+    assert "\n\nEASY: mean wait 44 s, recorded 46 s;" in out
     assert "4 jobs; recorded waits (s): mean 46, median 32, p95 110; 95 % intervals (nan: too short to tell)" in out
-    assert "needs 5 GPUs: " in out
     assert "note: no rule here keeps to accounts" in out
     assert main(["replay", "--trace", path, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

@@ -97,13 +97,7 @@ class ShareTree:
         return np.array([value[row] for row in self.rows])
 
     def factors(self, usage: np.ndarray, rule: str = "tree", damping: float = 1.0) -> np.ndarray:
-        """(U,) fair-share factor of each user, 0 to 1, from the decayed usage (GPU-s) of each; `damping` is for "classic".
-
-        Raises
-        ------
-        PolicyError
-            There is no such rule, or not one usage for each user.
-        """
+        """(U,) fair-share factor of each user, 0 to 1, from the decayed usage (GPU-s) of each; `damping` is for "classic"."""
         usage = np.asarray(usage, float)
         if rule not in RULES or usage.shape != (len(self.users),) or not damping > 0:
             raise PolicyError(

@@ -97,10 +97,7 @@ def is_on(r, first, node, usable):
 
 @njit(inline="always")
 def end_of_group(ends, order, n, first, node, usable, need, epoch):
-    """Place in the order of the last of a group of n ends on usable nodes, of the first group that ends at `need` or later; else -1.
-
-    A group goes on until the next job, on whatever nodes, ends after its close.
-    """
+    """Place in the order of the last of a group of n ends on usable nodes, of the first group that ends at `need` or later; else -1."""
     i, last, close, width = 0, -1, -np.inf, GROUP
     while i < n:
         begun = i

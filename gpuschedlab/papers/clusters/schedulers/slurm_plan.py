@@ -43,11 +43,8 @@ def sort_in(held, end):
 
 @njit(inline="never")
 def attempt(now, held, ask, each, wide, nodes, rule, epoch, reserves, out):
-    """Instant at which a job starts beside all promises, and on how many nodes; if it is later, they are promised.
-
-    It goes through the instants at which a promise begins or ends. Until the next one, the usable nodes are those without a promise
-    from now to the job's end; by single ends of what runs so many of them have room from `need`.
-    """
+    """Instant at which a job starts beside all promises, and on how many nodes; if it is later, they are promised."""
+    # Until the next promise begins or ends, nodes without one to the job's end are usable, and enough have room from `need`.
     at, need, total = now, -np.inf, held.count[1]
     found, taken, usable = room_for(held, each), np.zeros(nodes.shape[0], np.int64), nodes.copy()
     promised, begins, ends, by_begin, by_end = held.promised, held.begin, held.end, held.by_begin, held.by_end

@@ -10,10 +10,7 @@ WEEK = 7 * 86_400.0
 
 
 class Ledger:
-    """GPU-seconds charged to places (users of a `ShareTree`), decayed by 2^(-age / half-life) (Slurm, priority_multifactor.c).
-
-    Usage decays continuously. Slurm lets it decay, and adds a period's charge, in steps: 0.50007 remain after a half-life.
-    """
+    """GPU-seconds charged to places (users of a `ShareTree`), decayed by 2^(-age / half-life) (Slurm, priority_multifactor.c)."""
 
     def __init__(self, places: int, half_life: float = WEEK):
         if not half_life > 0:

@@ -1,0 +1,100 @@
+"""Why the jobs of a log waited: shares of the waiting by reason, and what no reason explains."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.papers.clusters.explains.record import Record, record
+from gpuschedlab.papers.clusters.explains.sweep import LOOSE, NONE, NOT_ELIGIBLE, REASONS, sweep
+from gpuschedlab.sim import Policy, Scenario
+
+BORNE = 0.01
+"""Share of the waiting that may be for what no run plays, where a what-if has a verdict."""
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """Why the jobs of a log waited.
+
+    Parameters
+    ----------
+    log : Record
+    seconds : (n, 7) float array
+        Seconds that each job of `log.trace` waited for each of the reasons.
+    passed : float
+        Order test: share of the starts beside equal, earlier jobs that could have started, that passed one.
+    least : float
+        Share of the waiting that is unexplained at least: without node lists less than `unexplained`.
+    """
+
+    log: Record
+    seconds: np.ndarray
+    passed: float
+    least: float
+
+    @cached_property
+    def shares(self) -> dict[str, float]:
+        """Share of all waiting by reason."""
+        return dict(zip(REASONS, (self.seconds.sum(axis=0) / max(self.seconds.sum(), 1.0)).tolist(), strict=True))
+
+    @property
+    def unexplained(self) -> float:
+        """Share of the waiting for which no reason was found, at most."""
+        return self.shares[REASONS[NONE]]
+
+    @property
+    def jobs(self) -> pl.DataFrame:
+        """Seconds (s) that each job waited for each reason, in order of the queue."""
+        seconds = pl.DataFrame(self.seconds, schema=list(REASONS))
+        return self.log.trace.select("job_id", "submit", "gpus").hstack(seconds)
+
+    @property
+    def missing(self) -> str:
+        """Why no what-if has a verdict: over 1 % of the waiting is for what no run plays; "": it is not."""
+        late = self.shares[REASONS[NOT_ELIGIBLE]]
+        if late + self.unexplained <= BORNE:
+            return ""
+        if not self.log.listed:
+            return f"node lists: without them {self._bounds} of the waiting are unexplained"
+        if late > BORNE:
+            return f"what jobs wait for before they are eligible: {100 * late:.1f} % of the waiting"
+        return f"{self._bounds} of the waiting are unexplained: look at nodes, rule, limits, windows and dependencies"
+
+    @property
+    def _bounds(self) -> str:
+        least = "" if self.log.listed else f"{100 * self.least:.1f} to "
+        return f"{least}{100 * self.unexplained:.1f} %"
+
+    def __str__(self) -> str:
+        shares = sorted(((share, name) for name, share in self.shares.items() if share >= 0.0005), reverse=True)
+        lines = ["why jobs waited: " + ", ".join(f"{name} {100 * share:.1f} %" for share, name in shares)]
+        if self.passed > 0:
+            lines += [f"{100 * self.passed:.1f} % of comparable starts passed an equal, earlier job"]
+        return "\n".join([*lines, f"no verdict of a what-if: {self.missing}"] if self.missing else lines)
+
+
+def explain(scenario: Scenario, own: Policy, names: Sequence[str] = ()) -> Explanation:
+    """Explain the waiting of a log by the rule that started its jobs, from recorded starts and node lists (of nodes of such names).
+
+    Raises
+    ------
+    TraceError
+        The log has no recorded starts.
+
+    Examples
+    --------
+    >>> from gpuschedlab import Cluster, Fifo
+    >>> log = {"job_id": ["a", "b"], "submit": [0.0, 1], "gpus": [2, 2], "duration": [60.0, 60], "started": [0.0, 62]}
+    >>> print(explain(Scenario(pl.DataFrame(log | {"nodelist": "n1"}), Cluster.homogeneous(1, 2)), Fifo()))
+    why jobs waited: too few GPUs idle 96.7 %, launch 3.3 %
+    """
+    log = record(scenario, own, names)
+    seconds, (passed, kept) = sweep(log.jobs, log.rules)
+    # Where nobody knows on which nodes jobs ran, they may not fit until they surely do, and any that waits may be why others do.
+    unsure = log.jobs._replace(slots=log.sure), log.rules._replace(rule=LOOSE)
+    loose = seconds if log.listed else sweep(*unsure)[0]
+    least = loose[:, NONE].sum() / max(loose.sum(), 1.0)
+    return Explanation(log, seconds, float(passed / max(passed + kept, 1)), float(least))

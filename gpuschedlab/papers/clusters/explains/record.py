@@ -1,0 +1,107 @@
+"""What a log recorded, as arrays: jobs, their starts and nodes, and the rule and windows of their site."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.cluster import Cluster
+from gpuschedlab.cluster.node_index import SLOTS
+from gpuschedlab.errors import TraceError
+from gpuschedlab.estimators.requested import Requested
+from gpuschedlab.papers.clusters.explains.sweep import EASY, GREEDY, LOOSE, STRICT, Jobs, Rules
+from gpuschedlab.papers.clusters.files.description import hosts
+from gpuschedlab.policies.simple import Fifo
+from gpuschedlab.sim import Policy, Scenario
+from gpuschedlab.sim.setup.eligibility import eligibility_of
+
+RULES = {"none": STRICT, "easy": EASY, "plan": LOOSE, "greedy": GREEDY}
+LAGS = (2.0, 60.0)
+"""Seconds that a start takes at least and at most after the release that allows it."""
+
+
+class Record(NamedTuple):
+    """Jobs of a log that started, and the rules of their site; not `listed`: some have no list of nodes, and all nodes are one."""
+
+    trace: pl.DataFrame
+    jobs: Jobs
+    rules: Rules
+    listed: bool
+    sure: np.ndarray  # (n,) idle slots with which each job fits, wherever they are
+
+
+def record(scenario: Scenario, own: Policy, names: Sequence[str]) -> Record:
+    """Arrays of a log that has recorded starts, of the rule that started its jobs, and of nodes of such names."""
+    trace, cluster = scenario.trace, scenario.cluster
+    if "started" not in trace.columns or not trace["started"].count():
+        raise TraceError("explain: found no recorded starts; expected a log with the column started.")
+    kinds = eligibility_of(trace, cluster, scenario.types)
+    known = [name for name in ("submit", "eligible") if name in trace.columns]
+    trace = trace.with_columns(eligible=pl.max_horizontal(known)).with_row_index("row")
+    trace = trace.drop_nulls("started").sort("eligible", "submit", "row")
+    of = np.repeat(np.arange(len(cluster.groups)), [g.nodes for g in cluster.groups])
+    unit = 1 if (trace["gpus"] % 1 == 0).all() else SLOTS
+    slots = np.maximum(1, (trace["gpus"].to_numpy() * unit).round()).astype(np.int64)
+    size = np.array([g.gpus_per_node for g in cluster.groups])[of] * unit
+    masks, part = np.ones((1, len(size)), bool), np.zeros(len(slots), np.int64)
+    wide, most = -(-slots // size.max()), size.max()
+    sure = (wide - 1) * most + (len(size) - wide + 1) * (-(-slots // wide) - 1) + 1
+    cells = cells_of(trace, names, cluster)
+    if cells is None:
+        size, masks = size.sum(keepdims=True), masks[:, :1]
+    elif kinds is not None:
+        rows, part = np.unique(kinds[trace["row"].to_numpy()] > 0, axis=0, return_inverse=True)
+        masks = rows[:, [cluster.gpu_types.index(g.kind) for g in cluster.groups]][:, of]
+    node, count = cells or (np.zeros(len(slots), np.int64), np.ones(len(slots), np.int64))
+    wide = -(-slots // np.array([size[mask].max() for mask in masks])[part])
+    if cells and "nodes" in trace.columns:
+        wide = np.maximum(wide, trace["nodes"].fill_null(1).to_numpy())
+    first = np.concatenate([[0], np.cumsum(count)])
+    each, before = np.repeat(-(-slots // count), count), np.arange(len(node)) - np.repeat(first[:-1], count)
+    held = np.clip(np.repeat(slots, count) - before * each, 0, each)
+    submit, eligible, start = (trace[name].to_numpy() for name in ("submit", "eligible", "started"))
+    times = submit, eligible, start, start + trace["duration"].to_numpy(), Requested().predict(trace)
+    jobs = Jobs(*times, slots, part, wide, -(-slots // wide), first, node, held, *events(*times[1:4]))
+    lag = lag_of(eligible, start, times[3])
+    rule = RULES[own.backfill] if isinstance(own, Fifo) else LOOSE
+    return Record(trace, jobs, Rules(rule, lag, size, masks, whole_windows(cluster)), bool(cells), sure)
+
+
+def events(eligible, start, end) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Times, kinds and jobs: at one instant jobs end, queue, start; one that starts when eligible never waits."""
+    time, kind = np.concatenate([end, eligible, start]), np.repeat([0, 1, 2], len(start)).astype(np.int8)
+    job = np.tile(np.arange(len(start)), 3)
+    there = (kind != 1) | (eligible < start)[job]
+    order = np.lexsort((job, kind, time))
+    order = order[there[order]]
+    return time[order], kind[order], job[order]
+
+
+def lag_of(eligible, start, end) -> float:
+    """Seconds within which 99 of 100 starts follow an end or a job that becomes eligible."""
+    released = np.sort(np.concatenate([end, eligible]))
+    after = start - released[np.maximum(np.searchsorted(released, start, side="right") - 1, 0)]
+    return float(np.clip(np.ceil(np.quantile(after, 0.99)) + 1, *LAGS))
+
+
+def whole_windows(cluster: Cluster) -> np.ndarray:
+    """Windows (W, 2) of a cluster that all its nodes have."""
+    spans, nodes = np.unique([(w.start, w.end) for w in cluster.events] or np.zeros((0, 2)), axis=0, return_counts=True)
+    return spans[nodes == cluster.total_nodes]
+
+
+def cells_of(trace: pl.DataFrame, has: Sequence[str], cluster: Cluster) -> tuple[np.ndarray, np.ndarray] | None:
+    """Nodes of each job in turn, and how many it has; None where some jobs have no list, or the names are not the cluster's."""
+    if "nodelist" not in trace.columns or trace["nodelist"].null_count():
+        return None
+    lists = trace.select("nodelist").unique(maintain_order=True)
+    names = lists.with_columns(name=pl.Series([hosts(text) for text in lists["nodelist"]], dtype=pl.List(pl.String)))
+    seen = names["name"].explode().unique().sort().to_list()
+    if not set(seen) <= set(has):  # the site's nodes have other names: any will do where they are alike
+        has = seen
+        if len(cluster.groups) > 1 or len(seen) > cluster.total_nodes:
+            return None
+    at = names.with_columns(pl.col("name").list.eval(pl.element().replace_strict(has, range(len(has)), default=None)))
+    cells = trace.select("nodelist").join(at, on="nodelist", how="left", maintain_order="left")["name"]
+    return cells.explode().to_numpy().astype(np.int64), cells.list.len().to_numpy().astype(np.int64)
