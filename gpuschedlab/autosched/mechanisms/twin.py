@@ -158,11 +158,11 @@ class Twin:
         frame = pl.DataFrame(rows, schema=["mechanism", "value", "best", "better"], orient="row")
         other = [f"with {n} {v:.3g}, {b} is {r:.2f}x as good" for n, v, b, r in rows if b != best]
         words = (
-            f"the log leaves open what flips that: {', '.join(other)}"
+            f"; the log leaves open what flips that: {', '.join(other)}"
             if other
-            else "at each end of what the log leaves open, too"
+            else ", and at each end of what the log leaves open"
         )
-        return frame, f"{best} is best at the estimates; {words}."
+        return frame, f"{best!r} is best at the estimates{words}."
 
 
 def twin(log: Run | pl.DataFrame, scenario: Scenario, *, canaries: Canaries | None = None) -> Twin:
