@@ -13,7 +13,7 @@ from gpuschedlab.errors import PolicyError
 from gpuschedlab.speeds import default_speeds
 from scenes import guessing
 
-VALUES, EVERY, OTHERS = (1e4, 1e5, 1e6), 7200.0, 3
+VALUES, EVERY, OTHERS = (1e4, 1e5, 1e6), 7200.0, 5
 
 
 class World(NamedTuple):
@@ -35,7 +35,7 @@ class World(NamedTuple):
 def world(seed: int, days: int, nodes: int) -> World:
     """A world of a seed."""
     secret, cluster = (
-        float(np.exp(np.random.default_rng(seed).uniform(*np.log((1800, 3600))))),
+        float(np.exp(np.random.default_rng(seed).uniform(*np.log((3000, 3600))))),
         lab.Cluster.homogeneous(nodes, 8),
     )
 

@@ -121,3 +121,24 @@ def test_the_bench_counts_bias_coverage_and_refusal():
     for row in rows:
         row["answers"]["default"] |= {"value": 1.0, "low": 0.5, "high": 1.5, "verdict": "right"}
     assert not causes.good(causes.judge(rows)), "intervals that always hold are too wide"
+
+
+def test_the_lesson_of_the_secret_says_what_each_way_chose():
+    """Its bars are JCT over the exact choice's on the other traces; the twin shows the secret, and what is chosen from rows was held."""
+    from scenes import secret
+
+    from gpuschedlab.autosched import twin
+
+    world = secret.world(1, 7, 8)
+    found = twin(world.run, world.believed)
+    assert found.mechanisms["restart"].low < world.secret < found.mechanisms["restart"].high
+    ways = secret.chosen(world, found.at(world.believed))
+    table = secret.scored(world, ways)
+    jct = [secret.mean_jct(other, ways["default"]) / secret.mean_jct(other, ways["exact"]) for other in world.others]
+    assert table.row(0)[1:] == pytest.approx((np.exp(np.mean(np.log(jct))), min(jct), max(jct)))
+    (bar,) = secret.ways(table).data
+    assert dict(zip(bar.x, bar.y))["exact"] == 1.0
+    assert {ways[name] for name in ways if name.startswith("log")} <= {*map(world.rule.at, secret.VALUES)}
+    asked = secret.guess(table).asked
+    assert asked["low"] <= asked["times"] <= asked["high"]
+    assert "exact" not in asked["names"]
