@@ -33,6 +33,9 @@ JOB_BY_JOB = ("roberta-base", 1.0)
 PAPERS = ("vit", "roberta-base")
 """Foundation models that the paper and the artifact share."""
 
+LANGUAGE = ("roberta-base",)
+"""Those of them that are language models."""
+
 LOAD, SEEDS = 1.5, (0, 1, 2)
 """Load of the paper's comparisons, and draws of generated jobs."""
 
@@ -137,6 +140,10 @@ def _compared(fm: str, done: dict) -> dict[Number, Ours | float]:
             for end, of in (("least", min), ("most", max)):
                 number = Number(PAPER, fm, f"{end} of the others, {settings}", f"{metric}_over_ymir")
                 found[number] = Ours(of(each.values()), "", named(each, "beside"))
+    if fm in LANGUAGE:
+        for policy in ("pollux", "optimus"):
+            ratio = done[policy]["avg_jct"] / done["tiresias"]["avg_jct"]
+            found[Number(PAPER, fm, policy, "avg_jct_over_tiresias")] = ratio
     for seconds in (180, 300):
         ratio = done[f"ymir_{seconds}"]["avg_jct"] / best["avg_jct"]
         found[Number("thesis 3.5.6", fm, f"{seconds} s rounds", "avg_jct_over_120_s")] = ratio

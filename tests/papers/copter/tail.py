@@ -1,0 +1,20 @@
+"""The slowest rounds of COpter on a whole trace: where its tail lies."""
+
+import time
+
+import numpy as np
+
+from papers.copter import trace
+
+
+def measure(data_dir, name: str, scale: int, solver: str) -> dict[str, float]:
+    """CPU seconds of a trace's rounds, on so many times 256 GPUs: `p90` and `slowest`."""
+    from published.timing import timed
+
+    from gpuschedlab.policies import Sia
+    from gpuschedlab.sim import simulate
+
+    jobs, cluster, table = trace.workload(data_dir, name), trace.cluster_of(scale), trace.speeds(data_dir, scale)
+    seconds: list[float] = []
+    simulate(jobs, cluster, timed(Sia(power=trace.POWER, solver=solver), seconds, time.process_time), speeds=table)
+    return {"p90": float(np.quantile(seconds, 0.9)), "slowest": max(seconds)}
