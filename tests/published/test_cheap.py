@@ -15,7 +15,7 @@ LEAST = {
     "pollux-artifact": 8,
     "prompttuner": 50,
     "sia": 65,
-    "unisched": 25,
+    "unisched": 20,
     "ymir": 50,
 }
 """Rows at least of each source that has `cheap`: enough in all that a changed rule or a slower solver is seen."""
