@@ -7,7 +7,8 @@ holds the load of a day ago), two no overlap: a rule without noise. Of those no 
 
 Each estimator is judged by its bias, by how often its 95 % interval holds the truth, and by refusal: answers are right, refused,
 missed, or wrong and sure (`scenes.believed.verdict`). "default" is the project's own: `CausalModel.effect` and `Log.estimate()`.
-Numbers 0 to 29 were not looked at while anything was chosen; what the default does was chosen on numbers from 100 on.
+What the default does was chosen on numbers from 100 to 144. On 0 to 29 its intervals, then 6 % wider, held 98.7 % of 157 answers: too
+wide, so that those numbers count as looked at. It is judged on 200 to 229, which nothing was chosen on.
 
 Logs take most of the time, and are kept by the code that plays them; answers by all code.
 """
@@ -27,7 +28,7 @@ from published.kept import meaning, measure_all
 from autosched.operated import play
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
-NUMBERS, DRAWS, MINUTES = tuple(range(30)), tuple(range(5)), 14.0
+NUMBERS, DRAWS, MINUTES = tuple(range(200, 230)), tuple(range(5)), 14.0
 KINDS = ("system", "log")
 FLAWS = ("", "hidden", "no overlap")
 NEEDED = {"holds": (0.92, 0.98), "wrong_and_sure": 0.03, "answered": 0.5}

@@ -19,8 +19,6 @@ LEAST, FREE = 40, 20
 SPARE, FEWEST, THIN = 0.02, 5, 0.02
 """What an answer needs: a share of the setting's variance that what is held fixed leaves; and of either of a few settings, so many
 rows, and such a share of the rows, in each quarter of what the columns predict of the setting."""
-WIDER = 1.06
-"""Of intervals: without it those of the arena's systems from number 100 on held 94 %, with rare settings 92 %."""
 MISFIT = 0.05
 """Share of the residuals' variance that trees explain in held-out stretches, from which on the terms do not fit."""
 
@@ -87,7 +85,7 @@ def _halves(parts: np.ndarray, free: int) -> np.ndarray:
     for lag in range(1, reach + 1):
         variance = variance + 2 * (1 - lag / (reach + 1)) * (parts[lag:] * parts[:-lag]).sum(axis=0) / n
     student = stats.t.ppf((1 + LEVEL) / 2, max(2.0, min(free, n / (2 * reach))))
-    return WIDER * student * np.sqrt(np.maximum(variance, own) / n)
+    return student * np.sqrt(np.maximum(variance, own) / n)
 
 
 def _strength(part: np.ndarray, effect: float, free: int) -> float:
