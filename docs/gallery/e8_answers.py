@@ -4,7 +4,7 @@ What an operator's log says of a knob, beside forks of the simulation that answe
 """
 
 # Group: Systems
-# Notebook: 10_causal
+# Notebook: 11_arena
 import gpuschedlab as lab
 from gpuschedlab import plots
 from gpuschedlab.autosched import Rule, operate
@@ -14,6 +14,6 @@ trace = lab.generate("venus", days=7, load=1.0, cluster_gpus=32, rng=0)
 scenario = lab.Scenario(trace.filter(trace["gpus"] <= 16), cluster, delays=lab.Delays(restart=60.0))
 log = operate(scenario, Rule(lab.Tiresias(), "thresholds", (1e3, 1e6)))
 brief = log.oracle(hold=7200.0, jobs=7200.0)
-found = {name: (log.estimate(name), brief) for name in ("naive", "ridge", "trees")}
+found = {"nothing held fixed": (log.estimate("naive"), brief), "load held fixed": (log.estimate(), brief)}
 
 figure = plots.figure(plots.answers(found))
