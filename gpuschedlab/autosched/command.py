@@ -32,7 +32,8 @@ def add(parser):
     parser.add_argument("--policy", default="tiresias", metavar="POLICY", help="policy to tune (default tiresias)")
     parser.description += (
         "\n\nWithout options of the trace and the cluster: three generated days of a busy cluster (2,000 jobs, load 1.1, 32x8 "
-        "GPUs, 60 s a restart),\nafter a history of seven."
+        "GPUs, 60 s a restart),\nafter a history of seven. Of a log with attempts (slurm:sacct.txt, of sacct -D) restart delay, "
+        "placement, failures and prediction\nerror are estimated first, and printed; what the log does not show stays as options say."
     )
     parser.add_argument("--hours", type=positive, metavar="H", help="length of the trace (instead of --days)")
     parser.add_argument(
