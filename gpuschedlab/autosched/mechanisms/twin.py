@@ -23,6 +23,8 @@ SLOW = np.log(0.9)
 """Placements below this speed count as spread."""
 OPEN = {"restart": (0.0, 3600.0), "placement": (0.25, 3.0)}
 """What is tried of a mechanism on which a choice may depend, where the log leaves more open."""
+POWERS = 5
+"""Powers of the slowdown, within what is open, at which the error of predictions is computed."""
 
 
 class Mechanism(NamedTuple):
@@ -204,10 +206,10 @@ def twin(log: Run | pl.DataFrame, scenario: Scenario, *, canaries: Canaries | No
     jobs = attempts.group_by("job", maintain_order=True).agg(
         pl.col("job_id", "predicted").first(), pl.col("why").last()
     )
-    jobs = jobs.with_columns(work=work_of(attempts, slow, seconds, placement.value)).filter(why="done")
-    failure = _failure(attempts, scenario.cluster)
-    found = _restart(attempts, delay, scenario), placement, failure, _prediction(jobs)
-    work = jobs.select("job_id", "work").unique("job_id", keep="last")
+    jobs = jobs.with_columns(work=work_of(attempts, slow, seconds, placement.value))
+    restart, failure = _restart(attempts, delay, scenario), _failure(attempts, scenario.cluster)
+    found = restart, placement, failure, _prediction(jobs, attempts, slow, seconds, restart, placement)
+    work = jobs.filter(why="done").select("job_id", "work").unique("job_id", keep="last")
     return Twin(scenario, {m.name: m for m in found}, work, delay)
 
 
@@ -255,10 +257,15 @@ def _failure(log: pl.DataFrame, cluster) -> Mechanism:
     return Mechanism("failure", *values, "a day of a busy node", count, min(1.0, busy / window), seen, note)
 
 
-def _prediction(jobs: pl.DataFrame) -> Mechanism:
-    """Error of the durations that were predicted."""
-    known = jobs.filter(pl.col("predicted") > 0)
-    if known.height < FEWEST:
-        return Mechanism("prediction", 0.0, 0.0, np.inf, "", known.height, 0.0, False, "no column predicted")
-    values = prediction_error(known["predicted"].to_numpy(), known["work"].to_numpy())
-    return Mechanism("prediction", *values, "", known.height, known.height / jobs.height, True)
+def _prediction(jobs, log, slow, seconds, restart: Mechanism, placement: Mechanism) -> Mechanism:
+    """Error of the durations that were predicted: the interval holds those at what is left open of restarts and placement, too."""
+    known = jobs.select(((pl.col("predicted") > 0) & (pl.col("why") == "done")).fill_null(False)).to_series().to_numpy()
+    if (rows := int(known.sum())) < FEWEST:
+        return Mechanism("prediction", 0.0, 0.0, np.inf, "", rows, 0.0, False, "no column predicted")
+    least, most = OPEN["placement"]
+    powers = placement.value, *np.linspace(max(least, placement.low), min(most, placement.high), POWERS)
+    ends = (restart.low / restart.value, restart.high / restart.value) if restart.seen else ()
+    cases = [(seconds, power) for power in powers] + [(seconds * end, placement.value) for end in ends]
+    predicted = jobs["predicted"].to_numpy()[known]
+    values, lows, highs = zip(*(prediction_error(predicted, work_of(log, slow, *case)[known]) for case in cases))
+    return Mechanism("prediction", values[0], min(lows), max(highs), "", rows, rows / jobs.height, True)
