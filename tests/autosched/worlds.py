@@ -7,8 +7,8 @@ The operator's rule follows the load, so that the log is confounded. Of twelve c
 ever held, each way chooses one:
 
 default : it keeps Tiresias as it is. believed : by the simulator as believed; held seconds are work, as an operator would take them.
-nothing held, load held : by the log's rows, of the values that it held. calibrated : by `autosched.twin` of the log.
-exact : by the simulator with the secrets.
+nothing held, load held : by the log's rows, of the values that it held, whether or not the log can say.
+calibrated : by `autosched.twin` of the log. exact : by the simulator with the secrets.
 
 Truth is the average JCT on three other traces in the same world, over that of `exact`. The seeds are ones that nothing was chosen on.
 """
