@@ -502,7 +502,9 @@ def test_only_what_is_asked_is_fitted(monkeypatch):
     model = CausalModel(graph).fit(pl.DataFrame({n: rng.random(60) for n in layers.names}))
     fit = model.core._regression
     monkeypatch.setattr(
-        model.core, "_regression", lambda name, kept: (fitted.append((name, len(kept))), fit(name, kept))[1]
+        model.core,
+        "_regression",
+        lambda name, kept, *line: (fitted.append((name, len(kept))), fit(name, kept, *line))[1],
     )
     for _ in range(3):
         model.update({n: [rng.random()] for n in layers.names}, 1)
