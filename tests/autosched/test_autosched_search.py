@@ -501,11 +501,12 @@ def test_only_what_is_asked_is_fitted(monkeypatch):
     rng, fitted = np.random.default_rng(0), []
     model = CausalModel(graph).fit(pl.DataFrame({n: rng.random(60) for n in layers.names}))
     fit = model.core._regression
-    monkeypatch.setattr(
-        model.core,
-        "_regression",
-        lambda name, kept, *line: (fitted.append((name, len(kept))), fit(name, kept, *line))[1],
-    )
+
+    def counted(name, kept, **options):
+        fitted.append((name, len(kept)))
+        return fit(name, kept, **options)
+
+    monkeypatch.setattr(model.core, "_regression", counted)
     for _ in range(3):
         model.update({n: [rng.random()] for n in layers.names}, 1)
     assert fitted == []

@@ -41,7 +41,7 @@ class Boosted:
     def _fit(self, name: str, line: bool = False) -> tuple:
         """The regression of a variable on all rows; most that a search learns are never asked again."""
         if (name, line) not in self.fitted:
-            self.fitted[name, line] = self._regression(name, np.arange(len(self.rows)), line)
+            self.fitted[name, line] = self._regression(name, np.arange(len(self.rows)), line=line)
         return self.fitted[name, line]
 
     def update(self, rows: np.ndarray) -> None:
