@@ -38,6 +38,7 @@ def _queues(rng, cluster) -> dict:
 
 DRAWN = {"kueue": _queues}
 BUDGETS = {"site": "papers.clusters.site"}
+TABLES = {"explains": "papers.clusters.explains"}
 NOTEBOOKS = {
     "site": [
         "from gpuschedlab.widgets import SiteExplorer",
