@@ -52,7 +52,7 @@ def record(scenario: Scenario, own: Policy, names: Sequence[str]) -> Record:
         size, masks = size.sum(keepdims=True), masks[:, :1]
     elif kinds is not None:
         rows, part = np.unique(kinds[trace["row"].to_numpy()] > 0, axis=0, return_inverse=True)
-        masks = rows[:, [cluster.gpu_types.index(g.kind) for g in cluster.groups]][:, of]
+        masks = np.array(rows[:, [cluster.gpu_types.index(g.kind) for g in cluster.groups]][:, of], order="C")
     node, count = cells or (np.zeros(len(slots), np.int64), np.ones(len(slots), np.int64))
     wide = -(-slots // np.array([size[mask].max() for mask in masks])[part])
     if cells and "nodes" in trace.columns:
@@ -62,7 +62,10 @@ def record(scenario: Scenario, own: Policy, names: Sequence[str]) -> Record:
     held = np.clip(np.repeat(slots, count) - before * each, 0, each)
     submit, eligible, start = (trace[name].to_numpy() for name in ("submit", "eligible", "started"))
     times = submit, eligible, start, start + trace["duration"].to_numpy(), Requested().predict(trace)
-    jobs = Jobs(*times, slots, part, wide, -(-slots // wide), first, node, held, *events(*times[1:4]))
+    arrays = *times, slots, part, wide, -(-slots // wide), first, node, held, *events(*times[1:4])
+    jobs = Jobs(
+        *(np.array(values, order="C") for values in arrays)
+    )  # one layout of all: machine code is kept by layout
     lag = lag_of(eligible, start, times[3])
     rule = RULES[own.backfill] if isinstance(own, Fifo) else LOOSE
     return Record(trace, jobs, Rules(rule, lag, size, masks, whole_windows(cluster)), bool(cells), sure)
