@@ -25,7 +25,7 @@ ROOMS: dict[str, int] = {
     "metrics": 1_660,
     "optim": 2_222,
     "papers": 9,
-    "papers/clusters": 3_597,
+    "papers/clusters": 3_599,
     "papers/copter": 2_296,
     "papers/deadlines": 2_141,
     "papers/gavel": 447,
@@ -47,7 +47,7 @@ ROOMS: dict[str, int] = {
 }
 """Lines of Python at most, by folder; each paper is a room."""
 
-TOTAL = 56_771
+TOTAL = 56_773
 """Sum of these numbers at most."""
 
 GOALS = {"laboratory": 35_000, "autosched": 8_200, "papers": 14_514, "all": 57_000}
@@ -57,7 +57,7 @@ LIMITS = {"laboratory": 35_000, "autosched": 8_200, "papers": 14_514, "all": 57_
 """Lines of Python of these parts at most."""
 
 PAPER = 2_700
-LARGE = {"papers/clusters": 3_597}
+LARGE = {"papers/clusters": 3_599}
 """Lines at most of a paper, and of those that are several."""
 
 BESIDE = "files beside the rooms"

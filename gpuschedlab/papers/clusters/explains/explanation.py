@@ -94,7 +94,6 @@ def explain(scenario: Scenario, own: Policy, names: Sequence[str] = ()) -> Expla
     log = record(scenario, own, names)
     seconds, (passed, kept) = sweep(log.jobs, log.rules)
     # Where nobody knows on which nodes jobs ran, they may not fit until they surely do, and any that waits may be why others do.
-    unsure = log.jobs._replace(slots=log.sure), log.rules._replace(rule=LOOSE)
-    loose = seconds if log.listed else sweep(*unsure)[0]
+    loose = seconds if log.listed else sweep(log.jobs._replace(slots=log.sure), log.rules._replace(rule=LOOSE))[0]
     least = loose[:, NONE].sum() / max(loose.sum(), 1.0)
     return Explanation(log, seconds, float(passed / max(passed + kept, 1)), float(least))
