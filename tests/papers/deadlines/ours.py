@@ -164,6 +164,8 @@ def _compared(runs: Runs) -> dict:
                 found[Number(where, name, policy, over)] = runs.pair(key, *pair)
     for name in ARTIFACT:
         found[Number("figure 8", name, "unisched", "suspensions")] = runs.one("suspensions", "", name, "unisched")
+    for name in ("MIX1", "MIX2"):
+        found[Number("figure 6a", name, "unisched", "violation")] = runs.one("violation", "", name, "unisched")
     return found
 
 
