@@ -191,8 +191,8 @@ def test_a_model_of_other_knobs_is_refused(stretch):
         loop(stretch, space=Space(lab.Themis()))
     with pytest.raises(EstimatorError, match="found 2 of the columns; expected metric"):
         model.predict(np.zeros((3, 2)))
-    with pytest.raises(EstimatorError, match="effects: found 'q'"):
-        model.effects(["q"], np.zeros(len(given)))
+    with pytest.raises(EstimatorError, match="do: found 'q'"):
+        model.do({"q": 0.0})
     with pytest.raises(EstimatorError, match="has not learnt"):
         CausalModel(full_graph(layers_of(space))).predict(samples)
 
