@@ -108,9 +108,7 @@ def test_causal_models(backend):
         "do": done,
         "given": given,
         "after": said(model.predict(asked)),
-        "effects": {
-            name: [f"{v:.3g}" for v in at] for name, (at, _) in model.effects(["k0", "k3"], [0.5, 0.5, 0.5], 5).items()
-        },
+        "effect": [f"{v:.3g}" for v in model.effect("k0", 0.2, 0.8)[:5]],
         "refused": [
             refusal(model.do, {"x": 1.0}),
             refusal(CausalModel(graph).predict, asked),
@@ -127,14 +125,14 @@ def test_causal_models(backend):
 def test_tables_of_causalnex():
     graph = CausalGraph(LAYERS, (("k0", "m1"), ("k1", "m1"), ("k1", "m2"), ("k3", "m2"), ("m1", "o"), ("m2", "o")))
     model = CausalModel(graph, backend="causalnex", bins=(2, 2, 4), combinations=5).fit(system(2, 90))
-    found, asked = {"tables": {name: model.cpds(name) for name in LAYERS.names}}, system(3, 4).select("k0", "k1", "k3")
+    found, asked = {"tables": model.core.given}, system(3, 4).select("k0", "k1", "k3")
     found["predict"] = [np.round(part, 6) for part in model.predict(asked)]
     found["do"] = {name: list(part) for name, part in model.do({"k0": 0.9}).items()}
     found["given"] = {name: list(part) for name, part in model.do({"m1": 0.5}, {"k1": 0.2}).items()}
     model.update(system(4, 30), batch=20)
     found["after"] = [np.round(part, 6) for part in model.predict(asked)]
     bare = CausalModel(graph, backend="causalnex", prior=None).fit(system(2, 30))
-    found["bare"] = {name: bare.cpds(name) for name in LAYERS.names}
+    found["bare"] = bare.core.given
     found["refused"] = refusal(CausalModel(graph, backend="causalnex", cells=20).fit, system(2, 90))
     return found
 
@@ -290,15 +288,10 @@ def test_samples_and_training():
     fixed = best_fixed(scenario, space, rounds=6, searches=1, rng=0)
     samples = gather(scenario, space, instants=2, configurations=12, days=1.0, horizon=HOUR, rng=0)
     model = train(samples, space, graph="layers", rng=0)
-    asked = pl.DataFrame(np.array([[0.1, 0.5], [0.9, 0.2]]), ["metric", "pack_limit"])
     return {
         "fixed": [repr(fixed.best.policy), len(fixed.trials)],
         "samples": digest(samples),
-        "effects": {
-            name: [f"{v:.3g}" for v in at] for name, (at, _) in model.effects(["pack_limit"], [0.5] * 3, 3).items()
-        }
-        if asked.height
-        else {},
+        "predicted": np.round(model.predict(np.full((1, 3), 0.5)).mean, 3),
     }
 
 
@@ -335,17 +328,17 @@ def test_logs():
         "open_jobs": zero,
     }
     log, found = Log(pl.DataFrame(columns), "knob", n * HOUR), {}
-    for method in ("naive", "ridge", "trees", "aipw", "g-formula"):
+    for method in ("naive", "adjusted"):
         answer = log.estimate(method, ("load",))
         found[method] = [
             *([f"{v:.3g}" for v in np.ravel(part)] for part in (answer.mean, answer.low, answer.high)),
             answer.best,
+            [answer.refusal, *answer.words],
         ]
     rule = Rule(lab.Tiresias(), "pack_limit", (0.0, 0.5, 1.0), noise=0.2)
     played = operate(lab.Scenario(week(2, 60), CLUSTER), rule, 2 * HOUR)
     edges = [("load", "knob"), ("load", "objective"), ("knob", "queueing"), ("queueing", "objective"), ("z", "load")]
     return found | {
-        "why": log.why(30 * HOUR),
         "chosen": [rule.choose(load, k) for k, load in enumerate((0.1, 0.5, 1.0, 2.0, 9.0))],
         "played": digest(played.frame),
         "values": played.values,
