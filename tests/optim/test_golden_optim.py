@@ -163,6 +163,42 @@ def test_edits():
 
 
 @golden
+def test_what_is_just_allowed_and_what_is_not():
+    """The last value that is taken, and the first that is refused."""
+    edited = EditedProgram({"gpus": 2.0})
+    knapsacks = {
+        "no GPU": ([0], [3]),
+        "one": ([1], [0]),
+        "part": ([1.5], [3]),
+        "none left": ([1], [-1]),
+        "half": ([1], [0.5]),
+    }
+    found = {
+        name: refusal(MultipleChoice, [[1.0]], np.array([0]), np.array(gpus), np.array(room))
+        for name, (gpus, room) in knapsacks.items()
+    }
+    for name, worth in {"unknown": np.nan, "endless": np.inf, "bad": -np.inf, "loss": -1.0}.items():
+        found[name] = refusal(MultipleChoice, [[worth]], np.array([0]), np.array([1]), np.array([1]))
+    for name, kind in {"type 0": 0, "type 1": 1, "type -1": -1}.items():
+        found[name] = refusal(MultipleChoice, [[1.0]], np.array([kind]), np.array([1]), np.array([1]))
+    bounds = {"one point": (1.0, 1.0), "none": (1.1, 1.0), "open": (-np.inf, np.inf), "inf": (np.inf, np.inf)}
+    for name, (low, high) in bounds.items():
+        found[name] = refusal(Program, [1.0], [[1.0]], lower=low, upper=high)
+        found[f"row {name}"] = refusal(Program, [1.0], [[1.0]], low, high)
+    for word in ("pop-1", "pop-0", "pop-x", "pop", "prices", "x"):
+        found[word] = refusal(Session, word)
+    for large in (1e12, 1e16, 1e21):
+        found[f"cbc {large:g}"] = refusal(solve, Program([1.0], [[large]], row_upper=large, upper=1.0), "mip")
+    found |= {
+        f"{engine} {apart}": refusal(Session, "mip", engine=engine, isolate=apart)
+        for engine in ("cbc", "highs", "x")
+        for apart in (False, True)
+    }
+    found |= {f"by {by}": refusal(edited.change_resource, "gpus", by) for by in (-1.0, -1.0, -1e-9)}
+    return found
+
+
+@golden
 def test_small_parts_and_refusals():
     one = choices(0)
     return {
