@@ -1,12 +1,14 @@
 """Golden answers of expressions over columns, specs, parts and attempts of jobs, lists of nodes, and logs of several files."""
 
 import json
+from pathlib import Path
 
 import pytest
 from golden_answers import golden, refusal
 from test_golden_logs import outcome
 
 import gpuschedlab as lab
+from gpuschedlab.traces.logs.options import NAMES, options_in, options_of
 
 ROWS = """id,submit,a,b,gres,none,odd name,took,state
 x,0,2,3,gpu:H100:8,,5,0:01:04,done
@@ -324,3 +326,32 @@ def test_objects_of_kubernetes(tmp_path):
     (tmp_path / "all.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
     (tmp_path / "some.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items[:4]}))
     return {name: outcome(lab.intake, ("k8s", tmp_path / f"{name}.json")) for name in ("all", "some")}
+
+
+VALUES = (
+    *("", "x", "0", "1.5", "-1", "inf", "true", "False", "keep", "s", "us", "node", "a, b"),
+    *(0, 1, 2.5, -1.0, float("inf"), True, False, Path("a.csv")),
+    *([], ["x"], [1], ("x", "y"), (1,), ("x", 2)),
+    *({}, {"x": "y"}, {"x": 1}, {"submit": "ms"}, {"submit": "x"}, {"FINE": "done"}, {"FINE": "x"}, {1: "y"}),
+)
+
+
+@golden
+def test_every_option_takes_what_it_says():
+    """Each option with values of each kind: what is read of it, or the refusal."""
+    found = {}
+    for name in NAMES:
+        told = found[name] = []
+        for value in VALUES:
+            try:
+                told.append(f"{value!r}: {getattr(options_of({name: value}, 'log'), name)!r}")
+            except lab.errors.TraceError as error:
+                told.append(f"{value!r}: {error}")
+    return {name: dict(enumerate(told)) for name, told in found.items()} | {
+        "none": refusal(options_of, {"nobody": 1}, "log"),
+        "near": refusal(options_of, {"colums": {}}, "log"),
+        "settings": [
+            str(options_in(words)) for words in (["zone=UTC", "columns.gpus=g"], ["units=ms"], ["a.b=1", "a.c=2"])
+        ],
+        "refused": [refusal(options_in, words) for words in (["zone"], ["=x"], ["a=1", "a.b=2"])],
+    }
