@@ -36,6 +36,13 @@ written for the other 5, one of which is gone since.
 Of 20 faults of seed 60613, drawn after all these tests, the nearest tests catch 9. Two of the others change no answer, and six pass all
 of `make test`; three are in compiled code and were tried by the nearest tests alone. So of both fresh seeds 38 of 49 that were judged
 to the end are caught (78 %, 64 to 87 %): fewer than seed 9091 alone would say. Twenty take 16 minutes on two idle cores.
+
+Then more golden answers were written, of explorers, of policies' parts on random instants, of laws beside changed runs. Of 40 faults of
+seed 880143, drawn after them, 28 of 33 that change an answer were caught (85 %, 69 to 93 %): 27 by the nearest tests, one by the list
+of defaults; one changes no answer, and six, five of them in compiled code, were given up without a verdict. Here the rest was judged
+by the nearest tests and by some more of those that run the fault's line, not by the whole suite, by another program that plants a fault
+as its file is loaded; that each test which failed is sound was seen for some of them only. If the six count as missed, it is 28 of 39
+(72 %). With both seeds before, 66 of 82 (80 %).
 """
 
 import argparse
