@@ -212,3 +212,15 @@ def test_rounds_in_parts(seed):
     one = MultipleChoice(worth, [0, 0, 0, 1, 1], [1, 2, 4, 1, 3], [9.0, 7], mandatory=rng.random(14) < 0.1)
     found = {f"{k}": f"{Pop(Session, parts=k, inner='prices').solve(one).objective:.5g}" for k in (1, 2, 3)}
     return found | {"refused": refusal(Pop, Session, parts=0)}
+
+
+@golden
+def test_generated_networks():
+    """Links, and links of each router, of networks with few routers and many, no links to spare and all there can be."""
+    sizes = ((2, 1), (5, 4), (5, 10), (12, 16), (30, 36), (30, 60), (60, 72), (60, 140))
+    found = {}
+    for nodes, links in sizes:
+        for seed in range(3):
+            made = networks.generated_network(nodes, links, seed)
+            found[f"{nodes} {links} {seed}"] = [digest(made), np.diff(made.starts).max()]
+    return found
