@@ -180,6 +180,7 @@ def test_no_job_starts_later_than_it_was_first_promised_where_promises_are_kept(
     assert not late
 
 
+@pytest.mark.compiled
 def test_plans_made_anew_break_promises_that_others_keep():
     """So that the test above can fail."""
     rng, late = np.random.default_rng(1), {True: 0, False: 0}
@@ -194,6 +195,7 @@ def test_plans_made_anew_break_promises_that_others_keep():
     assert late[False] > 10
 
 
+@pytest.mark.compiled
 def test_with_exact_estimates_it_does_not_matter_whether_promises_are_kept():
     rng = np.random.default_rng(3)
     for _ in range(20):

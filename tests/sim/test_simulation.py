@@ -601,6 +601,7 @@ def test_slices_shorter_than_the_delays_are_found_out():
         simulate(jobs((0, 1, 50), (0, 1, 50)), ONE, Turns(), delays=Delays(switch=5))
 
 
+@pytest.mark.compiled
 def test_leases_as_short_as_the_delays_are_found_out():
     """Jobs in turns, each turn as long as what it takes to start: they would go on for ever, and fill the memory."""
     trace, turns = jobs(*[(0, 1, 5000)] * 8), Themis(lease_term=60.0)
@@ -610,6 +611,7 @@ def test_leases_as_short_as_the_delays_are_found_out():
     assert simulate(trace, ONE, turns, delays=Delays(restart=30)).summary()["finished"] == 8
 
 
+@pytest.mark.compiled("about compiling a key")
 def test_a_key_that_does_not_compile_is_explained():
     @dataclass(frozen=True)
     class Broken(Ordered):
