@@ -12,7 +12,7 @@ from gpuschedlab.metrics.who_pays import compared
 from gpuschedlab.plots import web
 from gpuschedlab.plots.web.picture import png
 from gpuschedlab.widgets import Explorer
-from gpuschedlab.widgets.explorers.first_screen import Screen, View, measured
+from gpuschedlab.widgets.parts.first_screen import Screen, View, measured
 
 PAYING, OTHERS = 2, 20
 """Jobs whose story is told: of each two policies those that pay most, and some of those that wait."""

@@ -16,6 +16,20 @@ SHARES = {
     "unfair": ("are", "treated unfairly", "jobs that are treated unfairly"),
 }
 """Which share of the jobs a measure is: "of the jobs ...", what they are, and what they are called."""
+TIMES = {"jct": ("end", "sooner", "later"), "wait": ("wait", "less", "longer")}
+"""What jobs do for less and for more of a time."""
+
+
+class Amount(NamedTuple):
+    """What a number is of which there may be less or more: its noun, the words before it ("the jobs cost"), and its form."""
+
+    noun: str
+    words: str
+    form: str = "{:,.0f}"  # "" for a time, s
+    under: str = "under"
+
+
+AMOUNTS = {"cost": Amount("cost", "the jobs cost", "${:,.2f}"), "wait": Amount("waits", "the average job waits", "")}
 
 
 class Group(NamedTuple):
@@ -43,9 +57,9 @@ class Difference:
     # "sooner", "later" (of times), "less", "more" (of shares and costs), "short" (a difference on these jobs, and too
     # few to tell how sure), "close" (too close to call), "none" (no difference), "same" (each job as before), "few" (jobs), "self", "alone"
     kind: str
-    measure: str
+    measure: str | Amount
     names: tuple[str, str]
-    now: float  # mean JCT (s), share of the jobs, or cost
+    now: float  # mean JCT or wait (s), share of the jobs, or cost
     before: float
     jobs: int  # that are compared
     value: float  # before / now; of shares before - now
@@ -64,10 +78,11 @@ class Difference:
             return f"{x} is compared with itself."
         if self.kind == "few":
             return f"{count(self.jobs)}{f' {self.of}' * bool(self.of)}: too few to compare."
-        direction, under = self.kind, f"Under {x}"
+        at = self.amount.under if self.amount else "under"
+        direction, under = self.kind, f"{at.capitalize()} {x}"
         if self.kind == "short":
             direction = "less" if self.now < self.before else "more"
-            under = under if self.of else f"On these jobs, under {x}"
+            under = under if self.of else f"On these jobs, {at} {x}"
         return (_of_times if self.measure == "jct" else _of_shares)(self, direction, under, y, a, b)
 
     @property
@@ -76,14 +91,14 @@ class Difference:
         a, b = self._amounts()
         fixed = {
             "alone": "",
-            "same": f"The average is {b} under both." if self.measure == "jct" else "",
+            "same": f"The average is {b} under both." if self.measure in TIMES else "",
             "few": f"On average: {a} under {escape(self.names[0])}, {b} under {escape(self.names[1])}."
             * (self.jobs > 0),
             "self": "Choose another policy, or move its knob.",
         }
         if self.kind in fixed:
             return fixed[self.kind]
-        jobs = "" if self.measure == "cost" else _ends(self) if self.measure == "jct" else _becomes(self)
+        jobs = _ends(self) if self.measure in TIMES else _becomes(self) if self.measure in SHARES else ""
         return ("Too short to tell how sure. " * (self.kind == "short") + jobs).strip()
 
     @property
@@ -98,11 +113,16 @@ class Difference:
 
     __str__ = text.fget
 
+    @property
+    def amount(self) -> Amount | None:
+        """What the measure is, if it is an amount."""
+        return self.measure if isinstance(self.measure, Amount) else AMOUNTS.get(self.measure)
+
     def _amounts(self) -> tuple[str, ...]:
         """Both values as they are read."""
-        if self.measure == "jct":
+        if self.measure == "jct" or (self.amount and not self.amount.form):
             return two_spans(self.now, self.before)
-        return tuple(f"${each:,.2f}" if self.measure == "cost" else percent(each) for each in (self.now, self.before))
+        return tuple(self.amount.form.format(x) if self.amount else percent(x) for x in (self.now, self.before))
 
 
 def span(seconds: float, unit: str = "", figures: int = 2) -> str:
@@ -160,23 +180,23 @@ def _of_times(d: Difference, direction: str, under: str, y: str, a: str, b: str)
 
 
 def _of_shares(d: Difference, direction: str, under: str, y: str, a: str, b: str) -> str:
-    if d.measure == "cost":
-        noun, found, far = (
-            "cost",
-            f"{under} the jobs cost {a}",
-            f"{100 * abs(1 - d.now / (d.before or 1)):.0f} % {direction}",
-        )
+    if d.amount:
+        noun, found = d.amount.noun, f"{under} {d.amount.words} {a}"
+        ratio = d.now / d.before if d.before else 1.0
+        far = f"{times_of(ratio)} as much" if ratio >= 1.95 else f"{100 * abs(1 - ratio):.0f} % {direction}"
+        far = far if d.before else direction
     else:
-        (whose, what, noun), points = SHARES[d.measure], abs(100 * (d.now - d.before))
-        found = f"{under} {a} of the jobs {whose} {what}"
+        whose, what, noun = SHARES[d.measure]
+        points, found = abs(100 * (d.now - d.before)), f"{under} {a} of the jobs {whose} {what}"
         far = f"{points:.{0 if points >= 9.95 else 1}f} points {'fewer' if direction == 'less' else 'more'}"
-    both = f"u{found[1:]}, under {y} {b}"
+    at = d.amount.under if d.amount else "under"
+    both = f"{found[0].lower()}{found[1:]}, {at} {y} {b}"
     return {
         "alone": f"{found}.",
-        "same": f"No difference in {noun}: {a} under both.",
+        "same": f"No difference in {noun}: {a} {at} both.",
         "none": f"No difference in {noun}: {both}.",
         "close": f"Too close to call: {both}.",
-    }.get(direction, f"{found}, under {y} {b}: {far}.")
+    }.get(direction, f"{found}, {at} {y} {b}: {far}.")
 
 
 def _names(d: Difference) -> list[str]:
@@ -184,17 +204,18 @@ def _names(d: Difference) -> list[str]:
 
 
 def _ends(d: Difference) -> str:
-    """Which jobs end sooner, and which later."""
-    moved, number, gain = d.sooner, len(d.sooner.rows), "No job ends sooner."
+    """Which jobs end sooner, and which later; or wait less, and longer."""
+    verb, less, more = TIMES[d.measure]
+    moved, number, gain = d.sooner, len(d.sooner.rows), f"No job {verb}s {less}."
     if number:
         few = number < 100 and d.jobs > 1000
-        who = f"{count(number)} end{'s' * (number == 1)}" if few else f"{percent(moved.share)} of the jobs end"
-        who = "All jobs end" if number == d.jobs else "Nearly all jobs end" if moved.share > 0.995 else who
-        gain = f"{who} sooner, by {span(moved.mean)} on average{_fall(moved, '; {} of it goes to jobs that ', '')}."
+        who = f"{count(number)} {verb}{'s' * (number == 1)}" if few else f"{percent(moved.share)} of the jobs {verb}"
+        who = f"All jobs {verb}" if number == d.jobs else f"Nearly all jobs {verb}" if moved.share > 0.995 else who
+        gain = f"{who} {less}, by {span(moved.mean)} on average{_fall(moved, '; {} of it goes to jobs that ', '')}."
     if not len(d.later.rows):
-        return f'{gain} <b class="pay">Nobody pays</b>: no job ends later.'
+        return f'{gain} <b class="pay">Nobody pays</b>: no job {verb}s {more}.'
     falls = _fall(d.later, "; {} of the lost time falls on jobs that ", "; they are of all kinds")
-    return f"{gain} {_payers(d)}, ending {span(d.later.mean)} later on average{falls}."
+    return f"{gain} {_payers(d)}, {verb}ing {span(d.later.mean)} {more} on average{falls}."
 
 
 def _becomes(d: Difference) -> str:
@@ -219,3 +240,11 @@ def _fall(moved: Moved, words: str, none: str) -> str:
     name, share, jobs = moved.group
     part = "nearly all" if share >= NEARLY else percent(share)
     return words.format(part) + name + (f" ({percent(jobs)} of all)" if share < NEARLY else "")
+
+
+def head(found, *words: str) -> str:
+    """HTML of comparisons at the head of a screen: the first sentence large, then who pays, the others, and further words."""
+    small = " gpuschedlab-long" * (bool(found) and len(re.sub("<[^>]*>", "", found[0].main)) > 115)
+    first = f'<p class="gpuschedlab-sentence{small}">{found[0].main}</p>' if found else ""
+    rest = [each for d in found for each in ((d.main, d.rest) if d is not found[0] else (d.rest,))]
+    return f"{first}<p>{' '.join(filter(None, (*rest, *words)))}</p>"

@@ -5,8 +5,8 @@ import numpy as np
 from gpuschedlab.errors import RunError
 from gpuschedlab.metrics import attainment, fairness, usage
 from gpuschedlab.metrics.columns import jobs_of, known
-from gpuschedlab.metrics.intervals import difference_interval, paired_ratio
-from gpuschedlab.metrics.sentence import Difference, Group, Moved
+from gpuschedlab.metrics.intervals import difference_interval, paired_ratio, ratio_interval
+from gpuschedlab.metrics.sentence import TIMES, Amount, Difference, Group, Moved
 
 CLOSE, SURE = 1.03, 1.1
 """Ratios: one nearer to 1 is no difference, and that is only said where the whole interval is that near."""
@@ -33,7 +33,7 @@ def compared(
 ) -> Difference:
     """Compare two runs of one trace, or their `jobs` frames, job by job; without `before` there is nothing to compare with.
 
-    `among` (n,) picks jobs, and `of` says which ("submitted Tue 11:00 to Wed 13:00"). The `measure` is "jct", "late" (jobs that end
+    `among` (n,) picks jobs, and `of` says which ("submitted Tue 11:00 to Wed 13:00"). The `measure` is "jct", "wait", "late" (jobs that end
     after their first deadline), "unfair" (rho above 1) or "cost" (at `prices`). `censored` as in `metrics.measured`.
     """
     runs, jobs = [run for run in (now, before) if run is not None], jobs_of(now)
@@ -46,7 +46,7 @@ def compared(
         both = np.isfinite(values).all(axis=0)
         rows = np.flatnonzero(both if among is None else both & among)
         values = values[:, rows]
-        if measure == "jct" and not of and len(rows) < len(both):
+        if measure in TIMES and not of and len(rows) < len(both):
             of = "that ended" + " under both" * (len(runs) > 1)
     mine, theirs = np.array(values[0]), np.array(values[-1])
     means = [float(each.mean()) if len(each) else np.nan for each in (mine, theirs)]
@@ -71,10 +71,19 @@ def best_of(runs: dict, measure: str = "jct", **options) -> Difference | None:
     return compared(runs[best], runs.get(other), (best, other or best), measure=measure, **options)
 
 
-def _jct(run, censored: bool) -> np.ndarray:
-    """JCT (s) of each job; nan where it is not known."""
+def counted(amount: Amount, now: float, before: float, names: tuple[str, str], wide: float = 0.0) -> Difference:
+    """Compare two numbers, which `amount` names; their ratio's interval goes `wide` to each side, in logarithms, 0 if they are exact."""
+    ratio = before / now if now else np.inf
+    ends = [float(ratio * np.exp(sign * wide)) for sign in (-1, 1)]
+    kind = "same" if now == before else _kind(ratio, *ends, CLOSE, SURE, "less", "more")
+    nobody = Moved(np.zeros(0, int), 0.0, 0.0, 0.0, None)
+    return Difference(kind, amount, names, now, before, 0, ratio, *ends, nobody, nobody)
+
+
+def _jct(run, censored: bool, column: str = "") -> np.ndarray:
+    """JCT (s) of each job, or another time of it; nan where it is not known."""
     jobs = jobs_of(run)
-    return np.where(known(jobs, censored), jobs["end"] - jobs["submit"], np.nan)
+    return np.where(known(jobs, censored), jobs[column] if column else jobs["end"] - jobs["submit"], np.nan)
 
 
 def _unfair(run, censored: bool) -> np.ndarray:
@@ -85,7 +94,12 @@ def _unfair(run, censored: bool) -> np.ndarray:
     return out
 
 
-MEASURES = {"jct": _jct, "late": attainment.late, "unfair": _unfair}
+MEASURES = {
+    "jct": _jct,
+    "wait": lambda run, censored: _jct(run, censored, "queueing"),
+    "late": attainment.late,
+    "unfair": _unfair,
+}
 
 
 def _judged(measure: str, submit, mine, theirs) -> tuple[tuple[float, float, float], str]:
@@ -99,6 +113,9 @@ def _judged(measure: str, submit, mine, theirs) -> tuple[tuple[float, float, flo
     if not len(mine):
         return (np.nan,) * 3, "few"
     order = np.argsort(submit, kind="stable")
+    if measure == "wait":
+        ratio = theirs.sum() / mine.sum() if mine.any() else np.inf, *ratio_interval(theirs[order], mine[order])
+        return ratio, _kind(*ratio, CLOSE, SURE, "less", "more")
     change = float((theirs - mine).mean()), *difference_interval(mine[order], theirs[order])
     return change, _kind(*np.exp((*change, POINT, POINTS)), "less", "more")
 
@@ -116,7 +133,7 @@ def _kind(value: float, low: float, high: float, close: float, sure: float, bett
 
 def _moved(jobs, rows: np.ndarray, change: np.ndarray, theirs: np.ndarray, measure: str) -> Moved:
     """Jobs for which a change is above what counts."""
-    counts = change > (np.maximum(MOVED, MOVED_SHARE * theirs) if measure == "jct" else 0.0)
+    counts = change > (np.maximum(MOVED, MOVED_SHARE * theirs) if measure in TIMES else 0.0)
     if measure == "cost" or not counts.any():
         return Moved(rows[:0], 0.0, 0.0, 0.0, None)
     moved, change, groups = rows[counts], change[counts], []

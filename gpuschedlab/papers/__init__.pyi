@@ -1,5 +1,7 @@
 """Policies of our papers, for editors; their order is that of `policies.ALL`. A paper that is not listed comes after them."""
 
+from .optimus import Optimus as Optimus
+from .pop import Pop as Pop
 from .gavel import Gavel as Gavel
 from .shockwave import Shockwave as Shockwave
 from .pollux import Pollux as Pollux

@@ -58,7 +58,7 @@ class Compared(NamedTuple):
         counts = dict(zip(("later", "sooner", "same"), map(len, groups))) | {"jobs": len(timed)}
         return fields | {"rows": rows, "all": counts, "lines": self.lines(sized)}
 
-    def changes(self) -> Drawing:
+    def changes(self, record: dict | None = None) -> Drawing:
         """One dot per job: how much later (up) or sooner (down) it ends, by its run time."""
         change, dots = (self.now - self.before) / HOUR, {}
         for name, mine in (("others", self.moved <= 0), ("jobs that end later", self.moved > 0)):
@@ -66,4 +66,4 @@ class Compared(NamedTuple):
             rows = rows[:: max(1, len(rows) // MOST)]
             dots[name] = {"x": self.duration[rows] / HOUR, "y": change[rows]}
         sides = axis("run time (h)", type="log"), "hours later; below 0: sooner"
-        return Points("How much later each job ends", *sides, None, dots).draw()._replace(record={})
+        return Points("How much later each job ends", *sides, None, dots).draw()._replace(record=record or {})

@@ -46,17 +46,17 @@ def durations(traces: dict, points: int = 500) -> Lines:
 
 def demand(traces: dict) -> Drawing:
     """Shares of jobs on the left, and of GPU-time (GPUs x duration) on the right, by GPUs requested."""
-    drawn = []
-    for i, (name, trace) in enumerate(_checked(traces).items()):
+    drawn, k = [], 1 + max(int(size_bucket(trace["gpus"].max())) for trace in _checked(traces).values())
+    for i, (name, trace) in enumerate(traces.items()):
         gpus, seconds = trace["gpus"].to_numpy(), trace["duration"].to_numpy()
-        which, k = size_bucket(gpus), len(SIZE_LABELS)
+        which = size_bucket(gpus)
         work = np.bincount(which, gpus * seconds, k)
         shares = {"jobs": np.bincount(which, minlength=k) / len(gpus), "GPU-time": work / work.sum()}
         for side, (unit, share) in zip(("", "2"), shares.items()):
             look = {"type": "bar", "marker": bar(i), "legendgroup": str(i), "showlegend": not side}
             hover = f"<b>%{{y:.1%}} of {unit}</b> by jobs of %{{x}} GPUs"
             look |= {"xaxis": f"x{side}", "yaxis": f"y{side}", "hovertemplate": hover}
-            drawn.append(({"x": list(SIZE_LABELS), "y": share, "name": name}, look))
+            drawn.append(({"x": list(SIZE_LABELS[:k]), "y": share, "name": name}, look))
     sides = (share_axis(f"share of {what}", rangemode="tozero") for what in ("jobs", "GPU-time"))
     return Drawing.of(drawn, title="GPUs requested", barmode="group", **size_axes(*sides))
 

@@ -10,7 +10,5 @@ from .tiresias import Tiresias as Tiresias
 from .themis import Themis as Themis
 from .lucid import Lucid as Lucid
 from .themis import ThemisRounds as ThemisRounds
-from .optimus import Optimus as Optimus
-from .pop import Pop as Pop
 
 ALL: Mapping[str, type[Policy]]

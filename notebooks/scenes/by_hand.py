@@ -8,7 +8,6 @@ import numpy as np
 from gpuschedlab.autosched.controller import HOUR
 from gpuschedlab.errors import RunError
 from gpuschedlab.metrics import PairedRatio, paired_ratio
-from gpuschedlab.metrics.intervals import SHORT
 from gpuschedlab.scenarios import recipe_of
 
 NAME = "me"
@@ -71,31 +70,17 @@ def play(recording, plan, scenario=None) -> Played:
     return Played(np.round(average, DIGITS), np.round(spent, DIGITS), switches)
 
 
-def compare(recording, mine: Played) -> tuple[list[Row], PairedRatio]:
-    """Rows of all lines, on the jobs that ended under all of them, mine last; and AutoSched's average JCT there over mine."""
-    jct = {name: recording.jobs[name].to_numpy() for name in recording.lines} | {NAME: mine.jct}
+def compare(recording, mine: Played) -> list[Row]:
+    """Rows of all lines, mine last: the recorded ones on the jobs that ended under all of these, mine on those that ended under it, too."""
+    jct = {name: recording.jobs[name].to_numpy() for name in recording.lines}
     ended = np.isfinite(np.stack([*jct.values()])).all(axis=0)
-    submit, jct = recording.jobs["submit"].to_numpy()[ended], {name: values[ended] for name, values in jct.items()}
     switches = {name: sum(record["switched"] for record in made) for name, made in recording.journals.items()}
-    switches |= {NAME: mine.switches}
-    rows = [
-        Row(name, float(values.mean()), paired_ratio(submit, jct["default"], values), switches.get(name, 0))
-        for name, values in jct.items()
-    ]
-    return rows, paired_ratio(submit, jct["autosched"], jct[NAME])
-
-
-def sentence(found: PairedRatio) -> str:
-    """Whether a schedule made by hand is better than AutoSched's, in words."""
-    if found.verdict == "same":
-        return f"{NAME}: the same as AutoSched, job by job"
-    ends = {
-        "better": "better than AutoSched",
-        "worse": "worse than AutoSched",
-        "undecided": "the two cannot be distinguished on this trace",
-    }
-    times = f"{NAME}: {found.ratio:.3f} times as good as AutoSched"
-    return f"{times}: {SHORT}" if found.verdict == SHORT else f"{times} (95 %: {found.range(3)}): {ends[found.verdict]}"
+    rows, submit = [], recording.jobs["submit"].to_numpy()
+    for name, values in (jct | {NAME: mine.jct}).items():
+        both = ended & np.isfinite(values)
+        ratio = paired_ratio(submit[both], jct["default"][both], values[both])
+        rows.append(Row(name, float(values[both].mean()), ratio, (switches | {NAME: mine.switches}).get(name, 0)))
+    return rows
 
 
 def table(rows: list[Row]) -> str:

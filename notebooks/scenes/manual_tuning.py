@@ -9,10 +9,11 @@ from gpuschedlab._extras import need
 from gpuschedlab.autosched import Space
 from gpuschedlab.autosched.controller import HOUR
 from gpuschedlab.autosched.figures.knob_lanes import mark_at, short
+from gpuschedlab.autosched.recording.player import difference
 from gpuschedlab.knobs import knobs_of
 from gpuschedlab.widgets.parts.controls import KnobControls, button, control, quiet, row
 from gpuschedlab.widgets.parts.explorer_base import BaseExplorer
-from scenes.by_hand import NAME, compare, play, scenario_of, sentence, switches_of, table
+from scenes.by_hand import NAME, compare, play, scenario_of, switches_of, table
 from scenes.response_curves import flat_note, response_curves
 
 
@@ -44,7 +45,10 @@ class ManualTuningExplorer(BaseExplorer):
     See notebooks/09_autosched.ipynb.
     """
 
-    places = (plots.Place("race", 240), plots.Place("lanes", 240), plots.Place("curves", 300, wide=True))
+    places = (
+        *(plots.Place(name, 340, wide=True, least=220) for name in ("race", "lanes")),
+        plots.Place("curves", 420, wide=True, more=True),
+    )
 
     def __init__(self, recording):
         super().__init__()
@@ -67,12 +71,11 @@ class ManualTuningExplorer(BaseExplorer):
         self.follow = button(self, "As AutoSched", follow, self._follow)
         self.undo = button(self, "Undo", "take the last change of the line me back", self._undo)
         self.reset = button(self, "Reset", "no switch, and the sliders at their defaults", self._reset)
-        self.table = w.HTML()
         self.hour.observe(self._changed, "value")
         buttons = row(self.hour, self.use, self.follow, self.undo, self.reset)
         used = [part for part in self.knobs.sliders if part.layout.display != "none"]  # no default where none is in use
-        self._left = w.VBox([buttons, self.knobs.box, marked(used)])
-        self._left.add_class("gpuschedlab-left")
+        first = [name for name in ("metric", "queues", "pack_limit") if name in self.knobs.controls]
+        self._left = w.VBox([buttons, *self.knobs.split(tuple(first)), marked(used)])
 
     # My line -----------------------------------------------------------------------------------------------
 
@@ -117,7 +120,8 @@ class ManualTuningExplorer(BaseExplorer):
 
     def _played(self, plan):
         played = play(self.recording, plan, self.scenario)
-        return played, *compare(self.recording, played)
+        jct = (played.jct, self.recording.jobs["autosched"].to_numpy())
+        return played, compare(self.recording, played), difference(self.scenario.trace, *jct, (NAME, "AutoSched"))
 
     def _numbers(self, answer) -> dict:
         played, _, _ = answer
@@ -150,33 +154,46 @@ class ManualTuningExplorer(BaseExplorer):
 
     def _show(self, answer):
         super()._show(answer)
-        _, rows, _ = answer
-        self.table.value = table(rows)
         self._enable()
 
     def _enable(self):
         self.undo.disabled = not self._earlier
 
+    def _below(self, answer) -> str:
+        return table(answer[1])
+
+    def _said(self, answer) -> tuple:
+        return (answer[2],)
+
     def _words(self, answer) -> str:
-        _, _, found = answer
         policies = [self.space.policy, *(policy for _, policy in self.plan)]
         uses = "; ".join(
             f"{self.hour.min + place} h: {changes(before, after)}"
             for (place, _), (before, after) in zip(self.plan, pairwise(policies), strict=True)
         )
         note = f"; {escape(self.knobs.note)}" if self.knobs.note else ""
-        return f"<b>{sentence(found)}</b>. Switches of {NAME}: {uses or 'none'}{note}"
+        return f"Switches of {NAME}: {uses or 'none'}{note}."
 
     # Layout ------------------------------------------------------------------------------------------------
 
     def _sliders(self) -> list:
         return self.knobs.sliders
 
-    def _note(self, still: bool = False) -> str:
-        return f"{super()._note(still)}{self.table.value}"
+    def _kept(self) -> dict:
+        hours = [self.hour.min, *(self.hour.min + place for place in self.recording.switches)]
+        return (
+            {"switches of AutoSched that are mine, too": ([*range(len(hours))], len(self.plan))}
+            if len(hours) > 1
+            else {}
+        )
+
+    def _put(self, values: dict):
+        self.plan = tuple(switches_of(self.recording)[: next(iter(values.values()))])
+        with quiet(self):
+            self.hour.value = self.hour.min + (self.plan[-1][0] if self.plan else 0)
 
     def _controls(self) -> list:
-        return [self._left, self.table]
+        return [self._left]
 
 
 def changes(before, after) -> str:

@@ -15,27 +15,29 @@ PACKAGE = ROOT / "gpuschedlab"
 PAGE = ROOT / "CONTRIBUTING.md"
 
 ROOMS: dict[str, int] = {
-    "autosched": 7_688,
+    "autosched": 7_707,
     "check": 1_511,
     "cli": 1_404,
     "cluster": 796,
     "estimators": 887,
     "files beside the rooms": 1_542,
     "gym": 428,
-    "metrics": 1_660,
+    "metrics": 1_706,
     "optim": 2_222,
     "papers": 9,
-    "papers/clusters": 3_599,
-    "papers/copter": 2_296,
-    "papers/deadlines": 2_141,
+    "papers/clusters": 3_563,
+    "papers/copter": 2_312,
+    "papers/deadlines": 2_118,
     "papers/gavel": 447,
+    "papers/optimus": 144,
     "papers/pollux": 425,
-    "papers/prompttuner": 1_921,
+    "papers/pop": 163,
+    "papers/prompttuner": 1_925,
     "papers/shockwave": 229,
     "papers/sia": 1_127,
-    "papers/ymir": 1_897,
-    "plots": 2_471,
-    "policies": 1_011,
+    "papers/ymir": 1_878,
+    "plots": 2_493,
+    "policies": 714,
     "report": 502,
     "scenarios": 600,
     "sim": 8_078,
@@ -43,11 +45,11 @@ ROOMS: dict[str, int] = {
     "suite": 444,
     "sweep": 1_158,
     "traces": 6_694,
-    "widgets": 2_099,
+    "widgets": 2_284,
 }
 """Lines of Python at most, by folder; each paper is a room."""
 
-TOTAL = 56_773
+TOTAL = 56_997
 """Sum of these numbers at most."""
 
 GOALS = {"laboratory": 35_000, "autosched": 8_200, "papers": 14_514, "all": 57_000}

@@ -11,8 +11,8 @@ import pytest
 import gpuschedlab as lab
 from gpuschedlab.errors import RunError
 from gpuschedlab.metrics import compare, paired_ratio
-from gpuschedlab.metrics.sentence import percent, span, times_of, two_spans
-from gpuschedlab.metrics.who_pays import best_of, compared
+from gpuschedlab.metrics.sentence import Amount, head, percent, span, times_of, two_spans
+from gpuschedlab.metrics.who_pays import best_of, compared, counted
 
 POLICIES = {
     "Fifo": lab.Fifo(),
@@ -317,3 +317,62 @@ def test_a_comparison_says_it_first():
     assert "under srtf the average job" in said
     assert "fifo" in said
     assert found._repr_html_().index(said.split(":")[0]) < found._repr_html_().index("<table")
+
+
+def waiting(waits, ran: float = 3600.0) -> pl.DataFrame:
+    """Jobs a minute apart that wait so long (s), and then run."""
+    n, waits = len(waits), np.asarray(waits, float)
+    submit = 60.0 * np.arange(n)
+    end = submit + waits + ran
+    return pl.DataFrame({"job_id": [str(i) for i in range(n)], "submit": submit, "gpus": [1] * n}).with_columns(
+        duration=pl.lit(ran), queueing=pl.Series(waits), end=pl.Series(end)
+    )
+
+
+def test_waits_are_compared_by_their_ratio():
+    rng = np.random.default_rng(3)
+    before = rng.exponential(1800.0, 2000)
+    half, same = compared(waiting(before / 2), waiting(before), measure="wait"), waiting(before)
+    assert (half.kind, half.now, half.before) == (
+        "less",
+        pytest.approx(before.mean() / 2),
+        pytest.approx(before.mean()),
+    )
+    assert half.value == pytest.approx(2.0)
+    assert "the average job waits" in half.text
+    assert "50 % less" in half.text
+    moved = before - before / 2 > np.maximum(60.0, 0.01 * before)
+    assert len(half.sooner.rows) == moved.sum()
+    assert f"{100 * moved.mean():.0f} % of the jobs wait less" in half.text
+    assert compared(waiting(before), waiting(before / 2), measure="wait").kind == "more"
+    assert "2 times as much" in compared(waiting(before), waiting(before / 2), measure="wait").text
+    assert compared(same, waiting(before), measure="wait").kind == "same"
+    none = compared(waiting(0 * before), waiting(before), measure="wait")
+    assert (none.kind, none.now) == ("short", 0.0)
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "wide", "kind", "said"),
+    [
+        (14, 24, 0.0, "less", "With a the round takes 14 steps, with b 24 steps: 42 % less."),
+        (50, 24, 0.0, "more", "With a the round takes 50 steps, with b 24 steps: 2 times as much."),
+        (100, 101, 0.0, "none", "No difference in steps: with a the round takes 100 steps, with b 101 steps."),
+        (7, 7, 0.0, "same", "No difference in steps: 7 steps with both."),
+        (14, 24, np.nan, "short", "On these jobs, with a the round takes 14 steps, with b 24 steps: 42 % less. "
+     "Too short to tell how sure."),
+        (14, 24, 0.9, "close", "Too close to call: with a the round takes 14 steps, with b 24 steps."),
+        (5, 0, 0.0, "more", "With a the round takes 5 steps, with b 0 steps: more."),
+    ],
+)  # fmt: skip
+def test_numbers_that_are_no_metric_follow_the_same_rule(now, before, wide, kind, said):
+    found = counted(Amount("steps", "the round takes", "{:,.0f} steps", "with"), now, before, ("a", "b"), wide)
+    assert (found.kind, found.text) == (kind, said)
+
+
+def test_the_head_has_the_first_sentence_large_and_no_other():
+    runs = [waiting(np.full(40, wait)) for wait in (600.0, 60.0)]
+    first, second = (compared(*runs, measure=measure) for measure in ("wait", "jct"))
+    html = head((first, second), "Words.")
+    assert html.count("gpuschedlab-sentence") == 1
+    assert html.index(first.main) < html.index(first.rest) < html.index(second.main) < html.index("Words.")
+    assert head((), "Words.") == "<p>Words.</p>"

@@ -49,14 +49,16 @@ def test_a_row_counts_its_paper_and_the_policies_that_it_names():
     assert "gpuschedlab.papers.sia.policy" in modules_of("sia", SIA, 1.0)
     assert "gpuschedlab.papers.gavel.policy" not in modules_of("sia", SIA, 1.0)
     assert "gpuschedlab.papers.gavel.policy" in modules_of("sia", GAVEL, 1.0)
-    assert "gpuschedlab.policies.optimus" in modules_of("ymir", OPTIMUS, 1.0)
+    assert "gpuschedlab.papers.optimus.policy" in modules_of("ymir", OPTIMUS, 1.0)
     beside = Number("section 7.2", "vit", "least of the others, paper's settings", "avg_jct_over_ymir")
-    assert "gpuschedlab.policies.optimus" in modules_of("ymir", beside, Ours(1.0, each={"beside optimus": 1.0}))
+    assert "gpuschedlab.papers.optimus.policy" in modules_of("ymir", beside, Ours(1.0, each={"beside optimus": 1.0}))
 
 
 def test_a_row_that_names_no_policy_counts_all_that_it_could_run():
     unnamed = Number("figure 14b", "vit", "9 data sets", "unmerged_jct_over_it")
-    assert {"gpuschedlab.policies.optimus", "gpuschedlab.papers.pollux.policy"} <= set(modules_of("ymir", unnamed, 1.0))
+    assert {"gpuschedlab.papers.optimus.policy", "gpuschedlab.papers.pollux.policy"} <= set(
+        modules_of("ymir", unnamed, 1.0)
+    )
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -75,7 +77,7 @@ def test_solvers_that_are_found_by_their_word_count():
 @pytest.mark.parametrize(
     ("module", "number", "others"),
     [
-        ("gpuschedlab.policies.optimus", OPTIMUS, OPTIMUS._replace(policy="tiresias")),
+        ("gpuschedlab.papers.optimus.policy", OPTIMUS, OPTIMUS._replace(policy="tiresias")),
         ("gpuschedlab.papers.gavel.policy", GAVEL, SIA),
     ],
 )
@@ -93,7 +95,7 @@ def test_comments_docstrings_and_layout_do_not_count(monkeypatch):
     codes = codes_of("ymir", found)
     edited(
         monkeypatch,
-        "gpuschedlab.policies.optimus",
+        "gpuschedlab.papers.optimus.policy",
         lambda text: '"""Other words."""\n\n# a comment\n' + text.partition('"""\n')[2],
     )
     assert older("ymir", found, codes) == set()

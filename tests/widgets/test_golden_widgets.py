@@ -14,8 +14,8 @@ pytest.importorskip("ipywidgets", reason="ipywidgets, of the extra lab, is not i
 pytest.importorskip("anywidget", reason="anywidget, of the extra lab, is not installed")
 
 from gpuschedlab.widgets import ClusterExplorer, Explorer, TraceExplorer, sources
-from gpuschedlab.widgets.explorers import first_screen as screen
 from gpuschedlab.widgets.explorers.own_log import spec_of, uploaded
+from gpuschedlab.widgets.parts import first_screen as screen
 from gpuschedlab.widgets.parts.controls import nice_step
 
 CLUSTER = lab.Cluster.homogeneous(2, 8)

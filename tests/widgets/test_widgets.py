@@ -20,10 +20,10 @@ pytest.importorskip("ipywidgets", reason="ipywidgets, of the extra lab, is not i
 from gpuschedlab import plots
 from gpuschedlab.speeds import default_speeds
 from gpuschedlab.widgets import Cache, find_errors
-from gpuschedlab.widgets.explorers.first_screen import clock, measured
 from gpuschedlab.widgets.explorers.runs_of import said
 from gpuschedlab.widgets.parts import explorer_base as base
 from gpuschedlab.widgets.parts.controls import KnobControls, control, nice_step
+from gpuschedlab.widgets.parts.first_screen import clock, measured
 from gpuschedlab.widgets.parts.knob_explorer import KnobExplorer
 from gpuschedlab.widgets.parts.step_player import short
 from gpuschedlab.widgets.sources import (

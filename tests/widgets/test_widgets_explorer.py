@@ -382,7 +382,7 @@ def test_jobs_that_never_end_are_named_above_the_figures(make, monkeypatch):
         f"1 of {explorer.runs[names[0]].jobs.height} jobs never end, 1 of them never started" in explorer.status.value
     )
     first = explorer._words(explorer.knobs.thing)
-    assert explorer.status.value.startswith(first.removesuffix("."))
+    assert first in explorer.status.value
 
 
 def test_the_explorer_of_policies_says_so_too():

@@ -32,18 +32,6 @@ class CausalNexNetwork:
     from their causes: conformalized quantile regression. Intervals of `predict` hold 83 to 85 %; those of `do` more (97 to 99 %
     where two metrics are set), as a value stands for its whole state.
 
-    Parameters
-    ----------
-    bins : (int, int, int)
-        Most states of a number: a knob or context, a metric, an objective.
-    prior : {"K2", None}
-        "K2" counts an imaginary row in each cell: under a combination of causes never seen, all states are alike. Without it what
-        depends on such a combination is nan.
-    cells : int
-        Most cells of a table.
-    combinations : int
-        Most combinations of open roots that a what-if asks for; of more, neighbours count together.
-
     References
     ----------
     Romano, Patterson, Candès: Conformalized quantile regression, NeurIPS 2019, algorithm 1, with folds for its one split.

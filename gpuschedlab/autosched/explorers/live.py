@@ -4,6 +4,7 @@ import asyncio
 import threading
 
 import numpy as np
+import polars as pl
 
 from gpuschedlab import plots
 from gpuschedlab._extras import need
@@ -11,12 +12,20 @@ from gpuschedlab.autosched import Contest, Tuning
 from gpuschedlab.autosched.controller import HOUR
 from gpuschedlab.autosched.recording.strength import strengths
 from gpuschedlab.errors import interrupts
+from gpuschedlab.metrics.who_pays import compared
 from gpuschedlab.widgets.parts.controls import button, control, row
 from gpuschedlab.widgets.parts.explorer_base import BaseExplorer
 
 REDRAW = 4
 """Trials between two redraws of a search under way."""
 ENDED = object()
+
+
+def ended(simulation) -> pl.DataFrame:
+    """Jobs of a simulation as they are now, with the ends of those that have ended."""
+    jobs = simulation.snapshot().jobs
+    end = pl.Series(np.where(jobs["done"], jobs["end"], np.nan)).fill_nan(None)
+    return simulation.trace.select("job_id", "submit", "gpus", "duration", end=end)
 
 
 class AutoSchedExplorer(BaseExplorer):
@@ -36,9 +45,11 @@ class AutoSchedExplorer(BaseExplorer):
     """
 
     places = (
-        *(plots.Place("tried", 340, wide=True), plots.Place("causes", 400, wide=True)),
-        *(plots.Place("arrivals", 280), plots.Place("race", 280)),
-        plots.Place("lanes", 260, wide=True),
+        *(plots.Place(name, 340, least=220) for name in ("race", "tried")),
+        *(
+            plots.Place(name, height, wide=True, more=True)
+            for name, height in (("causes", 400), ("lanes", 340), ("arrivals", 280))
+        ),
     )
 
     def __init__(self, contest: Contest):
@@ -51,9 +62,9 @@ class AutoSchedExplorer(BaseExplorer):
     def _make_controls(self):
         w = need("ipywidgets")
         auto = w.Layout(width="auto")
-        self.play = w.ToggleButton(description="Play", icon="play", tooltip="play on, hour by hour", layout=auto)
-        self.step = button(self, "One hour", "play one hour", lambda: self._start(hours=1), icon="step-forward")
-        self.stop = button(self, "Stop", "leave the search under way", self.halt, icon="stop")
+        self.play = w.ToggleButton(description="Play", tooltip="play on, hour by hour", layout=auto)
+        self.step = button(self, "One hour", "play one hour", lambda: self._start(hours=1))
+        self.stop = button(self, "Stop", "leave the search under way", self.halt)
         speeds = {"as fast as it goes": 0.0, "1 s an hour": 1.0, "3 s an hour": 3.0}
         self.speed = control("Dropdown", "speed", 230, 80, options=speeds)
         self.progress = control("IntProgress", "search", 220, 80, min=0, max=1)
@@ -161,6 +172,11 @@ class AutoSchedExplorer(BaseExplorer):
     @property
     def _ended(self) -> bool:
         return self.contest.now >= self.contest.end
+
+    def _said(self, contest) -> tuple:
+        played = self.contest.simulations
+        jobs = [ended(played[name]) for name in ("autosched", "default") if name in played]
+        return (compared(*jobs, names=("AutoSched", "the default")),)
 
     def _words(self, contest) -> str:
         c = self.contest

@@ -45,7 +45,7 @@ class LogbookExplorer(KnobExplorer):
     See notebooks/11_arena.ipynb.
     """
 
-    places = (plots.Place("answers", 380, wide=True),)
+    places = (plots.Place("answers", 380, wide=True, least=220),)
 
     def __init__(self, scenario, rule: Rule, begin: dict | None = None, cache: Cache | None = None):
         self.scenario, self.rule = scenario, rule

@@ -52,7 +52,7 @@ def knob_lanes(space, lines: dict, now: float, end: float, known: tuple[str, ...
     title = f"Knobs in force<br>values at {now / HOUR:.0f} h"
     live = {"title_text": title, "shapes": [*shapes, mark_at(now)], "annotations": notes}
     lanes = {"tickvals": floor + 0.5, "ticktext": names, "range": [0, len(names) + 0.9]}
-    lanes |= {"tickfont": {"size": 9}, "ticks": "", "showgrid": False}
+    lanes |= {"tickfont": {"size": 11}, "ticks": "", "showgrid": False}
     side = time_axis(range=[0, end / HOUR], domain=[0, LANES])
     return Drawing.of(traces, live, x=side, y=lanes, showlegend=True)
 

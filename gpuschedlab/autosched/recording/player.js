@@ -5,7 +5,7 @@
   const players = (window.gpuschedlabPlayers = {});
   const { make, unpacked, keys } = window.gpuschedlabPage;
 
-  function play({ id, hours, stages, packs, at, stage, about }) {
+  function play({ id, hours, stages, packs, at, stage, about, head }) {
     const el = document.getElementById(id);
     if (!el) return;
     document.querySelectorAll(`[data-pictures="${id}"]`).forEach((each) => each.remove());
@@ -14,6 +14,7 @@
     el.hidden = false;
     el.replaceChildren();
 
+    make("div", el, { class: "gpuschedlab-said" }).innerHTML = head;
     const top = make("div", el, { class: "gpuschedlab-player-row" });
     const button = (parent, text, name, answer) => {
       const made = make("button", parent, { type: "button", "aria-label": name, title: name }, text);

@@ -8,14 +8,18 @@ from html import escape
 from importlib.resources import files
 
 import numpy as np
+import polars as pl
 
 from gpuschedlab import plots
 from gpuschedlab.autosched.recording.recording import Recording
 from gpuschedlab.autosched.recording.stages import STAGES
+from gpuschedlab.metrics.sentence import Difference, head
+from gpuschedlab.metrics.who_pays import compared
 from gpuschedlab.plots import web
 from gpuschedlab.plots.web.cell import carries_library
-from gpuschedlab.plots.web.encode import plain
-from gpuschedlab.widgets.parts.step_player import css, shared, short
+from gpuschedlab.plots.web.encode import plain, short
+from gpuschedlab.scenarios import recipe_of
+from gpuschedlab.widgets.parts.step_player import css, shared
 
 HERE = files("gpuschedlab.autosched.recording")
 HOUR = 3600.0
@@ -57,6 +61,9 @@ def page(recording: Recording, place: int, stage: int, identity: str) -> str:
     made = recording.made
     recipe = ", ".join(f"{name} {value:g}" for name, value in made["recipe"].items() if name != "recipe")
     said = f"{made['policy']} on {made['recipe']['recipe']} ({recipe}; seed {made['seed']}), {recording.jobs.height:,} jobs."
+    jct = (recording.jobs[name].to_numpy() for name in ("autosched", recording.lines[0]))
+    trace = recipe_of(recording.made["recipe"])(recording.made["seed"]).trace
+    given["head"] = head((difference(trace, *jct, ("AutoSched", recording.lines[0])),))
     given["about"] = f"Recorded: {said}"
     queued = json.dumps(given, allow_nan=False).replace("</", "<\\/")
     library = web.library() if carries_library() else ""
@@ -64,6 +71,14 @@ def page(recording: Recording, place: int, stage: int, identity: str) -> str:
         f'<style>{css()}</style><div id="{identity}" class="gpuschedlab-player" hidden></div>{library}'
         f"<script>(window.gpuschedlabPlayerQueue ??= []).push({queued});</script><script>{script()}</script>"
     )
+
+
+def difference(trace: pl.DataFrame, now: np.ndarray, before: np.ndarray, names: tuple[str, str]) -> Difference:
+    """Two lines compared in a sentence, by the JCT (s) of each job of the recorded scenario's trace."""
+    frames = [
+        trace.select("job_id", "submit", "gpus", "duration", end=pl.col("submit") + pl.Series(x)) for x in (now, before)
+    ]
+    return compared(*(each.with_columns(pl.col("end").fill_nan(None)) for each in frames), names)
 
 
 def race(recording: Recording, now: float) -> str:

@@ -1,9 +1,13 @@
 """The SiteExplorer: a site's own log with something changed, beside what was recorded and what the replay misses."""
 
 from dataclasses import replace
+from typing import ClassVar
+
+import polars as pl
 
 from gpuschedlab import plots
 from gpuschedlab.estimators import Oracle
+from gpuschedlab.metrics import who_pays
 from gpuschedlab.widgets.parts.cache import Cache
 from gpuschedlab.widgets.parts.knob_explorer import KnobExplorer
 
@@ -26,7 +30,8 @@ class SiteExplorer(KnobExplorer):
     ['no verdict', 'no verdict', 'no verdict']
     """
 
-    places = (plots.Place("waits", 400, wide=True),)
+    places = (plots.Place("waits", 400, wide=True, least=220),)
+    kept: ClassVar = {"more": (0, 1, 2, 4, 8), "backfill": ("none", "easy", "greedy"), "known": (False, True)}
 
     def __init__(self, calibration=None, cache: Cache | None = None):
         from gpuschedlab.papers.clusters.changes import RULES
@@ -37,7 +42,7 @@ class SiteExplorer(KnobExplorer):
         own = self.calibration.site.own
         as_it_is = RULES[type(own)](rule=own)
         self.before = self._waits(as_it_is)
-        super().__init__(as_it_is, cache)
+        super().__init__(replace(as_it_is, more=2), cache)
 
     def _scenario(self, change):
         scenario = replace(self.calibration.site, more=self.calibration.site.more + change.more)()
@@ -49,22 +54,35 @@ class SiteExplorer(KnobExplorer):
 
         return played(((self._scenario(change), change.played),))[0]
 
+    def _jobs(self, waits) -> pl.DataFrame:
+        """The jobs that count, as the sentence compares them."""
+        gpus = self.calibration.scenario.trace.select("job_id", "gpus")
+        end = pl.col("submit") + pl.col("wait") + pl.col("ran")
+        named = {"duration": "ran", "queueing": "wait", "end": end}
+        return waits.join(gpus, on="job_id", maintain_order="left").select("job_id", "submit", "gpus", **named)
+
     def _answer(self, thing) -> tuple:
         from gpuschedlab.papers.clusters.replay import launched_by
         from gpuschedlab.papers.clusters.whatif import compared
 
         starts = launched_by(self._scenario(thing), thing.played, self.calibration.launch)
-        trace = self.calibration.scenario.trace
-        missing = self.calibration.site.explanation.missing
-        return compared(self.before, self._waits(thing), self.calibration, missing), starts.filter(
-            trace["started"].is_not_null()
-        )
+        trace, waits = self.calibration.scenario.trace, self._waits(thing)
+        both = (self._jobs(each) for each in (waits, self.before))
+        said = who_pays.compared(*both, ("this change", "the site as it is"), measure="wait")
+        outcome = compared(self.before, waits, self.calibration, self.calibration.site.explanation.missing)
+        return outcome, starts.filter(trace["started"].is_not_null()), said
 
     def _numbers(self, answer) -> dict:
-        self.outcome, changed = answer
+        self.outcome, changed, _ = answer
         jobs = self.calibration.starts
         starts = {"recorded": jobs["started"], "replayed": self.calibration.launched, "changed": changed}
         return {"waits": plots.waits_by_day(jobs["submit"].to_numpy(), starts)}
 
+    def _said(self, answer) -> tuple:
+        return () if self.outcome.missing else answer[2:]
+
     def _words(self, answer) -> str:
-        return "<br>".join(self.outcome.lines("<b>{}</b>"))
+        return f"No verdict: {self.outcome.missing}." if self.outcome.missing else ""
+
+    def _below(self, answer) -> str:
+        return self.outcome._repr_html_()

@@ -131,11 +131,6 @@ def replay(site: Site) -> Calibration:
 
     The simulation knows requested times, never `started`. The first half of the log fits the delay of a launch.
 
-    Raises
-    ------
-    TraceError
-        The log has no recorded starts.
-
     Examples
     --------
     >>> import pathlib, tempfile

@@ -26,24 +26,7 @@ BELOW, UNTOLD = "below what the replay misses", "no verdict"
 
 @dataclass(frozen=True)
 class WhatIf:
-    """What a change would have done.
-
-    Parameters
-    ----------
-    table : polars.DataFrame
-        One row for each figure: `before`, `after`, `difference`, its 95 % interval `low` and `high` (nan: too short to tell),
-        `bias` of the replay (null
-        without one), `verdict`. Figures: mean wait (s: all time in which a job does not run), bounded slowdown, share of jobs that waited
-        over an hour.
-    jobs : int
-        That count on both sides.
-    unknown : float
-        GPU-hours of jobs that the log shows stopped at a limit below the new one: for how long they would have run nobody knows.
-    cut : float
-        GPU-hours of work that the new limits leave undone, beyond those of the site: their jobs wait no less for it.
-    missing : str
-        Why no figure has a verdict (`Explanation.missing`).
-    """
+    """What a change would have done."""
 
     table: pl.DataFrame
     jobs: int

@@ -31,9 +31,9 @@ def _board(name: str, lease: float, stretches: tuple, dates: tuple) -> Lanes:
         over.append((points, marks(marker, hover, name=words)))
     all_jobs, kept = set(owner.tolist()), set(owner[in_time].tolist())
     title = f"Leases under {name}: {len(all_jobs - kept)} of {len(all_jobs)} jobs missed every deadline"
-    # A lease between two lines of the grid, or several where there would be more than 12.
+    # A lease between two lines of the grid, or several where there would be more than 7.
     last = max(ends.max(initial=0.0), due.max(initial=0.0))
-    side = {"tick0": 0, "tickformat": ".2~f", "dtick": lease / HOUR * max(1, int(np.ceil(last / lease / 12)))}
+    side = {"tick0": 0, "tickformat": ".2~f", "dtick": lease / HOUR * max(1, int(np.ceil(last / lease / 7)))}
     hover = "<b>%{y}</b>, NAME, on %{customdata:.3~g} GPUs from %{base:.2f} h, for %{x:.2f} h<extra></extra>"
     return Lanes(title, jobs, WORDS, *stretches[1:], hover, {"planned": IDLE}, tuple(over), side)
 

@@ -1,12 +1,13 @@
 """The PromptExplorer: warm pools over time under two policies, late jobs and dollars."""
 
+from typing import ClassVar
+
 import numpy as np
 
 from gpuschedlab import plots, widgets
 from gpuschedlab.metrics import cost, slo_attainment
-from gpuschedlab.metrics.who_pays import compared
 from gpuschedlab.papers.prompttuner.figures import ready_times
-from gpuschedlab.widgets.parts.knob_explorer import RunExplorer
+from gpuschedlab.widgets.parts.knob_explorer import PAIR, RunExplorer
 from gpuschedlab.widgets.parts.step_player import StepPlayer
 
 
@@ -28,7 +29,10 @@ class PromptExplorer(RunExplorer):
     """
 
     idle = ("chosen", "beside")
-    places = (plots.Place("chosen", 360, wide=True), plots.Place("beside", 360, wide=True))
+    measures = ("late", "cost")
+    places = (plots.Place("chosen", 320, least=220), *PAIR, plots.Place("beside", 320, more=True))
+    front = ("chosen", "beside", "load", "slo")
+    kept: ClassVar = {"load": ("low", "medium", "high"), "slo": (0.5, 1.0)}
 
     begin = staticmethod(lambda: widgets.PromptLab())
 
@@ -40,14 +44,12 @@ class PromptExplorer(RunExplorer):
         last = max(float(run.timeline["time"].max()) for run in self.runs.values())
         titles = {name: f"{name}: {late:.1%} late, ${paid:.0f}" for name, (late, paid) in self.outcome.items()}
         shown = {"chosen": recipe.chosen, "beside": recipe.beside}
-        return {place: plots.pools(self.runs[name], titles[name], end=last) for place, name in shown.items()}
+        return super()._numbers(recipe) | {
+            place: plots.pools(self.runs[name], titles[name], end=last) for place, name in shown.items()
+        }
 
     def _words(self, recipe) -> str:
-        names = (*dict.fromkeys((recipe.chosen, recipe.beside)), "")
-        runs = [self.runs[name] for name in names[:-1]]
-        late, paid = (compared(*runs, names=names, measure=m, prices=recipe.price) for m in ("late", "cost"))
-        price = f"{recipe.gpus} GPUs at ${recipe.price:g} an hour, while held, warming, or idle in a pool."
-        return " ".join(filter(None, (late.main, late.rest, paid.main, price)))
+        return f"{recipe.gpus} GPUs at ${recipe.price:g} an hour, while held, warming, or idle in a pool."
 
 
 class PromptSteps(StepPlayer):

@@ -94,14 +94,16 @@ def pools(run, title: str = "GPUs by model", points: int = 300, end: float | Non
             look = stroke("%{y:.1f} GPUs at %{x:.1f} min", color=colour, width=0.6) | {"stackgroup": "all"}
             pattern = {"shape": shape, "fgcolor": colour, "size": 5, "solidity": 0.35}
             look |= {"fillpattern": pattern} if shape else {"fillcolor": colour}
-            traces.append(({"x": middles(edges, 60), "y": level, "name": f"{model}, {state}"}, look))
+            look |= {"name": model + f", {state}" * bool(shape), "showlegend": not shape}
+            traces.append(({"x": middles(edges, 60), "y": level}, look))
     jobs = run.jobs if "deadline" in run.jobs.columns else run.jobs.clear().with_columns(deadline=0.0)
     late = jobs.filter(pl.col("end") > pl.col("submit") + pl.col("deadline") + 1e-6)["end"].to_numpy()
     red = STOP["color"]
     tick = {"symbol": "line-ns-open", "color": red, "size": 9, "line": {"color": red, "width": 1.5}}
     ticks = {"x": (late / 60).astype("f4"), "y": np.full(len(late), -0.8, "f4"), "name": "ended late"}
     traces.append((ticks, marks(tick, "late at %{x:.1f} min")))
-    return Drawing.of(traces, title, showlegend=True, x="time since the trace's start (min)", y="GPUs")
+    title, x = f"{title}<br>filled: busy, hatched: warming, dotted: idle", "time since the trace's start (min)"
+    return Drawing.of(traces, title, showlegend=True, x=x, y="GPUs")
 
 
 ReadyTimes, PromptMap = ready_times, Drawing

@@ -1,11 +1,11 @@
 """The YmirExplorer: what tasks gain from each other, what is believed of it, and what merging does to a workload."""
 
 from dataclasses import replace
+from typing import ClassVar
 
 from gpuschedlab import plots
-from gpuschedlab.metrics.who_pays import compared
 from gpuschedlab.papers.ymir.metrics import merged_shares
-from gpuschedlab.widgets.parts.knob_explorer import RunExplorer
+from gpuschedlab.widgets.parts.knob_explorer import PAIR, RunExplorer
 from gpuschedlab.widgets.parts.step_player import StepPlayer
 
 
@@ -26,9 +26,11 @@ class YmirExplorer(RunExplorer):
     """
 
     places = (
-        *(plots.Place("pairs", 380), plots.Place("believed", 380), plots.Place("lanes", 420, wide=True)),
-        *(plots.Place("jct"), plots.Place("done")),
+        *(plots.Place("lanes", 320, least=220), *PAIR),
+        *(plots.Place(name, 380, more=True) for name in ("pairs", "believed", "jct", "done")),
     )
+    front = ("threshold", "temporal", "spatial", "load")
+    kept: ClassVar = {"threshold": (0.5, 1.1, 2.0), "temporal": (False, True), "spatial": (False, True)}
 
     @staticmethod
     def begin():
@@ -43,9 +45,8 @@ class YmirExplorer(RunExplorer):
         return super()._matters(known, name)
 
     def _numbers(self, recipe) -> dict:
-        gains = recipe.gains()
-        mode = "transfer" if recipe.ymir.temporal else "merged"
-        return {
+        gains, mode = recipe.gains(), "transfer" if recipe.ymir.temporal else "merged"
+        return super()._numbers(recipe) | {
             "pairs": plots.pair_map(gains, mode),
             "believed": plots.believed(gains),
             "lanes": plots.gantt(self.runs["Ymir"], 0.0, by="model", name="Ymir"),
@@ -54,10 +55,8 @@ class YmirExplorer(RunExplorer):
         }
 
     def _words(self, recipe) -> str:
-        names, shares = ("Ymir", "Ymir, no merges"), merged_shares(self.runs["Ymir"])
-        found = compared(*(self.runs[name] for name in names), names)
-        share = f"{shares['temporal']:.0%} of the jobs are merged in time, {shares['spatial']:.0%} in space."
-        return f"{found.main} {found.rest} {share}"
+        shares = merged_shares(self.runs["Ymir"])
+        return f"{shares['temporal']:.0%} of the jobs are merged in time, {shares['spatial']:.0%} in space."
 
 
 class MergerSteps(StepPlayer):

@@ -51,7 +51,7 @@ def believed(gains: pl.DataFrame) -> Drawing:
     top = max(2.0, *(float(np.nanmax(values, initial=1.0)) for values in (true, expected)))
     traces.append(({"x": [0, top], "y": [0, top]}, stroke(name="as expected")))
     right, good = (float(np.mean(s)) if len(s) else np.nan for s in ((true >= 1) == (expected >= 1), true >= 1))
-    said = f"{right:.0%} of the signs are right; saying the same of all: {max(good, 1 - good):.0%}"
+    said = f"{right:.0%} of the signs of all pairs are right; saying the same of all: {max(good, 1 - good):.0%}"
     sides = {"x": "expected factor", "y": "true factor"}
     return Drawing.of(traces, f"Gains of pairs: {said}", showlegend=True, zero=True, **sides)
 

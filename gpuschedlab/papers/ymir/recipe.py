@@ -10,6 +10,7 @@ import polars as pl
 from gpuschedlab._data import path
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.knobs import Holds, Knob
+from gpuschedlab.papers.optimus.policy import Optimus
 from gpuschedlab.papers.ymir.estimators.tasks import YmirEstimator
 from gpuschedlab.papers.ymir.estimators.transfers import Transfers
 from gpuschedlab.papers.ymir.policy import Ymir
@@ -22,7 +23,6 @@ from gpuschedlab.papers.ymir.speeds.tasks import (
     task_curves,
     task_speeds,
 )
-from gpuschedlab.policies.optimus import Optimus
 from gpuschedlab.sim import Policy, Scenario
 from gpuschedlab.sim.recipe_base import Load, Nodes, Recipe
 from gpuschedlab.speeds import Delays, Speeds

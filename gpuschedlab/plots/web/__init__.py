@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from base64 import b64encode
 from functools import cache
 from html import escape
@@ -33,7 +34,7 @@ class Place(NamedTuple):
     height: int = 300
     wide: bool = False
     width: int | None = None
-    least: int = 120
+    least: int = 200
     words: bool = False
     more: bool = False
 
@@ -49,7 +50,8 @@ def script() -> str:
     """JavaScript that draws figures, with the house style in it."""
     look = json.dumps({"template": template(), "dark": DARK})
     draw, *parts = ((HERE / f"{name}.js").read_text(encoding="utf-8") for name in ("draw", "legend", "screen"))
-    return draw.replace("/*LOOK*/ {}", look).replace("  /*LEGEND*/\n", parts[0]).replace("  /*SCREEN*/\n", parts[1])
+    whole = draw.replace("/*LOOK*/ {}", look).replace("  /*LEGEND*/\n", parts[0]).replace("  /*SCREEN*/\n", parts[1])
+    return re.sub(r"(?m)^ *//.*\n", "", whole)  # comments are for who reads the files
 
 
 @cache
@@ -73,18 +75,24 @@ def packed(thing) -> str:
     return b64encode(gzip.compress(json.dumps(thing, allow_nan=False).encode(), 6, mtime=0)).decode()
 
 
-def fragment(figures: dict, places: tuple[Place, ...], columns: int = 1, note="", board="", pictures="") -> str:
-    """HTML of figures in a grid, drawn once `library()` is there: a `note`, `pictures` until then, both hidden beside a `board`."""
+def fragment(
+    figures: dict, places: tuple[Place, ...], columns: int = 1, note="", board="", pictures="", states=None
+) -> str:
+    """HTML of figures in a grid, drawn once `library()` is there: a `note`, `pictures` until then, both hidden beside a `board`.
+
+    With `states`, the page has their controls, and shows the note and figures of the combination that they say.
+    """
     here = f"gpuschedlab-{uuid4().hex}"
-    shown = {p.name: encoded(plain(figures[p.name])) for p in places if p.name in figures}
-    pack = packed({"places": [p._asdict() for p in places], "figures": shown, "note": note})
+    shown = {} if states else {p.name: encoded(plain(figures[p.name])) for p in places if p.name in figures}
+    pack = packed({"places": [p._asdict() for p in places], "figures": shown, "note": note, "states": states or None})
     queued = json.dumps({"id": here, "board": board, "pack": pack})
+    asked = f"<script>{(HERE / 'states.js').read_text(encoding='utf-8')}</script>" if states else ""
     two = " gpuschedlab-two" if columns == 2 else ""
-    twin = f' data-board="{escape(board)}" hidden' if board else ""
+    twin = (f' data-board="{escape(board)}" hidden' if board else "") + " data-states" * bool(states)
     return (
         f'<div id="{here}"{twin}><style>{css()}</style><div class="gpuschedlab-frame">{pictures}'
         f'<div class="gpuschedlab-figures{two}">{"" if pictures or board else NOT_DRAWN}</div></div>'
-        f"<script>(window.gpuschedlabQueue ??= []).push({queued})</script></div>"
+        f"{asked}<script>(window.gpuschedlabQueue ??= []).push({queued})</script></div>"
     )
 
 
@@ -115,10 +123,10 @@ def _picture(figure, place: Place, columns: int) -> str:
     return f'<img src="{source}" width="{width}" alt="{escape(title)}" style="max-width: 100%; height: auto">'
 
 
-def output(figures: dict, places: tuple[Place, ...], columns: int = 1, note: str = "", board: str = "") -> str:
+def output(figures: dict, places: tuple[Place, ...], columns: int = 1, note="", board="", states=None) -> str:
     """HTML of figures for a cell's output, as `fragment`; the first in a kernel carries the library; a `board` has no pictures."""
     pictures = "" if board else pictures_of(figures, places, columns, note)
-    return fragment(figures, places, columns, note, board, pictures) + (library() if carries_library() else "")
+    return fragment(figures, places, columns, note, board, pictures, states) + (library() if carries_library() else "")
 
 
 def document(body: str, title: str, small: bool = True) -> str:

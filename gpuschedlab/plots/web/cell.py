@@ -1,5 +1,6 @@
 """Which cell of a notebook is being run: what stands in its output goes when it is run again."""
 
+import os
 import sys
 from typing import NamedTuple
 
@@ -21,6 +22,12 @@ def execution() -> Execution | None:
     parent = kernel.get_parent("shell") or {}
     header = parent.get("header", {})
     return Execution(parent.get("metadata", {}).get("cellId", ""), header.get("msg_id", ""), header.get("msg_type", ""))
+
+
+def in_batch() -> bool:
+    """Whether cells are run by a program, such as papermill or a site's build, and by no front end that names them."""
+    now = execution()
+    return now is not None and not now.cell and "VOILA_REQUEST_URL" not in os.environ
 
 
 _carrier: Execution | None = None

@@ -6,7 +6,7 @@
   const NARROW = 640; // pixels, below which the legend stands above a figure
   const LOW = 260; // pixels, below which vertical titles lie above their axes
   const NOTE = 12; // pixels of such a title
-  const LOWEST = 120, CAPTION = 42, FULL = 900; // pixels: least height of a figure, what stands above it, its height in full screen
+  const LOWEST = 200, CAPTION = 42, FULL = 900; // pixels: least height of a figure, what stands above it, its height in full screen
   const FITS = 3; // drawings after which figures keep their height, should it not settle
 
   // plotly: given once to a page, by whichever output carries it, gzipped -------------------------------------------
@@ -107,7 +107,8 @@
     const template = { layout: { ...house.layout, xaxis: titled(xaxis), yaxis: titled(yaxis) } };
     const { screen } = cell;
     const low = cell.height < LOW && !first(cell.place) ? lowered(layout, cell.height) : null;
-    const above = low ? { legend: {}, top: 16 } : narrow ? legendAbove(data, layout, width) : { legend: {}, top: 14 };
+    const captioned = low || (first(cell.place) && !screen); // its names stand in the caption
+    const above = captioned ? { legend: {}, top: 16 } : narrow ? legendAbove(data, layout, width) : { legend: {}, top: 14 };
     const steady = (trace) => { // what lies outside a selection stays as it is
       const marker = { opacity: trace.marker?.opacity ?? 1 };
       return trace.marker ? { ...trace, selected: { marker }, unselected: { marker } } : trace;
@@ -117,8 +118,8 @@
       paper_bgcolor: theme.paper, plot_bgcolor: theme.paper,
       margin: { l: 56, r: 16, b: 44, ...layout.margin, t: above.top, ...low?.margin, ...(screen && SIDES) },
       legend: { ...layout.legend, ...above.legend },
-      showlegend: low || screen ? false : layout.showlegend,
-      ...(screen && { dragmode: "select", selectdirection: "h" }),
+      showlegend: captioned || screen ? false : layout.showlegend,
+      ...(screen && { dragmode: cell.asking ? "select" : false, selectdirection: "h" }),
       // A zoom is kept while the numbers change, unless the window of the figure itself moves.
       uirevision: String(layout.xaxis?.range ?? "") + String(layout.yaxis?.range ?? ""),
       font: { ...layout.font, size, color: theme.ink },
@@ -157,7 +158,7 @@
       }
       const box = make("figure", `gpuschedlab-figure${place.wide ? " gpuschedlab-wide" : ""}${place.more ? " gpuschedlab-rare" : ""}${first(place) ? " gpuschedlab-first" : ""}`, el);
       const head = make("figcaption", "", box), words = make("span", "gpuschedlab-title", head);
-      const cell = { place, box, height: place.height, title: make("b", "", words), more: make("span", "", words) };
+      const cell = { place, box, height: place.height, title: make("b", "", words), more: make("span", "", words), asking: Boolean(options.ask) };
       cell.key = make("span", "gpuschedlab-key", head);
       const tools = make("span", "gpuschedlab-tools", head);
       for (const format of ["png", "svg"]) {
@@ -193,7 +194,7 @@
     function keyed(cell, data) {
       const keys = [], named = cell.plot._fullData.filter((trace) => trace.name && trace.showlegend);
       const shown = cell.figure.layout.showlegend;
-      if (!cell.screen && cell.height < LOW && shown !== false && (named.length > 1 || shown === true))
+      if (!cell.screen && (cell.height < LOW || first(cell.place)) && shown !== false && (named.length > 1 || shown === true))
         for (const trace of named) {
           const item = document.createElement("span");
           make("i", "", item).style.background = swatch(trace.visible ? trace : { ...trace, ...data[trace.index] }); // plotly gives what is empty no look
@@ -211,6 +212,7 @@
         cell.figure = SCREEN[cell.place.name](state, cell.plot.clientWidth - SIDES.l - SIDES.r, cell.height - SIDES.b - 14);
       const { data, layout } = composed(cell, themeOf(cell.box));
       const text = cell.figure.layout.title?.text ?? "", [first, ...rest] = text.split("<br>");
+      cell.box.classList.toggle("gpuschedlab-wraps", !cell.screen);
       cell.title.textContent = plain(first);
       cell.more.textContent = plain(rest.join(" "));
       cell.box.setAttribute("aria-label", plain(text));
@@ -241,6 +243,7 @@
     function look(change) {
       if (!Object.keys(change).length) return;
       state.view = { ...state.view, ...change };
+      if (!options.ask) state.record.lit = state.record.stories?.[state.view.job] ?? null; // the page knows some of them itself
       state.asked = String(Math.random());
       options.ask?.("view", { ...state.view, mark: state.asked });
       screened().forEach((cell) => due.add(cell));
@@ -377,7 +380,7 @@
             state.record = whole(decoded(figure.record));
             const { view, mark, guess: asks } = state.record;
             if (!state.asked || mark === state.asked) Object.assign(state, { view, asked: "" });
-            for (const name of Object.keys(SCREEN)) due.add(Object.assign(cells[name], { screen: true, figure: cells[name].figure ?? { layout: {} } }));
+            for (const name of Object.keys(SCREEN)) if (cells[name]) due.add(Object.assign(cells[name], { screen: true, figure: cells[name].figure ?? { layout: {} } }));
             state.asks = Boolean(asks && !state.guessing && options.ask); // once it is on the page
             const { lit } = state.record; // its waits are logged once the page has drawn what is known at once
             if (lit && !lit.logged) setTimeout(() => options.ask?.("story", lit.row), 250);
@@ -406,7 +409,7 @@
       await new Promise((done) => setTimeout(done, 15000));
       if (boards.has(board) || !el.isConnected) return;
     }
-    const { places, figures, note } = JSON.parse(await unpacked(bytesOf(pack)));
+    const { places, figures, note, states } = JSON.parse(await unpacked(bytesOf(pack)));
     el.hidden = false;
     // Pictures stand in the figures' place until all are drawn, so that nothing jumps; those of a board stand before it.
     const drawn = () => {
@@ -415,7 +418,10 @@
       el.dataset.noted = true;
       pictures.forEach((each) => each.remove());
     };
-    grid(el.querySelector(".gpuschedlab-figures"), places, { drawn }).show(figures);
+    const drawnBoard = grid(el.querySelector(".gpuschedlab-figures"), places, { drawn });
+    if (!states) return drawnBoard.show(figures);
+    el.dataset.noted = true;
+    window.gpuschedlabStates(el, drawnBoard, states);
   }
 
   // Hints: what `data-hint` of an element says, while the mouse or the keyboard is on it ---------------------------
@@ -437,9 +443,12 @@
   for (const kind of ["mouseover", "focusin"]) document.addEventListener(kind, hint);
   document.addEventListener("keydown", (event) => event.key === "Escape" && hint(event));
 
+  // A widget takes the place of its static twin; but not where no kernel will answer it, and the twin does.
   function replace(board) {
+    if (!live() && document.querySelector(`[data-board="${board}"][data-states]`)) return false;
     boards.add(board);
     for (const el of document.querySelectorAll(`[data-board="${board}"], [data-pictures="${board}"]`)) el.remove();
+    return true;
   }
 
   window.gpuschedlabFigures = { give, use, grid, library, replace, themeOf, given: () => given, decoded, words: { span, changed } };

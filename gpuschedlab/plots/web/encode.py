@@ -1,10 +1,17 @@
 """Figures as plain data: numbers as bytes, everything else as JSON has it."""
 
+import json
 from base64 import b64encode
 
 import numpy as np
 
 from gpuschedlab.plots.kinds.style import Drawing
+
+
+def short(value):
+    """Copy of nested data as JSON has it, nan and inf as None, numbers with 4 digits: more are not seen, and would double a file."""
+    text = json.dumps(value, default=lambda array: array.tolist())
+    return json.loads(text, parse_float=lambda x: float(f"{float(x):.4g}"), parse_constant=lambda _: None)
 
 
 def nested(flat: dict) -> dict:

@@ -7,6 +7,7 @@
   const BANDS = [["1 GPU", 1], ["2", 2], ["3 to 4", 4], ["5 to 8", 8], ["9 to 16", 16], ["over 16", Infinity]];
   const RUN_TIMES = [[1, "1 s"], [10, "10 s"], [60, "1 min"], [600, "10 min"], [3600, "1 h"], [21600, "6 h"], [86400, "1 d"], [604800, "7 d"]];
   const ALL = 1e9; // end of a span that has none
+  const MINUTES = [0, 1 / 60, 5 / 60, 15 / 60, 30 / 60]; // the same where nothing changes by an hour
   const STEPS = [0, 1, 4, 12, 24, 50, 100, 200, 400, 1000]; // hours at which the axis of changes may have ticks
   const UNITS = [[4 * 86400, 86400, "d"], [HOUR, HOUR, "h"], [60, 60, "min"], [0, 1, "s"]];
   const HEADS = [ // columns of the table, their hints, and what their values are
@@ -223,17 +224,18 @@
       marker: { line: { width: 0 }, ...looks[k] }, hovertemplate: "%{text}<extra></extra>" }));
     const beside = (text, at, role, yanchor) => named(text, role, { x: 0, xref: "paper", y: at, yref: "paper", xanchor: "left", yanchor, xshift: 4, bgcolor: ROLES.veil });
     const notes = [beside("ends later", 1, ROLES.pays, "top"), beside("ends sooner", 0.004, ROLES.now, "bottom")];
-    const end = view.by === "gpus" ? BANDS.length : Math.log10(r.duration.reduce((a, b) => Math.max(a, b), 10)) + 0.12, start = view.by === "gpus" ? 0 : -0.12;
+    const bands = BANDS.slice(0, bandOf(r.gpus.reduce((a, b) => Math.max(a, b), 1)) + 1); // those that some job asks for, and below
+    const end = view.by === "gpus" ? bands.length : Math.log10(r.duration.reduce((a, b) => Math.max(a, b), 10)) + 0.12, start = view.by === "gpus" ? 0 : -0.12;
     if (on && r.lit?.row === view.job) {
       const left = ((place(view.job) - start) / (end - start)) * width > wide(`job ${r.lit.id}`, 12) + 16;
       notes.push({ text: `<b>job ${safe(r.lit.id)}</b>`, x: place(view.job), y: root(later(r, view.job)), showarrow: false, font: { size: 12 }, bgcolor: ROLES.veil,
         ...(left ? { xanchor: "right", xshift: -10 } : { xanchor: "left", xshift: 10 }) });
     }
     const pixel = height / (high - low), ticks = [];
-    for (const step of STEPS.flatMap((v) => (v ? [v, -v] : [0])))
+    for (const step of (Math.max(-low, high) < 1 ? MINUTES : STEPS).flatMap((v) => (v ? [v, -v] : [0])))
       if (step === 0 || (root(step) > low + 10 / pixel && root(step) < high - 10 / pixel && ticks.every((other) => Math.abs(root(step) - root(other)) * pixel > 20))) ticks.push(step);
     const times = RUN_TIMES.filter(([at]) => Math.log10(at) < end);
-    const across = view.by === "gpus" ? { tickvals: BANDS.map((_, i) => i + 0.5), ticktext: BANDS.map(([name]) => name) }
+    const across = view.by === "gpus" ? { tickvals: bands.map((_, i) => i + 0.5), ticktext: bands.map(([name]) => name) }
       : { tickvals: times.map(([at]) => Math.log10(at)), ticktext: times.map(([, text]) => text) };
     const title = all.later ? `${plural(all.later, "job")} end${all.later === 1 ? "s" : ""} later, by up to ${span(HOUR * most)}; ${all.sooner ? written(all.sooner) : "none"} sooner`
       : all.sooner ? "No job ends later" : "Every job ends when it did";
@@ -246,7 +248,7 @@
         title: { text: `${title}<br>${drawn < jobs ? `${written(drawn)} of ${written(jobs)} jobs` : "each dot is a job"}, by` }, annotations: notes,
         shapes: [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: 0, y1: 0, line: { color: ROLES.ink, width: 1.2 } }, ...(view.size ? framed(onAxis(view), start, end) : [])],
         xaxis: { range: [start, end], ...TICKS, ...across },
-        yaxis: { range: [low, high], showline: false, ...TICKS, showgrid: true, tickvals: ticks.map(root), ticktext: ticks.map((v) => (v ? `${v > 0 ? "+" : "\u2212"}${Math.abs(v)} h` : "0")) },
+        yaxis: { range: [low, high], showline: false, ...TICKS, showgrid: true, tickvals: ticks.map(root), ticktext: ticks.map((v) => (v ? `${v > 0 ? "+" : "\u2212"}${Math.abs(v) < 1 ? `${Math.round(60 * Math.abs(v))} min` : `${Math.abs(v)} h`}` : "0")) },
         meta: { choice: { now: view.by, of: [["run", "how long it runs"], ["gpus", "GPUs it needs"]] },
           hint: `Height: how much later (up) or sooner (down) a job ends; an axis of square roots, on which minutes and days are both seen. Drawn: ${which}.` },
       },
@@ -268,15 +270,16 @@
   function storyHtml({ record: r, view }) {
     if (view.job === null) {
       const next = r.kind === "self" ? "<b>Try</b> another policy, or move a knob."
-        : r.moved.some((way) => way > 0) ? "<b>Try</b> the orange dots: who are they, and is it always they?" + (r.recorded ? "" : " <i>more</i> has nodes and seed.")
+        : r.moved.some((way) => way > 0) ? "<b>Try</b> the orange dots: who are they, and is it always they?" + (r.recorded ? "" : " <i>more</i> has the rest.")
           : `<b>Try</b> fewer nodes${r.recorded ? "" : " (in <i>more</i>)"}: which policy suffers first?`;
+      if (r.stories) return `<div class="gpuschedlab-story"><b>Click a dot</b>, or press <b>← →</b> in the right figure: why did that job wait? Recorded for the ${Object.keys(r.stories).length} jobs whose end moves most.</div>`;
       return `<div class="gpuschedlab-story"><b>Click a dot</b>: why did that job wait? <b>← →</b> in the right figure step through the jobs, those that pay first.<br>
         <b>Drag</b> over days or over dots: the other figure, the sentence and the table follow; <b>Esc</b> shows all again.<br>${
         view.time || view.size ? '<button type="button" data-look="all">show all jobs</button>' : next}</div>`;
     }
     const lit = r.lit?.row === view.job ? r.lit : null, i = view.job;
     const about = `${plural(r.gpus[i], "GPU")}, runs ${span(r.duration[i])}, submitted ${clock(r.submit[i] / HOUR, r.weekday)}`;
-    const part = (which, role) => `<div><b class="${role}">${safe(r.names[which])}</b>: ${safe(lit?.why[which] ?? "…")}</div>`;
+    const part = (which, role) => `<div><b class="${role}">${safe(r.names[which])}</b>: ${safe(lit?.why[which] ?? (r.stories ? "its waits are not recorded here" : "…"))}</div>`;
     return `<div class="gpuschedlab-story gpuschedlab-job"><div><b>Job ${safe(lit?.id ?? "…")}</b>: ${about}. <button type="button" data-look="job">close</button></div>
       <div class="gpuschedlab-both">${part(1, "ref")}${part(0, "now")}</div></div>`;
   }

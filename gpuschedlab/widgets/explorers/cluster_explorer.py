@@ -1,11 +1,13 @@
 """The ClusterExplorer: where jobs are placed, what that leaves free, and what each rule costs."""
 
+from typing import ClassVar
+
 import numpy as np
 
 from gpuschedlab import plots
 from gpuschedlab.scenarios.small_cluster import SmallCluster
 from gpuschedlab.widgets.parts.controls import control, quiet
-from gpuschedlab.widgets.parts.knob_explorer import RunExplorer
+from gpuschedlab.widgets.parts.knob_explorer import PAIR, RunExplorer
 
 
 class ClusterExplorer(RunExplorer):
@@ -24,7 +26,13 @@ class ClusterExplorer(RunExplorer):
     True
     """
 
-    places = (plots.Place("cells", 400, wide=True), plots.Place("free"), plots.Place("rules"))
+    measures = ("wait",)
+    places = (
+        *(plots.Place("cells", 320, least=220), *PAIR),
+        *(plots.Place(name, more=True) for name in ("free", "rules")),
+    )
+    front = ("placement", "load", "large", "nodes")
+    kept: ClassVar = {"placement": ()}
 
     begin = SmallCluster
 
@@ -35,6 +43,10 @@ class ClusterExplorer(RunExplorer):
         self.moment.observe(lambda _: self._redraw("cells", self._cells), "value")
         super().__init__(*given, **options)
 
+    def _two(self, recipe) -> tuple[str, str]:
+        rule = recipe.policy.placement
+        return rule, next(name for name in ("pack", "consolidate") if name != rule)
+
     def _numbers(self, recipe) -> dict:
         rule = recipe.policy.placement
         self.run = self.runs[rule]
@@ -44,7 +56,7 @@ class ClusterExplorer(RunExplorer):
         # The chosen rule is marked in words: bars are distinguished without colour.
         marked = {f"{name} (chosen)" if name == rule else name: run for name, run in self.runs.items()}
         rules = plots.metric_bars(marked, "jct_mean")
-        return {"cells": self._cells(), "free": plots.free_space(self.run), "rules": rules}
+        return super()._numbers(recipe) | {"cells": self._cells(), "free": plots.free_space(self.run), "rules": rules}
 
     def _cells(self):
         """Numbers of the cells at the chosen moment."""
@@ -54,10 +66,7 @@ class ClusterExplorer(RunExplorer):
     def _words(self, recipe) -> str:
         jobs = self.run.jobs
         asked, wide = np.ceil(jobs["gpus"].to_numpy() / 8), jobs["nodes"].to_numpy()
-        return (
-            f"Rule {recipe.policy.placement}: jobs waited {float(jobs['queueing'].mean()) / 60:.0f} min on average; "
-            f"{int((wide > asked).sum())} of {jobs.height} ran on more nodes than they needed."
-        )
+        return f"Under {recipe.policy.placement} {int((wide > asked).sum())} of {jobs.height} jobs ran on more nodes than they needed."
 
     def _controls(self) -> list:
         return [*super()._controls(), self.moment]

@@ -1,16 +1,13 @@
 """The Explorer: what would this policy, with these knobs, have done with this trace on this cluster?"""
 
-import re
 from html import escape
 
 from gpuschedlab import plots
-from gpuschedlab.metrics import MetricTable, compare
-from gpuschedlab.sim.run import left_of
 from gpuschedlab.widgets.explorers.explorer_panel import Panel
-from gpuschedlab.widgets.explorers.first_screen import COLUMNS, Screen, View, measured
 from gpuschedlab.widgets.explorers.own_log import OwnLog
 from gpuschedlab.widgets.explorers.runs_of import Runs, Setting
-from gpuschedlab.widgets.parts.explorer_base import BaseExplorer
+from gpuschedlab.widgets.parts.first_screen import Screen
+from gpuschedlab.widgets.parts.pair_explorer import PairExplorer, Side
 
 FIRST = (
     *(plots.Place(name, 560, least=240) for name in ("jobs", "change")),
@@ -21,7 +18,7 @@ HOUR, WINDOW, ROWS = 3600.0, 6 * 3600.0, 16
 """Length of a Gantt where no time is framed, s, and its nodes."""
 
 
-class Explorer(Runs, BaseExplorer):
+class Explorer(Runs, PairExplorer):
     """Pick a policy, move its knobs, and see in one sentence and two figures who gains and who pays against another.
 
     A click on a dot, or the arrow keys, tell the story of a job; a drag in a figure keeps some of the jobs; *more* has the trace, the
@@ -86,7 +83,7 @@ class Explorer(Runs, BaseExplorer):
         self._own = {getattr(make, "__name__", f"figure {i + 1}"): make for i, make in enumerate(figures)}
         rare = {"jct": 300, "load": 300, "gantt": 430} | dict.fromkeys(self._own, 300)
         self.places = (*FIRST, *(plots.Place(name, height, more=True) for name, height in rare.items()))
-        self.view, self._mark, self._kept, self.guess, self._stories = View(), "", None, guess, {}
+        self._kept, self.guess = None, guess
         own = self._take(trace, cluster, policies, seed, parts)
         names = list(self.policies)
         self.door = OwnLog(self) if upload else None
@@ -115,17 +112,18 @@ class Explorer(Runs, BaseExplorer):
         return kept._replace(trace=now.trace, seed=now.seed)
 
     def _compute(self):
-        both = now, before = self.setting, self.pinned
-        runs = [self.run_of(each) for each in both]
-        found = [
-            self.cache.get(("measured", each), lambda run=run: measured(run)).value for each, run in zip(both, runs)
-        ]
+        now, before = self.setting, self.pinned
         names = [self._name(now, before), self._name(before, now)]
-        if self.view.job is not None and self.view.job >= runs[0].jobs.height:
-            self.view = View(self.view.by)
-        self.runs, self.seconds = dict(zip(names, runs)), float(runs[0].info["seconds"])
         short = ["now", "before"] if now.name == before.name else [now.name, before.name]
-        return Screen(runs, found, names, short, self.view)
+
+        def side(name, short, each):
+            return Side(
+                name, short, each, self.run_of(each), lambda job: self.scenario_of(each).run(each.policy, log=job)
+            )
+
+        sides = tuple(map(side, names, short, (now, before)))
+        self.runs, self.seconds = {each.name: each.run for each in sides}, float(sides[0].run.info["seconds"])
+        return self._screen(sides)
 
     def _name(self, setting: Setting, other: Setting) -> str:
         """Name of a configuration in a sentence, with its cluster where the other's is not the same."""
@@ -133,10 +131,8 @@ class Explorer(Runs, BaseExplorer):
         return setting.called(self.policies.get(setting.name), str(self.cluster_of(setting)) if resized else "")
 
     def _numbers(self, screen: Screen) -> dict:
-        self.screen = screen
-        shown = {"jobs": self._record(), "change": screen.compared.changes()}
-        rare = ("jct", "load", "gantt", *self._own) if self.panel.opened else ()
-        return shown | {name: self._rare(name) for name in rare}
+        rare = ("jct", "load", "gantt", *self._own) if self.opened else ()
+        return self._pair() | {name: self._rare(name) for name in rare}
 
     def _rare(self, name: str):
         """Numbers of a figure that is seen with *more*."""
@@ -145,57 +141,31 @@ class Explorer(Runs, BaseExplorer):
         made = {"jct": plots.jct_cdf, "load": lambda runs: plots.load_over_time(runs, 500)} | self._own
         return made[name](self.runs)
 
+    def _said(self, screen: Screen) -> tuple:
+        return (screen.difference,)
+
     def _show(self, screen: Screen):
-        self._draw(self._numbers(screen))
-        d = screen.difference
-        left = "".join(f" {escape(line.rstrip('.'))}." for line in left_of(self.runs))
-        small = " gpuschedlab-long" * (len(re.sub("<[^>]*>", "", d.main)) > 115)
-        self.status.value = f'<p class="gpuschedlab-sentence{small}">{d.main}</p><p>{d.rest}{left}</p>'
+        super()._show(screen)
         now, before = self.setting, self.pinned
         words = now.says("now") + (f" {before.says('ref')}" if now.name != before.name else "")
         words += f" {self.run.jobs.height:,} jobs on {escape(str(self.cluster_of(now)))}."
         self.panel.show(words, self.knobs.note, self.reports.get(now.trace))
 
-    def _why(self) -> dict:
-        """Why the job that is looked at waited, now and before: what the log of its waits says, or else the runs' frames."""
-        if self.view.job is None:
-            return {}
-        job, settings = str(self.run.jobs["job_id"][self.view.job]), (self.setting, self.pinned)
-        known = [self._stories.get((each, job)) for each in settings]
-        why = [words or self.run_of(each).story(job) for words, each in zip(known, settings)]
-        return {"id": job, "why": why, "logged": None not in known}
-
-    def log(self):
-        """Log the waits of the job that is looked at, and tell its story by that."""
-        job = str(self.run.jobs["job_id"][self.view.job])
-        for each in {self.setting, self.pinned} - {setting for setting, known in self._stories if known == job}:
-            self._stories[each, job] = self.scenario_of(each).run(each.policy, log=job).story(job)
-        self._draw({"jobs": self._record()})
-
-    def _record(self):
-        """What a page draws the first screen from."""
-        found = self.screen.record(self._why()) | {"mark": self._mark}
+    def _record(self) -> dict:
+        found = super()._record()
         if self.guess:  # first
             d, group = self.screen.whole, self.screen.whole.later.group
             true = {"group": group.words if group else "", "nobody": not len(d.later.rows)}
             found["guess"] = {"now": d.now, "before": d.before} | true
-        return self.screen.compared.jobs_there(found)
+        return found
 
     def _asked(self, what: str, value):
-        if what == "more":
-            self.panel.open(not self.panel.opened)
-            self.refresh()
-        elif what == "link":
+        if what == "link":
             self.at(value)
-        elif what == "story":
-            if value == self.view.job:
-                self.log()
         elif what == "guessed":
             self.guess = False
         else:
-            self._mark = value.pop("mark", "")
-            self.view = self.view._replace(**value)
-            self.refresh()
+            super()._asked(what, value)
 
     def _gantt(self):
         """Jobs on some nodes in the time that is framed, or in the busiest hours."""
@@ -215,11 +185,13 @@ class Explorer(Runs, BaseExplorer):
         return [*self.knobs.sliders, self.panel.nodes]
 
     def _top(self, strip) -> list:
-        return [self.status.add_class("gpuschedlab-said"), strip, self.panel.more, self.error, self.panel.says]
+        return [*super()._top(strip), self.panel.says]
+
+    def _rest(self) -> list:
+        return self.panel.rest
 
     def _note(self, still: bool = False) -> str:
-        table = MetricTable(compare(self.runs, list(COLUMNS)))._repr_html_() if still else ""
-        return f"{self.status.value}<p>{self.panel.says.value}</p>{self.panel.report.value}{table}"
+        return f"{super()._note(still)}<p>{self.panel.says.value}</p>{self.panel.report.value}"
 
     def _controls(self) -> list:
         return self.panel.row

@@ -48,7 +48,7 @@ class Panel:
             self.policy: lambda _: owner.guarded(lambda: self._quietly(self._make_knobs)),
             self.against: lambda now: owner.guarded(owner.pin) if now["new"] == PIN else owner._changed(),
             **dict.fromkeys(
-                (self.charted, self.first_node), lambda _: self.opened and owner._redraw("gantt", owner._gantt)
+                (self.charted, self.first_node), lambda _: owner.opened and owner._redraw("gantt", owner._gantt)
             ),
         }
         for part, answer in answers.items():
@@ -59,17 +59,7 @@ class Panel:
         pickers = row(self.nodes, self.trace, self.seed, self.cluster, self.own, *door)
         rows = [self._rest, pickers, *([owner.door.box] if owner.door else []), self.report]
         rows += [row(self.charted, self.first_node, *self.buttons), self.code]
-        self.more = w.VBox(rows, layout=w.Layout(display="none")).add_class("gpuschedlab-pickers")
-
-    @property
-    def opened(self) -> bool:
-        """Whether *more* is seen."""
-        return self.more.layout.display is None
-
-    def open(self, opened: bool):
-        """Show or hide what is seen with *more*."""
-        self.more.layout.display = None if opened else "none"
-        (self._owner.box.add_class if opened else self._owner.box.remove_class)("gpuschedlab-more")
+        self.rest = rows
 
     def _make_knobs(self):
         owner, earlier = self._owner, self.knobs
@@ -142,5 +132,5 @@ class Panel:
         self.says.value = says + (f" <i>{escape(note)}</i>" if note else "")
         self.report.value = "" if report is None else report._repr_html_()
         self.report.layout.display = None if report else "none"
-        if self.opened:
+        if self._owner.opened:
             self.code.value = f'<p>Code</p><pre class="gpuschedlab-code" tabindex="0">{escape(self._owner.code)}</pre>'

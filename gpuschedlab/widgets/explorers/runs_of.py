@@ -17,9 +17,9 @@ from gpuschedlab.sim.entry import scenario_of
 from gpuschedlab.sim.recipe_base import Recipe
 from gpuschedlab.sim.scenario import Scenario
 from gpuschedlab.widgets import sources
-from gpuschedlab.widgets.explorers.first_screen import View
 from gpuschedlab.widgets.parts.cache import Cache
 from gpuschedlab.widgets.parts.controls import quiet
+from gpuschedlab.widgets.parts.first_screen import View
 
 
 class Setting(NamedTuple):
@@ -186,7 +186,7 @@ class Runs:
         if view.job is not None:
             found["job"] = str(self.run.jobs["job_id"][view.job])
         found |= {name: f"{span[0]:g}_{span[1]:g}" for name in ("time", "size") if (span := getattr(view, name))}
-        return urlencode(found | ({"more": "1"} if panel.opened else {}), quote_via=quote, safe=":,_")
+        return urlencode(found | ({"more": "1"} if self.opened else {}), quote_via=quote, safe=":,_")
 
     def at(self, link: str):
         """Show a state that was copied from an explorer (*copy link*): ``"policy=Srtf&against=Fifo&nodes=70&job=06364"``.
@@ -208,7 +208,7 @@ class Runs:
                     getattr(panel, name).value = kind(words[name])
             panel.policy.value, panel.against.value = names
             panel.knobs.show(given.with_knobs(**knobs))
-        panel.open("more" in words)
+        self.open("more" in words)
         spans = {name: tuple(map(float, words[name].split("_"))) for name in ("time", "size") if name in words}
         self.view = View(words.get("by", "run"), **spans)
         if unknown := words.keys() - {*PICKERS, "more", "by", "time", "size", "job"}:

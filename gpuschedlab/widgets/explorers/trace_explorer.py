@@ -1,13 +1,16 @@
 """The TraceExplorer: what arrives, really and generated, and what its habits do to a queue."""
 
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, ClassVar
 
+import numpy as np
 import polars as pl
 
 from gpuschedlab import plots
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.knobs import Holds
+from gpuschedlab.metrics.sentence import AMOUNTS
+from gpuschedlab.metrics.who_pays import counted
 from gpuschedlab.scenarios.conditions import Conditions
 from gpuschedlab.scenarios.week import Shape, Week
 from gpuschedlab.sim import simulate
@@ -52,7 +55,13 @@ class TraceExplorer(KnobExplorer):
         The real trace is too short to calibrate, or there is no such preset.
     """
 
-    places = (plots.Place("arrivals"), plots.Place("durations"), plots.Place("demand"), plots.Place("queue"))
+    places = (
+        *(plots.Place(name, 340, least=220) for name in ("queue", "arrivals")),
+        *(plots.Place(name, more=True) for name in ("durations", "demand")),
+    )
+
+    front = ("load", "burstiness", "tail", "large")
+    kept: ClassVar = {"load": (0.7, 0.9, 1.1), "burstiness": (0.0, 1.0, 2.0), "tail": (0.7, 1.0)}
 
     def __init__(self, real=None, *, preset="philly", days=7.0, gpus=560, seed=0, cache: Cache | None = None):
         self.cluster, self.days, self.seed = Cluster.homogeneous(max(1, gpus // 8), 8), days, seed
@@ -88,6 +97,14 @@ class TraceExplorer(KnobExplorer):
         self.traces, self.runs = answer
         figures = {name: getattr(plots, name)(self.traces) for name in ("arrivals", "durations", "demand")}
         return figures | {"queue": plots.load_over_time(self.runs, 500)}
+
+    def _said(self, answer) -> tuple:
+        before, now = answer[1].values()
+        other = "the trace as measured" if self.real is None else "the real trace"
+        waits = (float(run.columns("jobs")["queueing"].mean()) for run in (now, before))
+        return (
+            counted(AMOUNTS["wait"], *waits, ("the trace of the sliders", other), np.nan),
+        )  # other jobs: no interval
 
     def _words(self, answer) -> str:
         words, there = [], self.cluster.total_gpus * self.days * 86_400

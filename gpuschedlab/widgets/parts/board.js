@@ -1,7 +1,10 @@
 export default {
   render({ model, el }) {
     const page = window.gpuschedlabFigures, names = model.get("places").map((place) => place.name);
-    page.replace(model.get("identity"));
+    if (!page.replace(model.get("identity"))) {
+      setTimeout(() => { const all = el.closest(".gpuschedlab-explorer"); if (all) all.hidden = all.style.display = "none"; });
+      return;
+    }
     const frame = document.createElement("div"), inner = document.createElement("div");
     frame.className = "gpuschedlab-frame";
     inner.className = "gpuschedlab-two";
@@ -9,16 +12,17 @@ export default {
     tools.className = "gpuschedlab-view";
     const tool = (text, title, answer) => {
       const button = document.createElement("button");
+      button.className = `gpuschedlab-${text.replace(" ", "-")}-tool`;
       Object.assign(button, { type: "button", textContent: text, title });
       button.onclick = () => answer(el.closest(".gpuschedlab-explorer"), button);
       tools.append(button);
       return button;
     };
     const ask = (what, value) => model.send({ kind: "ask", what, value });
-    const rare = model.get("places").some((place) => place.more); // figures that are seen when more is asked for
+    const linked = Boolean(model.get("link")); // whether each state has an address
     const config = document.getElementById("jupyter-config-data")?.textContent ?? "{}";
     const lab = Boolean(JSON.parse(config).appName); // JupyterLab's address is its own; Voila has no name, and other pages no configuration
-    if (rare)
+    if (linked)
       tool("copy link", lab ? "copy the code that shows this again" : "copy the address, which holds all settings", async (all, button) => {
         const words = lab ? `explorer.at("${model.get("link")}")` : location.href.split("#")[0] + "#" + model.get("link");
         const done = await navigator.clipboard?.writeText(words).then(() => "copied", () => "");
@@ -30,11 +34,9 @@ export default {
       window.dispatchEvent(new Event("resize")); // figures take the height that is left
     });
     const full = tool("full screen", "show this explorer alone", (all) => document.fullscreenElement ? document.exitFullscreen() : all.requestFullscreen());
-    if (rare) {
-      full.setAttribute("aria-label", "full screen");
-      full.innerHTML = '<svg width="14" height="14" viewBox="0 0 14 14" aria-hidden="true"><path d="M1 5V1h4M9 1h4v4M13 9v4H9M5 13H1V9" fill="none" stroke="currentColor" stroke-width="1.6"/></svg>';
-      tool("more", "rare controls and other figures", () => ask("more", null));
-    }
+    full.setAttribute("aria-label", "full screen");
+    full.innerHTML = '<svg width="14" height="14" viewBox="0 0 14 14" aria-hidden="true"><path d="M1 5V1h4M9 1h4v4M13 9v4H9M5 13H1V9" fill="none" stroke="currentColor" stroke-width="1.6"/></svg>';
+    tool("more", "rare controls and other figures", () => ask("more", null));
     frame.append(inner);
     el.append(frame);
     frame.addEventListener("click", ({ target }) => {
@@ -42,7 +44,7 @@ export default {
       if (asking) ask(asking.dataset.ask, asking.dataset.value ?? null);
     });
     // The address of a page of its own holds the state of its first explorer.
-    if (rare && !lab) window.gpuschedlabAddressed ??= model.get("identity");
+    if (linked && !lab) window.gpuschedlabAddressed ??= model.get("identity");
     const addressed = window.gpuschedlabAddressed === model.get("identity");
     const readdress = () => { if (model.get("link")) history.replaceState(null, "", `#${model.get("link")}`); };
     const follow = () => { if (location.hash.length > 1) ask("link", decodeURIComponent(location.hash.slice(1))); };
@@ -78,7 +80,7 @@ export default {
     const PLAY = ["play or pause", "stop", "repeat"];
     const named = () => {
       const all = el.closest(".gpuschedlab-explorer"), controls = all?.querySelector(".gpuschedlab-controls");
-      if (controls && !tools.parentNode) (rare ? controls.querySelector(".gpuschedlab-strip") : controls).append(tools); // they stay where the controls stay when the page is scrolled
+      if (controls && !tools.parentNode) controls.querySelector(".gpuschedlab-strip").append(tools); // they stay where the controls stay when the page is scrolled
       for (const handle of all?.querySelectorAll(".noUi-handle:not([aria-label])") ?? [])
         handle.setAttribute("aria-label", handle.closest(".widget-slider")?.querySelector(".widget-label")?.textContent || "value");
       for (const play of all?.querySelectorAll(".widget-play") ?? [])
@@ -88,7 +90,7 @@ export default {
       const all = el.closest(".gpuschedlab-explorer");
       all?.classList.toggle("gpuschedlab-dark", page.themeOf(el.querySelector(".gpuschedlab-figure")).dark);
       const opened = all?.classList.contains("gpuschedlab-more");
-      if (rare) Object.assign(tools.lastChild, { textContent: opened ? "less" : "more", ariaExpanded: opened });
+      Object.assign(tools.lastChild, { textContent: opened ? "less" : "more", ariaExpanded: opened });
     };
     const figure = (name) => model.get(`figure_${names.indexOf(name)}`);
     const show = (which) => {

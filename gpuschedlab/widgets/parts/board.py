@@ -123,9 +123,9 @@ class Board:
         answered.append(now)
         widget.send({"kind": "pong", "number": self.number})
 
-    def html(self, note: str = "") -> str:
-        """Figures as they are now, for where no kernel answers; `note` is HTML above them."""
-        return web.output(self.drawings, self.first, columns=2, note=note, board=self.identity)
+    def html(self, note: str = "", states: dict | None = None) -> str:
+        """Figures as they are now, for where no kernel answers; `note` is HTML above them, and `states` those that can be chosen."""
+        return web.output(self.drawings, self.first, 2, note, self.identity, states)
 
     def pictures(self, note: str = "") -> str:
         """Figures as pictures, for where no script runs; `note` as in `html`."""

@@ -111,8 +111,8 @@ class Control:
             self.parts = [_slider(info, value[0] if value else info.knob.low, label) for label in labels]
         else:
             self.parts = [_slider(info, info.knob.low if value is None else value, info.label)]
-        if info.optional:  # a box beside it, ticked where there is no value
-            self.parts.append(_part("Checkbox", info, f"no {info.words}", value=value is None, indent=True))
+        if info.optional:  # a box beside it, ticked where there is a value
+            self.parts.append(_part("Checkbox", info, f"with {info.words}", value=value is not None, indent=True))
         self.value = value
 
     @property
@@ -132,7 +132,7 @@ class Control:
     @property
     def value(self):
         """What the widgets say, in the knob's own type."""
-        if self.info.optional and self.parts[-1].value:
+        if self.info.optional and not self.parts[-1].value:
             return None
         if self.info.kind in ("bool", "choice"):
             return self.parts[0].value
@@ -144,7 +144,7 @@ class Control:
     def value(self, value):
         """Show a value."""
         if self.info.optional:
-            self.parts[-1].value = value is None
+            self.parts[-1].value = value is not None
             if value is not None:
                 self._given[self.parts[0]] = self.parts[0].value = value
             return
@@ -175,6 +175,13 @@ class KnobControls:
     def close(self):
         """Free the widgets."""
         close_all([self.box, *(part for each in self.controls.values() for part in each.parts)])
+
+    def split(self, names: tuple[str, ...]) -> tuple:
+        """Boxes of some knobs, by default the first four, and of the others."""
+        names = names or [*self.controls][:4]
+        self.box.children = [part for name in names for part in self.controls[name].parts]
+        rest = [part for name, each in self.controls.items() if name not in names for part in each.parts]
+        return self.box, row(*rest).add_class("gpuschedlab-knobs")
 
     @property
     def first(self) -> list:

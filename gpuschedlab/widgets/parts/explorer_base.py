@@ -1,13 +1,19 @@
 """The mechanism of every explorer: controls, then a cached computation, then one batched redraw; errors in a box."""
 
 import asyncio
+import json
 import traceback
 from html import escape
+from itertools import product
 
 from gpuschedlab import plots
 from gpuschedlab._extras import need
+from gpuschedlab._knob import knob_word
 from gpuschedlab.errors import LabError, interrupts
-from gpuschedlab.plots.web.cell import execution
+from gpuschedlab.metrics.sentence import head
+from gpuschedlab.plots import web
+from gpuschedlab.plots.web.cell import execution, in_batch
+from gpuschedlab.plots.web.encode import plain, short
 from gpuschedlab.plots.web.sides import words
 from gpuschedlab.sim.run import left_of
 from gpuschedlab.widgets.parts.board import Board
@@ -44,11 +50,13 @@ def free_earlier(explorer):
 
 
 class BaseExplorer:
-    """Base of the explorers: a subclass gives `places`, `_compute`, `_numbers`, `_words` and `_controls`.
+    """Base of the explorers: a subclass gives `places`, `_compute`, `_numbers`, `_said`, `_words` and `_controls`.
 
     A change that a cell or script makes is drawn at once, so that batch runs see its errors; one from the browser is
     drawn `DELAY` seconds later with all that came in between. What goes wrong is shown in a box, as an output of type
     "error", and the figures keep the last state that worked. Running a cell again frees the explorer that it made before.
+
+    Where a program runs the cells (papermill, a site's build), the page holds each combination of the values that `_kept` names.
 
     Where a page has not drawn an update for some seconds, a bar above the figures says so; a page that does not hear gets another widget.
 
@@ -79,9 +87,10 @@ class BaseExplorer:
         self.cache = cache or Cache()
         hidden = w.Layout(border="2px solid #B91C1C", padding="4px 8px", display="none")
         self.error = w.Output(layout=hidden).add_class("gpuschedlab-error")
-        self.status = w.HTML().add_class("gpuschedlab-status")
+        self.status = w.HTML().add_class("gpuschedlab-status").add_class("gpuschedlab-said")
+        self.table = w.HTML()
         self._timer, self._quiet, self._guarding = None, False, False
-        self.seconds, self.board, self.runs = 0.0, None, {}
+        self.seconds, self.board, self.runs, self.more, self.keeping = 0.0, None, {}, None, False
 
     def _compute(self):
         """What the controls say, computed: anything that `_numbers` understands; abstract."""
@@ -91,13 +100,32 @@ class BaseExplorer:
         """Numbers of each figure (what a function of `plots` returns), by its name; abstract."""
         raise NotImplementedError
 
+    def _said(self, answer) -> tuple:
+        """Comparisons (`metrics.sentence.Difference`) that the head says, the first one large."""
+        return ()
+
     def _words(self, answer) -> str:
-        """HTML of the line above the figures."""
+        """HTML at the end of the head."""
+        return ""
+
+    def _below(self, answer) -> str:
+        """HTML of a table below the figures."""
         return ""
 
     def _controls(self) -> list:
-        """Widgets beside the figures, or above them where there is little room."""
+        """Widgets in a row above the figures."""
         return []
+
+    def _rest(self) -> list:
+        """Widgets that are seen with *more*."""
+        return []
+
+    def _kept(self) -> dict:
+        """Values of which a page without a kernel holds each combination, by the name of their control."""
+        return {}
+
+    def _put(self, values: dict):
+        """Move controls to some values of `_kept`, without an answer."""
 
     def _sliders(self) -> list:
         """Sliders that follow the hand while a run is quick."""
@@ -105,6 +133,19 @@ class BaseExplorer:
 
     def _asked(self, what: str, value):
         """Answer to what the page asks for: "clicked" with (figure's name, number of the trace, of the point), or words of its own."""
+        if what == "more":
+            self.open(not self.opened)
+            self.refresh()
+
+    @property
+    def opened(self) -> bool:
+        """Whether *more* is seen."""
+        return self.more is not None and self.more.layout.display is None
+
+    def open(self, opened: bool):
+        """Show or hide what is seen with *more*."""
+        self.more.layout.display = None if opened else "none"
+        (self.box.add_class if opened else self.box.remove_class)("gpuschedlab-more")
 
     def _address(self) -> str:
         """State as the address of a page holds it."""
@@ -112,15 +153,16 @@ class BaseExplorer:
 
     def _top(self, strip) -> list:
         """What stands above the figures: the controls among it."""
-        return [strip, self.error, self.status]
+        return [self.status, strip, self.more, self.error]
 
     def _open(self):
         """Compute, draw and lay out for the first time: errors go to the caller, a plain cell."""
         w = need("ipywidgets")
+        self.more = w.VBox(self._rest(), layout=w.Layout(display="none")).add_class("gpuschedlab-pickers")
         self._show(self._compute())
         strip = w.Box(self._controls()).add_class("gpuschedlab-strip")
         top = w.VBox(self._top(strip)).add_class("gpuschedlab-controls")
-        self.main = w.VBox([self.board.widget]).add_class("gpuschedlab-main")
+        self.main = w.VBox([self.board.widget, self.table]).add_class("gpuschedlab-main")
         sides = w.VBox([top, self.main]).add_class("gpuschedlab-sides")
         whole = w.Layout(width="100%", display="block", overflow="visible")
         self.box = w.Box([sides], layout=whole).add_class("gpuschedlab-explorer")
@@ -129,16 +171,15 @@ class BaseExplorer:
     def _show(self, answer):
         """Draw what `_compute` returned, in one message."""
         self._draw(self._numbers(answer))
-        left = "".join(f". {escape(line)}" for line in left_of(self.runs))
-        self.status.value = self._words(answer).removesuffix("." if left else "") + left
+        left = (f"{escape(line.rstrip('.'))}." for line in left_of(self.runs))
+        self.status.value, self.table.value = head(self._said(answer), self._words(answer), *left), self._below(answer)
 
     def _draw(self, numbers: dict):
         """Draw some figures, from their numbers by name."""
         drawings = {name: plots.draw(each) for name, each in numbers.items()}
         if self.board is None:
-            self.board = Board(
-                self.places, drawings, lambda *what: self.guarded(lambda: self._asked(*what)), self._again
-            )
+            asked = lambda *what: self.guarded(lambda: self._asked(*what))  # noqa: E731
+            self.board = Board(self.places, drawings, asked, self._again)
             self.board.link = self.board.widget.link = self._address()
         else:
             self.board.show(drawings, self._address())
@@ -146,7 +187,7 @@ class BaseExplorer:
     def _again(self):
         """Give the page another widget with the same figures."""
         earlier = self.board.again()
-        self.main.children = (self.board.widget,)
+        self.main.children = (self.board.widget, self.table)
         earlier.close()  # not before: a view whose widget is gone would say that the kernel is
 
     def _redraw(self, name: str, make):
@@ -205,7 +246,30 @@ class BaseExplorer:
 
     def _note(self, still: bool = False) -> str:
         """HTML above the figures where no kernel answers, and no script runs if they are `still`."""
-        return f"<p>{self.status.value}</p>"
+        return f'<div class="gpuschedlab-said">{self.status.value}</div>'
+
+    def states(self) -> dict:
+        """States of a page without a kernel: its controls, each combination's note and figures (by place), and which is `first`."""
+        kept, found, figures = self._kept(), [], {}
+        first = [place.name for place in self.board.first if not place.words]
+        if not kept:
+            return {}
+        grid = [*product(*(values for values, _ in kept.values()))]
+        now = tuple(begin for _, begin in kept.values())
+        for values in (*grid, now):  # at last as before
+            self.keeping = len(found) < len(grid)
+            self._put(dict(zip(kept, values)))
+            self._show(self._compute())
+            if self.keeping:
+                drawn = {name: short(plain(self.board.drawings[name])) for name in first}
+                numbers = {name: figures.setdefault(json.dumps(each), len(figures)) for name, each in drawn.items()}
+                found.append((self._note(), numbers, self.table.value))
+        controls = [{"name": name, "texts": [*map(knob_word, values)]} for name, (values, _) in kept.items()]
+        return {"controls": controls, "first": grid.index(now), "states": found, "figures": [*map(json.loads, figures)]}
+
+    def html(self) -> str:
+        """Write a page of its own, from recorded states; whole without a network."""
+        return web.document(self.board.html(self._note() + self.table.value, self.states()), type(self).__name__)
 
     def figure(self, name: str | None = None):
         """Static twin: one figure by its name, or those of the first screen.
@@ -224,7 +288,9 @@ class BaseExplorer:
         """Show the widget, and before it its static twins: figures for where no kernel answers, pictures for where no script runs."""
         display = need("IPython.display", "explorers")
         pictures = display.display(display.HTML(""), display_id=True)
-        display.display(display.HTML(self.board.html(self._note())))
+        display.display(
+            display.HTML(self.board.html(self._note() + self.table.value, self.states() if in_batch() else {}))
+        )
         untrusted = "The controls of this explorer are there once its cell is run, or its notebook trusted."
         display.display(self.box._repr_mimebundle_() | {"text/plain": untrusted}, raw=True)
         if pictures is not None:  # last, since they take longest; None outside a kernel

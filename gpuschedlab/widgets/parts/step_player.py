@@ -10,11 +10,9 @@ from gpuschedlab import plots
 from gpuschedlab.errors import RunError
 from gpuschedlab.plots import web
 from gpuschedlab.plots.web.cell import carries_library
-from gpuschedlab.plots.web.encode import plain
+from gpuschedlab.plots.web.encode import plain, short
 
 HERE = files("gpuschedlab.widgets.parts")
-DIGITS = 4
-"""Digits that a number of a figure keeps: more are not seen, and would double the file."""
 
 
 @cache
@@ -26,12 +24,6 @@ def shared(name: str = "page.js") -> str:
 def css() -> str:
     """Style sheet of players, and of their figures."""
     return web.css() + shared("player.css")
-
-
-def short(value):
-    """Copy of nested data as JSON has it, numbers with few digits; nan and inf are None."""
-    text = json.dumps(value, default=lambda array: array.tolist())
-    return json.loads(text, parse_float=lambda x: float(f"{float(x):.{DIGITS}g}"), parse_constant=lambda _: None)
 
 
 class StepPlayer:

@@ -102,16 +102,9 @@ def test_a_moved_knob_moves_the_board(explorer):
     explorer.knobs["profile"].value = 0.0
 
 
-def test_the_curve_moves_alone(explorer):
-    board = explorer.board.drawings["leases"]
-    explorer.seen.value = 40
-    assert explorer.board.drawings["arrival"].live["title_text"].startswith("After 40 epochs")
-    assert explorer.board.drawings["leases"] is board
-
-
 def test_its_static_twin_has_all_figures(explorer):
     assert len(explorer.figure("leases").data) == 7
-    assert len(explorer.figure().figures) == 3
+    assert len(explorer.figure().figures) == 2
     assert "of the value" in explorer._note()
 
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from gpuschedlab.cluster.free_gpus import FreeGpus
 from gpuschedlab.errors import LabError
+from gpuschedlab.papers.optimus.policy import _nodes, grow
 from gpuschedlab.policies import Optimus
-from gpuschedlab.policies.optimus import _nodes, grow
 from gpuschedlab.policies.remaining import configurations, remaining_work, requested_rates
 from gpuschedlab.sim import Allocation, Policy, Round, View
 from papers.ymir.artifact_pollux import Forgetful

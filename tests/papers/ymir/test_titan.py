@@ -11,7 +11,7 @@ from polars.testing import assert_frame_equal
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import LabError
 from gpuschedlab.estimators import Oracle
-from gpuschedlab.policies.optimus import grow
+from gpuschedlab.papers.optimus.policy import grow
 from gpuschedlab.sim import Delays, Scenario
 from papers.ymir import titan
 from papers.ymir.artifact_pollux import Forgetful

@@ -17,18 +17,7 @@ BORNE = 0.01
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """Why the jobs of a log waited.
-
-    Parameters
-    ----------
-    log : Record
-    seconds : (n, 7) float array
-        Seconds that each job of `log.trace` waited for each of the reasons.
-    passed : float
-        Order test: share of the starts beside equal, earlier jobs that could have started, that passed one.
-    least : float
-        Share of the waiting that is unexplained at least: without node lists less than `unexplained`.
-    """
+    """Why the jobs of a log waited."""
 
     log: Record
     seconds: np.ndarray
@@ -78,11 +67,6 @@ class Explanation:
 
 def explain(scenario: Scenario, own: Policy, names: Sequence[str] = ()) -> Explanation:
     """Explain the waiting of a log by the rule that started its jobs, from recorded starts and node lists (of nodes of such names).
-
-    Raises
-    ------
-    TraceError
-        The log has no recorded starts.
 
     Examples
     --------

@@ -17,25 +17,9 @@ ROOT = "root"
 class ShareTree:
     """Accounts below one root, and users below accounts, each with shares among its siblings.
 
-    Parameters
-    ----------
-    rows : tuple of (str, str, str, float)
-        Account, user ("" for the account itself), parent of the account ("": the root), shares (0 or more). A user's parent is its
-        account, whatever its row says; the root is called "root", and needs no row.
-
-    Raises
-    ------
-    PolicyError
-        A row occurs twice, has negative shares, or names a parent that is not there or is below itself.
-
     References
     ----------
     Slurm documentation, pages "Classic Fairshare Algorithm" and "Fair Tree Fairshare Algorithm"; priority_multifactor.c, 2026.
-
-    Notes
-    -----
-    Slurm's code of August 2026 stops counting tied accounts at the first of them and never merges their children; its page says
-    that it does, and so do we. Shares "parent" are not modelled.
 
     Examples
     --------

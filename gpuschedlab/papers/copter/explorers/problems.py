@@ -1,12 +1,14 @@
 """Explorers of other problems: servers that share the load of shards, and a network with one link cut."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from gpuschedlab import plots
 from gpuschedlab.knobs import Knob, Knobbed
+from gpuschedlab.metrics.sentence import Amount
+from gpuschedlab.metrics.who_pays import counted
 from gpuschedlab.optim import solve
 from gpuschedlab.papers.copter.figures import link_map, server_blocks
 from gpuschedlab.papers.copter.shards.methods import decision, random_fleet, zipf_loads
@@ -15,6 +17,9 @@ from gpuschedlab.papers.copter.traffic.networks import bimodal_demands, generate
 from gpuschedlab.papers.copter.traffic.program import flow_program, network_routes
 from gpuschedlab.widgets.parts.cache import Cache
 from gpuschedlab.widgets.parts.knob_explorer import KnobExplorer
+
+SPREAD = Amount("the servers' loads", "these loads differ by", "{:.1%} of the mean", "after")
+FLOW = Amount("flow", "the network carries", "{:,.0f} Mb/s", "with")
 
 
 @dataclass(frozen=True)
@@ -43,11 +48,12 @@ class ShardExplorer(KnobExplorer):
     --------
     >>> explorer = ShardExplorer(32)
     >>> explorer.knobs["after"].value = 0.3  # as before: nothing moves
-    >>> explorer.status.value.split(";")[0]
-    '0 replicas copied'
+    >>> "0 replicas copied" in explorer.status.value
+    True
     """
 
-    places = (plots.Place("servers", 330, wide=True), plots.Place("before", 280, wide=True))
+    places = (plots.Place("before", 330, least=220), plots.Place("servers", 330, least=240))
+    kept: ClassVar = {"after": (0.3, 0.6, 1.0), "slack": (0.02, 0.05, 0.2), "way": ()}
 
     def __init__(self, shards: int = 64, seed: int = 0, cache: Cache | None = None):
         self.shards, self.seed = shards, seed
@@ -77,9 +83,13 @@ class ShardExplorer(KnobExplorer):
         return figures
 
     def _words(self, answer) -> str:
-        _, loads, fleets, shares = answer
-        moved = int((fleets[2].placed & ~fleets[1].placed).sum())
-        return f"{moved} replicas copied; loads differ by {unevenness(loads[1], shares[1]):.1%} of the mean"
+        _, _, fleets, _ = answer
+        return f"{int((fleets[2].placed & ~fleets[1].placed).sum())} replicas copied."
+
+    def _said(self, answer) -> tuple:
+        _, loads, _, (before, after) = answer
+        spread = unevenness(loads[1], after), unevenness(loads[1], before)
+        return (counted(SPREAD, *spread, ("this round", "the round before")),)
 
 
 @dataclass(frozen=True)
@@ -111,7 +121,8 @@ class LinkExplorer(KnobExplorer):
     True
     """
 
-    places = (plots.Place("links", 460), plots.Place("whole", 460))
+    places = (plots.Place("links", 420, least=220), plots.Place("whole", 420, least=240))
+    kept: ClassVar = {"cut": (*range(0, 31, 3),), "demand": (0.5, 1.0, 2.0)}
 
     def __init__(self, routers: int = 24, demands: int = 120, seed: int = 0, cache: Cache | None = None):
         self.network = generated_network(routers, routers + max(routers // 4, 1), seed)
@@ -143,13 +154,14 @@ class LinkExplorer(KnobExplorer):
             figures[name] = link_map(self.network.place, ends, used, np.abs(price), title)
         return figures
 
+    def _said(self, answer) -> tuple:
+        now, whole = (answer[2][name][0].objective for name in ("links", "whole"))
+        return (counted(FLOW, now, whole, ("this link cut", "all links")),)
+
     def _words(self, answer) -> str:
         ends, links, answers, chosen = answer
-        whole, now = (answers[name][0].objective for name in ("whole", "links"))
         if chosen < 0:
-            return f"{whole:,.0f} Mb/s of flow; {len(links)} links, none cut"
+            return f"{len(links)} links."
         both = (np.sort(ends, axis=1) == ends[chosen]).all(axis=1)
-        price = np.abs(answers["whole"][2])[both].sum()
-        number = int(np.searchsorted(links, chosen)) + 1
-        lost = f"{whole - now:,.0f} Mb/s of flow lost with link {number}"
-        return f"{lost}; its price, of both directions, was {price:.2f}"
+        price, number = np.abs(answers["whole"][2])[both].sum(), int(np.searchsorted(links, chosen)) + 1
+        return f"The price of link {number}, of both directions, was {price:.2f}."

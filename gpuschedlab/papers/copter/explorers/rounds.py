@@ -1,14 +1,17 @@
 """The CopterExplorer: two rounds of Sia's program, the second solved cold and warm."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from gpuschedlab import plots
 from gpuschedlab.knobs import Knob, Knobbed
+from gpuschedlab.metrics.sentence import Amount
+from gpuschedlab.metrics.who_pays import counted
 from gpuschedlab.widgets.parts.knob_explorer import KnobExplorer
 
+EVALUATIONS = Amount("evaluations", "the second round takes", "{:,.0f} evaluations", "with")
 TYPES, SIZES = 3, np.array([1, 2, 4, 8, 16])
 
 
@@ -57,7 +60,11 @@ class CopterExplorer(KnobExplorer):
     True
     """
 
-    places = (plots.Place("residuals", 360, wide=True), plots.Place("prices", 420), plots.Place("gap", 420))
+    places = (
+        *(plots.Place(name, 340, least=220) for name in ("residuals", "prices")),
+        plots.Place("gap", 340, more=True),
+    )
+    kept: ClassVar = {"replaced": (0.0, 0.02, 0.05, 0.2, 1.0), "room": (1.0, 3.0)}
 
     begin = SimilarRounds
 
@@ -73,6 +80,10 @@ class CopterExplorer(KnobExplorer):
         traces, _ = answer
         each = "; ".join(f"{name} {len(t)} steps, {t[-1].evaluations:.0f} evaluations" for name, t in traces.items())
         return f"Second round: {each}."
+
+    def _said(self, answer) -> tuple:
+        both = (answer[0][name][-1].evaluations for name in ("warm", "cold"))
+        return (counted(EVALUATIONS, *both, ("a warm start", "a cold one")),)
 
 
 def residuals(rounds: SimilarRounds, tol: float = 1e-5) -> dict:

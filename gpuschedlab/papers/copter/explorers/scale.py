@@ -1,11 +1,16 @@
 """The ScaleExplorer: the price of a GPU, and what is lost in parts, as the cluster grows."""
 
+from typing import ClassVar
+
 import numpy as np
 
 from gpuschedlab import plots
+from gpuschedlab.metrics.sentence import Amount
+from gpuschedlab.metrics.who_pays import counted
 from gpuschedlab.papers.copter.explorers.rounds import SimilarRounds
 from gpuschedlab.widgets.parts.knob_explorer import KnobExplorer
 
+UTILITY = Amount("utility", "the round is worth", "{:,.1f}")
 PARTS = (1, 2, 4, 8)
 
 
@@ -23,7 +28,8 @@ class ScaleExplorer(KnobExplorer):
     True
     """
 
-    places = (plots.Place("hull", 380, wide=True), plots.Place("parts", 300))
+    places = (plots.Place("hull", 340, least=220), plots.Place("parts", 340, least=240))
+    kept: ClassVar = {"room": (0.5, 1.0, 2.0, 3.0, 5.0, 8.0)}
 
     begin = SimilarRounds
 
@@ -34,6 +40,11 @@ class ScaleExplorer(KnobExplorer):
         problem, chosen, lost = answer
         self.prices = chosen.prices
         return {"hull": price_tag(problem, chosen), "parts": parts_lost(lost)}
+
+    def _said(self, answer) -> tuple:
+        _, chosen, lost = answer
+        names, divided = ("prices", f"POP in {PARTS[-1]} parts"), (1 - lost[-1]) * chosen.bound
+        return (counted(UTILITY, chosen.objective, divided, names),)
 
     def _words(self, answer) -> str:
         problem, chosen, _ = answer

@@ -28,24 +28,6 @@ def flow_program(routes: Routes, capacity: np.ndarray, demand: np.ndarray) -> Pr
 
     subject to :math:`\sum_p X_j^p \le d_j`; :math:`\sum_{jp: e \in p} X_j^p \le c_e`; :math:`X \ge 0`.
 
-    Parameters
-    ----------
-    routes : Routes
-    capacity : (E,) float array
-        Of links.
-    demand : (n,) float array
-        Of pairs, in the same unit.
-
-    Returns
-    -------
-    Program
-        A variable a path; rows of demands, then of links.
-
-    Raises
-    ------
-    SolverError
-        Arrays that do not fit together, or a number below 0.
-
     References
     ----------
     Jayaram Subramanya, PhD thesis, CMU 2025, section 5.1.2.

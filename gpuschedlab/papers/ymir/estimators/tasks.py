@@ -59,25 +59,7 @@ class YmirEstimator(Parameters):
     unit: Annotated[str, Knob(choices=("epochs", "steps"), help="what k is in equation 3.5")] = "epochs"
 
     def fit(self, losses: pl.DataFrame, embeddings: Mapping[str, np.ndarray] | None = None, pairs: pl.DataFrame = None):
-        """Fit curves and lines; itself, fitted.
-
-        Parameters
-        ----------
-        losses : polars.DataFrame
-            `task, k` (epochs) and `loss` (0 or above); optional, the same for all rows of a task: `goal` (the loss at which it
-            ends), `samples` (of an epoch, by default 1) and `batch` (samples of a step, by default 1).
-        embeddings : mapping of str to (2, ..., p) array, optional
-            Of each task two diagonals of the Fisher information (3.2), each from its own part of the task's data. Scores are means
-            over the axes between.
-        pairs : polars.DataFrame
-            Pairs whose gain was measured: `mode` (``transfer``, ``merged``), `source, target, gain`, and `score` where there are no
-            embeddings; then pairs with a null gain are those to predict.
-
-        Raises
-        ------
-        EstimatorError
-            A column is missing, a pair is of a task without losses, or there is neither a score nor an embedding.
-        """
+        """Fit curves and lines; itself, fitted."""
         self._check(losses, "losses", ("task", "k", "loss"))
         self.losses_, self.tasks_, self.curves_, self.goals_ = losses, {}, {}, {}
         for (task,), rows in losses.sort("k").group_by("task", maintain_order=True):

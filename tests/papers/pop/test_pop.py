@@ -12,9 +12,9 @@ from gpuschedlab.check.laws import ENDED
 from gpuschedlab.check.recount import books_add_up
 from gpuschedlab.cluster import Cluster, Outage
 from gpuschedlab.cluster.free_gpus import FreeGpus
+from gpuschedlab.papers.pop.policy import on_nodes
 from gpuschedlab.policies import Optimus, Pop, ThemisRounds
 from gpuschedlab.policies.kept_placement import repacked
-from gpuschedlab.policies.pop import on_nodes
 from gpuschedlab.sim import Allocation, Delays, Round, Scenario, Simulation, Wrapped, simulate
 from gpuschedlab.speeds import Speeds
 

@@ -6,8 +6,8 @@ import pytest
 
 from gpuschedlab.check import check_policy
 from gpuschedlab.cluster import Cluster
+from gpuschedlab.papers.optimus.policy import Optimus, grow
 from gpuschedlab.policies import Pop
-from gpuschedlab.policies.optimus import Optimus, grow
 from gpuschedlab.sim import Delays, Scenario, simulate
 from gpuschedlab.speeds import Speeds
 from gpuschedlab.speeds.elapsed import seconds_to, segment_end

@@ -94,15 +94,17 @@ class Screen:
 
     def record(self, why: dict) -> dict:
         """What a page draws the screen from; `why` is the name of the view's job and why it waited, now and before."""
-        row, c = self.view.job, self.compared
         fields = {"view": self.view._asdict(), "kind": self.whole.kind, "table": self.table()}
-        fields |= c.sent(row, *self._framed)
-        if row is None:
-            return fields | {"lit": None}
+        fields |= self.compared.sent(self.view.job, *self._framed)
+        return fields | {"lit": None if self.view.job is None else self.lit(self.view.job, why)}
+
+    def lit(self, row: int, why: dict) -> dict:
+        """What a page draws of one job, besides `why` it waited: its times and when it held GPUs, now and before."""
+        c = self.compared
         times = {name: float(getattr(c, name)[row]) for name in ("now", "before", "submit")}
         held = (run.allocations.filter(pl.col("job") == row).select("start", "end").unique() for run in self.runs)
         times["held"] = [spans.sort("start").rows() for spans in held]
-        return fields | {"lit": why | times | {"row": row, "spans": two_spans(c.now[row], c.before[row])}}
+        return why | times | {"row": row, "spans": two_spans(c.now[row], c.before[row])}
 
     def table(self) -> dict:
         """Metrics of both runs on the jobs that are framed, how many these are, and the interval of the first's ratio."""

@@ -1,0 +1,5 @@
+"""Optimus: its policy."""
+
+PAGES = {
+    "optimus": ("docs/systems/optimus.md",),
+}

@@ -1,0 +1,5 @@
+"""POP: its wrapper."""
+
+PAGES = {
+    "pop": ("docs/systems/pop.md",),
+}
