@@ -54,8 +54,7 @@ class Explanation:
 
     @property
     def _bounds(self) -> str:
-        least = "" if self.log.listed else f"{100 * self.least:.1f} to "
-        return f"{least}{100 * self.unexplained:.1f} %"
+        return ("" if self.log.listed else f"{100 * self.least:.1f} to ") + f"{100 * self.unexplained:.1f} %"
 
     def __str__(self) -> str:
         shares = sorted(((share, name) for name, share in self.shares.items() if share >= 0.0005), reverse=True)

@@ -34,23 +34,21 @@ def sweep(J, R):
     since, count = np.full(n, np.inf), np.zeros(2, np.int64)
     at = Now(R.size.copy(), queue[0], queue[1], queue[2], since, count, fitting, whole[0], whole[1], shadow, ahead)
     seconds[:, NOT_ELIGIBLE] = np.maximum(0.0, np.minimum(J.eligible, J.start) - J.submit)
-    e = 0
+    e, place, until = 0, np.arange(n) * 1.0, J.start + J.asked
     while e < len(J.time):
         now = J.time[e]
         while e < len(J.time) and J.time[e] == now:
             j, kind = J.job[e], J.kind[e]
             if kind == 1:
-                arrive(at, j)
+                insert(at.queue, count, 0, j, place)
             elif kind == 2:
                 if J.eligible[j] < now:
                     leave(J, R, at, seconds, order, j, now)
                 move(J, at.free, j, -1)
-                at.running[count[1]] = j
-                count[1] += 1
+                insert(at.running, count, 1, j, until)  # in order of ends by request
             else:
                 move(J, at.free, j, 1)
-                count[1] -= 1
-                at.running[np.argmax(at.running[: count[1] + 1] == j)] = at.running[count[1]]
+                remove(at.running, count, 1, j)
             e += 1
         if e < len(J.time) and count[0]:
             look(J, R, at, seconds, now, J.time[e])
@@ -58,32 +56,36 @@ def sweep(J, R):
 
 
 @njit
-def arrive(at, j):
-    """Let a job queue at its place."""
-    x = at.count[0]
-    while x > 0 and at.queue[x - 1] > j:
-        at.queue[x] = at.queue[x - 1]
+def insert(row, count, c, j, key):
+    """Put a job into a row in order of a key."""
+    x = count[c]
+    while x > 0 and key[row[x - 1]] > key[j]:
+        row[x] = row[x - 1]
         x -= 1
-    at.queue[x] = j
-    at.count[0] += 1
+    row[x] = j
+    count[c] += 1
+
+
+@njit
+def remove(row, count, c, j):
+    """Take a job from a row."""
+    x = np.argmax(row[: count[c]] == j)
+    row[x : count[c] - 1] = row[x + 1 : count[c]].copy()
+    count[c] -= 1
 
 
 @njit
 def leave(J, R, at, seconds, order, j, now):
     """Let a job leave the queue, and see whether it passes an equal one ahead that could have started, or goes before one behind."""
-    x, n, past, settled = 0, at.count[0], False, now - 2 * R.lag
-    while at.queue[x] != j:
-        x += 1
-    for y in range(n):
+    past, settled, x = False, now - 2 * R.lag, np.argmax(at.queue[: at.count[0]] == j)
+    for y in range(at.count[0]):
         i = at.queue[y]
         alike = J.slots[i] == J.slots[j] and J.asked[i] <= J.asked[j] and J.part[i] == J.part[j] and i != j
         if alike and seconds[i, WINDOW] == 0 and J.eligible[i] < settled and J.start[i] > now + R.lag:
             order[1] += y == x + 1
             past |= y < x
     order[0] += past
-    for y in range(x, n - 1):
-        at.queue[y] = at.queue[y + 1]
-    at.count[0] -= 1
+    remove(at.queue, at.count, 0, j)
 
 
 @njit
@@ -150,17 +152,16 @@ def bounded(J, R, at, j, now):
 @njit
 def promise(J, R, at, j, now):
     """When the first job that does not fit would start by what was requested, and what is free then beside it."""
-    p, n = J.part[j], at.count[1]
-    ends, free = np.empty(n), at.ahead[p]
-    for i in range(n):
-        ends[i] = max(J.start[at.running[i]] + J.asked[at.running[i]], now)
+    p = J.part[j]
+    free = at.ahead[p]
     free[:], at.shadow[p] = at.free, NEVER
-    for i in np.argsort(ends):
-        if ends[i] > at.shadow[p]:
+    for r in at.running[: at.count[1]]:
+        end = max(J.start[r] + J.asked[r], now)
+        if end > at.shadow[p]:
             break
-        move(J, free, at.running[i], 1)
+        move(J, free, r, 1)
         if at.shadow[p] == NEVER and fits(J, free, j, R.masks[p]):
-            at.shadow[p] = ends[i]
+            at.shadow[p] = end
 
 
 @njit
