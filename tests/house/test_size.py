@@ -15,7 +15,7 @@ PACKAGE = ROOT / "gpuschedlab"
 PAGE = ROOT / "CONTRIBUTING.md"
 
 ROOMS: dict[str, int] = {
-    "autosched": 7_707,
+    "autosched": 7_709,
     "check": 1_511,
     "cli": 1_404,
     "cluster": 796,
@@ -49,7 +49,7 @@ ROOMS: dict[str, int] = {
 }
 """Lines of Python at most, by folder; each paper is a room."""
 
-TOTAL = 56_997
+TOTAL = 56_999
 """Sum of these numbers at most."""
 
 GOALS = {"laboratory": 35_000, "autosched": 8_200, "papers": 14_514, "all": 57_000}

@@ -28,11 +28,12 @@ def attempts_of(log: Run | pl.DataFrame) -> pl.DataFrame:
 def _of_run(run: Run) -> pl.DataFrame:
     """Attempts of a run: rows of its allocations that go on from the one before are one attempt."""
     held = pl.col("end").max(), pl.col("gpus").sum(), pl.col("node").alias("at"), pl.col("delay").first()
-    rows = run.allocations.filter(~pl.col("profiling")).group_by("job", "start").agg(held).sort("job", "start")
+    rows = run.allocations.filter(~pl.col("profiling"))
+    rows = rows.group_by("job", "start", maintain_order=True).agg(held).sort("job", "start")
     apart = (pl.col("start") - pl.col("end").shift(1).over("job")).fill_null(1.0) > 1e-6
     rows = rows.with_columns(number=(apart | pl.col("delay").is_not_null()).cum_sum().over("job"))
     first = [pl.col(name).first() for name in ("start", "gpus", "at")]
-    rows = rows.group_by("job", "number").agg(*first, pl.col("end").last())
+    rows = rows.group_by("job", "number", maintain_order=True).agg(*first, pl.col("end").last())
     known = [name for name in ("job_id", "submit", *LOGGED) if name in run.jobs.columns]
     jobs = run.jobs.with_row_index("job").select(pl.col("job").cast(pl.Int64), *known, last=pl.col("end"))
     down = {(node, round(begin, 3)) for node, begin, _ in run.info["events"]}
@@ -41,7 +42,7 @@ def _of_run(run: Run) -> pl.DataFrame:
     why = why.when("failed").then(pl.lit("node")).otherwise(pl.lit("preempted"))
     return (
         rows.with_columns(failed=pl.Series(failed), nodes=pl.col("at").list.len())
-        .join(jobs, on="job")
+        .join(jobs, on="job", maintain_order="left")
         .with_columns(why=why)
     )
 

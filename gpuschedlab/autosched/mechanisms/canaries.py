@@ -53,7 +53,8 @@ def power_of_canaries(log: pl.DataFrame, slow: np.ndarray, asked: Canaries) -> t
     rows = log.with_columns(slow=slow, pieces=pl.len().over("job")).filter(
         (pl.col("pieces") == 1) & (pl.col("why") == "done")
     )
-    rows = rows.join(asked.jobs.select("job_id", known="duration"), on="job_id").filter(pl.col("slow") < -1e-6)
+    known = asked.jobs.select("job_id", known="duration")
+    rows = rows.join(known, on="job_id", maintain_order="left").filter(pl.col("slow") < -1e-6)
     if rows.height < FEWEST:
         return 1.0, 0.0, np.inf, rows.height
     x, y = rows["slow"].to_numpy(), np.log(rows["known"] / (rows["end"] - rows["start"])).to_numpy()
