@@ -33,7 +33,13 @@ def times_as_good(table: pl.DataFrame, line: str, other: str = "default") -> Gue
     (row,) = beside.filter(pl.col("line") == line).rows(named=True)
     best = beside.sort("times as good", descending=True).row(0, named=True)
     names = [*beside["line"], other]
-    asked = {"times": row["times as good"], "low": row["from"], "high": row["to"], "line": line, "other": other}
+    asked = {
+        "times": row["times as good"],
+        "low": row["95 % from"],
+        "high": row["95 % to"],
+        "line": line,
+        "other": other,
+    }
     asked |= {"names": names, "best": best["line"] if best["times as good"] > 1 else other}
-    sure = beside.filter(pl.col("from") > 1)["line"]
+    sure = beside.filter(pl.col("95 % from") > 1)["line"]
     return Guess(asked=asked | {"sure": ", ".join(sure)})

@@ -247,7 +247,7 @@ def test_at_the_end_of_the_trace_nothing_plays_and_it_says_so(explorer):
     explorer.play_hours(1)
     assert explorer.play.disabled
     assert explorer.step.disabled
-    assert explorer.status.value.startswith("<b>1 h</b> played: the trace has ended")
+    assert "<b>1 h</b> played: the trace has ended" in explorer.status.value
 
 
 def test_what_goes_wrong_in_the_background_is_shown(explorer, monkeypatch):

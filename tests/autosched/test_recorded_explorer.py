@@ -50,7 +50,12 @@ def test_signs_are_told_by_colour_and_symbol_and_strength_by_width():
     symbols = {trace.text[0]: trace.marker.color for trace in drawn.data if trace.mode == "markers+text"}
     assert set(symbols) == {"+", "\N{MINUS SIGN}", "~"}
     assert len(set(symbols.values())) == 3
-    assert [note.text for note in drawn.layout.annotations] == ["<b>k</b>", "<b>m</b>", "<b>r</b>"]
+    named, heads = (
+        [n.text for n in drawn.layout.annotations if n.text],
+        [n for n in drawn.layout.annotations if n.showarrow],
+    )
+    assert named == ["<b>k</b>", "<b>m</b>", "<b>r</b>"]
+    assert len(heads) == len(edges)
 
 
 def test_rejected_configurations_are_dashed_and_rewards_are_colours():

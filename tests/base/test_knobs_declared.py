@@ -78,9 +78,9 @@ def test_sliders_give_back_what_they_were_given(cls):
 
 def test_a_slider_of_a_knob_that_may_be_none():
     controls = KnobControls(History())
-    slider, none = controls["prior"].parts
-    assert none.value
-    none.value = False
+    slider, there = controls["prior"].parts
+    assert not there.value
+    there.value = True
     slider.value = 2.0
     assert controls.thing == History(prior=2.0)
     controls.show(History())

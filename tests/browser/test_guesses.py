@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("br
 CELLS = [
     "import polars as pl\nfrom IPython.display import display\nfrom scenes import guessing",
     'rows = {"line": ["fixed", "autosched", "autosched"], "beside": ["default", "default", "fixed"]}\n'
-    'table = pl.DataFrame(rows | {"times as good": [1.3, 1.2, 0.9], "from": [1.1, 0.5, 0.8], "to": [1.6, 2.7, 1.1]})\n'
+    'table = pl.DataFrame(rows | {"times as good": [1.3, 1.2, 0.9], "95 % from": [1.1, 0.5, 0.8], "95 % to": [1.6, 2.7, 1.1]})\n'
     'display(guessing.times_as_good(table, "autosched"))\ndisplay(table)\nprint("the answer")',
 ]
 
@@ -37,7 +37,7 @@ def test_a_lesson_asks_before_it_answers(page, place, notebooks, artifacts):
 def test_without_a_page_nothing_is_asked(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "notebooks")
     pl, guessing = pytest.importorskip("polars"), pytest.importorskip("scenes.guessing")
-    row = {"line": ["a"], "beside": ["default"], "times as good": [0.9], "from": [0.8], "to": [1.0]}
+    row = {"line": ["a"], "beside": ["default"], "times as good": [0.9], "95 % from": [0.8], "95 % to": [1.0]}
     asked = guessing.times_as_good(pl.DataFrame(row), "a")
     assert asked.asked["best"] == "default", "no line is better"
     data = asked._repr_mimebundle_()

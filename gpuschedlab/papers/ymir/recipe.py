@@ -7,10 +7,10 @@ from typing import Annotated
 import numpy as np
 import polars as pl
 
+from gpuschedlab import policies as known
 from gpuschedlab._data import path
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.knobs import Holds, Knob
-from gpuschedlab.papers.optimus.policy import Optimus
 from gpuschedlab.papers.ymir.estimators.tasks import YmirEstimator
 from gpuschedlab.papers.ymir.estimators.transfers import Transfers
 from gpuschedlab.papers.ymir.policy import Ymir
@@ -56,10 +56,11 @@ class MergingCluster(Recipe):
 
     @property
     def policies(self) -> dict[str, Policy]:
-        """Ymir with these knobs, without merging, and Optimus at the same interval."""
+        """Ymir with these knobs, without merging, and Optimus, where it is there, at the same interval."""
         # Its threshold says nothing without merges: one run serves all of them.
         alone = self.ymir.with_knobs(temporal=False, spatial=False, threshold=Ymir().threshold)
-        return {"Ymir": self.ymir, "Ymir, no merges": alone, "Optimus": Optimus(interval=self.ymir.interval)}
+        beside = {"Optimus": known.Optimus(interval=self.ymir.interval)} if hasattr(known, "Optimus") else {}
+        return {"Ymir": self.ymir, "Ymir, no merges": alone} | beside
 
     def scenario(self, seed: int = 0) -> Scenario:
         """Jobs on nodes."""

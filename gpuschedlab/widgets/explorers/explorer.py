@@ -83,7 +83,7 @@ class Explorer(Runs, PairExplorer):
         self._own = {getattr(make, "__name__", f"figure {i + 1}"): make for i, make in enumerate(figures)}
         rare = {"jct": 300, "load": 300, "gantt": 430} | dict.fromkeys(self._own, 300)
         self.places = (*FIRST, *(plots.Place(name, height, more=True) for name, height in rare.items()))
-        self._kept, self.guess = None, guess
+        self._pinned, self.guess = None, guess
         own = self._take(trace, cluster, policies, seed, parts)
         names = list(self.policies)
         self.door = OwnLog(self) if upload else None
@@ -104,9 +104,9 @@ class Explorer(Runs, PairExplorer):
     def pinned(self) -> Setting:
         """What is compared with, on the trace that is shown: a policy as it comes, or what was kept."""
         name, now = self.panel.against.value, self.setting
-        if self._kept is None or name in self.policies:
+        if self._pinned is None or name in self.policies:
             return now._replace(name=name, policy=self.policies[name])
-        kept = self._kept
+        kept = self._pinned
         if kept.trace != now.trace and now.trace in self.clusters:  # a cluster goes with its trace
             kept = kept._replace(cluster=now.cluster, nodes=now.nodes)
         return kept._replace(trace=now.trace, seed=now.seed)
@@ -176,9 +176,9 @@ class Explorer(Runs, PairExplorer):
 
     def pin(self):
         """Keep the present policy, knobs and cluster to compare with."""
-        self._kept = self.setting
+        self._pinned = self.setting
         given = self.setting.policy == self.policies[self.setting.name]
-        self.panel.hold(self._name(self._kept, self._kept) + " as it was" * given)
+        self.panel.hold(self._name(self._pinned, self._pinned) + " as it was" * given)
         self.refresh()
 
     def _sliders(self) -> list:
