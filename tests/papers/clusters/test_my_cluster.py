@@ -52,7 +52,8 @@ def explorer(found):
     return SiteExplorer(found)
 
 
-def test_it_begins_with_the_site_itself(explorer):
+def test_with_nothing_changed_it_is_the_site_itself(explorer):
+    explorer.knobs["more"].value = 0
     assert explorer.outcome.table["difference"].to_list() == [0, 0, 0]
     lines = explorer.board.drawings["waits"].data
     assert [line["name"] for line in lines] == ["recorded", "replayed", "changed"]
@@ -63,7 +64,7 @@ def test_its_words_and_lines_are_those_of_whatif(explorer, found):
     site = found.site
     explorer.knobs["more"].value = 1
     assert explorer.outcome.table.equals(whatif(site, {"more": 1}, calibration=found).table)
-    assert "<b>no verdict</b>" in explorer.status.value  # somebody held a node, of which the log says nothing
+    assert "No verdict: node lists" in explorer.status.value  # somebody held a node, of which the log says nothing
     explorer.knobs["more"].value = 0
     explorer.knobs["depth"].value = 1
     rule = explorer.knobs.thing.rule
@@ -78,7 +79,7 @@ def test_its_words_and_lines_are_those_of_whatif(explorer, found):
 
 def test_its_static_twin_has_the_figure(explorer):
     assert len(explorer.figure("waits").data) == 3
-    assert "paired differences" in explorer._note()
+    assert "No verdict" in explorer._note()
 
 
 def test_weights_are_sliders_of_a_site_that_has_them(explorer, found):
