@@ -49,7 +49,7 @@ def test_limits_that_are_none_are_infinite_or_not_known():
         ("nvidia.com/gpu", 2.0, None),
         ("amd.com/gpu", 2.0, None),
         ("gpu", 0.0, None),
-        ("nvidia.com/gpu.shared", 2.0, None),
+        ("nvidia.com/gpu.shared", 0.0, None),
         ("example.com/gpu.shared", 0.0, None),
         ("nvidia.com/mig-1g.5gb", 2 / 7, "1g.5gb"),
         ("nvidia.com/mig-3g.20gb", 6 / 7, "3g.20gb"),

@@ -50,8 +50,9 @@ def devices_of(spec) -> Devices:
 def not_counted(spec) -> str | None:
     """Accelerators of a pod that are no whole GPUs as far as is known: names of resources, or claims."""
     containers = [*several(spec, "containers"), *several(spec, "initContainers")]
-    asked = {str(n) for c in containers for how in ("limits", "requests") for n in inside(c, "resources", how) or {}}
-    found = sorted(n for n in asked if ACCELERATORS.search(n.partition("/")[2]))
+    asked = [inside(c, "resources", how) or {} for c in containers for how in ("limits", "requests")]
+    names = sorted({str(n) for each in asked for n in each if number(each[n])})
+    found = [n for n in names if ACCELERATORS.search(n.partition("/")[2])]
     return ", ".join(found) or ("resource claims" if several(spec, "resourceClaims") else None)
 
 
