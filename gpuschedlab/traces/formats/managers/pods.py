@@ -16,7 +16,6 @@ JOBS = (
     "jobset.sigs.k8s.io/jobset-name",
 )
 PRODUCT = "nvidia.com/gpu.product"
-#: In the name of a resource after its vendor, which is no GPU where `devices_of` counts none.
 ACCELERATORS = re.compile("gpu|ascend|gaudi|tpu|neuron|npu|mlu|dcu|gcu", re.IGNORECASE)
 #: Final conditions of Volcano's Jobs.
 FINAL = {"Completed": "completed", "Failed": "failed", "Aborted": "killed", "Terminated": "killed"}
