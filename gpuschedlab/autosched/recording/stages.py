@@ -305,7 +305,7 @@ def _ticks(recording: Recording, axis: int) -> tuple:
 
 HEIGHT = 330
 FORECAST = (Place("jobs", HEIGHT), Place("service", HEIGHT))
-DECIDED = (Place("gain", 130, wide=True), Place("change", 290, wide=True))
+DECIDED = (Place("gain", HEIGHT), Place("change", HEIGHT))
 STAGES = (
     Stage("Observe", "What does it see?", (Place("load", HEIGHT), Place("alike", HEIGHT)), _observed, _said_observed),
     Stage("Forecast", "What does it foresee?", FORECAST, _forecast, _said_forecast),
