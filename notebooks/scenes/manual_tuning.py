@@ -46,7 +46,7 @@ class ManualTuningExplorer(BaseExplorer):
     """
 
     places = (
-        *(plots.Place(name, 250, least=220) for name in ("race", "lanes")),
+        *(plots.Place(name, 300, least=200) for name in ("race", "lanes")),
         plots.Place("curves", 420, wide=True, more=True),
     )
 
