@@ -127,7 +127,7 @@ def sacct(run, path, zero=datetime(2026, 1, 5)):
 
 
 def test_intervals_hold_as_asked_on_seeds_that_nothing_was_chosen_on():
-    seen = [worlds.watch(kind, 715 + i) for i in range(few(1, 30)) for kind in ("slow", "size", "place", "fail")]
+    seen = [worlds.watch(kind, 715 + i) for i in range(few(1, 10)) for kind in ("slow", "size", "place", "fail")]
     least = {"restart": 0.88, "prediction": 0.88, "placement": 0.9, "failure": 0.88}
     for row in worlds.coverage(seen):
         asked = row["worlds"] * least[row["mechanism"].split()[0]]
