@@ -35,7 +35,7 @@ ROOMS: dict[str, int] = {
     "papers/prompttuner": 1_925,
     "papers/shockwave": 229,
     "papers/sia": 1_127,
-    "papers/ymir": 1_878,
+    "papers/ymir": 1_879,
     "plots": 2_493,
     "policies": 714,
     "report": 502,
@@ -49,7 +49,7 @@ ROOMS: dict[str, int] = {
 }
 """Lines of Python at most, by folder; each paper is a room."""
 
-TOTAL = 56_999
+TOTAL = 57_000
 """Sum of these numbers at most."""
 
 GOALS = {"laboratory": 35_000, "autosched": 8_200, "papers": 14_514, "all": 57_000}
