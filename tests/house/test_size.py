@@ -23,7 +23,7 @@ ROOMS: dict[str, int] = {
     "files beside the rooms": 1_542,
     "gym": 428,
     "metrics": 1_706,
-    "optim": 2_222,
+    "optim": 2_219,
     "papers": 9,
     "papers/clusters": 3_563,
     "papers/copter": 2_312,
@@ -49,7 +49,7 @@ ROOMS: dict[str, int] = {
 }
 """Lines of Python at most, by folder; each paper is a room."""
 
-TOTAL = 57_000
+TOTAL = 56_997
 """Sum of these numbers at most."""
 
 GOALS = {"laboratory": 35_000, "autosched": 8_200, "papers": 14_514, "all": 57_000}

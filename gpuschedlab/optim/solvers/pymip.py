@@ -103,15 +103,12 @@ def _quiet():
     """Keep the standard output of C libraries shut: CBC writes to it whatever its log level."""
     sys.stdout.flush()
     kept, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
-    try:
+    flush = (lambda: os.name != "nt" and ctypes.CDLL(None).fflush(None),)
+    with contextlib.ExitStack() as after:  # each is done, whatever interrupts the one before
+        for undo in ((os.close, nowhere), (os.close, kept), (os.dup2, kept, 1), flush):
+            after.callback(*undo)
         os.dup2(nowhere, 1)
         yield
-    finally:
-        with contextlib.suppress(AttributeError, OSError, TypeError):  # Windows has no CDLL(None)
-            ctypes.CDLL(None).fflush(None)
-        os.dup2(kept, 1)
-        os.close(kept)
-        os.close(nowhere)
 
 
 def _rows(program: Program) -> np.ndarray:
