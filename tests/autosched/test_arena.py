@@ -74,6 +74,7 @@ def test_a_truth_that_was_played_counts_with_its_interval():
     assert verdict(Case(0.1, 0.4), Answer(0.3, 0.1, 0.5)) == "right"
 
 
+@pytest.mark.slow
 def test_the_lesson_answers_which_estimator_to_believe():
     """Its bars: without a flaw the default is right or refuses, it refuses without overlap, and the naive one is right in none."""
     found = believed.played(103, 6)

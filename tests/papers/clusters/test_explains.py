@@ -136,7 +136,14 @@ def test_replay_explains_before_it_simulates(site, capsys):
 
 @pytest.mark.compiled("tens of thousands of jobs")
 @pytest.mark.parametrize(
-    ("kind", "least"), [("plain", 0), ("parts", 0), ("qospu", 0.01), ("maint", 0.01), ("array", 0.01)]
+    ("kind", "least"),
+    [
+        ("qospu", 0.01),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in (("plain", 0), ("parts", 0), ("maint", 0.01), ("array", 0.01))
+        ),
+    ],
 )
 def test_what_the_rule_does_not_say_is_unexplained(kind, least, tmp_path):
     """A log by EASY alone is explained, with partitions as well; what a limit, windows or a throttle hold is not."""
