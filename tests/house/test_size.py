@@ -52,10 +52,10 @@ ROOMS: dict[str, int] = {
 TOTAL = 56_997
 """Sum of these numbers at most."""
 
-GOALS = {"laboratory": 35_000, "autosched": 8_200, "papers": 14_514, "all": 57_000}
+GOALS = {"laboratory": 35_000, "autosched": 8_000, "papers": 14_514, "all": 57_000}
 """Lines to which limits are lowered, no further: of all but `papers/` and `autosched/`, of these two, and of what is installed."""
 
-LIMITS = {"laboratory": 35_000, "autosched": 8_200, "papers": 14_514, "all": 57_000}
+LIMITS = {"laboratory": 35_000, "autosched": 8_000, "papers": 14_514, "all": 57_000}
 """Lines of Python of these parts at most."""
 
 PAPER = 2_700

@@ -102,7 +102,7 @@ def weighed(searched: float, again: float | None, threshold: float) -> Drawing:
     rows = {"on the future searched on": searched, "on the others, mean": again}
     names, gains = zip(*((name, gain) for name, gain in rows.items() if gain is not None))
     look = {"type": "bar", "orientation": "h", "marker": bar(0), "textposition": "outside", "hoverinfo": "skip"}
-    data = {"y": list(names), "x": [gain - 1 for gain in gains], "base": [1.0] * len(gains), "name": "gain"}
+    data = {"y": list(range(len(names))), "x": [gain - 1 for gain in gains], "base": [1.0] * len(gains), "name": "gain"}
     line = {"x": [threshold] * 2, "y": [-0.5, len(names) - 0.5], "name": f"threshold {threshold:g}x"}
     texts = {"text": [f" {gain:.3f}x" for gain in gains]}
     traces = [(data | texts, look), (line, stroke(color=COLOURS[1], width=2, dash="dash"))]
