@@ -44,7 +44,7 @@ ROOMS: dict[str, int] = {
     "speeds": 1_487,
     "suite": 444,
     "sweep": 1_158,
-    "traces": 6_694,
+    "traces": 6_448,
     "widgets": 2_284,
 }
 """Lines of Python at most, by folder; each paper is a room."""
@@ -52,15 +52,16 @@ ROOMS: dict[str, int] = {
 TOTAL = 56_997
 """Sum of these numbers at most."""
 
-GOALS = {"laboratory": 35_000, "autosched": 8_000, "papers": 14_514, "all": 57_000}
+GOALS = {"laboratory": 34_754, "autosched": 8_000, "papers": 14_760, "all": 57_000}
 """Lines to which limits are lowered, no further: of all but `papers/` and `autosched/`, of these two, and of what is installed."""
 
-LIMITS = {"laboratory": 35_000, "autosched": 8_000, "papers": 14_514, "all": 57_000}
+LIMITS = {"laboratory": 34_754, "autosched": 8_000, "papers": 14_760, "all": 57_000}
 """Lines of Python of these parts at most."""
 
 PAPER = 2_700
-LARGE = {"papers/clusters": 3_599}
-"""Lines at most of a paper, and of those that are several."""
+LARGE = {"papers/clusters": 4_300}
+"""Lines at most of a paper, and of those that are several: `clusters` has a model of a site, inferred from its log, for which
+the laboratory gave up as many lines."""
 
 BESIDE = "files beside the rooms"
 

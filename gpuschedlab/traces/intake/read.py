@@ -30,7 +30,7 @@ def read(name: str, path: str | Path, *, on_bad: OnBad = "raise", **options: Any
         "drop" returns (good, bad), the bad rows with `row` and `problem`.
     **options
         Those of a spec (`gpuschedlab.traces.logs.options.Options`), among them `durations=` of workloads, `zone=` of Philly,
-        `workload=` of Chronus; and `notes=`, which takes counts of what was left out.
+        `instances=` of PAI, `processors=` of SWF, `workload=` of Chronus; and `notes=`, which takes counts of what was left out.
 
     Returns
     -------
@@ -97,42 +97,6 @@ def read_csv(path: str | Path, *, on_bad: str = "raise", notes: dict | None = No
     if statuses:
         options["states"] = {word: "running" if what == "unfinished" else what for word, what in statuses.items()}
     return read_with("csv", path, on_bad, notes, options)
-
-
-def read_swf(path: str | Path, *, on_bad: str = "raise", notes: dict | None = None, **options: Any):
-    """Read a log in the Standard Workload Format: `gpuschedlab.intake(("swf", path), ...)`, without its report.
-
-    Parameters
-    ----------
-    path : path
-        The file, plain or gzip.
-    on_bad : {"raise", "drop"}
-        "drop" returns (good, bad), the bad rows with `row` (line of the file) and `problem`.
-    notes : dict, optional
-        Takes counts of what was left out.
-    **options
-        `processors` that stand for one GPU (GPUs are rounded up), `zone` and the others of
-        `gpuschedlab.traces.logs.options.Options`.
-
-    Returns
-    -------
-    polars.DataFrame
-        A trace.
-
-    Raises
-    ------
-    TraceError
-        A row is bad: not 18 fields, or one that is no number.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> file = pathlib.Path(tempfile.mkdtemp(), "log.swf")
-    >>> _ = file.write_text("; UnixStartTime: 0\\n1 60 5 3600 4 -1 -1 8 7200 -1 1 3 1 9 2 -1 -1 -1\\n")
-    >>> read_swf(file).select("job_id", "submit", "gpus", "duration", "user", "status").row(0)
-    ('1', 0.0, 8.0, 3600.0, '3', 'completed')
-    """
-    return read_with("swf", path, on_bad, notes, options)
 
 
 def taken_of(word: str, settings: Iterable[str] = (), on_bad: OnBad | None = None) -> tuple[Intake, pl.DataFrame]:

@@ -17,7 +17,7 @@ TIMES = ("start", "end")
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Jobs of a cluster, as `read_helios` says."""
+    """Jobs of a cluster, as docs/howto/published-logs.md says."""
     table = tables(files, "helios", NEEDED, surplus=True)
     where: dict[str, str | pl.Expr] = {
         "job_id": "job_id",

@@ -26,7 +26,7 @@ STATUS = Rule("status", f"one of {', '.join(STATES)}", pl.col("status").is_in(li
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Jobs with the GPUs and times of their tasks, as `read_pai` says."""
+    """Jobs with the GPUs and times of their tasks, as docs/howto/published-logs.md says."""
     folder = files[0]
     if not folder.is_dir():
         raise TraceError(f"pai: found no folder {folder}; expected one with pai_job_table.csv and pai_task_table.csv.")

@@ -23,7 +23,7 @@ _ATTEMPTS = {"job": pl.Int64, "start": pl.String, "end": pl.String}
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Jobs with their attempts, as `read_philly` says."""
+    """Jobs with their attempts, as docs/howto/published-logs.md says."""
     source, zone = f"philly {files[0].name}", options.zone or ZONE
     check_zone(zone, source)
     log = json_of(files[0], "philly", "a list of jobs in JSON")
