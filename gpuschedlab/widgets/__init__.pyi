@@ -1,6 +1,5 @@
 """Public names of `widgets`, by module; loaded at first use. Those of papers stand in the stubs of their folders."""
 
-from .explorers.cluster_explorer import ClusterExplorer as ClusterExplorer
 from .parts.explorer_base import BaseExplorer as BaseExplorer
 from .parts.board import Board as Board
 from .parts.cache import Cache as Cache
@@ -9,4 +8,3 @@ from .parts.knob_explorer import KnobExplorer as KnobExplorer, RunExplorer as Ru
 from .explorers.explorer import Explorer as Explorer
 from .notebook_errors import find_errors as find_errors
 from .recipes import Generated as Generated, Shape as Shape, SmallCluster as SmallCluster, bend as bend
-from .explorers.trace_explorer import TraceExplorer as TraceExplorer

@@ -11,11 +11,11 @@ NOTEBOOKS = {
         "explorer = Explorer(trace, cluster, [lab.Fifo, lab.Tiresias, lab.Srtf])\nexplorer",
     ],
     "trace": [
-        "from gpuschedlab.widgets import TraceExplorer",
+        "from scenes.arrivals import TraceExplorer",
         'explorer = TraceExplorer(preset="philly", days=2, gpus=64)\nexplorer',
     ],
     "cluster": [
-        "from gpuschedlab.widgets import ClusterExplorer, SmallCluster",
+        "from scenes.placement import ClusterExplorer\nfrom gpuschedlab.widgets import SmallCluster",
         'explorer = ClusterExplorer(SmallCluster(nodes=3).with_knobs(placement="buddy"), jobs=60)\nexplorer',
     ],
 } | said("NOTEBOOKS")

@@ -26,7 +26,7 @@ ROOMS: dict[str, int] = {
     "optim": 2_219,
     "papers": 9,
     "papers/clusters": 3_563,
-    "papers/copter": 2_312,
+    "papers/copter": 2_067,
     "papers/deadlines": 2_118,
     "papers/gavel": 447,
     "papers/optimus": 144,
@@ -45,17 +45,17 @@ ROOMS: dict[str, int] = {
     "suite": 444,
     "sweep": 1_158,
     "traces": 6_448,
-    "widgets": 2_284,
+    "widgets": 2_098,
 }
 """Lines of Python at most, by folder; each paper is a room."""
 
 TOTAL = 56_997
 """Sum of these numbers at most."""
 
-GOALS = {"laboratory": 34_754, "autosched": 8_000, "papers": 14_760, "all": 57_000}
+GOALS = {"laboratory": 34_568, "autosched": 8_000, "papers": 14_946, "all": 57_000}
 """Lines to which limits are lowered, no further: of all but `papers/` and `autosched/`, of these two, and of what is installed."""
 
-LIMITS = {"laboratory": 34_754, "autosched": 8_000, "papers": 14_760, "all": 57_000}
+LIMITS = {"laboratory": 34_568, "autosched": 8_000, "papers": 14_946, "all": 57_000}
 """Lines of Python of these parts at most."""
 
 PAPER = 2_700

@@ -13,7 +13,10 @@ from gpuschedlab.scenarios.small_cluster import SmallCluster
 pytest.importorskip("ipywidgets", reason="ipywidgets, of the extra lab, is not installed")
 pytest.importorskip("anywidget", reason="anywidget, of the extra lab, is not installed")
 
-from gpuschedlab.widgets import ClusterExplorer, Explorer, TraceExplorer, sources
+from scenes.arrivals import TraceExplorer
+from scenes.placement import ClusterExplorer
+
+from gpuschedlab.widgets import Explorer, sources
 from gpuschedlab.widgets.explorers.own_log import spec_of, uploaded
 from gpuschedlab.widgets.parts import first_screen as screen
 from gpuschedlab.widgets.parts.controls import nice_step

@@ -9,7 +9,9 @@ import pytest
 
 pytest.importorskip("ipywidgets", reason="ipywidgets, of the extra lab, is not installed")
 
-from gpuschedlab import plots, widgets
+from scenes.placement import ClusterExplorer
+
+from gpuschedlab import plots
 from gpuschedlab.plots.web import cell
 from gpuschedlab.plots.web.cell import Execution
 from gpuschedlab.plots.web.encode import plain, short
@@ -89,7 +91,7 @@ def test_states_are_recorded_where_a_program_runs_the_cells(monkeypatch, kind, r
 
 
 def test_stories_of_the_jobs_that_move_most_are_recorded():
-    explorer = widgets.ClusterExplorer(SmallCluster(nodes=2, jobs=40))
+    explorer = ClusterExplorer(SmallCluster(nodes=2, jobs=40))
     found = explorer.states()
     records = [found["figures"][figures["change"]]["record"] for _, figures, _ in found["states"]]
     assert {len(record["stories"]) for record in records} == {8}
@@ -104,7 +106,7 @@ def test_stories_of_the_jobs_that_move_most_are_recorded():
 def test_a_job_of_a_pair_tells_its_story_and_logs_it():
     """What a page asks for: a look at a job, and then the log of its waits."""
     assert [place.name for place in PAIR] == ["change", "story", "table"]
-    explorer = widgets.ClusterExplorer(SmallCluster(nodes=2, jobs=40))
+    explorer = ClusterExplorer(SmallCluster(nodes=2, jobs=40))
     row = int(explorer.run.jobs["queueing"].arg_max())
     explorer._asked("view", {"job": row, "mark": "1"})
     lit = explorer.board.drawings["change"].record["lit"]

@@ -22,6 +22,9 @@ from gpuschedlab.knobs import Knob
 pytest.importorskip("ipywidgets", reason="ipywidgets, of the extra lab, is not installed")
 pytest.importorskip("anywidget", reason="anywidget, of the extra lab, is not installed")
 
+from scenes.arrivals import TraceExplorer
+from scenes.placement import ClusterExplorer
+
 from gpuschedlab import plots, widgets
 from gpuschedlab.metrics.who_pays import compared
 from gpuschedlab.scenarios.small_cluster import SmallCluster
@@ -364,7 +367,7 @@ class AllButTheFirst(lab.Round):
 
 
 def make_cluster_explorer():
-    return widgets.ClusterExplorer(widgets.SmallCluster(nodes=3), jobs=12)
+    return ClusterExplorer(widgets.SmallCluster(nodes=3), jobs=12)
 
 
 @pytest.mark.parametrize("make", [make_cluster_explorer, *said("EXPLORERS").values()])
@@ -463,13 +466,13 @@ def test_explorers_of_runs_simulate_what_changed():
         assert calls == []
         made.knobs["large"].value = 0.3
         assert len(calls) == len(made.runs)
-        other = widgets.ClusterExplorer(made.knobs.thing, seed=1, cache=made.cache)
+        other = ClusterExplorer(made.knobs.thing, seed=1, cache=made.cache)
         assert len(calls) == 2 * len(made.runs), "another seed is another trace, in a shared cache too"
     assert not other.run.jobs.equals(made.run.jobs)
 
 
 def test_a_generated_trace_has_the_load_that_its_words_say():
-    explorer = widgets.TraceExplorer(preset="philly", days=1, gpus=64)
+    explorer = TraceExplorer(preset="philly", days=1, gpus=64)
     words = explorer._words(None)
     for name, trace in explorer.traces.items():
         load = sum(g * d for g, d in trace.select("gpus", "duration").rows()) / (64 * 86_400)

@@ -1,8 +1,6 @@
 """Public names of `papers.copter`, by module; loaded at first use."""
 
-from .explorers.problems import LinkExplorer as LinkExplorer, ShardExplorer as ShardExplorer
 from .explorers.rounds import CopterExplorer as CopterExplorer, SimilarRounds as SimilarRounds
-from .explorers.scale import ScaleExplorer as ScaleExplorer
 from .solver.partition import Pop as Pop
 from .solver.proximal import Copter as Copter
 from .solver.relaxed import Relaxed as Relaxed

@@ -7,6 +7,8 @@ PAGES = {
         "docs/measured/arena.csv",
         "notebooks/06_copter.ipynb",
         "notebooks/scenes/rounds.py",
+        "notebooks/scenes/scale.py",
+        "notebooks/scenes/shards_and_links.py",
     ),
 }
 SOURCES = {"copter": "papers.copter.ours", "copter-problems": "papers.copter.problems"}
@@ -22,7 +24,7 @@ TABLES = {
 }
 NOTEBOOKS = {
     "problems": [
-        "from gpuschedlab.widgets import LinkExplorer, ShardExplorer\nexplorer = ShardExplorer(24)\nexplorer",
+        "from scenes.shards_and_links import LinkExplorer, ShardExplorer\nexplorer = ShardExplorer(24)\nexplorer",
         "explorer = LinkExplorer(12, 40)\nexplorer",
     ],
     "copter": [
@@ -30,7 +32,7 @@ NOTEBOOKS = {
         "explorer = CopterExplorer(SimilarRounds(jobs=20))\nexplorer",
     ],
     "scale": [
-        "from gpuschedlab.widgets import ScaleExplorer, SimilarRounds",
+        "from gpuschedlab.widgets import SimilarRounds\nfrom scenes.scale import ScaleExplorer",
         "explorer = ScaleExplorer(SimilarRounds(jobs=20))\nexplorer",
     ],
 }

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from golden_answers import digest, drawn, golden, moved, refusal
+from scenes import scale
+from scenes import shards_and_links as problems
 
 from gpuschedlab.optim import MultipleChoice, Program, Session, solve
 from gpuschedlab.optim.programs.shims import possible_cells
-from gpuschedlab.papers.copter.explorers import problems, rounds, scale
+from gpuschedlab.papers.copter.explorers import rounds
 from gpuschedlab.papers.copter.figures import link_map, server_blocks
 from gpuschedlab.papers.copter.shards import methods as shards
 from gpuschedlab.papers.copter.shards import program as fleets

@@ -228,7 +228,7 @@ def test_top_is_the_program_of_the_largest_and_then_what_fits():
 
 def test_a_cut_link_costs_at_least_its_price_times_its_capacity():
     pytest.importorskip("ipywidgets", reason="ipywidgets, of the extra lab, is not installed")
-    from gpuschedlab.widgets import LinkExplorer
+    from scenes.shards_and_links import LinkExplorer
 
     explorer = LinkExplorer(12, 60, seed=1)
     whole, dear = explorer.flow, 0

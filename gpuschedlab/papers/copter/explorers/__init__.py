@@ -1,1 +1,1 @@
-"""Explorers of rounds, of scale, and of the problems without GPU jobs."""
+"""Explorer of rounds."""
