@@ -15,7 +15,7 @@ PACKAGE = ROOT / "gpuschedlab"
 PAGE = ROOT / "CONTRIBUTING.md"
 
 ROOMS: dict[str, int] = {
-    "autosched": 7_709,
+    "autosched": 7_713,
     "check": 1_511,
     "cli": 1_404,
     "cluster": 796,

@@ -41,7 +41,7 @@ def forecast_errors(recording: Recording) -> Answer:
     last = rows[-1]
     said = (
         f"On day {last['day']} the median future was off by {last['jobs off by (%)']} % in the jobs of the next six hours, and by "
-        f"{last['service off by (%)']} % in their GPU-hours (service)."
+        f"{last['service off by (%)']} % in their GPU-hours (service): the differences of all hours, over all that came."
     )
     return Answer(said, table)
 
@@ -61,10 +61,11 @@ def tried(recording: Recording) -> Answer:
     total = {name: int(table[name].sum()) for name in table.columns[1:]}
     said = (
         f"In {len(rows)} hours it went through {total['rounds']:,} rounds and asked its model in {total['asked']:,}: "
-        f"{total['rejected']:,} were rejected, which saved {total['saved']:,} measurements beside the {total['measured']:,} that were "
-        f"made. Of {total['measured afterwards']:,} of the rejected that were measured afterwards, {total['better than the best']:,} were "
-        f"better than the best of their search. In {int((table['finalists'] > 0).sum())} hours finalists were measured again, and in "
-        f"{len(recording.switches)} one was put in force."
+        f"{total['rejected']:,} were rejected, which saved {total['saved']:,} measurements (one that is rejected twice, or measured "
+        f"later, saves none again) beside the {total['measured']:,} that were made. Of {total['measured afterwards']:,} of the rejected "
+        f"that were measured afterwards, {total['better than the best']:,} were better than the best of their search. In "
+        f"{int((table['finalists'] > 0).sum())} hours finalists were measured again, and in {len(recording.switches)} one was put in "
+        f"force."
     )
     return Answer(said, table)
 

@@ -169,7 +169,7 @@ def _said_trials(recording: Recording, place: int) -> str:
     fates = [t.fate for t in tried]
     before = len(hour.trials) - len(tried)
     asked = sum(t.predicted is not None for t in tried)
-    words = f"{before} before (default, in force, hints), then {len(tried)} rounds, the model asked in {asked}: "
+    words = f"{before} before (default, in force; hints: best on the history), then {len(tried)} rounds, the model asked in {asked}: "
     words += f"{fates.count('measured')} measured"
     for fate, said in (("rejected", "rejected"), ("known", "known already")):
         words += f", {fates.count(fate)} {said}" if fate in fates else ""
@@ -225,7 +225,7 @@ def _origin(before: int, number: int) -> str:
 def _named(hour: Hour, u: list) -> str:
     """Name of a finalist by the round that measured it first; hints of the history may not have been measured in this search."""
     number = next((t.round for t in hour.trials if t.u == u), None)
-    return "hint of the history" if number is None else _origin(1 - hour.trials[0].round, number)
+    return "one of the best on the history" if number is None else _origin(1 - hour.trials[0].round, number)
 
 
 # 6: decision ---------------------------------------------------------------------------------------------------------
@@ -254,7 +254,10 @@ def _said_decision(recording: Recording, place: int) -> str:
     hour = recording.hours[place]
     if hour.switched:
         return f"Switched. {hour.sentence}"
-    return f"Kept: {hour.reason}."
+    rule = (
+        " A switch needs a mean gain above the threshold, and its lower end above 1." if "lower" in hour.reason else ""
+    )
+    return f"Kept: {hour.reason}.{rule}"
 
 
 # 7: what came of it --------------------------------------------------------------------------------------------------
