@@ -13,7 +13,7 @@ from autosched import worlds
 from gpuschedlab import plots
 from gpuschedlab.autosched import twin
 from gpuschedlab.autosched.mechanisms.attempts import attempts_of
-from gpuschedlab.autosched.mechanisms.rates import failures, prediction_error
+from gpuschedlab.autosched.mechanisms.rates import failures, prediction_error, repairs
 from gpuschedlab.autosched.mechanisms.resumption import delay_of
 from gpuschedlab.autosched.mechanisms.slowdowns import power_of, powered, slowdowns
 from gpuschedlab.errors import EstimatorError
@@ -102,6 +102,21 @@ def test_failures_are_counted_against_busy_time():
     assert high == pytest.approx(5.572 / 1500, rel=0.001)
 
 
+def test_repairs_end_when_a_waiting_job_takes_the_node():
+    """Of two nodes of a job the one that failed is back last; a job that came later, or needs more nodes, tells nothing."""
+    rows = [
+        ("a", 0, 0.0, 0.0, 100.0, ["x", "y"], "node"), ("b", 1, 50.0, 110.0, 120.0, ["y"], "done"),
+        ("c", 2, 90.0, 400.0, 500.0, ["x"], "node"), ("d", 3, 700.0, 700.0, 800.0, ["x"], "node"),
+        ("e", 4, 750.0, 900.0, 999.0, ["x", "y"], "done"),
+    ]  # fmt: skip
+    names = ("job_id", "job", "submit", "start", "end", "at", "why")
+    log = pl.DataFrame(rows, schema=names, orient="row").with_columns(nodes=pl.col("at").list.len())
+    mean, low, high, count = repairs(log)
+    assert (mean, count) == (300.0, 1)
+    assert low == pytest.approx(2 * 300 / 7.378, rel=1e-3)
+    assert high == pytest.approx(2 * 300 / 0.0506, rel=1e-2)
+
+
 def sacct(run, path, zero=datetime(2026, 1, 5)):
     """What `sacct -D -P` says of a run."""
     words = {"done": "COMPLETED", "preempted": "PREEMPTED", "node": "NODE_FAIL"}
@@ -128,7 +143,7 @@ def sacct(run, path, zero=datetime(2026, 1, 5)):
 
 def test_intervals_hold_as_asked_on_seeds_that_nothing_was_chosen_on():
     seen = [worlds.watch(kind, 715 + i) for i in range(few(1, 10)) for kind in ("slow", "size", "place", "fail")]
-    least = {"restart": 0.88, "prediction": 0.88, "placement": 0.9, "failure": 0.88}
+    least = {"restart": 0.88, "prediction": 0.88, "placement": 0.9, "failure": 0.88, "repair": 0.88}
     for row in worlds.coverage(seen):
         asked = row["worlds"] * least[row["mechanism"].split()[0]]
         assert row["holds"] >= (asked if ALL else asked - 1), row
@@ -156,7 +171,7 @@ def test_what_was_not_seen_is_said_and_stays_as_it_is_believed(slow):
     assert "failure not seen (0 failures)" in found.sentence
     assert "restart" not in found.scenario.trace.columns
     assert found.scenario.delays == believed.delays
-    assert found.frame["seen"].to_list() == [False, False, False, False]
+    assert found.frame["seen"].to_list() == [False] * 5
     with pytest.raises(EstimatorError, match="Twin.at: found 'size'; expected some of restart, placement"):
         found.at(size=2.0)
 
@@ -221,5 +236,5 @@ def test_tune_reads_the_mechanisms_of_a_log(tmp_path, capsys):
     assert "'default' is best at the estimates" in out
     assert main([*words, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert [m["name"] for m in found["mechanisms"]] == ["restart", "placement", "failure", "prediction"]
+    assert [m["name"] for m in found["mechanisms"]] == ["restart", "placement", "failure", "repair", "prediction"]
     assert found["mechanisms"][0]["low"] <= 900 <= found["mechanisms"][0]["high"]

@@ -10,7 +10,8 @@ default : it keeps Tiresias as it is. believed : by the simulator as believed; h
 nothing held, load held : by the log's rows, of the values that it held, whether or not the log can say.
 calibrated : by `autosched.twin` of the log. exact : by the simulator with the secrets.
 
-Truth is the average JCT on three other traces in the same world, over that of `exact`. The seeds are ones that nothing was chosen on.
+Truth is the average JCT on three other traces in the same world, over that of `exact`. The seeds are
+ones that nothing was chosen on: repair times were made a mechanism after 600 to 609 had been seen.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from gpuschedlab.errors import PolicyError
 NODES, DAYS, EVERY = 16, 14, 7200.0
 KINDS = ("restart", "slow", "size", "place", "fail", "all")
 WAYS = ("default", "believed", "nothing held", "load held", "calibrated", "exact")
-SEEDS = tuple(range(600, 610))
+SEEDS = tuple(range(620, 630))
 OTHERS, DRAWN, MINUTES = 3, 8, 30.0
 VALUES = (1e4, 1e5, 1e6)
 NEAR = 1.03
@@ -168,7 +169,7 @@ def hidden(world: dict) -> dict[str, float]:
     """Secrets of a world by mechanism."""
     found = {f"restart of {g}": world["restart"] * g ** world["size"] for g in SIZES}
     found |= {"placement": world["placement"], "prediction": world["error"]}
-    return found | ({"failure": DAY / world["mtbf"]} if world["mtbf"] else {})
+    return found | ({"failure": DAY / world["mtbf"], "repair": world["mttr"]} if world["mtbf"] else {})
 
 
 def shown(found) -> dict[str, tuple]:

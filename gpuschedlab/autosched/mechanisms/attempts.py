@@ -5,6 +5,7 @@ import polars as pl
 
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.sim import Run
+from gpuschedlab.traces.logs.hosts import hosts
 from gpuschedlab.traces.logs.states import REQUEUED
 
 NEEDED = ("job_id", "submit", "started", "gpus", "duration")
@@ -14,11 +15,11 @@ FAILED = ("NODE_FAIL", "NF")
 
 
 def attempts_of(log: Run | pl.DataFrame) -> pl.DataFrame:
-    """`job, attempt` (from 0), `job_id, submit, start, end, gpus, nodes`, `LOGGED`, and `why` it ended: done, preempted, node, open."""
+    """`job, attempt` (from 0), `job_id, submit, start, end, gpus, nodes, at` (names), `LOGGED`, `why`: done, preempted, node, open."""
     frame = _of_run(log) if isinstance(log, Run) else _of_rows(log)
     absent = [pl.lit(None, kind).alias(name) for name, kind in LOGGED.items() if name not in frame.columns]
     frame = frame.with_columns(absent).with_columns(pl.col("status").fill_null("completed"))
-    frame = frame.select("job", "job_id", "submit", "start", "end", "gpus", "nodes", *LOGGED, "why")
+    frame = frame.select("job", "job_id", "submit", "start", "end", "gpus", "nodes", "at", *LOGGED, "why")
     frame = frame.filter(pl.col("end") > pl.col("start")).sort("job", "start")
     if frame.is_empty():
         raise EstimatorError("twin: found no attempt in the log; expected jobs that ran. Give a longer log.")
@@ -40,8 +41,9 @@ def _of_run(run: Run) -> pl.DataFrame:
     failed = [any((node, round(end, 3)) in down for node in at) for at, end in rows.select("at", "end").iter_rows()]
     why = pl.when((pl.col("end") - pl.col("last")).abs() < 1e-6).then(pl.lit("done"))
     why = why.when("failed").then(pl.lit("node")).otherwise(pl.lit("preempted"))
+    at = pl.col("at").cast(pl.List(pl.String))
     return (
-        rows.with_columns(failed=pl.Series(failed), nodes=pl.col("at").list.len())
+        rows.with_columns(failed=pl.Series(failed), nodes=pl.col("at").list.len(), at=at)
         .join(jobs, on="job", maintain_order="left")
         .with_columns(why=why)
     )
@@ -67,8 +69,11 @@ def _of_rows(log: pl.DataFrame) -> pl.DataFrame:
         why=why.when(again).then(pl.lit("preempted")).otherwise(pl.lit("done")), job=begins.cum_sum()
     )
     nodes = pl.col("nodes").fill_null(1) if "nodes" in rows.columns else pl.lit(1)
-    end = pl.col("started") + pl.col("duration")
-    return rows.with_columns(pl.col("submit").min().over("job"), start="started", end=end, nodes=nodes)
+    end, lists = pl.col("started") + pl.col("duration"), pl.lit(None, pl.List(pl.String))
+    if "nodelist" in rows.columns:
+        named = {text: hosts(text) for text in rows["nodelist"].unique().drop_nulls()}
+        lists = pl.Series([list(named.get(text, ())) for text in rows["nodelist"]], dtype=pl.List(pl.String))
+    return rows.with_columns(pl.col("submit").min().over("job"), start="started", end=end, nodes=nodes, at=lists)
 
 
 def load_at_start(log: pl.DataFrame, capacity: float) -> np.ndarray:

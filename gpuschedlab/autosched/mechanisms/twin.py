@@ -9,7 +9,7 @@ import polars as pl
 
 from gpuschedlab.autosched.mechanisms.attempts import attempts_of, load_at_start
 from gpuschedlab.autosched.mechanisms.canaries import Canaries, ask, power_of_canaries
-from gpuschedlab.autosched.mechanisms.rates import failures, prediction_error
+from gpuschedlab.autosched.mechanisms.rates import failures, prediction_error, repairs
 from gpuschedlab.autosched.mechanisms.resumption import Delay, delay_of
 from gpuschedlab.autosched.mechanisms.slowdowns import FACTOR, power_of, powered, slowdowns, work_of
 from gpuschedlab.errors import EstimatorError
@@ -91,7 +91,7 @@ class Twin:
             Another one, such as days to come; default: the base.
         **values
             Of mechanisms instead of the estimates: `restart` (s, of a job of the median size that was restarted), `placement` (power
-            of the slowdown), `failure` (1/day of a busy node), `prediction` (`Noisy.error`).
+            of the slowdown), `failure` (1/day of a busy node), `repair` (s), `prediction` (`Noisy.error`).
 
         Raises
         ------
@@ -110,7 +110,9 @@ class Twin:
         if value.get("failure"):
             until = float(scenario.trace["submit"].max()) + 3 * DAY
             nodes = replace(scenario.cluster, events=())
-            changes["cluster"] = nodes.with_failures(DAY / value["failure"], MTTR, until, scenario.seed)
+            changes["cluster"] = nodes.with_failures(
+                DAY / value["failure"], value.get("repair", MTTR), until, scenario.seed
+            )
         if "prediction" in value:
             changes["estimator"] = Noisy(error=value["prediction"], rng=scenario.seed)
         return scenario.replace(**changes)
@@ -172,7 +174,8 @@ def twin(log: Run | pl.DataFrame, scenario: Scenario, *, canaries: Canaries | No
 
     Outcomes in a log are confounded by the load that its operator followed. Mechanisms are not, and with them the simulator answers
     what a knob would do. Restart: no restarted attempt completes before its delay is over. Placement: at the true power of
-    the believed slowdown the work of a job does not depend on where it first ran. Failures: Poisson in busy node-time. Predictions:
+    the believed slowdown the work of a job does not depend on where it first ran. Failures: Poisson in busy node-time. Repair: until
+    a waiting job takes the node. Predictions:
     against the work that the twin infers. What cannot be seen stays as it is believed, and says so.
 
     Parameters
@@ -208,7 +211,13 @@ def twin(log: Run | pl.DataFrame, scenario: Scenario, *, canaries: Canaries | No
     )
     jobs = jobs.with_columns(work=work_of(attempts, slow, seconds, placement.value))
     restart, failure = _restart(attempts, delay, scenario), _failure(attempts, scenario.cluster)
-    found = restart, placement, failure, _prediction(jobs, attempts, slow, seconds, restart, placement)
+    found = (
+        restart,
+        placement,
+        failure,
+        _repair(attempts),
+        _prediction(jobs, attempts, slow, seconds, restart, placement),
+    )
     work = jobs.filter(why="done").select("job_id", "work").unique("job_id", keep="last")
     return Twin(scenario, {m.name: m for m in found}, work, delay)
 
@@ -255,6 +264,14 @@ def _failure(log: pl.DataFrame, cluster) -> Mechanism:
     values = (x * DAY for x in rates)
     note = "" if seen else f"{count} failures"
     return Mechanism("failure", *values, "a day of a busy node", count, min(1.0, busy / window), seen, note)
+
+
+def _repair(log: pl.DataFrame) -> Mechanism:
+    """Seconds until a node that failed is back."""
+    mean, *ends, count = repairs(log)
+    seen = count >= FEWEST
+    note = "" if seen else f"{count} waiting jobs took a node that had failed"
+    return Mechanism("repair", mean if seen else MTTR, *ends, "s", count, 1.0, seen, note)
 
 
 def _prediction(jobs, log, slow, seconds, restart: Mechanism, placement: Mechanism) -> Mechanism:

@@ -11,10 +11,10 @@ from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.errors import TraceError
 from gpuschedlab.estimators.requested import Requested
 from gpuschedlab.papers.clusters.explains.sweep import EASY, GREEDY, LOOSE, STRICT, Jobs, Rules
-from gpuschedlab.papers.clusters.files.description import hosts
 from gpuschedlab.policies.simple import Fifo
 from gpuschedlab.sim import Policy, Scenario
 from gpuschedlab.sim.setup.eligibility import eligibility_of
+from gpuschedlab.traces.logs.hosts import hosts
 
 RULES = {"none": STRICT, "easy": EASY, "plan": LOOSE, "greedy": GREEDY}
 LAGS = (2.0, 60.0)

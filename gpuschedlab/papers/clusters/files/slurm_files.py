@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from gpuschedlab.errors import LabError, TraceError
-from gpuschedlab.papers.clusters.files.description import Description, Partition, Scheduler, hosts, seconds
+from gpuschedlab.papers.clusters.files.description import Description, Partition, Scheduler, seconds
 from gpuschedlab.papers.clusters.schedulers.priority import Weights
+from gpuschedlab.traces.logs.hosts import hosts
 
 
 def number(text: str, where: str) -> float:

@@ -7,11 +7,12 @@ from pathlib import Path
 
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import LabError, TraceError
-from gpuschedlab.papers.clusters.files.description import Description, Partition, Scheduler, Window, hosts, seconds
+from gpuschedlab.papers.clusters.files.description import Description, Partition, Scheduler, Window, seconds
 from gpuschedlab.papers.clusters.files.kueue_files import read_queues
 from gpuschedlab.papers.clusters.files.slurm_files import read_assoc, read_conf
 from gpuschedlab.papers.clusters.queues import Queue
 from gpuschedlab.papers.clusters.schedulers.priority import Weights
+from gpuschedlab.traces.logs.hosts import hosts
 from gpuschedlab.traces.logs.options import nearest
 
 TABLES = (

@@ -1,0 +1,32 @@
+"""Lists of nodes with ranges, as managers write them."""
+
+import re
+
+from gpuschedlab.errors import TraceError
+
+MOST_NODES = 100_000
+
+
+def hosts(text: str, source: str = "nodes") -> tuple[str, ...]:
+    """Names of nodes in a list with ranges."""
+    wrong = TraceError(f"{source}: found {text[:80]!r}; expected nodes such as node[01-16,20],login.")
+    found: list[str] = []
+    for word in re.findall(r"(?:\[[^\]]*\]|[^,\[\]])+|[\[\]]", text):
+        names = [""]
+        for part in re.findall(r"\[[^\]]*\]|[^\[\]]+|[\[\]]", word.strip()):
+            if part in "[]":
+                raise wrong
+            choices = [part] if part[0] != "[" else [n for r in part[1:-1].split(",") for n in _range(r.strip(), wrong)]
+            names = [a + b for a in names for b in choices]
+            if len(names) > MOST_NODES:
+                raise wrong
+        found += [name for name in names if name]
+    return tuple(found)
+
+
+def _range(text: str, wrong: TraceError) -> list[str]:
+    match = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", text)
+    first, last = (match[1], match[2] or match[1]) if match else ("1", "0")
+    if not 0 <= int(last) - int(first) < MOST_NODES:
+        raise wrong
+    return [str(i).zfill(len(first)) for i in range(int(first), int(last) + 1)]
