@@ -20,6 +20,7 @@ from gpuschedlab.papers.copter.traffic.networks import (
     generated_network,
 )
 from gpuschedlab.papers.copter.traffic.program import network_routes
+from scenes.network_figures import server_blocks
 
 
 def solver_times(jobs: int, seed: int) -> plots.Lines:
@@ -116,7 +117,7 @@ def two_optima(seed: int) -> tuple[plots.Figures, dict]:
         new = placed & ~few.placed
         moved[solver] = int(new.sum())
         title = f"{solver}, {words}: {moved[solver]} replicas copied"
-        figures.append(plots.figure(plots.ServerBlocks(share * load, new, band, title)))
+        figures.append(plots.figure(server_blocks(share * load, new, band, title)))
     return plots.Figures(figures, columns=2), moved
 
 

@@ -10,13 +10,13 @@ from gpuschedlab.knobs import Knob, Knobbed
 from gpuschedlab.metrics.sentence import Amount
 from gpuschedlab.metrics.who_pays import counted
 from gpuschedlab.optim import solve
-from gpuschedlab.papers.copter.figures import link_map, server_blocks
 from gpuschedlab.papers.copter.shards.methods import decision, random_fleet, zipf_loads
 from gpuschedlab.papers.copter.shards.program import unevenness
 from gpuschedlab.papers.copter.traffic.networks import bimodal_demands, generated_network
 from gpuschedlab.papers.copter.traffic.program import flow_program, network_routes
 from gpuschedlab.widgets.parts.cache import Cache
 from gpuschedlab.widgets.parts.knob_explorer import KnobExplorer
+from scenes.network_figures import link_map, server_blocks
 
 SPREAD = Amount("the servers' loads", "these loads differ by", "{:.1%} of the mean", "after")
 FLOW = Amount("flow", "the network carries", "{:,.0f} Mb/s", "with")

@@ -5,4 +5,3 @@ from .solver.partition import Pop as Pop
 from .solver.proximal import Copter as Copter
 from .solver.relaxed import Relaxed as Relaxed
 from .solver.sift import Sift as Sift
-from .figures import LinkMap as LinkMap, ServerBlocks as ServerBlocks

@@ -7,6 +7,7 @@ PAGES = {
         "docs/measured/arena.csv",
         "notebooks/06_copter.ipynb",
         "notebooks/scenes/rounds.py",
+        "notebooks/scenes/network_figures.py",
         "notebooks/scenes/scale.py",
         "notebooks/scenes/shards_and_links.py",
     ),

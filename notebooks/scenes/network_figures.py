@@ -44,6 +44,3 @@ def link_map(place: np.ndarray, links: np.ndarray, used: np.ndarray, price: np.n
     traces.append(({"x": x, "y": y, "customdata": price[dear]}, marks(marker, hover, name="has a price")))
     hidden = axis("", showticklabels=False, showgrid=False, zeroline=False)
     return Drawing.of(traces, name, x=hidden, y=hidden)
-
-
-ServerBlocks, LinkMap = server_blocks, link_map
