@@ -8,12 +8,7 @@ from .bars import plot_metric_bars as plot_metric_bars
 from .distributions import fairness_cdf as fairness_cdf
 from .distributions import jct_cdf as jct_cdf, plot_fairness_cdf as plot_fairness_cdf, plot_jct_cdf as plot_jct_cdf
 from .plotter import draw as draw, figure as figure
-from .kinds.charts import Landscape as Landscape, SweepMap as SweepMap
-from .kinds.charts import Bars as Bars, Lines as Lines, Points as Points
-from .kinds.charts import Arrivals as Arrivals, Durations as Durations, FairnessCdf as FairnessCdf
-from .kinds.charts import FreeSpace as FreeSpace, JctCdf as JctCdf, SweepLines as SweepLines
-from .kinds.charts import Interruptions as Interruptions, MetricBars as MetricBars
-from .kinds.charts import JobLanes as JobLanes, Lanes as Lanes
+from .kinds.charts import Bars as Bars, Landscape as Landscape, Lanes as Lanes, Lines as Lines, Points as Points
 from .load import busy_window as busy_window, load_over_time as load_over_time
 from .load import free_space as free_space, plot_free_space as plot_free_space
 from .load import plot_load_over_time as plot_load_over_time
@@ -22,8 +17,7 @@ from .nodes.gpu_cells import cells as cells, plot_cells as plot_cells, seats as 
 from .nodes.job_lanes import job_lanes as job_lanes, plot_job_lanes as plot_job_lanes
 from .distributions import plot_slowdown_by_size as plot_slowdown_by_size
 from .distributions import slowdown_by_size as slowdown_by_size
-from .kinds.style import Drawing as Drawing, Cells as Cells, Demand as Demand, LoadOverTime as LoadOverTime
-from .kinds.style import Pools as Pools, SlowdownBySize as SlowdownBySize, SweepFront as SweepFront
+from .kinds.style import Drawing as Drawing
 from .sweep_figures import plot_sweep as plot_sweep, plot_sweep_front as plot_sweep_front
 from .sweep_figures import plot_sweep_lines as plot_sweep_lines, plot_sweep_map as plot_sweep_map
 from .sweep_figures import sweep_front as sweep_front, sweep_lines as sweep_lines, sweep_map as sweep_map

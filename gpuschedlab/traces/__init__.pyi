@@ -7,7 +7,7 @@ from .generator.generate import generate as generate
 from .generator.presets import Calibration as Calibration, load_preset as load_preset, presets as presets
 from .logs.ledger import Intake as Intake, Report as Report
 from .formats.parquet import read_parquet as read_parquet, write_parquet as write_parquet
-from .intake.read import read as read, read_csv as read_csv
+from .intake.read import read as read
 from .schema import SCHEMA as SCHEMA, validate as validate
 from .deadlines import value_table as value_table
 from .tools import (

@@ -112,7 +112,7 @@ def test_an_editor_completes_every_public_name():
     every, simu, readers, run, policy = (set(answers()["complete", text]) for text in COMPLETED)
     assert set(lab.__all__) <= every
     assert simu == {"simulate"} | {name for name in lab.__all__ if name.lower().startswith("simu")}
-    assert "read_csv" in readers
+    assert "read_parquet" in readers
     assert "summary" in run
     assert "with_knobs" in policy
 

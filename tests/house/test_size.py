@@ -15,7 +15,7 @@ PACKAGE = ROOT / "gpuschedlab"
 PAGE = ROOT / "CONTRIBUTING.md"
 
 ROOMS: dict[str, int] = {
-    "autosched": 7_756,
+    "autosched": 7_713,
     "check": 1_511,
     "cli": 1_404,
     "cluster": 796,
@@ -27,16 +27,16 @@ ROOMS: dict[str, int] = {
     "papers": 9,
     "papers/clusters": 3_563,
     "papers/copter": 2_018,
-    "papers/deadlines": 2_118,
+    "papers/deadlines": 2_117,
     "papers/gavel": 447,
     "papers/optimus": 144,
     "papers/pollux": 425,
     "papers/pop": 163,
-    "papers/prompttuner": 1_925,
+    "papers/prompttuner": 1_924,
     "papers/shockwave": 229,
-    "papers/sia": 1_127,
-    "papers/ymir": 1_879,
-    "plots": 2_493,
+    "papers/sia": 1_126,
+    "papers/ymir": 1_878,
+    "plots": 2_478,
     "policies": 714,
     "report": 502,
     "scenarios": 600,
@@ -44,7 +44,7 @@ ROOMS: dict[str, int] = {
     "speeds": 1_487,
     "suite": 444,
     "sweep": 1_158,
-    "traces": 6_480,
+    "traces": 6_382,
     "widgets": 2_098,
 }
 """Lines of Python at most, by folder; each paper is a room."""
@@ -52,10 +52,10 @@ ROOMS: dict[str, int] = {
 TOTAL = 56_997
 """Sum of these numbers at most."""
 
-GOALS = {"laboratory": 34_568, "autosched": 8_000, "papers": 14_946, "all": 57_000}
+GOALS = {"laboratory": 34_487, "autosched": 8_000, "papers": 15_027, "all": 57_000}
 """Lines to which limits are lowered, no further: of all but `papers/` and `autosched/`, of these two, and of what is installed."""
 
-LIMITS = {"laboratory": 34_568, "autosched": 8_000, "papers": 14_946, "all": 57_000}
+LIMITS = {"laboratory": 34_487, "autosched": 8_000, "papers": 15_027, "all": 57_000}
 """Lines of Python of these parts at most."""
 
 PAPER = 2_700

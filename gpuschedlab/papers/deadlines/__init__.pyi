@@ -8,7 +8,7 @@ from .threesigma import ThreeSigma as ThreeSigma
 from .unisched import UniSched as UniSched
 from .explorer import UniSchedExplorer as UniSchedExplorer
 from .estimators.learning_curve import LearningCurve as LearningCurve
-from .figures import LeaseBoard as LeaseBoard, TradeOff as TradeOff, arrival as arrival, lease_board as lease_board
+from .figures import arrival as arrival, lease_board as lease_board
 from .figures import planned_leases as planned_leases, plot_arrival as plot_arrival
 from .figures import plot_lease_board as plot_lease_board, plot_planned_leases as plot_planned_leases
 from .figures import plot_trade_off as plot_trade_off, trade_off as trade_off

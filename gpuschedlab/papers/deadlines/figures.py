@@ -167,6 +167,5 @@ def arrival(metric: np.ndarray, seen: int, target: float, *, most: int | None = 
     return Lines(title, "epoch", "metric, probability", x, values)
 
 
-LeaseBoard, TradeOff = Lanes, Points
 plot_lease_board, plot_planned_leases = plotter(lease_board), plotter(planned_leases)
 plot_trade_off, plot_arrival = plotter(trade_off), plotter(arrival)

@@ -106,5 +106,4 @@ def pools(run, title: str = "GPUs by model", points: int = 300, end: float | Non
     return Drawing.of(traces, title, showlegend=True, x=x, y="GPUs")
 
 
-ReadyTimes, PromptMap = ready_times, Drawing
 plot_prompt_map, plot_pools = plotter(prompt_map), plotter(pools)

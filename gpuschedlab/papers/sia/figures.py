@@ -99,5 +99,4 @@ def bootstrap(gpus: np.ndarray, own: np.ndarray, other: np.ndarray, *, ran_here:
     return Lines(title, "GPUs", "progress a second", gpus, values, hover, layout={"zero": True})
 
 
-Worth, Bootstrap = Drawing, Lines
 plot_worth, plot_bootstrap = plotter(worth), plotter(bootstrap)

@@ -56,5 +56,4 @@ def believed(gains: pl.DataFrame) -> Drawing:
     return Drawing.of(traces, f"Gains of pairs: {said}", showlegend=True, zero=True, **sides)
 
 
-PairMap = Believed = Drawing
 plot_pair_map, plot_believed = plotter(pair_map), plotter(believed)

@@ -74,11 +74,6 @@ class Points(Chart):
         return marks(marker | (self.look or {}), hover)
 
 
-Arrivals = Durations = FairnessCdf = FreeSpace = JctCdf = SweepLines = Lines
-Interruptions = MetricBars = Bars
-"""Kinds by the names of their figures."""
-
-
 class Lanes(NamedTuple):
     """Stretches of jobs by group, one row per job.
 
@@ -115,9 +110,6 @@ class Lanes(NamedTuple):
         """Bars of some stretches."""
         parts = {"base": self.begin[mine] / HOUR, "x": (self.end - self.begin)[mine] / HOUR}
         return {"y": [self.jobs[r] for r in self.row[mine]]} | parts | {"customdata": self.gpus[mine]}
-
-
-JobLanes = Lanes
 
 
 SHADES = ("#FFFFFF", "#D6E4F0", "#8FB3D3", "#456F99")
@@ -167,6 +159,3 @@ class Landscape(NamedTuple):
             live |= {f"{side}axis_range": [float(at[0]), float(at[-1])] for side, at in (("x", self.x), ("y", self.y))}
         legend = {"showlegend": True} if self.paths else {}
         return Drawing.of(traces, live, x=self.x_title, y=self.y_title, **legend)
-
-
-SweepMap = Landscape

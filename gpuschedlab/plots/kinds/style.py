@@ -78,10 +78,6 @@ class Drawing(NamedTuple):
         return self
 
 
-Cells = Demand = LoadOverTime = Pools = SlowdownBySize = SweepFront = Drawing
-"""Drawings by the names of their figures."""
-
-
 def line(i: int, hover: str | None = None, place: int | None = None, most: int = 9, **stroke) -> dict:
     """Look of a line: its number gives colour and marker, its place the dash; `hover` as `hovertemplate`; `most` markers, 0: all."""
     colour = COLOURS[i % len(COLOURS)]

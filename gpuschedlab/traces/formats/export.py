@@ -34,7 +34,7 @@ def _numbers(values: pl.Series) -> pl.Series:
 
 
 def write_csv(trace: pl.DataFrame, path: str | Path, *, names: bool = False) -> Path:
-    """Write a trace as a csv file that `read_csv` reads back: equal in every column of the schema.
+    """Write a trace as a csv file that `read("csv", path)` reads back: equal in every column of the schema.
 
     Lists are texts with `|` between their entries, an unlimited requested time is `unlimited`, and `clock` is written as the
     times of submission where it is there.

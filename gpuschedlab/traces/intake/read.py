@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ def read(name: str, path: str | Path, *, on_bad: OnBad = "raise", **options: Any
     path : path
         The file, or where the format has several the folder.
     on_bad : {"raise", "drop"}
-        "drop" returns (good, bad), the bad rows with `row` and `problem`.
+        "drop" returns (good, bad), the bad rows with `row` (line of the file) and `problem`.
     **options
         Those of a spec (`gpuschedlab.traces.logs.options.Options`), among them `durations=` of workloads, `zone=` of Philly,
         `instances=` of PAI, `processors=` of SWF, `workload=` of Chronus; and `notes=`, which takes counts of what was left out.
@@ -40,10 +40,16 @@ def read(name: str, path: str | Path, *, on_bad: OnBad = "raise", **options: Any
     Raises
     ------
     TraceError
-        The format is not known, the file is broken, or a row is bad.
+        The format is not known, the file is broken, a column is not found, an option is wrong, or a row is bad.
 
     Examples
     --------
+    >>> import pathlib, tempfile
+    >>> file = pathlib.Path(tempfile.mkdtemp(), "jobs.csv")
+    >>> _ = file.write_text("JobID,Submit Time,Cards,Hours,State\\na,2024-05-01 10:00,8,1.5,COMPLETED\\n")
+    >>> found = read("csv", file, columns={"gpus": "Cards", "duration": "Hours"}, units="h")
+    >>> found.select("job_id", "gpus", "duration").row(0)
+    ('a', 8.0, 5400.0)
     >>> read("sacct", "log.txt")
     Traceback (most recent call last):
     gpuschedlab.errors.TraceError: read: found the format 'sacct'; expected one of slurm, pbs, ...
@@ -55,48 +61,9 @@ def read(name: str, path: str | Path, *, on_bad: OnBad = "raise", **options: Any
             "and pass it to validate()."
         )
     notes = options.pop("notes", None)
-    if name == "csv":
-        return read_csv(path, on_bad=on_bad, notes=notes, **options)
-    return read_with(name, path, on_bad, notes, options)
-
-
-def read_csv(path: str | Path, *, on_bad: str = "raise", notes: dict | None = None, **options: Any):
-    """Read a table of one's own: `gpuschedlab.intake(("csv", path), ...)`, without its report.
-
-    Parameters
-    ----------
-    path : path
-        The file, plain or gzip.
-    on_bad : {"raise", "drop"}
-        "drop" returns (good, bad), the bad rows with `row` (line of the file) and `problem`.
-    notes : dict, optional
-        Takes counts of what was left out.
-    **options
-        columns, units, dates, states (also `statuses`), separator, zone and the others of
-        `gpuschedlab.traces.logs.options.Options`.
-
-    Returns
-    -------
-    polars.DataFrame
-        A trace: job_id, submit (s), gpus, duration (s), and those further columns that the file has.
-
-    Raises
-    ------
-    TraceError
-        A column is not found, an option is wrong, or a row is bad.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> file = pathlib.Path(tempfile.mkdtemp(), "jobs.csv")
-    >>> _ = file.write_text("JobID,Submit Time,Cards,Hours,State\\na,2024-05-01 10:00,8,1.5,COMPLETED\\n")
-    >>> read_csv(file, columns={"gpus": "Cards", "duration": "Hours"}, units="h").select("job_id", "gpus", "duration").row(0)
-    ('a', 8.0, 5400.0)
-    """
-    statuses: Mapping[str, str] = options.pop("statuses", None) or {}
-    if statuses:
+    if statuses := options.pop("statuses", None) if name == "csv" else None:
         options["states"] = {word: "running" if what == "unfinished" else what for word, what in statuses.items()}
-    return read_with("csv", path, on_bad, notes, options)
+    return read_with(name, path, on_bad, notes, options)
 
 
 def taken_of(word: str, settings: Iterable[str] = (), on_bad: OnBad | None = None) -> tuple[Intake, pl.DataFrame]:

@@ -4,7 +4,8 @@ import contextlib
 import gzip
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -166,6 +167,11 @@ def head_of(path: Path) -> str:
         return ""
     with readable(path.name, "a log"), opened(path) as stream:
         return stream.read(HEAD).decode("utf-8-sig", errors="replace")
+
+
+def headed(*names: str) -> Callable[[str], bool]:
+    """Test of whether a file begins with a line that has some words, such as the names of its columns."""
+    return lambda head: set(names) <= set(re.findall(r"\w+", head.partition("\n")[0]))
 
 
 def tables(

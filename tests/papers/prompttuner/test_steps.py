@@ -11,6 +11,7 @@ import gpuschedlab as lab
 from gpuschedlab import plots
 from gpuschedlab.errors import RunError
 from gpuschedlab.papers.prompttuner import steps as prompt
+from gpuschedlab.papers.prompttuner.figures import ready_times
 from gpuschedlab.papers.prompttuner.recipe import PromptLab
 from gpuschedlab.sim.simulation import Simulation
 from gpuschedlab.widgets import PromptSteps
@@ -95,12 +96,12 @@ def test_the_page_holds_every_step_of_every_case():
 
 
 def test_ready_times_are_bars_as_high_as_their_gpus():
-    drawn = plots.ReadyTimes("E", np.array([0.0, 10.0]), np.array([1.0, 3.0]), 5.0, 40.0, 30.0).draw()
+    drawn = ready_times("E", np.array([0.0, 10.0]), np.array([1.0, 3.0]), 5.0, 40.0, 30.0).draw()
     held, free, latest, due = drawn.data
     assert (held["x"].tolist(), free["base"].tolist(), free["x"].tolist()) == ([0.0, 10.0], [0.0, 10.0], [30.0, 20.0])
     assert (held["y"].tolist(), held["width"].tolist()) == ([0.5, 2.5], [0.9, 2.7])
     assert (latest["x"], due["x"]) == ([5.0, 5.0], [])
-    empty = plots.ReadyTimes("E", np.zeros(0), np.zeros(0), np.nan, 5.0, 9.0)
+    empty = ready_times("E", np.zeros(0), np.zeros(0), np.nan, 5.0, 9.0)
     assert plots.figure(empty).layout.yaxis.range == (1.0, 0)
 
 

@@ -5,16 +5,12 @@ from pathlib import Path
 
 import polars as pl
 
-from gpuschedlab.traces.logs.log_files import tables
+from gpuschedlab.traces.logs.log_files import headed, tables
 from gpuschedlab.traces.logs.options import Options
-from gpuschedlab.traces.logs.raw import Raw
+from gpuschedlab.traces.logs.raw import Raw, numeric
 
 NEEDED = ["job_id", "gpu_num", "state", "submit_time", "start_time", "end_time", "duration"]
-
-
-def recognises(head: str) -> bool:
-    """Whether a file begins as one of the two."""
-    return all(name in head.partition("\n")[0].split(",") for name in [*NEEDED, "type", "queue", "node_num"])
+recognises = headed(*NEEDED, "type", "queue", "node_num")
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
@@ -24,20 +20,12 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     # See Hu et al., "Characterization of Large Language Model Development in the Datacenter", NSDI 2024; README of
     # InternLM/AcmeTrace.
     table = tables(files, "acme", NEEDED)
-    where: dict[str, str | pl.Expr] = {
-        "job_id": "job_id",
-        "submit": "submit_time",
-        "start": "start_time",
-        "end": "end_time",
-        "gpus": "gpu_num",
-        "state": "state",
-        "user": "user",
-        "kind_of_work": "type",
-    }
+    where: dict[str, str | pl.Expr] = {"job_id": "job_id"} | {n: f"{n}_time" for n in ("submit", "start", "end")}
+    where |= {"gpus": "gpu_num", "state": "state", "user": "user", "kind_of_work": "type"}
     assumed = []
     if "fail_time" in table.columns:
         assumed = ["duration is end less submit (a turnaround): end less start is taken"]
     else:
         where["duration"] = "duration"
-    where["machines"] = pl.col("node_num").cast(pl.Float64, strict=False).cast(pl.Int64, strict=False)
+    where["machines"] = numeric("node_num").cast(pl.Int64, strict=False)
     return Raw(table, where, zone="Asia/Shanghai", assumed=assumed)

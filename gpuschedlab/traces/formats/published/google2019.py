@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 
 from gpuschedlab.errors import TraceError
-from gpuschedlab.traces.logs.log_files import readable, tables, text_of
+from gpuschedlab.traces.logs.log_files import headed, readable, tables, text_of
 from gpuschedlab.traces.logs.options import Options
 from gpuschedlab.traces.logs.raw import Raw
 from gpuschedlab.traces.logs.states import NAMED, RUNNING, WAITING
@@ -18,12 +18,7 @@ SUBMIT, SCHEDULE, LOST = 0, 3, 8
 MEANINGS = {4: "killed", 5: "failed", 6: "completed", 7: "killed"}
 NEVER = 2**63 - 1  # an event after the trace
 MICRO = 1e-6
-
-
-def recognises(head: str) -> bool:
-    """Whether a file begins as one of collections."""
-    first = head.partition("\n")[0]
-    return "collection_id" in first and "collection_type" in first
+recognises = headed("collection_id", "collection_type")
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:

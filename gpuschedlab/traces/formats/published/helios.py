@@ -7,7 +7,7 @@ import polars as pl
 
 from gpuschedlab.traces.logs.log_files import tables
 from gpuschedlab.traces.logs.options import Options
-from gpuschedlab.traces.logs.raw import Raw, given, one_of, whole_gpus
+from gpuschedlab.traces.logs.raw import Raw, given, numeric, one_of, whole_gpus
 from gpuschedlab.traces.schema import Rule
 
 NEEDED = ["job_id", "user", "vc", "gpu_num", "node_num", "state", "submit_time", "start_time", "end_time", "duration"]
@@ -19,19 +19,9 @@ TIMES = ("start", "end")
 def read(files: Sequence[Path], options: Options) -> Raw:
     """Jobs of a cluster, as docs/howto/published-logs.md says."""
     table = tables(files, "helios", NEEDED, surplus=True)
-    where: dict[str, str | pl.Expr] = {
-        "job_id": "job_id",
-        "submit": "submit_time",
-        "start": "start_time",
-        "end": "end_time",
-        "gpus": "gpu_num",
-        "duration": "duration",
-        "state": "state",
-        "user": "user",
-        "vc": "vc",
-        "name": "jobname",
-        "machines": pl.col("node_num").cast(pl.Float64, strict=False).cast(pl.Int64, strict=False),
-    }
+    where: dict[str, str | pl.Expr] = {"job_id": "job_id"} | {n: f"{n}_time" for n in ("submit", *TIMES)}
+    where |= {"gpus": "gpu_num"} | {n: n for n in ("duration", "state", "user", "vc")} | {"name": "jobname"}
+    where["machines"] = numeric("node_num").cast(pl.Int64, strict=False)
     ran = (pl.col("gpus") > 0) & (pl.col("duration") > 0)
     return Raw(
         table,

@@ -6,16 +6,12 @@ from pathlib import Path
 import polars as pl
 
 from gpuschedlab.traces.logs.devices import whole_or_share
-from gpuschedlab.traces.logs.log_files import tables
+from gpuschedlab.traces.logs.log_files import headed, tables
 from gpuschedlab.traces.logs.options import Options
 from gpuschedlab.traces.logs.raw import Raw
 
 NEEDED = ["name", "num_gpu", "gpu_milli", "pod_phase", "creation_time", "deletion_time", "scheduled_time"]
-
-
-def recognises(head: str) -> bool:
-    """Whether a file begins as the list of pods."""
-    return all(name in head.partition("\n")[0] for name in NEEDED[1:])
+recognises = headed(*NEEDED[1:])
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:

@@ -6,16 +6,12 @@ from pathlib import Path
 import polars as pl
 
 from gpuschedlab.traces.logs.devices import whole_or_share
-from gpuschedlab.traces.logs.log_files import tables
+from gpuschedlab.traces.logs.log_files import headed, tables
 from gpuschedlab.traces.logs.options import Options
 from gpuschedlab.traces.logs.raw import Raw
 
 NEEDED = ["job_name", "gpu_model", "gpu_request", "worker_num", "submit_time", "duration", "job_type"]
-
-
-def recognises(head: str) -> bool:
-    """Whether a file begins as the list of jobs."""
-    return all(name in head.partition("\n")[0] for name in NEEDED)
+recognises = headed(*NEEDED)
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:

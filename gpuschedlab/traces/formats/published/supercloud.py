@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from gpuschedlab.traces.logs.devices import devices, of_ids
-from gpuschedlab.traces.logs.log_files import tables
+from gpuschedlab.traces.logs.log_files import headed, tables
 from gpuschedlab.traces.logs.options import Options
 from gpuschedlab.traces.logs.raw import Raw, numeric
 
@@ -20,11 +20,7 @@ STATES = (
 #: Numbers of this cluster's TRES that are GPUs.
 GPUS = {"1001": "tesla", "1002": "volta"}
 NO_TASK = 4294967294  # Slurm's NO_VAL
-
-
-def recognises(head: str) -> bool:
-    """Whether a file begins as the table."""
-    return all(name in head.partition("\n")[0].split(",") for name in NEEDED)
+recognises = headed(*NEEDED)
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
