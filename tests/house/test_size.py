@@ -26,7 +26,7 @@ ROOMS: dict[str, int] = {
     "optim": 2_219,
     "papers": 9,
     "papers/clusters": 3_563,
-    "papers/copter": 2_018,
+    "papers/copter": 1_852,
     "papers/deadlines": 2_117,
     "papers/gavel": 447,
     "papers/optimus": 144,

@@ -1,6 +1,5 @@
 """Public names of `papers.copter`, by module; loaded at first use."""
 
-from .explorers.rounds import CopterExplorer as CopterExplorer, SimilarRounds as SimilarRounds
 from .solver.partition import Pop as Pop
 from .solver.proximal import Copter as Copter
 from .solver.relaxed import Relaxed as Relaxed

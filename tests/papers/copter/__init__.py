@@ -10,6 +10,7 @@ PAGES = {
         "notebooks/scenes/network_figures.py",
         "notebooks/scenes/scale.py",
         "notebooks/scenes/shards_and_links.py",
+        "notebooks/scenes/similar_rounds.py",
     ),
 }
 SOURCES = {"copter": "papers.copter.ours", "copter-problems": "papers.copter.problems"}
@@ -29,11 +30,11 @@ NOTEBOOKS = {
         "explorer = LinkExplorer(12, 40)\nexplorer",
     ],
     "copter": [
-        "from gpuschedlab.widgets import CopterExplorer, SimilarRounds",
+        "from scenes.similar_rounds import CopterExplorer, SimilarRounds",
         "explorer = CopterExplorer(SimilarRounds(jobs=20))\nexplorer",
     ],
     "scale": [
-        "from gpuschedlab.widgets import SimilarRounds\nfrom scenes.scale import ScaleExplorer",
+        "from scenes.similar_rounds import SimilarRounds\nfrom scenes.scale import ScaleExplorer",
         "explorer = ScaleExplorer(SimilarRounds(jobs=20))\nexplorer",
     ],
 }

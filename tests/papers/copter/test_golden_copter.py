@@ -8,11 +8,11 @@ import scipy.sparse as sp
 from golden_answers import digest, drawn, golden, moved, refusal
 from scenes import scale
 from scenes import shards_and_links as problems
+from scenes import similar_rounds as rounds
 from scenes.network_figures import link_map, server_blocks
 
 from gpuschedlab.optim import MultipleChoice, Program, Session, solve
 from gpuschedlab.optim.programs.shims import possible_cells
-from gpuschedlab.papers.copter.explorers import rounds
 from gpuschedlab.papers.copter.shards import methods as shards
 from gpuschedlab.papers.copter.shards import program as fleets
 from gpuschedlab.papers.copter.solver import bound, groups, proximal, sift

@@ -1,1 +1,0 @@
-"""Explorer of rounds."""
