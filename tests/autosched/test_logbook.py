@@ -346,6 +346,12 @@ def test_the_explorer_says_what_its_bars_are(log):
         assert f"{name} {np.expm1(each.effect[0]):+.0%} delay" in explorer.status.value
     low, high = np.expm1(oracle.effect[1:])
     assert f"forks {np.expm1(oracle.effect[0]):+.0%} ({low:+.0%} to {high:+.0%})" in explorer.status.value
+    (head,) = explorer._said((played, found))  # what the forks found of the knob's ends, judged by their interval
+    assert head.now == pytest.approx(np.exp(oracle.mean[-1]))
+    assert head.before == pytest.approx(np.exp(oracle.mean[0]))
+    assert head.names == ("thresholds 1e+06", "thresholds 1000")
+    assert head.main in explorer.status.value
+    assert (head.kind == "less") == (oracle.effect[2] < 0 and head.value >= 1.03)
     bars = explorer.board.drawings["answers"].data
     assert list(bars[0]["y"]) == [pair[0].effect[0] for pair in found.values()]
     assert bars[1]["error_y"]["array"][0] == pytest.approx(oracle.effect[2] - oracle.effect[0])

@@ -9,12 +9,14 @@ import polars as pl
 from gpuschedlab import plots
 from gpuschedlab.autosched import Rule, operate
 from gpuschedlab.knobs import Knob, Knobbed
-from gpuschedlab.widgets.parts.cache import Cache
+from gpuschedlab.metrics.sentence import Amount
+from gpuschedlab.metrics.who_pays import counted
 from gpuschedlab.widgets.parts.knob_explorer import KnobExplorer
 
 DAY, EVERY = 86_400.0, 7200.0
 NARROW = 0.2
 """Width of the oracle's interval at most, beside what it is compared with: the distance of the estimates, or its own."""
+DELAY = Amount("delay", "jobs are delayed by", "", "with")
 
 
 @dataclass(frozen=True)
@@ -37,8 +39,6 @@ class LogbookExplorer(KnobExplorer):
         The knob and its values; `reaction` and `coin` are sliders.
     begin : dict, optional
         Values at which sliders begin.
-    cache : Cache, optional
-        Where results are kept.
 
     Examples
     --------
@@ -47,15 +47,9 @@ class LogbookExplorer(KnobExplorer):
 
     places = (plots.Place("answers", 380, wide=True, least=220),)
 
-    def __init__(self, scenario, rule: Rule, begin: dict | None = None, cache: Cache | None = None):
+    def __init__(self, scenario, rule: Rule, begin: dict | None = None):
         self.scenario, self.rule = scenario, rule
-        super().__init__(Operator(**begin or {}), cache)
-
-    def _compute(self):
-        now = self.knobs.thing
-        answer = self.cache.get((type(self), id(self.scenario), self.rule, now), lambda: self._answer(now))
-        self.seconds = answer.seconds
-        return answer.value
+        super().__init__(Operator(**begin or {}))
 
     def _answer(self, now: Operator) -> tuple:
         trace = self.scenario.trace.filter(pl.col("submit") < now.length * DAY)
@@ -69,6 +63,11 @@ class LogbookExplorer(KnobExplorer):
 
     def _numbers(self, answer) -> dict:
         return {"answers": plots.answers(answer[1])}
+
+    def _said(self, answer) -> tuple:
+        log, oracle = answer[0], answer[1]["load held fixed"][1]
+        names = tuple(f"{log.knob} {value:g}" for value in oracle.values[::-1])
+        return (counted(DELAY, *np.exp(oracle.mean[::-1]).tolist(), names, float(np.ptp(oracle.effect[1:])) / 2),)
 
     def _words(self, answer) -> str:
         log, found = answer

@@ -34,7 +34,7 @@ class SmallLeases(Recipe):
     policy: Annotated[str, Knob(choices=POLICIES, help="the one whose leases are shown")] = "UniSched"
     unisched: Annotated[UniSched, Holds(("lease", "spread", "ahead", "profile"))] = UniSched(profile=0, ahead=1.0)
     nodes: Nodes = 3
-    jobs: Jobs = 30
+    jobs: Jobs = 48
     load: Load = 1.2
     slack: Annotated[
         float, Knob(1.2, 5, step=0.1, unit="x", help="most time until the first deadline, over the duration")

@@ -35,7 +35,6 @@ STOP = {"color": "#B91C1C", "line": {"color": "#FFFFFF", "width": 1}}
 INSIDE = {"textposition": "inside", "insidetextanchor": "middle", "textangle": 0}
 """Texts in bars."""
 
-FONT = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', Helvetica, Arial, sans-serif"
 INK, SLATE, GRID, IDLE = "#1F2933", "#9AA5B1", "#E1E5EA", "#EEF1F4"
 DARK = dict(zip(COLOURS, ("#4FA8E8", "#FF8A3D", "#2CC29B", "#E59AC4", "#FFFFFF")))
 DARK |= dict(zip(COLOURS[5:], ("#F2B632", "#8FD0F7", "#B4B4B4", "#C08BE0", "#D08A58")))

@@ -136,7 +136,7 @@
     el.replaceChildren();
     el.dataset.drawn = 0;
     const cells = {}, due = new Set();
-    let running = false;
+    let running = false, next = null; // what comes while figures are drawn is drawn after them, the last of it: each drawing is of one answer
     // A record of two runs, what is looked at in it, and the mark of what was asked last, until that is answered.
     const state = { record: null, view: null, asked: "", asks: false, guessing: false, hurried: false, dots: [] };
     const screened = () => Object.values(cells).filter((cell) => cell.screen);
@@ -333,13 +333,14 @@
         refit();
         if (!due.size) {
           el.dataset.drawn = Number(el.dataset.drawn) + 1;
-          options.drawn?.();
+          if (!next) options.drawn?.();
         }
       } catch (error) {
         options.failed ? options.failed(error) : make("pre", "gpuschedlab-failed", el.parentNode, String(error));
       } finally {
         running = false;
       }
+      if (next) return show(next);
       if ([...due].some((cell) => cell.figure && cell.plot?.clientWidth)) work();
     }
 
@@ -371,27 +372,32 @@
     // A page says that its theme changes before its style sheets are there.
     const shade = new MutationObserver(() => { all(); for (const wait of [300, 1000, 3000]) setTimeout(all, wait); });
     shade.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "data-jp-theme-name"] });
-    return (el.gpuschedlab = {
-      show(figures) {
-        fits = 0;
-        watchControls();
-        for (const [name, figure] of Object.entries(figures)) {
-          if (figure.record) {
-            state.record = whole(decoded(figure.record));
-            const { view, mark, guess: asks } = state.record;
-            if (!state.asked || mark === state.asked) Object.assign(state, { view, asked: "" });
-            for (const name of Object.keys(SCREEN)) if (cells[name]) due.add(Object.assign(cells[name], { screen: true, figure: cells[name].figure ?? { layout: {} } }));
-            state.asks = Boolean(asks && !state.guessing && options.ask); // once it is on the page
-            const { lit } = state.record; // its waits are logged once the page has drawn what is known at once
-            if (lit && !lit.logged) setTimeout(() => options.ask?.("story", lit.row), 250);
-            continue;
-          }
-          if (!Object.keys(figure).length) continue; // not sent yet
-          cells[name].figure = decoded(figure);
-          due.add(cells[name]);
+    function show(figures) {
+      next = { ...next, ...figures };
+      if (running) return;
+      figures = next;
+      next = null;
+      fits = 0;
+      watchControls();
+      for (const [name, figure] of Object.entries(figures)) {
+        if (figure.record) {
+          state.record = whole(decoded(figure.record));
+          const { view, mark, guess: asks } = state.record;
+          if (!state.asked || mark === state.asked) Object.assign(state, { view, asked: "" });
+          for (const name of Object.keys(SCREEN)) if (cells[name]) due.add(Object.assign(cells[name], { screen: true, figure: cells[name].figure ?? { layout: {} } }));
+          state.asks = Boolean(asks && !state.guessing && options.ask); // once it is on the page
+          const { lit } = state.record; // its waits are logged once the page has drawn what is known at once
+          if (lit && !lit.logged) setTimeout(() => options.ask?.("story", lit.row), 250);
+          continue;
         }
-        work();
-      },
+        if (!Object.keys(figure).length) continue; // not sent yet
+        cells[name].figure = decoded(figure);
+        due.add(cells[name]);
+      }
+      work();
+    }
+    return (el.gpuschedlab = {
+      show,
       redraw: all,
       close() { size.disconnect(); shade.disconnect(); window.removeEventListener("resize", all); },
     });

@@ -87,9 +87,10 @@
   // Dots of some rows: those that change most, and one in so many of the others.
   function thinned(r, rows, most) {
     if (rows.length <= most) return rows;
-    const order = [...rows].sort((a, b) => Math.abs(later(r, b)) - Math.abs(later(r, a))), rest = order.slice(FAR).sort((a, b) => a - b);
+    const change = Float32Array.from(rows, (i) => Math.abs(later(r, i))), least = change.slice().sort()[rows.length - FAR], far = [], rest = [];
+    rows.forEach((i, k) => (change[k] > least ? far : rest).push(i));
     const step = Math.ceil(rest.length / (most - FAR));
-    return order.slice(0, FAR).concat(rest.filter((_, q) => q % step === 0));
+    return far.concat(rest.filter((_, q) => q % step === 0));
   }
 
   // Lines that are sent, without what follows the last job but a few.
@@ -120,7 +121,7 @@
 
   const upright = (x, look) => ({ type: "line", x0: x, x1: x, y0: 0, y1: 1, yref: "paper", layer: "below", line: { color: ROLES.grid, width: 1, ...look } });
   const named = (text, role, more) => ({ text: `<b>${safe(text)}</b>`, showarrow: false, font: { size: 13, color: role.ink }, ...more });
-  const TICKS = { showgrid: false, ticks: "", tickfont: { size: 12 } };
+  const TICKS = { showgrid: false, ticks: "", tickfont: { size: 12 }, ticklabeloverflow: "allow" }; // margins make room: nothing is to be hidden
 
   // What lies outside a window is veiled.
   function framed([from, to], low, high) {
@@ -220,7 +221,7 @@
     const tall = Math.max(high - low, 0.6), [x, y] = r.names, place = (i) => placeOf(r, view.by, i);
     [low, high] = [Math.min(low - 0.1 * tall, -0.16 * tall), Math.max(high + 0.1 * tall, 0.16 * tall)];
     const hover = (i) => safe(`${plural(r.gpus[i], "GPU")}, runs ${span(r.duration[i])}`) + safe(`\n${x}: done after ${span(r.now[i])}\n${y}: done after ${span(r.before[i])}`).replaceAll("\n", "<br>");
-    const data = state.dots.map((rows, k) => ({ type: "scatter", mode: "markers", x: rows.map(place), y: rows.map((i) => root(later(r, i))), text: rows.map(hover),
+    const data = state.dots.map((rows, k) => ({ type: "scatter", mode: "markers", x: rows.map(place), y: rows.map((i) => root(later(r, i))), text: state.hurried ? [] : rows.map(hover),
       marker: { line: { width: 0 }, ...looks[k] }, hovertemplate: "%{text}<extra></extra>" }));
     const beside = (text, at, role, yanchor) => named(text, role, { x: 0, xref: "paper", y: at, yref: "paper", xanchor: "left", yanchor, xshift: 4, bgcolor: ROLES.veil });
     const notes = [beside("ends later", 1, ROLES.pays, "top"), beside("ends sooner", 0.004, ROLES.now, "bottom")];

@@ -20,9 +20,9 @@ from gpuschedlab.widgets.parts.board import Board
 from gpuschedlab.widgets.parts.cache import Cache
 from gpuschedlab.widgets.parts.controls import close_all
 
-QUICK = 0.1
-"""Seconds: figures follow the hand while a run takes less, and its release otherwise."""
-DELAY = 0.03
+QUICK = 0.5
+"""Seconds: figures follow the hand while a run takes less, and its release otherwise: of moves that a run outlasts the last counts."""
+DELAY = 0.01
 """Seconds between a move in the browser and the redraw, in which further moves join it."""
 
 

@@ -1,5 +1,6 @@
 """The Explorer's first screen: what is measured and looked at of two runs, in words, and the record that a page draws; no widgets."""
 
+from datetime import timedelta
 from typing import NamedTuple
 
 import numpy as np
@@ -126,5 +127,5 @@ def _weekday(run) -> int | None:
     jobs = run.jobs
     if "clock" not in jobs.columns or jobs["clock"][0] is None:
         return None
-    zero = jobs.select(pl.col("clock").first() - pl.duration(microseconds=pl.col("submit").first() * 1e6)).item()
+    zero = jobs["clock"][0] - timedelta(seconds=float(jobs["submit"][0]))
     return zero.weekday() if zero.hour == zero.minute == 0 else None

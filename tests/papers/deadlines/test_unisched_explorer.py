@@ -108,6 +108,15 @@ def test_its_static_twin_has_all_figures(explorer):
     assert "of the value" in explorer._note()
 
 
+def test_what_it_shows_first_has_enough_jobs_to_say_something():
+    late, jct = UniSchedExplorer()._said(SmallLeases())
+    assert late.measure == "late"
+    assert late.kind in ("less", "short")
+    assert late.jobs >= 30
+    assert late.now < late.before
+    assert jct.jobs == SmallLeases().jobs
+
+
 def test_policies_have_the_leases_of_the_knobs():
     small = SmallLeases(jobs=40).with_knobs(lease=1200, spread=False, profile=300)
     made = small.policies
