@@ -49,7 +49,7 @@ ROOMS: dict[str, int] = {
 }
 """Lines of Python at most, by folder; each paper is a room."""
 
-TOTAL = 56_073
+TOTAL = 56_074
 """Sum of these numbers at most."""
 
 GOALS = {"laboratory": 34_487, "autosched": 8_000, "papers": 15_027, "all": 57_000}
