@@ -20,12 +20,9 @@ def log_time_axis(title: str, **more) -> dict:
 def ecdf(values: np.ndarray, points: int = 500) -> tuple[np.ndarray, np.ndarray]:
     """Exact points of the empirical distribution function at no more than `points` of the values, the least and 20 greatest among them."""
     x = np.sort(values)
-    n = len(x)
+    n, ranks = len(x), np.arange(len(x))
     if n > points:
-        tail = np.arange(n - 20, n)
-        ranks = np.unique(np.concatenate([np.linspace(0, n - 21, points - 20).astype(int), tail]))
-    else:
-        ranks = np.arange(n)
+        ranks = np.union1d(np.linspace(0, n - 21, points - 20).astype(int), ranks[-20:])
     return x[ranks], (ranks + 1.0) / max(n, 1)
 
 

@@ -7,7 +7,7 @@ from gpuschedlab.plots.web import Place, document, fragment, output
 
 try:
     from plotly.graph_objects import Figure as Plotly
-except ImportError:  # plotly is an extra: `render`, which makes figures, says how to install it
+except ImportError:  # plotly is an extra: `plots.figure`, which makes figures, says how to install it
     Plotly = object
 
 
