@@ -26,7 +26,8 @@ class OwnFile(Played, Recipe):
     file : str
         FILE.parquet, SPEC.toml, or FORMAT:PATH, such as csv:jobs.csv.
     cluster : str
-        NODESxGPUS[:TYPE],...; "": that of the log or its spec, or 70x8 where they have none.
+        NODESxGPUS[:TYPE],...; "": that of the log or its spec, or as many nodes as it used at once by its recorded starts;
+        70x8 where it has none.
     before : str
         What estimators learn from: days that are cut from the beginning, or another file; "": nothing.
     estimator : str
@@ -71,7 +72,7 @@ class OwnFile(Played, Recipe):
     def machines(self) -> Cluster:
         """The cluster that is named, or that of the log."""
         named = Cluster.parse(self.cluster or "70x8")
-        return named if self.cluster else self.log.cluster or named
+        return named if self.cluster else self.log.machines or named
 
     @property
     def came_in(self) -> dict[str, object]:

@@ -54,7 +54,7 @@ def named_logs(trace, cluster) -> tuple:
     logs = {name: log for name, log in given.items() if isinstance(log, Intake)} if isinstance(given, dict) else {}
     if not logs:
         return trace, cluster, {}
-    own = {name: log.cluster for name, log in logs.items() if log.cluster is not None}
+    own = {name: log.machines for name, log in logs.items() if log.machines is not None}
     named = {} if cluster is None and own else named_clusters(cluster)
     traces = {name: log.trace if name in logs else log for name, log in given.items()}
     clusters = own | named if next(iter(given)) in own else named | own

@@ -1,14 +1,21 @@
 """What an explorer changes of a site, by its rule: nodes, what is known of run times, weights or quotas."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated
 
+from gpuschedlab.errors import TraceError
 from gpuschedlab.knobs import Holds, Knob, Knobbed
+from gpuschedlab.papers.clusters.files.slurm_files import number
 from gpuschedlab.papers.clusters.queues import Queue
 from gpuschedlab.papers.clusters.queues.kueue import Kueue
+from gpuschedlab.papers.clusters.recipe import Site
 from gpuschedlab.papers.clusters.schedulers.slurm import Slurm
+from gpuschedlab.papers.clusters.whatif import CHANGES
+from gpuschedlab.parse import policy_of, split_word, with_words
 from gpuschedlab.policies.simple import Fifo
 from gpuschedlab.sim import Policy
+from gpuschedlab.traces.logs.options import nearest
 
 
 @dataclass(frozen=True)
@@ -57,5 +64,48 @@ def _with_quota(queue: Queue, kind: str, more: float) -> Queue:
     return replace(queue, nominal=tuple((t, n + more * (t == kind)) for t, n in queue.nominal))
 
 
+QUOTAS = {"quota": "nominal", "borrow": "borrow", "lend": "lend"}
+"""Words of quotas of queues."""
 RULES = {Fifo: SiteChange, Slurm: PriorityChange, Kueue: QuotaChange}
 """What is changed of a site, by its rule."""
+
+
+def ruled_by(site: Site, word: str) -> Policy:
+    """Policy of a word; Slurm and Kueue keep the weights, shares and quotas that the site has."""
+    name, values, _ = split_word(word)
+    kept = {"slurm": site.slurm} if site.description.scheduler.weights.counts else {}
+    kept |= {"kueue": site.own} if isinstance(site.own, Kueue) else {}
+    return with_words(kept[name], values, name) if name in kept else policy_of(word)
+
+
+def ruled(site: Site, rule: Policy, words: Mapping[str, str]) -> Policy:
+    """A rule with knobs and quotas of queues that words change: depth, weight_age, quota.QUEUE[.TYPE] (GPUs; also borrow, lend)."""
+    quotas = {key: value for key, value in words.items() if key.partition(".")[0] in QUOTAS}
+    knobs = {key: value for key, value in words.items() if key not in quotas}
+    if not knobs.keys() <= rule.knobs.keys() and knobs.keys() <= site.slurm.knobs.keys():
+        rule = site.slurm  # weights of a site that has none
+    if "depth" in knobs and "backfill" not in knobs and isinstance(rule, Fifo):
+        knobs["backfill"] = "plan"
+    if unknown := next((key for key in knobs if key not in rule.knobs), None):
+        expected = [*CHANGES, *rule.knobs, *(f"quota.{queue.name}" for queue in getattr(rule, "queues", ()))]
+        raise TraceError(
+            f"whatif: found the change {unknown!r}; expected one of {', '.join(expected)}.{nearest(unknown, expected)}"
+        )
+    for key, value in quotas.items():
+        rule = _with_word(rule, *(*key.split(".", 2), "")[:3], value)
+    return with_words(rule, knobs)
+
+
+def _with_word(rule: Policy, quota: str, name: str, kind: str, value: str) -> Policy:
+    """A rule with another quota of a queue, of all types that it has or of one."""
+    queues = getattr(rule, "queues", ())
+    names = [queue.name for queue in queues]
+    if name not in names:
+        raise TraceError(
+            f"whatif: found {quota}.{name}; expected a queue of the site: {', '.join(names) or 'it has none'}."
+        )
+    queue, field = queues[names.index(name)], QUOTAS[quota]
+    kinds = [kind] if kind else [known for known, _ in queue.nominal]
+    found = dict(getattr(queue, field)) | {known: number(value, f"whatif {quota}.{name}") for known in kinds}
+    changed = replace(queue, **{field: tuple(found.items())})
+    return replace(rule, queues=tuple(changed if each is queue else each for each in queues))

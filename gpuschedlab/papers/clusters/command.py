@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 from gpuschedlab.cli.parser import add_json
@@ -12,8 +13,14 @@ if TYPE_CHECKING:
 
     from gpuschedlab.papers.clusters.recipe import Site
 
-ABOUT = ("jobs", "recorded", "recorded_median", "recorded_p95")
-"""Columns of a table of rules that are the same for all of them."""
+WIDE = 110
+"""Characters of a line at most."""
+WORDS = (
+    "wait: mean (s); mae: mean distance of simulated from recorded starts (s), with its median, p90 and share below 60 s; rank: "
+    "correlation of simulated with recorded waits, 1 where jobs wait in the same order; more: how much larger mae is than that of "
+    "the site's own rule (s), with its 95 % interval"
+)
+"""What the columns of a table of errors are."""
 
 
 def add(parser):
@@ -29,27 +36,30 @@ def add(parser):
     parser.add_argument(
         "--standing", action="store_true", help="users' decayed usage and fair-share factors at the end"
     )
-    what = "also what if: more=2 (nodes), cluster=20x8, policy=greedy (or any policy), estimator=oracle, limits=2-00:00:00; once each"
+    what = (
+        "also what if: more=2 (nodes; fewer: -2), cluster=20x8, policy=greedy (or any policy), estimator=oracle, limits=2-00:00:00, a "
+        "knob of the site's own rule (depth=50, weight_age=1000), quota.QUEUE=16 (borrow, lend; of a type: quota.QUEUE.TYPE); once each"
+    )
     parser.add_argument("--change", **many, metavar="KEY=VALUE", help=what)
     add_json(parser)
 
 
 def replay(args) -> None:
     """Print the verdict, the rules beside each other, and what does not fit or is not modelled."""
-    from gpuschedlab.metrics.intervals import SHORT
     from gpuschedlab.papers.clusters.recipe import Site
     from gpuschedlab.papers.clusters.replay import replay as replayed
     from gpuschedlab.papers.clusters.standing import standing
     from gpuschedlab.papers.clusters.whatif import whatif
 
     site = Site(args.trace, args.cluster)
+    changes = changes_in(args.change, site)
     why = site.explanation
     if not args.json:
         print(f"{why}\n", flush=True)
     found = replayed(site)
     more = {f"by {group}": found.by(group) for group in args.by}
     more |= {"fair share": standing(site)} if args.standing else {}
-    changed = whatif(site, changes_in(args.change, site), calibration=found) if args.change else None
+    changed = whatif(site, changes, calibration=found) if changes else None
     if args.json:
         tables = {"rules": found.table, **more} | ({"what if": changed.table} if changed else {})
         rest = {"why jobs waited": why.shares, "missing": why.missing}
@@ -61,16 +71,31 @@ def replay(args) -> None:
     waits = ", ".join(
         f"{name} {own[f'recorded{key}']:,.0f}" for name, key in (("mean", ""), ("median", "_median"), ("p95", "_p95"))
     )
-    print(f"{found.verdict}\n\n{own['jobs']:,} jobs; recorded waits (s): {waits}; 95 % intervals (nan: {SHORT})")
-    print(laid_out(found.table.drop(ABOUT)))
+    print(f"{fill(found.verdict, WIDE)}\n\n{own['jobs']:,} jobs; recorded waits (s): {waits}")
+    print(f"{laid_out(errors(found.table))}\n{fill(WORDS, WIDE)}")
     plays = f"; [delays] launch = {site.launch + found.launch:g} plays them" if found.launch else ""
-    later = f"fitted on the first half: MAE {found.later['mae']:.1f} s on the second{plays}"
-    print(f"\n{found.launch:g} s more to launch, {later}")
+    later = f"fitted on the first half: mae {found.later['mae']:.1f} s on the second{plays}"
+    print("\n" + fill(f"launch (from a decision to the start in the log): {found.launch:g} s more, {later}", WIDE))
     for name, table in more.items():
-        print(f"\n{name}\n{laid_out(table)}")
+        print(f"\n{name}\n{laid_out(errors(table) if 'mae' in table.columns else table)}")
     if changed:
         print(f"\nwhat if {', '.join(args.change)}\n{changed}")
     print("\n".join(["", *(f"note: {note}" for note in found.notes), site.description.page()]).rstrip())
+
+
+def errors(table: pl.DataFrame) -> pl.DataFrame:
+    """A table of `start_errors` within `WIDE` characters, under short names; what all rules share is left out."""
+    import polars as pl
+
+    from gpuschedlab.metrics.intervals import SHORT
+
+    near, rank = (100 * pl.col("within_60")).round().alias("% <60 s"), pl.col("rank").round(2)
+    shown = [pl.col("simulated").alias("wait"), "mae", "median", "p90", near, rank]
+    if "more" not in table.columns:
+        return table.select(table.columns[0], "jobs", "recorded", "bias", *shown)
+    limits = table.select("more_low", "more_high").iter_rows()
+    interval = [SHORT if low != low else f"{cell(low)} to {cell(high)}" for low, high in limits]
+    return table.select("rule", *shown, "more").with_columns(pl.Series("95 %", interval))
 
 
 def laid_out(table: pl.DataFrame) -> str:
@@ -80,14 +105,20 @@ def laid_out(table: pl.DataFrame) -> str:
 
 def changes_in(words: list[str], site: Site) -> dict[str, object]:
     """Changes of `whatif` from KEY=VALUE; a policy or an estimator is one of the command line's words."""
+    from gpuschedlab.papers.clusters.changes import ruled, ruled_by
     from gpuschedlab.papers.clusters.files.description import seconds
-    from gpuschedlab.parse import estimator_of, policy_of, with_words
+    from gpuschedlab.papers.clusters.whatif import CHANGES
+    from gpuschedlab.parse import estimator_of, with_words
 
     found: dict[str, object] = dict(word.partition("=")[::2] for word in words)
     if "more" in found:
         found["more"] = with_words(site, {"more": found["more"]}).more
     if "limits" in found:
         found["limits"] = seconds(found["limits"], "limits", unit=1.0)
-    if "policy" in found and found["policy"] not in site.policies:
-        found["policy"] = policy_of(found["policy"])
+    rule = site.own
+    if "policy" in found:
+        rule = site.policies[found["policy"]] if found["policy"] in site.policies else ruled_by(site, found["policy"])
+    own = {key: found.pop(key) for key in [*found] if key not in CHANGES}
+    if "policy" in found or own:
+        found["policy"] = ruled(site, rule, own)
     return found | ({"estimator": estimator_of(found["estimator"])} if "estimator" in found else {})

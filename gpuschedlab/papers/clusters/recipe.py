@@ -15,6 +15,7 @@ from gpuschedlab.estimators.requested import Requested
 from gpuschedlab.knobs import Knob
 from gpuschedlab.papers.clusters.explains.explanation import Explanation, explain
 from gpuschedlab.papers.clusters.files.description import INF, Description
+from gpuschedlab.papers.clusters.files.description import Window as Closed
 from gpuschedlab.papers.clusters.files.toml_file import read_site
 from gpuschedlab.papers.clusters.queues import Queue
 from gpuschedlab.papers.clusters.queues.kueue import Kueue
@@ -27,6 +28,7 @@ from gpuschedlab.sim.setup.eligibility import with_lists
 from gpuschedlab.speeds import Delays
 from gpuschedlab.traces.intake.door import intake
 from gpuschedlab.traces.intake.read import taken_of
+from gpuschedlab.traces.logs.instants import UNIX
 from gpuschedlab.traces.logs.ledger import Intake
 
 TIMEOUT = "(?i)time_?out"
@@ -79,7 +81,9 @@ class Site(Recipe):
 
     file: str = "site.toml"
     cluster: str = ""
-    more: Annotated[int, Knob(0, 1000, unit="nodes", help="nodes beyond the site's own, like its first")] = 0
+    more: Annotated[
+        int, Knob(-1000, 1000, unit="nodes", help="nodes beyond the site's own, like its first; below 0: fewer")
+    ] = 0
 
     @classmethod
     def sample(cls) -> "Site":
@@ -143,13 +147,25 @@ class Site(Recipe):
     def windows(self, cluster: Cluster) -> tuple[Window, ...]:
         """Windows of the nodes of a cluster, those for some users alone left out; of named nodes only on the site's own cluster."""
         names, first = [name for name, *_ in self.description.nodes], cluster.groups[0].nodes - self.more
-        at = {} if self.cluster else {name: i + self.more * (i >= first) for i, name in enumerate(names)}
+        there = {name: i for i, name in enumerate(names) if not first + self.more <= i < first and not self.cluster}
+        at = {name: i + self.more * (i >= first) for name, i in there.items()}
         return tuple(
             Window(node, max(w.start, 0.0), w.end, max(w.announced, 0.0))
-            for w in self.description.windows
+            for w in map(self._from_zero, self.description.windows)
             if not w.users and w.end > 0
             for node in ([at[name] for name in w.nodes if name in at] if w.nodes else range(cluster.total_nodes))
         )
+
+    def _from_zero(self, window: Closed) -> Closed:
+        """A window in seconds of the trace; one by dates follows the log's clock."""
+        if window.end < UNIX:
+            return window
+        if self.zero is None:
+            raise TraceError(f"site {self.file}: found a window by dates; expected seconds, as the log has no dates.")
+        start, end, announced = (
+            at - self.zero if at >= UNIX else at for at in (window.start, window.end, window.announced)
+        )
+        return replace(window, start=start, end=end, announced=announced)
 
     def untyped(self, cluster: Cluster) -> pl.Series:
         """GPU types (lists) of the jobs that ask for none that any node has; if there are any, no job is held to types."""
@@ -179,6 +195,11 @@ class Site(Recipe):
     def scenario(self, seed: int = 0) -> Scenario:
         """Jobs with their limits, types and partitions, cluster with its windows, delays and requested times."""
         cluster = self.nodes
+        if cluster.groups[0].nodes + self.more < 1:
+            n = cluster.groups[0].nodes
+            raise TraceError(
+                f"site {self.file}: found more = {self.more}; expected at least {1 - n}, as its first group has {n} nodes."
+            )
         if self.more:
             first = replace(cluster.groups[0], nodes=cluster.groups[0].nodes + self.more)
             cluster = replace(cluster, groups=(first, *cluster.groups[1:]))
@@ -192,34 +213,47 @@ class Site(Recipe):
         return Scenario(trace, cluster, estimator=Requested(), delays=delays, types=types, over=over, seed=seed)
 
     @property
-    def epoch(self) -> float:
-        """Seconds of the trace's zero over a multiple of 30 since 1970, by the log's clock."""
+    def zero(self) -> float | None:
+        """Seconds since 1970 of the trace's zero, by the log's clock; None where it has no dates."""
         try:
             first = self.log.trace.head(1)
         except TraceError:  # a site may be read without its log
-            return 0.0
-        return (first["clock"].dt.epoch("s")[0] - first["submit"][0]) % 30.0 if "clock" in first.columns else 0.0
+            return None
+        return first["clock"].dt.epoch("s")[0] - first["submit"][0] if "clock" in first.columns else None
+
+    @property
+    def epoch(self) -> float:
+        """Seconds of the trace's zero over a multiple of 30 since 1970, by the log's clock."""
+        return (self.zero or 0.0) % 30.0
 
     @property
     def own(self) -> Policy:
         """Quotas where it has queues; else its own backfill, in order of its priorities where it weighs them."""
-        has, s = self.description, self.description.scheduler
         if self.quotas:
             return Kueue(self.quotas, placement="pack")
-        ways = {"backfill": s.backfill}
-        if s.backfill == "plan":
-            ways |= {"depth": s.depth, "plan": Plan(s.tested, s.window, s.every, s.resolution, s.min_age)}
+        weighed = self.description.scheduler.weights.counts or self.description.partitions
+        return self.slurm if weighed else Fifo(**self._ways)
+
+    @property
+    def _ways(self) -> dict[str, object]:
+        """Knobs of the site's backfill."""
+        s = self.description.scheduler
+        if s.backfill != "plan":
+            return {"backfill": s.backfill}
+        plan = Plan(s.tested, s.window, s.every, s.resolution, s.min_age)
+        return {"backfill": "plan", "depth": s.depth, "plan": plan}
+
+    @property
+    def slurm(self) -> Slurm:
+        """Slurm's rule with the site's weights, shares, priorities and plan."""
+        has, s = self.description, self.description.scheduler
         w = s.weights
-        weights = {f"weight_{name}": getattr(w, name) for name in ("age", "fairshare", "size", "partition", "qos")}
-        weighed = any(weights.values())
-        if not weighed and not has.partitions:
-            return Fifo(**ways)
-        usage = {name: getattr(s, name) for name in ("fairshare", "half_life", "recalculated", "damping")}
-        factors = {"partitions": tuple((p.name, p.factor) for p in has.partitions), "qos": has.qos}
-        factors["tree"] = has.shares if has.accounts else None  # all users are equal
-        factors |= {"tiers": tuple((p.name, p.tier) for p in has.partitions), "epoch": self.epoch}
-        weights = weights if weighed else dict.fromkeys(weights, 0)
-        return Slurm(**weights, **usage, **factors, **ways, max_age=w.max_age, small=w.small, relative=w.relative)
+        found = {f"weight_{name}": getattr(w, name) for name in ("age", "fairshare", "size", "partition", "qos")}
+        found |= {name: getattr(s, name) for name in ("fairshare", "half_life", "recalculated", "damping")}
+        found |= {"partitions": tuple((p.name, p.factor) for p in has.partitions), "qos": has.qos}
+        found["tree"] = has.shares if has.accounts else None  # all users are equal
+        found |= {"tiers": tuple((p.name, p.tier) for p in has.partitions), "epoch": self.epoch}
+        return Slurm(**found, **self._ways, max_age=w.max_age, small=w.small, relative=w.relative)
 
     @property
     def policies(self) -> dict[str, Policy]:

@@ -6,10 +6,12 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from html import escape
 
+import numpy as np
 import polars as pl
 
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.traces.schema import LINE
+from gpuschedlab.traces.trace_statistics import demand
 
 #: Reasons for which GPU-hours are lost; the others are no jobs, or used no GPU.
 LOSSES = ("bad", "shards", "no_duration")
@@ -171,6 +173,19 @@ class Intake:
     trace: pl.DataFrame | None
     cluster: Cluster | None
     report: Report
+
+    @property
+    def machines(self) -> Cluster | None:
+        """The log's cluster; where it says none, as many nodes as hold the GPUs that recorded starts had in use at once."""
+        if self.cluster is not None or self.trace is None or "started" not in self.trace.columns:
+            return self.cluster
+        jobs = self.trace.drop_nulls("started").sort("started")
+        if jobs.is_empty():
+            return None
+        start, gpus, duration = (jobs[name].to_numpy() for name in ("started", "gpus", "duration"))
+        wide = float((jobs["gpus"] / jobs["nodes"]).max() or 0) if "nodes" in jobs.columns else 0.0
+        each = int(np.ceil(wide or min(gpus.max(), 8)))
+        return Cluster.homogeneous(int(np.ceil(demand(start, gpus, duration, start).max() / each)), each)
 
     def _repr_html_(self) -> str:
         return self.report._repr_html_()

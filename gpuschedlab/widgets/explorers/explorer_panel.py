@@ -89,6 +89,7 @@ class Panel:
         self.nodes.layout.display = None if self.resizable else "none"
         if self.resizable:
             nodes = self._owner.clusters[self.cluster.value].groups[0].nodes
+            self.nodes.min = 1  # a slider takes no largest value below its smallest
             self.nodes.max, self.nodes.min = max(2 * nodes, nodes + 4), max(1, nodes // 4)
             self.nodes.value = nodes
 

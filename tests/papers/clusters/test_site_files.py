@@ -224,7 +224,7 @@ def test_a_site_from_all_its_files(folder):
     assert "assoc qos" in found.unmodelled
     assert "spec.namespaceSelector" in found.unmodelled
     page = found.page()
-    assert "partition long: 4 nodes, at most 86400 s" in page
+    assert "partition long: 4 nodes, at most 24 h" in page
     assert "queue a: 9 GPUs of t4, at most 10" in page
     assert "accounts: 3, users: 3" in page
     scenario = site()

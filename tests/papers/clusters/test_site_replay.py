@@ -363,7 +363,7 @@ def test_the_command(site, capsys):
     out = capsys.readouterr().out
     assert out.startswith("why jobs waited: too few GPUs idle ")
     assert "\n\nEASY: mean wait 44 s, recorded 46 s;" in out
-    assert "4 jobs; recorded waits (s): mean 46, median 32, p95 110; 95 % intervals (nan: too short to tell)" in out
+    assert "4 jobs; recorded waits (s): mean 46, median 32, p95 110\n" in out
     assert "note: no rule here keeps to accounts" in out
     assert main(["replay", "--trace", path, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -386,7 +386,7 @@ def test_the_command(site, capsys):
     assert main(["replay", "--trace", path, "--change", "limits=00:30:00"]) == 0
     assert "what if limits=00:30:00\nmean wait: 44 to 44" in capsys.readouterr().out
     assert main(["replay", "--trace", path, "--change", "more=x"]) == 2
-    assert "found 'x'; expected 0 to 1000 nodes" in capsys.readouterr().err
+    assert "found 'x'; expected -1000 to 1000 nodes" in capsys.readouterr().err
 
 
 def test_a_sites_own_plan_has_its_row(site):

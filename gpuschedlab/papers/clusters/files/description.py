@@ -32,7 +32,7 @@ class Partition:
 
 @dataclass(frozen=True)
 class Window:
-    """Time (s of the log's clock) for which some nodes, or all, are set aside for some users, or for none."""
+    """Time for which some nodes, or all, are set aside for some users, or for none: s of the trace, or since 1970 by the log's clock."""
 
     start: float
     end: float
@@ -101,7 +101,9 @@ class Description:
     def page(self) -> str:
         """All of it in a few lines, and what was read and not modelled."""
         parts = [f"cluster: {self.cluster}"] if self.nodes else []
-        parts += [f"partition {p.name}: {len(p.nodes)} nodes, at most {p.max_time:g} s" for p in self.partitions]
+        parts += [
+            f"partition {p.name}: {len(p.nodes)} nodes, at most {p.max_time / 3600:,.4g} h" for p in self.partitions
+        ]
         users = sum(bool(row[1]) for row in self.accounts)
         parts += [f"accounts: {len(self.accounts) - users}, users: {users}"] if self.accounts else []
         parts += [

@@ -3,7 +3,10 @@
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
+from datetime import date
 from pathlib import Path
+
+import polars as pl
 
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import LabError, TraceError
@@ -13,6 +16,7 @@ from gpuschedlab.papers.clusters.files.slurm_files import read_assoc, read_conf
 from gpuschedlab.papers.clusters.queues import Queue
 from gpuschedlab.papers.clusters.schedulers.priority import Weights
 from gpuschedlab.traces.logs.hosts import hosts
+from gpuschedlab.traces.logs.instants import instants
 from gpuschedlab.traces.logs.options import nearest
 
 TABLES = (
@@ -118,7 +122,12 @@ def _made(cls, given: dict, source: str, base=None):
 
 
 def _float(value: object, where: str) -> float:
-    """Read a number, or a span of seconds."""
+    """Read a number, a span of seconds, or a date: seconds since 1970 by the log's clock."""
+    if isinstance(value, date) or (isinstance(value, str) and value[4:5] == "-"):
+        (found,) = instants(pl.Series([str(value)[:19]]))["early"]
+        if found is None:
+            raise TraceError(f"site {where}: found {value!r}; expected a date such as 2025-03-10 08:00.")
+        return found
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise TraceError(f"site {where}: found {value!r}; expected a number, or a span such as 2h.")
     return seconds(value, f"site {where}", unit=1.0) if isinstance(value, str) else float(value)

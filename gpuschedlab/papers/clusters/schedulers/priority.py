@@ -22,6 +22,11 @@ class Weights:
     small: bool = False  # whether small jobs are favoured, not large ones
     relative: bool = False  # whether size is relative to the time limit
 
+    @property
+    def counts(self) -> bool:
+        """Whether any factor counts."""
+        return any((self.age, self.fairshare, self.size, self.partition, self.qos))
+
     def __post_init__(self):
         found = (self.age, self.fairshare, self.size, self.partition, self.qos)
         if not all(0 <= weight < np.inf for weight in found) or not self.max_age > 0:
