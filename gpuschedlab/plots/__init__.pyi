@@ -18,7 +18,8 @@ from .nodes.job_lanes import job_lanes as job_lanes, plot_job_lanes as plot_job_
 from .distributions import plot_slowdown_by_size as plot_slowdown_by_size
 from .distributions import slowdown_by_size as slowdown_by_size
 from .kinds.style import Drawing as Drawing
-from .sweep_figures import plot_sweep as plot_sweep
+from .sweep_figures import plot_sweep as plot_sweep, plot_sweep_front as plot_sweep_front
+from .sweep_figures import plot_sweep_lines as plot_sweep_lines, plot_sweep_map as plot_sweep_map
 from .sweep_figures import sweep_front as sweep_front, sweep_lines as sweep_lines, sweep_map as sweep_map
 from .workload import arrivals as arrivals
 from .workload import demand as demand, durations as durations, plot_arrivals as plot_arrivals

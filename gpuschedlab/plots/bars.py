@@ -62,5 +62,4 @@ def upper(title: str) -> str:
     return title[:1].upper() + title[1:]
 
 
-plot_interruptions = plotter(interruptions)
-plot_metric_bars = plotter(metric_bars)
+plot_interruptions, plot_metric_bars = plotter(interruptions), plotter(metric_bars)

@@ -9,7 +9,7 @@ from gpuschedlab.metrics import METRICS
 from gpuschedlab.plots.bars import metric_axis, upper
 from gpuschedlab.plots.kinds.charts import Landscape, Lines
 from gpuschedlab.plots.kinds.style import COLOURS, INK, RAMP, Drawing, axis, line, looks, marks, texts
-from gpuschedlab.plots.plotter import figure
+from gpuschedlab.plots.plotter import figure, plotter
 
 NAMES = ("policy", "scenario", "cluster", "estimator")
 """Columns whose values say by themselves what they are."""
@@ -218,3 +218,6 @@ def plot_sweep(sweep, x: str | None = None, y: str | None = None, metric="jct_me
             "metric, or two metrics as x and y (front)."
         )
     return figure(sweep_lines(sweep, x, metric) if y is None else sweep_map(sweep, x, y, metric))
+
+
+plot_sweep_lines, plot_sweep_map, plot_sweep_front = map(plotter, (sweep_lines, sweep_map, sweep_front))
