@@ -117,6 +117,93 @@ def beforehand() -> str:
     return "\n\n".join([*figures, _table(("", "of", "switches", "value (95 %)"), lines), library])
 
 
+WORLDS = {
+    "restart": "restarts of 60 to 3,600 s",
+    "slow": "restarts of 900 to 3,600 s",
+    "size": "restarts by size",
+    "place": "placement",
+    "fail": "failures",
+    "all": "all at once",
+    "every kind": "all worlds",
+    "where believed loses": "where *believed* loses over 3 %",
+}
+"""Kinds of the bench of worlds in words."""
+WAYS = {"believed": "simulator as believed", "nothing held": "log, nothing held", "load held": "log, load held"}
+"""Its ways in words, where the word alone does not say it."""
+ESTIMATORS = {
+    "naive": "nothing held fixed",
+    "ridge": "ridge on the columns",
+    "trees": "trees on the columns",
+    "do": "`CausalModel.do`",
+    "default": "`CausalModel.effect`, `Log.estimate()`",
+}
+"""Estimators of the arena of causes in words."""
+
+
+def worlds() -> str:
+    """Worlds with secrets: average JCT over that of the exact simulator by kind and way, and how many are within 3 %."""
+    rows = _measured("worlds")["rows"]
+    ways = list(dict.fromkeys(row["way"] for row in rows if row["way"] != "exact"))
+    found = {(row["kind"], row["way"]): row for row in rows}
+    lines = []
+    for kind, words in WORLDS.items():
+        if (kind, ways[0]) in found:
+            each = [found[kind, way] for way in ways]
+            cells = [f"{_between([row['over_exact'], row['low'], row['high']])}, {row['within']}" for row in each]
+            lines.append((words, str(each[0]["worlds"]), *cells))
+    return _table(("secret", "worlds", *(WAYS.get(way, way) for way in ways)), lines)
+
+
+def mechanisms() -> str:
+    """Mechanisms of a twin in the worlds of the bench: how often their intervals hold the secret, and how wide they are."""
+    heads = (
+        "mechanism",
+        "logs",
+        "interval holds the secret",
+        "within 15 % (a delay: or 60 s)",
+        "seen",
+        "high over low, median",
+    )
+    lines = [
+        (
+            row["mechanism"],
+            *(str(row[key]) for key in ("worlds", "holds", "close", "seen")),
+            f"{row['high_over_low']:.2f}",
+        )
+        for row in _measured("worlds")["mechanisms"]
+    ]
+    return _table(heads, lines)
+
+
+def causes() -> str:
+    """The arena of estimators: of systems and of logs that can be answered, and of those that cannot."""
+    rows = [row for row in _measured("causes")["rows"] if row["kind"] != "both"]
+    names = list(dict.fromkeys(row["estimator"] for row in rows))
+    found = {(row["kind"], row["flaw"], row["estimator"]): row for row in rows}
+
+    def cell(kind, flaw, name) -> str:
+        row = found.get((kind, flaw, name))
+        if row is None:
+            return ""
+        given = round(row["answered"] * row["cases"])
+        if not given:
+            return f"0 of {row['cases']}"
+        holds = "" if row["holds"] is None else f", {row['holds']:.3f}"
+        return f"{given} of {row['cases']}, {row['error']:.2f}{holds}, {row['wrong_and_sure']:.2f}"
+
+    heads = (
+        "estimator",
+        "systems",
+        "logs",
+        "systems with a hidden cause",
+        "logs with a hidden cause",
+        "without overlap: systems",
+        "logs",
+    )
+    where = [(kind, flaw) for flaw in ("none", "hidden", "no overlap") for kind in ("system", "log")]
+    return _table(heads, [(ESTIMATORS.get(name, name), *(cell(*at, name) for at in where)) for name in names])
+
+
 def _between(ends, digits: int = 3) -> str:
     """A value with its interval."""
     value, low, high = ends

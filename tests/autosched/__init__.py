@@ -6,6 +6,7 @@ PAGES = {
         "docs/measured/budget.json",
         "docs/measured/regimes.json",
         "docs/measured/switches.json",
+        "docs/measured/worlds.json",
         "notebooks/09_autosched.ipynb",
         "notebooks/scenes/tuning.py",
         "notebooks/scenes/manual_tuning.py",
