@@ -52,10 +52,10 @@ ROOMS: dict[str, int] = {
 TOTAL = 56_997
 """Sum of these numbers at most."""
 
-GOALS = {"laboratory": 34_487, "autosched": 8_000, "papers": 15_027, "all": 57_000}
+GOALS = {"laboratory": 34_511, "autosched": 8_000, "papers": 15_003, "all": 57_000}
 """Lines to which limits are lowered, no further: of all but `papers/` and `autosched/`, of these two, and of what is installed."""
 
-LIMITS = {"laboratory": 34_487, "autosched": 8_000, "papers": 15_027, "all": 57_000}
+LIMITS = {"laboratory": 34_511, "autosched": 8_000, "papers": 15_003, "all": 57_000}
 """Lines of Python of these parts at most."""
 
 PAPER = 2_700
