@@ -25,8 +25,11 @@ SIZES = [(1280, 800), (800, 1100)]
 def players() -> dict:
     """The merger on a small cluster, and a round of prompt tuning."""
     widgets = pytest.importorskip("gpuschedlab.widgets")
+    from scenes.merger_steps import MergerSteps
+    from scenes.prompt_steps import PromptSteps
+
     small = MergingCluster(nodes=2, hours=2.0, data_sets=6).with_knobs(method="target", interval=300.0)
-    return {"merger": widgets.MergerSteps(small, most=4), "prompt": widgets.PromptSteps(widgets.PromptLab(gpus=16))}
+    return {"merger": MergerSteps(small, most=4), "prompt": PromptSteps(widgets.PromptLab(gpus=16))}
 
 
 @pytest.fixture(scope="module")

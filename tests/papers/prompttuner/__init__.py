@@ -9,6 +9,7 @@ PAGES = {
         "notebooks/13_prompttuner.ipynb",
         "notebooks/scenes/prompts.py",
         "notebooks/scenes/prompt_day.py",
+        "notebooks/scenes/prompt_steps.py",
         "notebooks/scenes/prompt_tuning.py",
         "notebooks/scenes/tiny_transformer.py",
     ),

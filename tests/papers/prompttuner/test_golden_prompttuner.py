@@ -8,12 +8,13 @@ import pytest
 from golden_answers import brief, digest, drawn, golden, moved, ran, refusal, varied
 from scenes import prompt_tuning, tiny_transformer
 from scenes.prompt_day import HELD_OUT, Prompts
+from scenes.prompt_steps import PromptSteps
 
 from gpuschedlab.papers.prompttuner import figures, jobs, shares, steps
 from gpuschedlab.papers.prompttuner.elasticflow import ElasticFlow
 from gpuschedlab.papers.prompttuner.estimators import prompt_bank
 from gpuschedlab.papers.prompttuner.estimators.upper_bound import UpperBound
-from gpuschedlab.papers.prompttuner.explorer import PromptExplorer, PromptSteps
+from gpuschedlab.papers.prompttuner.explorer import PromptExplorer
 from gpuschedlab.papers.prompttuner.infless import Infless
 from gpuschedlab.papers.prompttuner.jobs import PromptJobs
 from gpuschedlab.papers.prompttuner.metrics import pool_levels

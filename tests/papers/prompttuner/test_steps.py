@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 from player_pages import packed
+from scenes.prompt_steps import PromptSteps
 
 import gpuschedlab as lab
 from gpuschedlab import plots
@@ -14,7 +15,6 @@ from gpuschedlab.papers.prompttuner import steps as prompt
 from gpuschedlab.papers.prompttuner.figures import ready_times
 from gpuschedlab.papers.prompttuner.recipe import PromptLab
 from gpuschedlab.sim.simulation import Simulation
-from gpuschedlab.widgets import PromptSteps
 
 
 def by_hand(third: float = 35.0):

@@ -5,6 +5,7 @@ PAGES = {
         "docs/systems/ymir.md",
         "notebooks/12_ymir.ipynb",
         "notebooks/scenes/digits.py",
+        "notebooks/scenes/merger_steps.py",
     ),
 }
 SOURCES = {"ymir": "papers.ymir.ours"}

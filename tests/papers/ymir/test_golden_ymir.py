@@ -4,11 +4,12 @@ import numpy as np
 import polars as pl
 import pytest
 from golden_answers import brief, digest, drawn, golden, moved, ran, refusal, varied
+from scenes.merger_steps import MergerSteps
 
 from gpuschedlab.optim import solve
 from gpuschedlab.papers.ymir import figures, steps
 from gpuschedlab.papers.ymir.estimators import iterations, tasks, transferability
-from gpuschedlab.papers.ymir.explorer import MergerSteps, YmirExplorer
+from gpuschedlab.papers.ymir.explorer import YmirExplorer
 from gpuschedlab.papers.ymir.metrics import merged_shares
 from gpuschedlab.papers.ymir.policy import Ymir
 from gpuschedlab.papers.ymir.program import Merging, slowdown, transfer_weight

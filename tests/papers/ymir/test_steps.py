@@ -7,13 +7,13 @@ import numpy as np
 import polars as pl
 import pytest
 from player_pages import packed
+from scenes.merger_steps import MergerSteps
 
 from gpuschedlab import plots, widgets
 from gpuschedlab.optim import solve
 from gpuschedlab.papers.ymir import steps as merger
 from gpuschedlab.papers.ymir.program import Merging
 from gpuschedlab.papers.ymir.recipe import MergingCluster
-from gpuschedlab.widgets import MergerSteps
 
 SMALL = MergingCluster(nodes=2, hours=2.0, data_sets=6).with_knobs(method="target", interval=300.0)
 
