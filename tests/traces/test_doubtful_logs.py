@@ -5,7 +5,7 @@ import json
 import pytest
 
 import gpuschedlab as lab
-from gpuschedlab.errors import IntakeError
+from gpuschedlab.errors import IntakeError, TraceError
 
 SACCT = "JobID|JobName|User|Submit|Start|End|State|AllocTRES|Timelimit\n"
 
@@ -82,3 +82,35 @@ def test_accelerators_that_are_not_counted_are_named(tmp_path):
         "nvidia.com/gpumem": 1,
         "cpu_only": 1,
     }
+
+
+def test_a_row_of_no_gpus_holds_no_gpu_hours(tmp_path):
+    (tmp_path / "a.csv").write_text("job_id,submit,gpus,duration\na,0,2,60\nb,soon,0,\nc,5,2,60\n")
+    report = lab.intake(tmp_path / "a.csv").report
+    assert (report.left_out["bad"]["gpu_hours"], report.lost, report.jobs) == (0.0, 0.0, 2)
+
+
+def test_jobs_of_a_table_that_names_none_are_numbered(tmp_path):
+    (tmp_path / "a.csv").write_text("submit,gpus,duration\n0,2,60\n5,4,60\n")
+    found = lab.intake(tmp_path / "a.csv")
+    assert found.trace["job_id"].to_list() == ["1", "2"]
+    assert "no column names the jobs: they are numbered" in found.report.line()
+
+
+@pytest.mark.parametrize(
+    ("word", "text", "way"),
+    [
+        (
+            "{}",
+            "7|ann|2025-03-03T08:00:00|gres/gpu=8\n",
+            r"begins '7\|ann.*holds values \(7\), no names: .*sacct: without -n",
+        ),
+        ("slurm:{}", "7|ann|2025-03-03T08:00:00|gres/gpu=8\n", r"expected also JobID, .*holds values \(7\)"),
+        ("csv:{}", "a,0,2,60\nb,5,2,60\n", r"expected also job_id, submit, gpus, duration .*holds values \(0\)"),
+        ("{}", "User|Submit|Start|End|AllocTRES\na|b|c|d|gres/gpu=8\n", "expected also JobID, as of: sacct"),
+    ],
+)
+def test_a_log_without_names_or_jobs_says_the_way_out(tmp_path, word, text, way):
+    (tmp_path / "log.txt").write_text(text)
+    with pytest.raises(TraceError, match=way):
+        lab.intake(word.format(tmp_path / "log.txt"))

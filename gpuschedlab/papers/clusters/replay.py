@@ -9,6 +9,7 @@ from gpuschedlab.errors import TraceError
 from gpuschedlab.estimators import Estimator, Oracle
 from gpuschedlab.metrics.intervals import SHORT, difference_interval
 from gpuschedlab.papers.clusters.doubts import doubts
+from gpuschedlab.papers.clusters.eligible import eligible
 from gpuschedlab.papers.clusters.metrics import start_errors, start_errors_by
 from gpuschedlab.papers.clusters.recipe import Site
 from gpuschedlab.sim import Policy, Scenario
@@ -162,8 +163,12 @@ def replay(site: Site) -> Calibration:
 def launched_by(scenario: Scenario, policy: Policy, delay: float = 0.0) -> pl.Series:
     """Starts (s) where a job holds its GPUs for the scenario's delay of a launch, and so many seconds more, before it starts."""
     launch = scenario.delays.switch + delay
-    later = scenario.replace(delays=replace(scenario.delays, switch=launch), over=scenario.over + delay)
-    return later.run(policy).jobs["start"] + launch
+    trace = eligible(scenario.trace)
+    later = scenario.replace(trace=trace, delays=replace(scenario.delays, switch=launch), over=scenario.over + delay)
+    starts = later.run(policy).jobs.select("job_id", "start")
+    return (
+        scenario.trace.select("job_id").join(starts, on="job_id", how="left", maintain_order="left")["start"] + launch
+    )
 
 
 def grouped(trace: pl.DataFrame) -> pl.DataFrame:

@@ -8,6 +8,7 @@ import polars as pl
 
 from gpuschedlab.errors import TraceError
 from gpuschedlab.metrics.intervals import SHORT, difference_interval, verdict
+from gpuschedlab.papers.clusters.eligible import play
 from gpuschedlab.papers.clusters.recipe import TIMEOUT, Site
 from gpuschedlab.papers.clusters.replay import Calibration
 from gpuschedlab.sim import Policy, Scenario
@@ -135,7 +136,7 @@ def played(sides: tuple[tuple[Scenario, Policy], ...], weeks: int | None = None)
     first, last = float(submit.min()), float(submit.max())
     warm = first + WARM_UP if last - first >= SHORTEST else first
     counts = pl.col("submit") >= (max(warm, last - 7 * DAY * weeks) if weeks else warm)
-    runs = (scenario.run(policy).jobs.filter(counts) for scenario, policy in sides)
+    runs = (play(scenario, policy).jobs.filter(counts) for scenario, policy in sides)
     return tuple(waits(jobs).sort("submit", maintain_order=True) for jobs in runs)
 
 

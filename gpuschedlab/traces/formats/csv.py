@@ -9,7 +9,7 @@ import polars as pl
 
 from gpuschedlab.errors import MOST_CELL, TraceError
 from gpuschedlab.traces.logs.instants import UNITS, unit_in
-from gpuschedlab.traces.logs.log_files import opened, readable, tables
+from gpuschedlab.traces.logs.log_files import headless, opened, readable, tables
 from gpuschedlab.traces.logs.options import TIMES, Options, nearest
 from gpuschedlab.traces.logs.raw import Raw
 from gpuschedlab.traces.logs.states import NAMED
@@ -28,7 +28,7 @@ def recognises(head: str) -> bool:
     first = head.partition("\n")[0]
     mark = _mark(first)
     found = {_plain(name.strip('"')) for name in first.split(mark)}
-    return all(set(NAMES[ours]) & found for ours in ("job_id", "submit"))
+    return bool(set(NAMES["submit"]) & found and {*NAMES["job_id"], *NAMES["gpus"]} & found)
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
@@ -42,9 +42,12 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         first = lines.readline(MOST_CELL).decode("utf-8-sig", errors="replace")
     table = tables(files, "csv", (), separator=options.separator or _mark(first))
     given = set(options.columns)
-    where = _places(table, given, options, source)
+    where, assumed = _places(table, given, options, source), []
+    if not {"job_id"} & {*where, *given}:
+        where["job_id"] = pl.int_range(1, 1 + pl.len()).cast(pl.String)
+        assumed = ["no column names the jobs: they are numbered (columns.job_id= gives one)"]
     has = {*where, *given}
-    if "job_id" in where:
+    if isinstance(where.get("job_id"), str):
         step = pl.col(where["job_id"]).str.contains(STEP)
         where["left"] = pl.when(step).then(pl.lit("steps"))
     if {"state", "status", "censored"} <= set(table.columns) and "state" not in given:  # as `write_csv` writes them
@@ -56,7 +59,7 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     found = {n: unit_in(theirs[n]) for n in TIMES if theirs.get(n) in table.columns and options.unit(n, 0.0) == 0.0}
     bare = {n: table[theirs[n]].cast(pl.Float64, strict=False).is_not_null().any() for n in found if found[n]}
     units = {ours: found[ours] for ours, any_ in bare.items() if any_}
-    assumed = [f"{theirs[n]!r} is in {unit}, as its name says (units= gives another)" for n, unit in units.items()]
+    assumed += [f"{theirs[n]!r} is in {unit}, as its name says (units= gives another)" for n, unit in units.items()]
     seconds = {ours: UNITS[unit] for ours, unit in units.items()}
     if {"numgpusalloc", "jobstate"} <= {_plain(name) for name in table.columns} and theirs.get(
         "requested_time"
@@ -87,13 +90,15 @@ def _places(table: pl.DataFrame, given: set[str], options: Options, source: str)
         if found and ours not in given:
             where[ours] = found[0]
     has = {*where, *given}
-    lacking = [ours for ours in ("job_id", "submit", "gpus") if ours not in has]
+    lacking = [ours for ours in ("submit", "gpus") if ours not in has]
     if "duration" not in has and not {"start", "end"} <= has:
         lacking.append("duration (or start and end)")
     if lacking:
+        lacking = [*({"job_id"} - has), *lacking]
         example = lacking[0].split()[0]
         raise TraceError(
             f"{source}: found the columns {shown(table.columns)}; expected also {', '.join(lacking)}. Name yours: "
-            f"columns={{{example!r}: '...'}}, or on the command line csv:FILE:{example}=...{nearest(example, table.columns)}"
+            f"columns={{{example!r}: '...'}}, or on the command line csv:FILE:{example}=..."
+            f"{nearest(example, table.columns)}{headless(table.columns)}"
         )
     return where

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import importlib
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,7 +18,7 @@ from gpuschedlab.traces import formats
 from gpuschedlab.traces.formats.parquet import stored
 from gpuschedlab.traces.intake.settle import settle
 from gpuschedlab.traces.logs.ledger import Intake
-from gpuschedlab.traces.logs.log_files import find_file, head_of, readable
+from gpuschedlab.traces.logs.log_files import find_file, head_of, headless, readable
 from gpuschedlab.traces.logs.options import nearest, options_of, source_of
 from gpuschedlab.traces.logs.states import NAMED
 from gpuschedlab.traces.schema import OnBad, Read
@@ -199,6 +200,9 @@ def recognised(path: Path) -> str:
         reader = importlib.import_module(module)
         if hasattr(reader, "recognises") and reader.recognises(head):
             return name
+    first = head.partition("\n")[0]
+    way = headless(re.split(r"[,;|\t]", first))
     raise TraceError(
-        f"intake: found in {path} the log of no known format; expected one of {', '.join(FORMATS)}. Name it: (format, path)."
+        f"intake: found in {path} the log of no known format, which begins {first[:60]!r}; expected one of {', '.join(FORMATS)}. "
+        f"Name it: (format, path){way}."
     )

@@ -136,7 +136,8 @@ class Ledger:
         """Count rows that are left out."""
         if not rows.height:
             return
-        work = rows.select((pl.col("gpus") * pl.col("duration")).fill_nan(None)).to_series()
+        spent = pl.when(pl.col("gpus") == 0).then(0.0).otherwise(pl.col("gpus") * pl.col("duration"))
+        work = rows.select(spent.fill_nan(None)).to_series()
         known = work.is_between(0, 1e15).fill_null(False)
         self.rows[reason] += rows.height
         self.work[reason] += float(work.filter(known).sum()) / HOUR

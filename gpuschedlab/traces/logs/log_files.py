@@ -161,6 +161,16 @@ def _check_text(raw: bytes, path: Path, source: str, separator: str):
         )
 
 
+def headless(names: Iterable[str]) -> str:
+    """Way out of a table whose first line holds numbers or dates in the place of names; "" where it has names."""
+    values = [name for name in names if re.fullmatch(r"[-+\d.:T ]*\d[-+\d.:TZ ]*", name.strip().strip('"'))]
+    return (
+        f"; its first line holds values ({values[0]}), no names: put a line of names above it (sacct: without -n)."
+        if values
+        else ""
+    )
+
+
 def head_of(path: Path) -> str:
     """First characters of a file, plain or gzip; a folder has none."""
     if not path.is_file():

@@ -10,7 +10,7 @@ import polars as pl
 from gpuschedlab.errors import TraceError
 from gpuschedlab.traces.formats.managers import slurm_json
 from gpuschedlab.traces.logs.devices import devices, of_gres, of_tres, whole_or_share
-from gpuschedlab.traces.logs.log_files import head_of, tables
+from gpuschedlab.traces.logs.log_files import head_of, headless, tables
 from gpuschedlab.traces.logs.options import Options
 from gpuschedlab.traces.logs.raw import LINE, Raw, numeric
 from gpuschedlab.traces.logs.states import NAMED
@@ -32,7 +32,10 @@ def recognises(head: str) -> bool:
     """Whether a file begins as one of sacct's."""
     names = set(re.findall(r"\w+", head.partition("\n")[0].lower()))
     held = names & {"alloctres", "reqtres", "allocgres", "reqgres", "alloccpus", "elapsed"}
-    return bool(held and names & {"jobid", "jobidraw"}) or slurm_json.recognises(head)
+    told = names & {"jobid", "jobidraw"} or (
+        "submit" in names and held & {"alloctres", "reqtres"}
+    )  # of the latter an error names JobID
+    return bool(held and told) or slurm_json.recognises(head)
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
@@ -111,6 +114,7 @@ def _table(file: Path, options: Options) -> pl.DataFrame:
     if lacking:
         raise TraceError(
             f"slurm {file.name}: found the columns {shown(table.columns)}; expected also {', '.join(lacking)}, as of: {COMMAND}"
+            f"{headless(table.columns)}"
         )
     return table.with_columns(pl.int_range(2, 2 + pl.len(), dtype=pl.Int64).alias(LINE))
 
