@@ -20,7 +20,11 @@ def links(trace: pl.DataFrame) -> pl.DataFrame:
     jobs = trace.with_columns(end=pl.col("started") + pl.col("duration"))
     ends = jobs.select("end", *({"user"} & has), before="job_id").drop_nulls().sort("end")
     if "after" in has:
-        found = jobs.drop("end").explode("after").join(ends.select("end", after="before"), on="after")
+        found = (
+            jobs.drop("end")
+            .explode("after")
+            .join(ends.select("end", after="before"), on="after", maintain_order="left")
+        )
         found = found.filter(pl.col("end") <= pl.col("started") + NEAR)
         found = found.with_columns(before="after", at=pl.max_horizontal("submit", *({"eligible"} & has)))
     elif {"eligible", "user"} <= has:
@@ -51,7 +55,7 @@ def play(scenario: Scenario, policy: Policy) -> Run:
             return run
         ends = run.jobs.select("end", before="job_id").drop_nulls()
         at = pl.max_horizontal("floor", pl.col("end") + pl.col("gap")).max()
-        moved = waits.join(ends, on="before").group_by("job_id").agg(at=at)
+        moved = waits.join(ends, on="before", maintain_order="left").group_by("job_id", maintain_order=True).agg(at=at)
         later = trace.join(moved, on="job_id", how="left", maintain_order="left")
         later = later.with_columns(submit=pl.coalesce("at", "submit")).drop("at")
         if later["submit"].equals(trace["submit"]):

@@ -20,6 +20,7 @@ from gpuschedlab.papers.clusters.schedulers.priority import size_factor
 from gpuschedlab.papers.clusters.schedulers.usage import Ledger
 from gpuschedlab.papers.clusters.standing import standing
 from gpuschedlab.papers.clusters.whatif import whatif
+from gpuschedlab.traces.logs.hosts import hosts
 from papers.clusters.test_site_files import ASSOC, CONF, JOBS, QUEUES, TOML
 
 
@@ -77,7 +78,7 @@ def test_files(folder):
     for i, text in enumerate(odd):
         (folder / "odd.toml").write_text(text)
         found[f"odd {i}"] = refusal(toml_file.read_site, folder / "odd.toml").replace(str(folder), "")
-    found["hosts"] = [description.hosts(text) for text in ("a[1-3,7]", "a,b[01-02]c", "x")]
+    found["hosts"] = [hosts(text) for text in ("a[1-3,7]", "a,b[01-02]c", "x")]
     found["seconds"] = [description.seconds(value, "s") for value in (5, "2 h", "1-00:00:00", "90")]
     found["quantity"] = [kueue_files.quantity(value) for value in (5, "9", "500m", "2k")]
     found["number"] = [refusal(slurm_files.number, text, "w") for text in ("5", "x")] + [

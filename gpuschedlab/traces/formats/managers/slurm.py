@@ -32,10 +32,8 @@ def recognises(head: str) -> bool:
     """Whether a file begins as one of sacct's."""
     names = set(re.findall(r"\w+", head.partition("\n")[0].lower()))
     held = names & {"alloctres", "reqtres", "allocgres", "reqgres", "alloccpus", "elapsed"}
-    told = names & {"jobid", "jobidraw"} or (
-        "submit" in names and held & {"alloctres", "reqtres"}
-    )  # of the latter an error names JobID
-    return bool(held and told) or slurm_json.recognises(head)
+    known = names & {"jobid", "jobidraw"} or ("submit" in names and held & {"alloctres", "reqtres"})
+    return bool(held and known) or slurm_json.recognises(head)
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
