@@ -15,7 +15,7 @@ PACKAGE = ROOT / "gpuschedlab"
 PAGE = ROOT / "CONTRIBUTING.md"
 
 ROOMS: dict[str, int] = {
-    "autosched": 7_755,
+    "autosched": 7_757,
     "check": 1_511,
     "cli": 1_404,
     "cluster": 796,

@@ -254,10 +254,8 @@ def _said_decision(recording: Recording, place: int) -> str:
     hour = recording.hours[place]
     if hour.switched:
         return f"Switched. {hour.sentence}"
-    rule = (
-        " A switch needs a mean gain above the threshold, and its lower end above 1." if "lower" in hour.reason else ""
-    )
-    return f"Kept: {hour.reason}.{rule}"
+    needed = " A switch needs a mean gain above the threshold, and its lower end above 1."
+    return f"Kept: {hour.reason}.{needed if 'lower' in hour.reason else ''}"
 
 
 # 7: what came of it --------------------------------------------------------------------------------------------------
