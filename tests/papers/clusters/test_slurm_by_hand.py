@@ -121,6 +121,10 @@ CASES = {
     "QOS: the higher priority": Case(
         "Quality of Service", ALL + "PriorityWeightQOS=1000\n", later({"qos": "normal"}, {"qos": "high"}), {"c": 600, "b": 1200}, toml=QOS,
     ),
+    "priority/basic: whatever is weighed": Case(
+        "slurm.conf", ALL + "PriorityType=priority/basic\nPriorityWeightQOS=1000\n",
+        later({"qos": "normal"}, {"qos": "high"}), {"b": 600, "c": 1200}, toml=QOS,
+    ),
     "PriorityJobFactor: the higher partition": Case(
         "slurm.conf", BOTH.format("PriorityJobFactor=5", "PriorityJobFactor=10") + "PriorityWeightPartition=1000\n",
         later({"vc": "p1"}, {"vc": "p2"}), {"c": 600, "b": 1200},

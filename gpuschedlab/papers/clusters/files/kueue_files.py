@@ -43,10 +43,13 @@ def read_queues(text: str, source: str, site: Description) -> Description:
 
 def _queue(item: dict, unknown: dict[str, None]) -> Queue:
     spec, quotas = item["spec"], {"nominal": {}, "borrow": {}, "lend": {}}
-    unknown |= {f"spec.{key}": None for key in spec if key not in SPEC}
+    unknown |= _others("spec", spec, SPEC)
     for group in spec.get("resourceGroups") or ():
+        unknown |= _others("resourceGroups", group, ("coveredResources", "flavors"))
         for flavor in group["flavors"]:
+            unknown |= _others("flavors", flavor, ("name", "resources"))
             for resource in flavor["resources"]:
+                unknown |= _others("resources", resource, ("name", *QUOTAS))
                 if not str(resource["name"]).endswith("gpu"):
                     unknown |= {f"resource {resource['name']}": None}
                     continue
@@ -54,9 +57,8 @@ def _queue(item: dict, unknown: dict[str, None]) -> Queue:
                     if resource.get(key) is not None:
                         quotas[ours][str(flavor["name"])] = quantity(resource[key])
     preemption = spec.get("preemption") or {}
-    unknown |= {
-        f"spec.preemption.{k}": None for k in preemption if k not in ("reclaimWithinCohort", "withinClusterQueue")
-    }
+    unknown |= _others("spec.preemption", preemption, ("reclaimWithinCohort", "withinClusterQueue"))
+    unknown |= _others("spec.fairSharing", spec.get("fairSharing") or {}, ("weight",))
     search = {}
     for key, word in (spec.get("flavorFungibility") or {}).items():
         if key in FUNGIBILITY:
@@ -74,6 +76,11 @@ def _queue(item: dict, unknown: dict[str, None]) -> Queue:
         weight=quantity((spec.get("fairSharing") or {}).get("weight", 1)),
         **search,
     )
+
+
+def _others(where: str, given: dict, known) -> dict[str, None]:
+    """Keys that nothing here stands for."""
+    return {f"{where}.{key}": None for key in given if key not in known}
 
 
 def quantity(value: object) -> float:

@@ -33,6 +33,7 @@ WEIGHTS |= {"prioritymaxage": ("max_age", seconds), "priorityfavorsmall": ("smal
 SCHEDULER = {"prioritydecayhalflife": ("half_life", seconds), "prioritycalcperiod": ("recalculated", seconds)}
 SCHEDULER |= {"overtimelimit": ("over", seconds), "fairsharedampeningfactor": ("damping", number)}
 TYPES = {"sched/backfill": "plan", "sched/builtin": "none"}
+PRIORITIES = ("priority/multifactor", "priority/basic")
 FLAGS = {"SMALL_RELATIVE_TO_TIME", "NO_FAIR_TREE", "FAIR_TREE"}
 PLAN = {  # keys of SchedulerParameters: our field, seconds of their unit
     "bf_interval": ("every", 1.0),
@@ -160,8 +161,10 @@ def _scheduler(rest: dict[str, tuple[str, str]], unknown: dict) -> Scheduler:
             unknown |= {f"PriorityFlags.{flag}": None for flag in sorted(flags - FLAGS)}
         elif key == "schedulerparameters":
             found |= _plan(value, f"{where} {key}", unknown)
-        elif (key, value.lower()) != ("prioritytype", "priority/multifactor"):
+        elif key != "prioritytype" or value.lower() not in PRIORITIES:
             unknown[key] = None
+    if rest.get("prioritytype", ("",))[0].lower() == "priority/basic":  # first come, first served, whatever is weighed
+        weights = {}
     found["half_life"] = found.get("half_life", DEFAULTS.half_life) or float("inf")  # 0: usage does not decay
     try:
         return replace(DEFAULTS, weights=Weights(**weights), **found)
