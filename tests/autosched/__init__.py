@@ -4,6 +4,7 @@ PAGES = {
     "autosched": (
         "docs/systems/autosched.md",
         "docs/measured/budget.json",
+        "docs/measured/causes.json",
         "docs/measured/regimes.json",
         "docs/measured/switches.json",
         "docs/measured/worlds.json",
