@@ -22,7 +22,7 @@ def read(name: str, path: str | Path, *, on_bad: OnBad = "raise", **options: Any
     Parameters
     ----------
     name : str
-        The format: slurm, pbs, k8s, openb, spot, acme, supercloud, google2019, gavel, batsim, swf, philly, helios, pai, itp,
+        The format: slurm, pbs, condor, sge, k8s, openb, spot, acme, supercloud, google2019, gavel, batsim, swf, philly, helios, pai, itp,
         workload, chronus, parquet, or csv (a file of one's own).
     path : path
         The file, or where the format has several the folder.
