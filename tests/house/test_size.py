@@ -44,7 +44,7 @@ ROOMS: dict[str, int] = {
     "speeds": 1_487,
     "suite": 444,
     "sweep": 1_158,
-    "traces": 6_451,
+    "traces": 6_558,
     "widgets": 2_100,
 }
 """Lines of Python at most, by folder; each paper is a room."""
@@ -52,10 +52,10 @@ ROOMS: dict[str, int] = {
 TOTAL = 56_997
 """Sum of these numbers at most."""
 
-GOALS = {"laboratory": 34_511, "autosched": 8_000, "papers": 15_003, "all": 57_000}
+GOALS = {"laboratory": 34_640, "autosched": 8_000, "papers": 14_874, "all": 57_000}
 """Lines to which limits are lowered, no further: of all but `papers/` and `autosched/`, of these two, and of what is installed."""
 
-LIMITS = {"laboratory": 34_511, "autosched": 8_000, "papers": 15_003, "all": 57_000}
+LIMITS = {"laboratory": 34_640, "autosched": 8_000, "papers": 14_874, "all": 57_000}
 """Lines of Python of these parts at most."""
 
 PAPER = 2_700
