@@ -41,6 +41,8 @@ def add(parser):
         "knob of the site's own rule (depth=50, weight_age=1000), quota.QUEUE=16 (borrow, lend; of a type: quota.QUEUE.TYPE); once each"
     )
     parser.add_argument("--change", **many, metavar="KEY=VALUE", help=what)
+    help_ = "play what the site's files say, without the limits, windows, hours and tiers that its log shows"
+    parser.add_argument("--as-written", action="store_true", help=help_)
     add_json(parser)
 
 
@@ -56,13 +58,14 @@ def replay(args) -> None:
     why = site.explanation
     if not args.json:
         print(f"{why}\n", flush=True)
+    site = site if args.as_written else site.completed
     found = replayed(site)
     more = {f"by {group}": found.by(group) for group in args.by}
     more |= {"fair share": standing(site)} if args.standing else {}
     changed = whatif(site, changes, calibration=found) if changes else None
     if args.json:
         tables = {"rules": found.table, **more} | ({"what if": changed.table} if changed else {})
-        rest = {"why jobs waited": why.shares, "missing": why.missing}
+        rest = {"why jobs waited": why.shares, "missing": why.missing, "found": [f"{found}" for found in why.found]}
         rest |= {"second half": found.later, "notes": found.notes, "unmodelled": site.description.unmodelled}
         tables = {name: table.to_dicts() for name, table in tables.items()}
         print(as_json({"verdict": found.verdict} | found.summary() | rest | tables))

@@ -14,6 +14,8 @@ from gpuschedlab.errors import TraceError
 from gpuschedlab.estimators.requested import Requested
 from gpuschedlab.knobs import Knob
 from gpuschedlab.papers.clusters.explains.explanation import Explanation, explain
+from gpuschedlab.papers.clusters.explains.limited import Limited, plays
+from gpuschedlab.papers.clusters.explains.sweep import DAY
 from gpuschedlab.papers.clusters.files.description import INF, Description
 from gpuschedlab.papers.clusters.files.description import Window as Closed
 from gpuschedlab.papers.clusters.files.toml_file import read_site
@@ -58,6 +60,8 @@ class Site(Recipe):
         SITE.toml (`gpuschedlab.papers.clusters.files.toml_file.read_site`), or a log: FORMAT:PATH, FILE.parquet.
     cluster : str
         NODESxGPUS[:TYPE],...; "": that of the site, or of its log.
+    lines : str
+        More lines of SITE.toml, such as those of `completed`.
 
     Attributes
     ----------
@@ -84,6 +88,7 @@ class Site(Recipe):
     more: Annotated[
         int, Knob(-1000, 1000, unit="nodes", help="nodes beyond the site's own, like its first; below 0: fewer")
     ] = 0
+    lines: str = ""
 
     @classmethod
     def sample(cls) -> "Site":
@@ -99,7 +104,7 @@ class Site(Recipe):
     @cached_property
     def description(self) -> Description:
         """What the site's TOML says; of a log alone nothing."""
-        return read_site(self.file) if self.file.endswith(".toml") else Description()
+        return read_site(self.file, self.lines) if self.file.endswith(".toml") or self.lines else Description()
 
     @cached_property
     def log(self) -> Intake:
@@ -119,7 +124,16 @@ class Site(Recipe):
     def explanation(self) -> Explanation:
         """Why the log's jobs waited, by its recorded starts and node lists."""
         names = () if self.cluster else tuple(name for name, *_ in self.description.nodes)
-        return explain(self.scenario(), self.own, names)
+        return explain(self.scenario(), self.rule, names, self.description.limits, (self.zero or 0.0) % DAY)
+
+    @cached_property
+    def completed(self) -> "Site":
+        """The site with the limits, windows, hours and tiers that its log shows, and its files do not name, as more lines."""
+        if not self.explanation.found:
+            return self
+        site = replace(self, lines="\n".join([self.lines, *(found.toml for found in self.explanation.found)]).strip())
+        site.__dict__["log"] = self.log  # read once
+        return site
 
     @property
     def launch(self) -> float:
@@ -129,7 +143,8 @@ class Site(Recipe):
     @property
     def trace(self) -> pl.DataFrame:
         """Jobs of the log; a job that requested no time has the default, or else the limit, of its first partition."""
-        trace = self.log.trace
+        trace, bounds = self.log.trace, enumerate(self.description.limits)
+        trace = trace.with_columns(limit.owners(trace).alias(f"limit{k}") for k, limit in bounds)
         limits = {p.name: p.default_time or p.max_time for p in self.description.partitions}
         if not limits or "vc" not in trace.columns:
             return trace
@@ -228,6 +243,20 @@ class Site(Recipe):
 
     @property
     def own(self) -> Policy:
+        """Its rule, within its limits."""
+        return self.within(self.rule)
+
+    def within(self, policy: Policy) -> Policy:
+        """A policy within the site's limits, if it can keep to any."""
+        limits = self.description.limits
+        return (
+            Limited(limits, policy.backfill, (self.zero or 0.0) % DAY)
+            if limits and plays(policy, self.nodes)
+            else policy
+        )
+
+    @property
+    def rule(self) -> Policy:
         """Quotas where it has queues; else its own backfill, in order of its priorities where it weighs them."""
         if self.quotas:
             return Kueue(self.quotas, placement="pack")

@@ -9,13 +9,13 @@ import polars as pl
 from gpuschedlab.errors import TraceError
 from gpuschedlab.metrics.intervals import SHORT, difference_interval, verdict
 from gpuschedlab.papers.clusters.eligible import play
+from gpuschedlab.papers.clusters.explains.sweep import DAY
 from gpuschedlab.papers.clusters.recipe import TIMEOUT, Site
 from gpuschedlab.papers.clusters.replay import Calibration
 from gpuschedlab.sim import Policy, Scenario
 from gpuschedlab.sim.setup.prepared import limits_of
 from gpuschedlab.traces.logs.options import nearest
 
-DAY = 86_400.0
 WARM_UP, SHORTEST = 3 * DAY, 8 * DAY
 """Seconds of which no job counts, and those of a log that has them at least: a cluster is empty when a log begins."""
 CHANGES = ("more", "cluster", "policy", "estimator", "delays", "limits")
@@ -72,8 +72,9 @@ def whatif(
 ) -> WhatIf:
     """Simulate a site as it is and with something changed, over its log, and compare the same jobs.
 
-    Jobs of the first three days do not count, on both sides alike, unless the log is shorter than eight days. Intervals are those of
-    `metrics.intervals.difference_interval`: where a log is too short to tell, the answer says so.
+    A site is played as its files say: `site.completed` has what its log shows as well. Jobs of the first three days do not count, on
+    both sides alike, unless the log is shorter than eight days. Intervals are those of `metrics.intervals.difference_interval`: where a
+    log is too short to tell, the answer says so.
 
     Parameters
     ----------
@@ -110,13 +111,13 @@ def whatif(
         raise TraceError(
             f"whatif: found the policy {wanted!r}; expected a Policy, or one of {', '.join(site.policies)}."
         )
-    wanted = site.policies[wanted] if isinstance(wanted, str) else wanted
+    wanted = site.within(site.policies[wanted] if isinstance(wanted, str) else wanted)
     parts = {k: v for k, v in changes.items() if k in ("estimator", "delays", "limits")}
     scenario, changed = site(), other().replace(**parts)
     before, after = played(((scenario, own), (changed, wanted)), weeks)
     unknown = stopped(scenario.trace, limits_of(changed.trace, changed.limits)) if "limits" in parts else 0.0
     starts = "started" in scenario.trace.columns and scenario.trace["started"].count()
-    missing = site.explanation.missing if starts else "recorded starts"
+    missing = (site.explanation.missing or site.explanation.unsaid) if starts else "recorded starts"
     return replace(compared(before, after, calibration, missing), unknown=unknown)
 
 

@@ -1,8 +1,9 @@
-"""What made logs explain of their waiting, and how often a what-if of 8 nodes more is right where it has a verdict.
+"""What made logs show of what holds their jobs back, and how often a what-if of 8 nodes more is right where it has a verdict.
 
 The logs are played by a simulator of their own (`made_logs.py`), of seeds that nothing was chosen on, with one mechanism each that the
-site's files do not name. A verdict is right if its interval holds the true change of the mean wait, and the wait that it predicts is
-within a factor of 2, or 120 s, of the true one.
+site's files do not name, or two, or none with files that misfit: two nodes drained, passes every 30 s, plans. A mechanism is asked for
+where it holds .2 % of the waiting. The what-if is of the site with what was found; it is right if its interval holds the true change
+of the mean wait, and the wait that it predicts is within a factor of 2, or 120 s, of the true one.
 """
 
 import tempfile
@@ -10,44 +11,82 @@ from time import process_time
 
 import numpy as np
 
+from gpuschedlab.papers.clusters.explains.sweep import LIMIT, NONE, REASONS, WINDOW
 from gpuschedlab.papers.clusters.whatif import whatif
 from papers.clusters import made_logs
 
-KINDS = tuple(kind for kind in made_logs.KINDS if kind != "depsE")
-MORE = 8
+KINDS = (*made_logs.KINDS, "two", *made_logs.MISFITS)
+MORE, HELD = 8, 0.002
 
 
-def run(data_dir=None, traces=KINDS, seeds=(5000, 5001, 5002, 5003, 5004)) -> dict:
-    """Rows by kind of log; `ok`: 95 of 100 verdicts are right, and each log by EASY alone has one."""
-    rows = [row_of(kind, [measured(kind, seed) for seed in seeds]) for kind in traces]
-    given, right = (sum(row[name] for row in rows) for name in ("verdicts", "right"))
-    all_told = all(row["verdicts"] == row["logs"] for row in rows if row["kind"] == "plain")
-    return {"rows": rows, "ok": right >= 0.95 * given and all_told}
+def run(data_dir=None, traces=KINDS, seeds=range(6000, 6010), asked=3) -> dict:
+    """Rows by kind of log, of which the first `asked` are asked what 8 nodes more would do.
+
+    `ok`: in 95 of 100 logs a mechanism is found, and its value right; in 2 of 100 something else is named; 95 of 100 verdicts are
+    right, and 80 of 100 logs have one.
+    """
+    rows = [row_of(kind, [measured(kind, seed, i < asked) for i, seed in enumerate(seeds)]) for kind in traces]
+    total = {name: sum(row[name] for row in rows) for name in ("logs", "wrong", "asked", "verdicts", "right")}
+    every = all(min(row["found"], row["exact"]) >= 0.95 * row["held"] for row in rows)
+    told = total["right"] >= 0.95 * total["verdicts"] and total["verdicts"] >= 0.8 * total["asked"]
+    return {"rows": rows, "total": total, "ok": every and told and total["wrong"] <= 0.02 * total["logs"]}
 
 
-def measured(kind: str, seed: int) -> dict:
-    """One log: what is unexplained, the order test, and the what-if beside the truth."""
-    made = made_logs.make(kind, seed)
-    now, then = made_logs.sim(made), made_logs.sim(made, MORE)
+def measured(kind: str, seed: int, asks: bool) -> dict:
+    """One log: what it shows, and the what-if beside the truth."""
+    made = (
+        made_logs.two(seed)
+        if kind == "two"
+        else made_logs.misfit(kind, seed)
+        if kind in made_logs.MISFITS
+        else made_logs.make(kind, seed)
+    )
+    now = made_logs.sim(made, every=made.get("every", 0.0))
     with tempfile.TemporaryDirectory() as folder:
-        site = made_logs.site_of(made, now, folder)
+        site = made_logs.site_of(made, now, folder, eligible=kind == "depsE")
         begun = process_time()
         why = site.explanation
-        seconds = process_time() - begun
-        asked = None if why.missing else whatif(site, {"more": MORE}).table.row(0, named=True)
+        found = {"cpu": process_time() - begun, "unexplained": why.unexplained, "passed": why.passed}
+        hit, exact, others = made_logs.judged(kind, made, why.found)
+        found |= {
+            "held": sum(why.shares[REASONS[r]] for r in (LIMIT, WINDOW, NONE)),
+            "found": hit,
+            "exact": exact,
+            "others": others,
+        }
+        if not asks:
+            return found
+        missing = site.completed.explanation.missing
+        asked = None if missing else whatif(site.completed, {"more": MORE}).table.row(0, named=True)
+    then = made_logs.sim(made, MORE, every=made.get("every", 0.0))
     both = np.isfinite(now[0]) & np.isfinite(then[0])
     counts = both & (made["sub"] >= 3 * 86_400)
     before, after = ((played[0] - made["sub"])[counts].mean() for played in (now, then))
+    found |= {
+        "missing": missing,
+        "true": (before, after),
+        "said": asked and (asked["before"], asked["after"], asked["low"], asked["high"]),
+    }
     right = asked is not None and (np.isnan(asked["low"]) or asked["low"] <= after - before <= asked["high"])
     near = right and (abs(asked["after"] - after) <= 120 or after / 2 <= asked["after"] <= 2 * after)
-    found = {"unexplained": why.unexplained, "passed": why.passed, "verdict": asked is not None, "right": bool(near)}
-    return found | {"short": asked is not None and bool(np.isnan(asked["low"])), "cpu": seconds}
+    return found | {"verdict": asked is not None, "right": bool(near), "short": bool(asked and np.isnan(asked["low"]))}
 
 
 def row_of(kind: str, logs: list[dict]) -> dict:
     """Row of the logs of one kind."""
-    unexplained, passed = ([log[name] for log in logs] for name in ("unexplained", "passed"))
-    found = {"kind": kind, "logs": len(logs), "unexplained": float(np.median(unexplained)), "least": min(unexplained)}
-    found |= {"most": max(unexplained), "passed": float(np.median(passed)), "most passed": max(passed)}
-    found |= {"verdicts": sum(log["verdict"] for log in logs), "right": sum(log["right"] for log in logs)}
-    return found | {"too short": sum(log["short"] for log in logs), "cpu": max(log["cpu"] for log in logs)}
+    planted = kind in made_logs.PLANTED or kind in ("acctlim", "two")
+    held, asked = (
+        [log for log in logs if planted and (log["held"] >= HELD or kind == "tier")],
+        [log for log in logs if "verdict" in log],
+    )
+    found = {"kind": kind, "logs": len(logs), "held": len(held)}
+    found |= {name: sum(log[name] for log in held) for name in ("found", "exact")}
+    found |= {"wrong": sum(bool(log["others"]) for log in logs), "asked": len(asked)}
+    found |= {"verdicts": sum(log["verdict"] for log in asked), "right": sum(log["right"] for log in asked)}
+    unexplained, passed, cpu = (max(log[name] for log in logs) for name in ("unexplained", "passed", "cpu"))
+    return found | {
+        "too short": sum(log["short"] for log in asked),
+        "unexplained": unexplained,
+        "passed": passed,
+        "cpu": cpu,
+    }

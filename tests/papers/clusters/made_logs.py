@@ -499,12 +499,31 @@ PLANTED = {
     "tier": ("tier", "qos", ""),
 }
 """Kind, owner and unit by which what is planted is found; of "acctlim" the owner is drawn."""
+MISFITS = ("drained", "passes")
+"""Logs by EASY alone, of which the site does not tell all: two of its nodes are never used, or jobs start each 30 s alone."""
 EDGE = 1800.0
 """Seconds by which the edge of a window, or of hours, may be off."""
 
 
+def two(seed):
+    """A log with GPUs a user and windows."""
+    made = make("userlim", seed)
+    windows = make("maint", seed, weeks=made["weeks"])
+    return made | {"maint": windows["maint"], "also": windows["truth"]}
+
+
+def misfit(kind, seed):
+    """A log of `MISFITS`."""
+    made = make("plain", seed)
+    return made | {"passes": {"every": 30.0}, "drained": {"idle": 2}}[kind]
+
+
 def judged(kind, d, found):
     """Whether what was planted is found, whether its value is right, and what else is named."""
+    if kind == "two":  # both
+        halves = [judged("userlim", d, [f for f in found if f.kind != "window"])]
+        halves += [judged("maint", d | {"truth": d["also"]}, [f for f in found if f.kind == "window"])]
+        return *(all(half[i] for half in halves) for i in (0, 1)), halves[0][2] + halves[1][2]
     truth, hit, exact, others = d["truth"], False, False, []
     planted = ("limit", f"account a{truth['owner']}", "gpus") if kind == "acctlim" else PLANTED.get(kind)
     for f in found:
@@ -550,7 +569,7 @@ def site_of(d, result, folder, lists=True, eligible=False):
     }
     columns |= {"eligible": elig[there]} if eligible else {}
     columns |= {"nodelist": [",".join(names[nodes[j, : kn[j]]]) for j in jobs]} if lists else {}
-    groups, rest = f"{d['N']}x{d['per']}", ""
+    groups, rest = f"{d['N'] + d.get('idle', 0)}x{d['per']}", ""
     if len(d["masks"]) > 1:
         columns |= {"vc": [f"p{x}" for x in d["part"][there]]}
         rest = "".join(

@@ -7,8 +7,11 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
+from gpuschedlab.papers.clusters.explains.found import Found, infer
+from gpuschedlab.papers.clusters.explains.limited import plays
 from gpuschedlab.papers.clusters.explains.record import Record, record
-from gpuschedlab.papers.clusters.explains.sweep import LOOSE, NONE, NOT_ELIGIBLE, REASONS, sweep
+from gpuschedlab.papers.clusters.explains.sweep import LIMIT, LOOSE, NONE, REASONS, WINDOW, sweep
+from gpuschedlab.papers.clusters.files.description import Limit
 from gpuschedlab.sim import Policy, Scenario
 
 BORNE = 0.01
@@ -23,6 +26,8 @@ class Explanation:
     seconds: np.ndarray
     passed: float
     least: float
+    found: tuple[Found, ...] = ()
+    plays: bool = True
 
     @cached_property
     def shares(self) -> dict[str, float]:
@@ -42,15 +47,22 @@ class Explanation:
 
     @property
     def missing(self) -> str:
-        """Why no what-if has a verdict: over 1 % of the waiting is for what no run plays; "": it is not."""
-        late = self.shares[REASONS[NOT_ELIGIBLE]]
-        if late + self.unexplained <= BORNE:
+        """Why no what-if has a verdict, even with what was found: over 1 % of the waiting is for what no run plays; "": it is not."""
+        closed = self.log.rules.closed.any() or any(found.kind == "hours" for found in self.found)
+        bound = 0.0 if self.plays else self.shares[REASONS[LIMIT]] + self.shares[REASONS[WINDOW]] * closed
+        if bound + self.unexplained <= BORNE:
             return ""
         if not self.log.listed:
             return f"node lists: without them {self._bounds} of the waiting are unexplained"
-        if late > BORNE:
-            return f"what jobs wait for before they are eligible: {100 * late:.1f} % of the waiting"
+        if bound > BORNE:
+            return f"limits, to which only EASY, greedy and strict FIFO keep, on GPUs of one type: {100 * bound:.1f} % of the waiting"
         return f"{self._bounds} of the waiting are unexplained: look at nodes, rule, limits, windows and dependencies"
+
+    @property
+    def unsaid(self) -> str:
+        """What was found, where the site does not say it, for over 1 % of the waiting; "": it is less."""
+        share = sum(found.seconds for found in self.found) / max(self.seconds.sum(), 1.0)
+        return f"what was found (`Site.completed`): {100 * share:.1f} % of the waiting" if share > BORNE else ""
 
     @property
     def _bounds(self) -> str:
@@ -59,13 +71,18 @@ class Explanation:
     def __str__(self) -> str:
         shares = sorted(((share, name) for name, share in self.shares.items() if share >= 0.0005), reverse=True)
         lines = ["why jobs waited: " + ", ".join(f"{name} {100 * share:.1f} %" for share, name in shares)]
+        lines += [f"found: {found}; as lines of site.toml:\n{found.toml}" for found in self.found]
         if self.passed > 0:
             lines += [f"{100 * self.passed:.1f} % of comparable starts passed an equal, earlier job"]
         return "\n".join([*lines, f"no verdict of a what-if: {self.missing}"] if self.missing else lines)
 
 
-def explain(scenario: Scenario, own: Policy, names: Sequence[str] = ()) -> Explanation:
+def explain(
+    scenario: Scenario, own: Policy, names: Sequence[str] = (), limits: Sequence[Limit] = (), day: float = 0.0
+) -> Explanation:
     """Explain the waiting of a log by the rule that started its jobs, from recorded starts and node lists (of nodes of such names).
+
+    Of `limits` the scenario's trace has the owners; `day`: seconds of the day at its zero.
 
     Examples
     --------
@@ -74,9 +91,13 @@ def explain(scenario: Scenario, own: Policy, names: Sequence[str] = ()) -> Expla
     >>> print(explain(Scenario(pl.DataFrame(log | {"nodelist": "n1"}), Cluster.homogeneous(1, 2)), Fifo()))
     why jobs waited: too few GPUs idle 96.7 %, launch 3.3 %
     """
-    log = record(scenario, own, names)
-    seconds, (passed, kept) = sweep(log.jobs, log.rules)
+    log = record(scenario, own, names, limits, day)
+    state = infer(log)
+    seconds, (passed, kept) = state.seen.seconds, state.seen.order
     # Where nobody knows on which nodes jobs ran, they may not fit until they surely do, and any that waits may be why others do.
-    loose = seconds if log.listed else sweep(log.jobs._replace(slots=log.sure), log.rules._replace(rule=LOOSE))[0]
+    unsure = log.jobs._replace(slots=log.sure), state.rules._replace(rule=LOOSE)
+    loose = seconds if log.listed else sweep(*unsure).seconds
     least = loose[:, NONE].sum() / max(loose.sum(), 1.0)
-    return Explanation(log, seconds, float(passed / max(passed + kept, 1)), float(least))
+    return Explanation(
+        log, seconds, float(passed / max(passed + kept, 1)), float(least), state.found, plays(own, scenario.cluster)
+    )

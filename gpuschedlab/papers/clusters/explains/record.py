@@ -11,6 +11,7 @@ from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.errors import TraceError
 from gpuschedlab.estimators.requested import Requested
 from gpuschedlab.papers.clusters.explains.sweep import EASY, GREEDY, LOOSE, STRICT, Jobs, Rules
+from gpuschedlab.papers.clusters.files.description import ARRAY, INF, Limit
 from gpuschedlab.policies.simple import Fifo
 from gpuschedlab.sim import Policy, Scenario
 from gpuschedlab.sim.setup.eligibility import eligibility_of
@@ -28,11 +29,24 @@ class Record(NamedTuple):
     jobs: Jobs
     rules: Rules
     listed: bool
+    unit: int  # slots of a GPU
     sure: np.ndarray  # (n,) idle slots with which each job fits, wherever they are
 
+    def codes(self, *names: str) -> np.ndarray:
+        """Number of each job's values in columns; -1 where it lacks one."""
+        return codes(self.trace, *names)
 
-def record(scenario: Scenario, own: Policy, names: Sequence[str]) -> Record:
-    """Arrays of a log that has recorded starts, of the rule that started its jobs, and of nodes of such names."""
+
+def codes(trace: pl.DataFrame, *names: str) -> np.ndarray:
+    """Number of each job's values in columns; -1 where it lacks one."""
+    if not set(names) <= set(trace.columns):
+        return np.full(trace.height, -1)
+    ranks, there = pl.struct(names).rank("dense").cast(pl.Int64) - 1, pl.all_horizontal(pl.col(names).is_not_null())
+    return trace.select(pl.when(there).then(ranks).otherwise(-1)).to_series().to_numpy()
+
+
+def record(scenario: Scenario, own: Policy, names: Sequence[str], limits: Sequence[Limit], day: float) -> Record:
+    """Arrays of a log that has recorded starts, of the rule that started its jobs, of nodes of such names, and of its site's limits."""
     trace, cluster = scenario.trace, scenario.cluster
     if "started" not in trace.columns or not trace["started"].count():
         raise TraceError("explain: found no recorded starts; expected a log with the column started.")
@@ -40,6 +54,7 @@ def record(scenario: Scenario, own: Policy, names: Sequence[str]) -> Record:
     known = [name for name in ("submit", "eligible") if name in trace.columns]
     trace = trace.with_columns(eligible=pl.max_horizontal(known)).with_row_index("row")
     trace = trace.drop_nulls("started").sort("eligible", "submit", "row")
+    trace = trace.with_columns(array=ARRAY)
     of = np.repeat(np.arange(len(cluster.groups)), [g.nodes for g in cluster.groups])
     unit = 1 if (trace["gpus"] % 1 == 0).all() else SLOTS
     slots = np.maximum(1, (trace["gpus"].to_numpy() * unit).round()).astype(np.int64)
@@ -62,13 +77,32 @@ def record(scenario: Scenario, own: Policy, names: Sequence[str]) -> Record:
     held = np.clip(np.repeat(slots, count) - before * each, 0, each)
     submit, eligible, start = (trace[name].to_numpy() for name in ("submit", "eligible", "started"))
     times = submit, eligible, start, start + trace["duration"].to_numpy(), Requested().predict(trace)
-    arrays = *times, slots, part, wide, -(-slots // wide), first, node, held, *events(*times[1:4])
+    qos, n = np.maximum(codes(trace, "qos"), 0), len(slots)
+    arrays = *times, slots, part, wide, -(-slots // wide), first, node, held, qos, *events(*times[1:4])
     jobs = Jobs(
         *(np.array(values, order="C") for values in arrays)
     )  # one layout of all: machine code is kept by layout
     lag = lag_of(eligible, start, times[3])
     rule = RULES[own.backfill] if isinstance(own, Fifo) else LOOSE
-    return Record(trace, jobs, Rules(rule, lag, size, masks, whole_windows(cluster)), bool(cells), sure)
+    owner = np.array([codes(trace, f"limit{k}") for k in range(len(limits))], np.int64).reshape(-1, n)
+    own_rules = {"rule": rule, "lag": lag, "size": size, "masks": masks, "windows": whole_windows(cluster)}
+    return Record(trace, jobs, rules_of(limits, owner, qos, unit, day)._replace(**own_rules), bool(cells), unit, sure)
+
+
+def rules_of(limits: Sequence[Limit], owner: np.ndarray, qos: np.ndarray, unit: int, day: float) -> Rules:
+    """Limits, hours and tiers as rules, by the owner (K, n) for which a job counts by each limit, -1: none, and the QOS (n,)."""
+    n, tier, closed = len(qos), np.zeros(len(qos)), np.zeros((qos.max(initial=0) + 1, 48), bool)
+    for limit, of in zip(limits, owner, strict=True):
+        tier[of >= 0] = np.maximum(tier[of >= 0], limit.tier)
+        if limit.hours:
+            closed[np.ix_(np.unique(qos[of >= 0]), limit.closed)] = True
+    rows = [(k, jobs, v) for k, x in enumerate(limits) for jobs, v in ((0, x.gpus * unit), (1, x.jobs)) if v < INF]
+    k, counts, values = np.array(rows, np.int64).reshape(-1, 3).T.copy()
+    most = np.repeat(values[:, None], owner.max(initial=0) + 1, axis=1)
+    place, none = np.empty(n), np.zeros((0, 2))
+    place[np.argsort(-tier, kind="stable")] = np.arange(n)
+    parts = place, owner[k], counts > 0, most, np.ones(len(k), bool), closed, day, np.zeros(n, bool)
+    return Rules(EASY, 0.0, np.zeros(0, np.int64), none > 0, none, *parts)
 
 
 def events(eligible, start, end) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -89,8 +123,9 @@ def lag_of(eligible, start, end) -> float:
 
 
 def whole_windows(cluster: Cluster) -> np.ndarray:
-    """Windows (W, 2) of a cluster that all its nodes have."""
-    spans, nodes = np.unique([(w.start, w.end) for w in cluster.events] or np.zeros((0, 2)), axis=0, return_counts=True)
+    """Windows (W, 3) of a cluster that all its nodes have: start, end, and when they are known (s)."""
+    all_ = [(w.start, w.end, getattr(w, "announced", w.start)) for w in cluster.events] or np.zeros((0, 3))
+    spans, nodes = np.unique(all_, axis=0, return_counts=True)
     return spans[nodes == cluster.total_nodes]
 
 

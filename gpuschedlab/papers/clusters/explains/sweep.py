@@ -6,53 +6,68 @@ import numpy as np
 
 from gpuschedlab._compiled import njit
 
-NOT_ELIGIBLE, WINDOW, NO_GPUS, NO_NODES, BEHIND, LAUNCH, NONE = range(7)
+NOT_ELIGIBLE, WINDOW, LIMIT, NO_GPUS, NO_NODES, BEHIND, LAUNCH, NONE = range(8)
 REASONS = (
-    "not eligible", "in a window", "too few GPUs idle", "not on the nodes that it needs", "behind a promise", "launch", "unexplained",
+    "not eligible", "in a window", "at a limit",
+    "too few GPUs idle", "not on the nodes that it needs", "behind a promise", "launch", "unexplained",
 )  # fmt: skip
 STRICT, EASY, LOOSE, GREEDY = range(4)
 """Whether a job waits behind one ahead that cannot start: always; if it would delay the first; always, in whatever order; never."""
-NEVER = 1e18
+HALF_HOUR, DAY = 1800.0, 86_400.0
+NEVER, UNLIMITED = 1e18, 10**12
 
 # Jobs (n,) in s and slots, in order of the queue: cells of j are first[j] to first[j + 1]; it needs `wide` nodes with `each`, of those
 # that row `part` of the masks has. Events (E,) in order: 0 ends, 1 queues, 2 starts.
-Jobs = namedtuple("Jobs", "submit eligible start end asked slots part wide each first node held time kind job")
-# Lag: s that a start takes. Sizes of nodes (N,), which of them jobs may have (P, N), windows (W, 2).
-Rules = namedtuple("Rules", "rule lag size masks windows")
+Jobs = namedtuple("Jobs", "submit eligible start end asked slots part wide each first node held qos time kind job")
+# Lag: s that a start takes. Sizes of nodes (N,), which of them jobs may have (P, N), windows (W, 2); place in the queue (n,); limits:
+# owner of each job (K, n), whether jobs are counted, the most of each owner (K, M), whether it holds; closed half hours of the QOS
+# (C, 48), s of the day at the log's zero; jobs that the order test leaves out.
+Rules = namedtuple("Rules", "rule lag size masks windows place owner counts most holds closed zero held")
+# Seconds (n, 8); starts past an equal job that could have started, and before one; starts of the second QOS past one of the first
+# (C, C); of jobs that could have started: seconds by owner (K, M), of those over its most, last instant (n,), by half hour (C, 48).
+Seen = namedtuple("Seen", "seconds order passed free above last hours")
 # Of the pass: free slots (N,), jobs that wait and why, that run, since when one could start; how many wait and run; nodes (P, S) with
 # at least so many free slots, idle slots, first job that does not fit, when it would start, and what is free then.
-Now = namedtuple("Now", "free queue why running since count fitting idle head shadow ahead")
+Now = namedtuple("Now", "free total queue why running since count fitting idle head shadow ahead")
 
 
 @njit(inline="never")
 def sweep(J, R):
-    """Seconds by job and reason (n, 7), and how many starts passed an equal job ahead, or went before one, that could have started."""
-    n, (parts, nodes), top, order = len(J.submit), R.masks.shape, R.size.max() + 1, np.zeros(2, np.int64)
-    queue, whole = np.empty((3, n), np.int64), np.zeros((3, parts), np.int64)
-    shadow, ahead = np.zeros(parts), np.zeros((parts, nodes), np.int64)
-    fitting, seconds = np.zeros((parts, top + 1), np.int64), np.zeros((n, len(REASONS)))
-    since, count = np.full(n, np.inf), np.zeros(2, np.int64)
-    at = Now(R.size.copy(), queue[0], queue[1], queue[2], since, count, fitting, whole[0], whole[1], shadow, ahead)
+    """Go through the events of a log: what each waiting second went to (`Seen`)."""
+    n, limits, classes, at = len(J.submit), R.most.shape, R.closed.shape[0], begun(J, R, R.size.copy())
+    passed, free, above = np.zeros((classes, classes), np.int64), np.zeros(limits), np.zeros(limits)
+    seconds, count = np.zeros((n, len(REASONS))), at.count
+    seen = Seen(seconds, np.zeros(2, np.int64), passed, free, above, np.full(n, -1.0), np.zeros((classes, 48)))
     seconds[:, NOT_ELIGIBLE] = np.maximum(0.0, np.minimum(J.eligible, J.start) - J.submit)
-    e, place, until = 0, np.arange(n) * 1.0, J.start + J.asked
+    e, until = 0, J.start + J.asked
     while e < len(J.time):
         now = J.time[e]
         while e < len(J.time) and J.time[e] == now:
             j, kind = J.job[e], J.kind[e]
             if kind == 1:
-                insert(at.queue, count, 0, j, place)
+                insert(at.queue, count, 0, j, R.place)
             elif kind == 2:
                 if J.eligible[j] < now:
-                    leave(J, R, at, seconds, order, j, now)
-                move(J, at.free, j, -1)
+                    leave(J, R, at, seen, j, now)
+                hold(J, R, at, j, 1)
                 insert(at.running, count, 1, j, until)  # in order of ends by request
             else:
-                move(J, at.free, j, 1)
+                hold(J, R, at, j, -1)
                 remove(at.running, count, 1, j)
             e += 1
         if e < len(J.time) and count[0]:
-            look(J, R, at, seconds, now, J.time[e])
-    return seconds, order
+            look(J, R, at, seen, now, J.time[e])
+    return seen
+
+
+@njit
+def begun(J, R, free):
+    """A pass before its first event."""
+    n, (parts, nodes) = len(J.submit), R.masks.shape
+    queue, whole, few = np.empty((3, n), np.int64), np.zeros((2, parts), np.int64), np.zeros(2, np.int64)
+    fitting, ahead = np.zeros((parts, R.size.max() + 2), np.int64), np.zeros((parts, nodes), np.int64)
+    rest = queue[1], queue[2], np.full(n, np.inf), few, fitting, whole[0], whole[1], np.zeros(parts), ahead
+    return Now(free, np.zeros(R.most.shape, np.int64), queue[0], *rest)
 
 
 @njit
@@ -75,17 +90,29 @@ def remove(row, count, c, j):
 
 
 @njit
-def leave(J, R, at, seconds, order, j, now):
+def leave(J, R, at, seen, j, now):
     """Let a job leave the queue, and see whether it passes an equal one ahead that could have started, or goes before one behind."""
     past, settled, x = False, now - 2 * R.lag, np.argmax(at.queue[: at.count[0]] == j)
     for y in range(at.count[0]):
         i = at.queue[y]
         alike = J.slots[i] == J.slots[j] and J.asked[i] <= J.asked[j] and J.part[i] == J.part[j] and i != j
-        if alike and seconds[i, WINDOW] == 0 and J.eligible[i] < settled and J.start[i] > now + R.lag:
-            order[1] += y == x + 1
-            past |= y < x
-    order[0] += past
+        free = seen.seconds[i, WINDOW] + seen.seconds[i, LIMIT] == 0 and not R.held[i] and not R.held[j]
+        if alike and free and J.eligible[i] < settled and J.start[i] > now + R.lag:
+            seen.order[1] += y == x + 1
+            if y < x:
+                seen.passed[J.qos[i], J.qos[j]] += 1
+                past = True
+    seen.order[0] += past
     remove(at.queue, at.count, 0, j)
+
+
+@njit
+def hold(J, R, at, j, sign):
+    """Let a job take what it holds (1), or give it back (-1)."""
+    move(J, at.free, j, -sign)
+    for k in range(R.most.shape[0]):
+        if R.owner[k, j] >= 0:
+            at.total[k, R.owner[k, j]] += sign * (1 if R.counts[k] else J.slots[j])
 
 
 @njit
@@ -107,10 +134,10 @@ def fits(J, free, j, mask):
 
 
 @njit
-def look(J, R, at, seconds, now, until):
-    """Give the time until the next event to a reason for each waiting job."""
+def count_free(R, at):
+    """Count idle slots, and nodes with at least so many."""
     top = at.fitting.shape[1] - 1
-    at.fitting[:], at.idle[:], at.head[:] = 0, 0, -1
+    at.fitting[:], at.idle[:] = 0, 0
     for p in range(R.masks.shape[0]):
         for i in range(R.masks.shape[1]):
             if R.masks[p, i]:
@@ -118,10 +145,17 @@ def look(J, R, at, seconds, now, until):
                 at.fitting[p, min(max(at.free[i], 0), top)] += 1
         for v in range(top - 1, -1, -1):
             at.fitting[p, v] += at.fitting[p, v + 1]
+
+
+@njit
+def look(J, R, at, seen, now, until):
+    """Give the time until the next event to a reason for each waiting job."""
+    count_free(R, at)
+    at.head[:] = -1
     for y in range(at.count[0]):
         j = at.queue[y]
         at.why[y] = bounded(J, R, at, j, now)
-        if at.why[y] != WINDOW:
+        if at.why[y] not in (WINDOW, LIMIT):
             if at.why[y] == NONE and behind(J, R, at, j, now):
                 at.why[y] = BEHIND
             elif at.why[y] in (NO_GPUS, NO_NODES) and at.head[J.part[j]] < 0:
@@ -133,17 +167,25 @@ def look(J, R, at, seconds, now, until):
         j, why = at.queue[y], BEHIND if blocked and at.why[y] == NONE else at.why[y]
         at.since[j] = min(at.since[j], now) if why == NONE else np.inf
         launch = max(0.0, min(until, at.since[j] + R.lag) - now) if why == NONE else 0.0
-        seconds[j, LAUNCH] += launch
-        seconds[j, why] += until - now - launch
+        seen.seconds[j, LAUNCH] += launch
+        seen.seconds[j, why] += until - now - launch
+        if why == NONE and until - now > launch:
+            unexplained(J, R, at, seen, j, now, until, until - now - launch)
 
 
 @njit
 def bounded(J, R, at, j, now):
-    """Whether a window keeps a job from starting, or too few GPUs are idle, or not on the nodes that it needs."""
+    """Whether a window, hours or a limit keep a job from starting, or too few GPUs are idle, or not on the nodes that it needs."""
     p = J.part[j]
     for w in range(R.windows.shape[0]):
         if now < R.windows[w, 1] and now + J.asked[j] > R.windows[w, 0]:
             return WINDOW
+    if R.closed[J.qos[j], int((now + R.zero) % DAY / HALF_HOUR)]:
+        return WINDOW
+    for k in range(R.most.shape[0]):
+        m = R.owner[k, j]
+        if R.holds[k] and m >= 0 and at.total[k, m] + (1 if R.counts[k] else J.slots[j]) > R.most[k, m]:
+            return LIMIT
     if at.idle[p] < J.slots[j]:
         return NO_GPUS
     return NO_NODES if at.fitting[p, J.each[j]] < J.wide[j] else NONE
@@ -175,12 +217,64 @@ def behind(J, R, at, j, now):
             return True
         if R.rule == EASY and now + J.asked[j] + R.lag > at.shadow[p]:
             taken = at.ahead[p].copy()
-            for _ in range(J.wide[j]):
-                best = -1
-                for i in range(len(taken)):
-                    room = R.masks[J.part[j], i] and taken[i] == at.ahead[p, i] and at.free[i] >= J.each[j]
-                    best = i if room and (best < 0 or at.free[i] < at.free[best]) else best
-                taken[best] -= J.each[j]
+            taken[seats(J, R, at, j)] -= J.each[j]
             if not fits(J, taken, h, R.masks[p]):
                 return True
     return False
+
+
+@njit
+def unexplained(J, R, at, seen, j, now, until, rest):
+    """Count time in which a job could have started by owner and half hour."""
+    seen.last[j] = until
+    seen.hours[J.qos[j], int((now + R.zero) % DAY / HALF_HOUR)] += rest
+    for k in range(R.most.shape[0]):
+        m = R.owner[k, j]
+        if m >= 0:
+            seen.free[k, m] += rest
+            if at.total[k, m] + (1 if R.counts[k] else J.slots[j]) > R.most[k, m]:
+                seen.above[k, m] += rest
+
+
+@njit
+def seats(J, R, at, j):
+    """Nodes on which a job that fits would start: those with least room that suffices."""
+    found = np.full(J.wide[j], -1)
+    for k in range(len(found)):
+        for i in range(len(at.free)):
+            room = R.masks[J.part[j], i] and at.free[i] >= J.each[j] and not (found[:k] == i).any()
+            if room and (found[k] < 0 or at.free[i] < at.free[found[k]]):
+                found[k] = i
+    return found
+
+
+@njit(inline="never")
+def start_some(J, R, free, now):
+    """Which waiting jobs (n,) start now, in order, by the rules of `look`, where all are of one part; their cells get nodes."""
+    n, at = len(J.submit), begun(J, R, free)
+    starts, until = np.zeros(n, np.bool_), J.start + J.asked
+    for j in range(n):
+        if J.start[j] < np.inf:
+            hold(J, R, at, j, 1)
+            move(J, free, j, 1)  # what runs is not among what is free
+            insert(at.running, at.count, 1, j, until)
+        else:
+            insert(at.queue, at.count, 0, j, R.place)
+    at.head[:] = -1
+    count_free(R, at)
+    for y in range(at.count[0]):
+        j = at.queue[y]
+        why = bounded(J, R, at, j, now)
+        if why in (NO_GPUS, NO_NODES) and at.head[0] < 0:
+            at.head[0] = j
+            if R.rule == EASY:
+                promise(J, R, at, j, now)
+        if why == NONE and not behind(J, R, at, j, now):
+            J.node[J.first[j] : J.first[j + 1]], starts[j] = seats(J, R, at, j), True
+            hold(J, R, at, j, 1)
+            if now + J.asked[j] > at.shadow[0]:
+                move(J, at.ahead[0], j, -1)
+            J.start[j], until[j] = now, now + J.asked[j]
+            insert(at.running, at.count, 1, j, until)
+            count_free(R, at)
+    return starts

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
 
+import numpy as np
 import polars as pl
 
 from gpuschedlab.cluster import Cluster, Nodes
@@ -16,6 +17,8 @@ from gpuschedlab.papers.clusters.schedulers.usage import WEEK
 from gpuschedlab.traces.logs.instants import limits
 
 INF = float("inf")
+ARRAY = pl.col("job_id").str.extract(r"^(\d+)_\d+$")
+"""Array of a job, by Slurm's names."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,43 @@ class Window:
     nodes: tuple[str, ...] = ()
     users: tuple[str, ...] = ()
     announced: float = -INF
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What each user, account, QOS, partition (vc) or array, or those of such `names`, may hold at once, or when it may start (hours)."""
+
+    of: str = "user"
+    names: tuple[str, ...] = ()
+    qos: tuple[str, ...] = ()  # of whose jobs alone it is
+    gpus: float = INF
+    jobs: float = INF
+    hours: str = ""  # of the day, such as 20:00-06:00
+    tier: float = 0  # jobs of a higher one go first
+
+    def __post_init__(self):
+        if self.of not in ("user", "account", "qos", "vc", "array"):
+            raise TraceError(f"of: found {self.of!r}; expected user, account, qos, vc or array")
+        if self.hours and (self.of != "qos" or not re.fullmatch(r"[0-2]\d:[03]0-[0-2]\d:[03]0", self.hours)):
+            raise TraceError(
+                f'hours: found {self.hours!r} of {self.of}; expected those of a qos, such as "20:00-06:30"'
+            )
+
+    @property
+    def closed(self) -> np.ndarray:
+        """Half hours of the day outside its hours."""
+        first, end = (int(t[:2]) * 2 + int(t[3:]) // 30 for t in self.hours.split("-"))
+        return np.arange(end, first + 48 * (first <= end)) % 48
+
+    def owners(self, trace: pl.DataFrame) -> pl.Expr:
+        """Owner for which each job of a trace counts; null: none."""
+        held = [(column, words) for column, words in ((self.of, self.names), ("qos", self.qos)) if words]
+        if not {self.of, *(column for column, _ in held)} <= {*trace.columns, "array"}:
+            return pl.lit(None, pl.String)
+        whose = ARRAY if self.of == "array" else pl.col(self.of)
+        for column, words in held:
+            whose = pl.when((ARRAY if column == "array" else pl.col(column)).is_in(words)).then(whose)
+        return whose
 
 
 @dataclass(frozen=True)
@@ -75,6 +115,7 @@ class Description:
     queues: tuple[Queue, ...] = ()
     scheduler: Scheduler = Scheduler()
     windows: tuple[Window, ...] = ()
+    limits: tuple[Limit, ...] = ()
     log: Mapping[str, object] = field(default_factory=dict)
     # Seconds: `launch`, from a decision to the start that a log records, `restart`, more at each start after the first.
     delays: Mapping[str, float] = field(default_factory=dict)

@@ -10,7 +10,7 @@ import polars as pl
 
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import LabError, TraceError
-from gpuschedlab.papers.clusters.files.description import Description, Partition, Scheduler, Window, seconds
+from gpuschedlab.papers.clusters.files.description import Description, Limit, Partition, Scheduler, Window, seconds
 from gpuschedlab.papers.clusters.files.kueue_files import read_queues
 from gpuschedlab.papers.clusters.files.slurm_files import read_assoc, read_conf
 from gpuschedlab.papers.clusters.queues import Queue
@@ -20,39 +20,29 @@ from gpuschedlab.traces.logs.instants import instants
 from gpuschedlab.traces.logs.options import nearest
 
 TABLES = (
-    "log",
-    "cluster",
-    "slurm",
-    "kueue",
-    "partitions",
-    "accounts",
-    "qos",
-    "queues",
-    "scheduler",
-    "windows",
-    "delays",
-)
+    "log", "cluster", "slurm", "kueue", "partitions", "accounts", "qos", "queues", "scheduler", "windows", "limits", "delays",
+)  # fmt: skip
 KEYS = {"cluster": ("nodes",), "slurm": ("conf", "assoc"), "kueue": ("queues",), "delays": ("launch", "restart")}
 KINDS = {str: (str, "a text"), bool: (bool, "true or false")}
 
 
-def read_site(path: str | Path) -> Description:
-    """Read a site's TOML file, and the files that it names beside it; what the TOML says goes before the files.
+def read_site(path: str | Path, lines: str = "") -> Description:
+    """Read a site's TOML file, with more lines, and the files that it names beside it; what the TOML says goes before the files.
 
     Tables: `[log]` (path, format and options of `gpuschedlab.intake`), `[cluster]` (nodes = "16x8:a100"), `[slurm]` (conf, assoc),
     `[kueue]` (queues), `[partitions.NAME]`, `[accounts.NAME]` (shares, parent, users = {NAME = shares}), `[qos]` (NAME = priority),
-    `[queues.NAME]`, `[scheduler]` with `[scheduler.weights]`, `[[windows]]`, `[delays]`.
+    `[queues.NAME]`, `[scheduler]` with `[scheduler.weights]`, `[[windows]]`, `[[limits]]`, `[delays]`.
     """
     path = Path(path)
     try:
-        given = tomllib.loads(_text(path))
+        given = tomllib.loads(f"{_text(path) if path.suffix == '.toml' else ''}\n{lines}")
     except tomllib.TOMLDecodeError as error:
         raise TraceError(
             f"site {path.name}: found no TOML ({error}); expected tables such as [log], [cluster]."
         ) from error
     _known(given, TABLES, path.name)
     for table in given:
-        rows = given[table] if table == "windows" and isinstance(given[table], list) else [given[table]]
+        rows = given[table] if table in ("windows", "limits") and isinstance(given[table], list) else [given[table]]
         for row in rows:
             _known(_dict(row, f"{path.name} [{table}]"), KEYS.get(table, row), f"{path.name} [{table}]")
     slurm, site = given.get("slurm", {}), Description()
@@ -79,8 +69,9 @@ def _with_tables(site: Description, given: dict, name: str) -> Description:
         changes["accounts"] = tuple(_accounts(given["accounts"], name))
     if "qos" in given:
         changes["qos"] = tuple((k, _float(v, f"{name} [qos] {k}")) for k, v in given["qos"].items())
-    if "windows" in given:
-        changes["windows"] = tuple(_made(Window, row, f"{name} [[windows]]") for row in given["windows"])
+    for table, cls in (("windows", Window), ("limits", Limit)):
+        if table in given:
+            changes[table] = tuple(_made(cls, row, f"{name} [[{table}]]") for row in given[table])
     if "scheduler" in given:
         rest, where = dict(given["scheduler"]), f"{name} [scheduler.weights]"
         weights = _made(Weights, _dict(rest.pop("weights", {}), where), where, site.scheduler.weights)
