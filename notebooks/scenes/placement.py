@@ -9,6 +9,9 @@ from gpuschedlab.scenarios.small_cluster import SmallCluster
 from gpuschedlab.widgets.parts.controls import control, quiet
 from gpuschedlab.widgets.parts.knob_explorer import PAIR, RunExplorer
 
+MOMENTS = 8
+"""Moments after the first that a page without a kernel holds of each rule, or a few more."""
+
 
 class ClusterExplorer(RunExplorer):
     """Step through placement in time on a small cluster: cells that split and merge, free GPUs, and all rules compared.
@@ -67,6 +70,16 @@ class ClusterExplorer(RunExplorer):
         jobs = self.run.jobs
         asked, wide = np.ceil(jobs["gpus"].to_numpy() / 8), jobs["nodes"].to_numpy()
         return f"Under {recipe.policy.placement} {int((wide > asked).sum())} of {jobs.height} jobs ran on more nodes than they needed."
+
+    def _kept(self) -> dict:
+        last = min(len(plots.seats(run).moments) for run in self.runs.values()) - 1  # of all rules
+        shown = {*range(0, last + 1, max(1, last // MOMENTS)), self.moment.value}
+        return super()._kept() | {"moment": (sorted(shown), self.moment.value)}
+
+    def _put(self, values: dict):
+        super()._put(values)
+        with quiet(self):
+            self.moment.value = values["moment"]
 
     def _controls(self) -> list:
         return [*super()._controls(), self.moment]

@@ -1,7 +1,7 @@
 """The LogbookExplorer: what an operator's log says of a knob, and what is true."""
 
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 import polars as pl
@@ -46,6 +46,7 @@ class LogbookExplorer(KnobExplorer):
     """
 
     places = (plots.Place("answers", 380, wide=True, least=220),)
+    kept: ClassVar = {"reaction": (0.0, 1.5, 4.0), "coin": (0.1, 0.3, 1.0)}
 
     def __init__(self, scenario, rule: Rule, begin: dict | None = None):
         self.scenario, self.rule = scenario, rule

@@ -3,17 +3,19 @@
 from dataclasses import replace
 from typing import ClassVar
 
+import numpy as np
 import polars as pl
 
 from gpuschedlab import plots
 from gpuschedlab.estimators import Oracle
 from gpuschedlab.metrics import who_pays
+from gpuschedlab.plots.job_changes import Compared
 from gpuschedlab.widgets.parts.cache import Cache
 from gpuschedlab.widgets.parts.knob_explorer import KnobExplorer
 
 
 class SiteExplorer(KnobExplorer):
-    """Change a site with sliders: mean waits day by day, recorded, replayed and changed, and paired differences with intervals.
+    """Change a site with sliders: mean waits day by day, recorded, replayed and changed; dots of jobs; paired differences with intervals.
 
     Parameters
     ----------
@@ -30,7 +32,7 @@ class SiteExplorer(KnobExplorer):
     ['no verdict', 'no verdict', 'no verdict']
     """
 
-    places = (plots.Place("waits", 400, wide=True, least=220),)
+    places = tuple(plots.Place(name, 360, least=220) for name in ("waits", "change"))
     kept: ClassVar = {"more": (0, 1, 2, 4, 8), "backfill": ("none", "easy", "greedy"), "known": (False, True)}
 
     def __init__(self, calibration=None, cache: Cache | None = None):
@@ -67,19 +69,27 @@ class SiteExplorer(KnobExplorer):
 
         starts = launched_by(self._scenario(thing), thing.played, self.calibration.launch)
         trace, waits = self.calibration.scenario.trace, self._waits(thing)
-        both = (self._jobs(each) for each in (waits, self.before))
+        both = [self._jobs(each) for each in (waits, self.before)]
         said = who_pays.compared(*both, ("this change", "the site as it is"), measure="wait")
         outcome = compared(self.before, waits, self.calibration, self.calibration.site.explanation.missing)
-        return outcome, starts.filter(trace["started"].is_not_null()), said
+        return outcome, starts.filter(trace["started"].is_not_null()), both, said
+
+    def _changes(self, both, said):
+        """One dot a job that counts: how much later or sooner it ends."""
+        columns = (both[0][name].to_numpy() for name in ("gpus", "submit", "duration"))
+        took, moved = ((jobs["end"] - jobs["submit"]).to_numpy() for jobs in both), np.zeros(both[0].height, int)
+        moved[said.later.rows], moved[said.sooner.rows] = 1, -1
+        return Compared(said.names, *columns, *took, moved, None).changes()._replace(record=None)
 
     def _numbers(self, answer) -> dict:
-        self.outcome, changed, _ = answer
+        self.outcome, changed, *compared = answer
         jobs = self.calibration.starts
         starts = {"recorded": jobs["started"], "replayed": self.calibration.launched, "changed": changed}
-        return {"waits": plots.waits_by_day(jobs["submit"].to_numpy(), starts)}
+        waits = plots.waits_by_day(jobs["submit"].to_numpy(), starts)
+        return {"waits": waits, "change": self._changes(*compared)}
 
     def _said(self, answer) -> tuple:
-        return () if self.outcome.missing else answer[2:]
+        return () if self.outcome.missing else answer[3:]
 
     def _words(self, answer) -> str:
         return f"No verdict: {self.outcome.missing}." if self.outcome.missing else ""

@@ -18,7 +18,10 @@
     ["treated<br>unfairly", "Jobs that take longer than alone on their fair share, 1/N of the cluster when N jobs are there (unfair fraction); lower is better."],
     ["GPUs<br>in use", "Share of the GPU-hours held until the last job ended (utilisation), of all jobs; higher is better."],
     ["times a job<br>was stopped", "How often the policy took a running job's GPUs away (preemptions); lower is better."],
+    ["late, of those<br>with a deadline", "Jobs that end after their deadline, the first of several, as a share of those that have one; lower is better."],
+    ["what all<br>jobs cost", "GPU-hours held, those kept in reserve among them, at the prices of the GPUs; lower is better."],
   ];
+  const OWN = { late: 7, cost: 8 }, INSTEAD = [1, 4]; // columns of what a system is judged by, and those in whose place they stand
   const WHO = { "jobs that run short": "run for at most", "jobs that run long": "run for more", "jobs of many GPUs": "need more", nobody: "" };
   const ROLES = {
     now: { line: "#0067A5", ink: "#0067A5", wash: "rgba(0,103,165,0.16)" }, then: { line: "#8A94A0", ink: "#56616D", wash: "rgba(138,148,160,0.22)" },
@@ -44,14 +47,14 @@
   }
   const percent = (x) => (x > 0 && x < 0.001 ? "under 0.1 %" : `${(100 * x).toFixed(x > 0 && x < 0.0995 ? 1 : 0)} %`);
   const timesOf = (ratio) => `${ratio >= 2.75 ? written(Math.round(ratio)) : Math.round(2 * ratio) / 2} times`;
-  const SHARES = [4, 5], MORE = [5], COUNTS = [6]; // columns of shares, of which more is better, and of counts
-  const shown = (k, v) => (!Number.isFinite(v) ? "–" : SHARES.includes(k) ? percent(v) : COUNTS.includes(k) ? written(v) : span(v, 3));
+  const SHARES = [4, 5, 7], MORE = [5], COUNTS = [6]; // columns of shares, of which more is better, and of counts
+  const shown = (k, v) => (!Number.isFinite(v) ? "–" : k === OWN.cost ? `$${v.toFixed(2)}` : SHARES.includes(k) ? percent(v) : COUNTS.includes(k) ? written(v) : span(v, 3));
   // How a value changed, and whether for the worse.
   function changed(k, now, before) {
     if (!Number.isFinite(now) || !Number.isFinite(before)) return ["", false];
     if (shown(k, now) === shown(k, before)) return ["same", false];
     const less = now < before, worse = less === MORE.includes(k), way = less ? "less" : "more", by = Math.abs(now - before);
-    if (SHARES.includes(k)) return [`${by < 0.01 ? "under 1 pt" : `${Math.round(100 * by)} pts`} ${way}`, worse];
+    if (SHARES.includes(k)) return [`${by < 0.01 ? "under 1 pt" : `${Math.round(100 * by)} pt${by < 0.015 ? "" : "s"}`} ${way}`, worse];
     if (COUNTS.includes(k)) return [`${written(by)} ${less ? "fewer" : "more"}`, worse];
     const ratio = less ? before / now : now / before;
     if (!Number.isFinite(ratio)) return [less ? "all gone" : "from none", worse];
@@ -261,11 +264,17 @@
     const hinted = ([head, hint]) => `<th scope="col"><span tabindex="0" data-hint="${safe(hint)}">${head}</span></th>`;
     const [value, low, high] = t.ratio.map((x) => x?.toPrecision(3)), other = low && `, 95 % interval ${low} to ${high}. Another stretch may differ by so much`;
     const sure = ` <span tabindex="0" data-hint="${safe(`Average of ${names[1]} over that of ${names[0]}: ${value}${other ?? ""}`)}.">±</span>`;
-    const cells = (values, i) => `<tr><th scope="row"><b class="${i ? "ref" : "now"}">${safe(names[i])}</b></th>${values.map((v, k) => `<td>${shown(k, v ?? NaN)}</td>`).join("")}</tr>`;
-    const rows = t.values.map(cells), [now, before] = t.values;
-    const cell = ([text, worse], i) => `<td${worse ? ' class="worse"' : ""}>${text}${worse ? ' <span aria-label="worse">✗</span>' : ""}${i ? "" : sure}</td>`;
-    if (before) rows.push(`<tr class="gpuschedlab-change"><th scope="row">difference</th>${now.map((v, k) => changed(k, v ?? NaN, before[k] ?? NaN)).map(cell).join("")}</tr>`);
-    return `<table class="gpuschedlab-table gpuschedlab-wide-table"><thead><tr><td>${t.jobs === null ? "" : plural(t.jobs, "job")}</td>${HEADS.map(hinted).join("")}</tr></thead><tbody>${rows.join("")}</tbody></table>`;
+    const own = (t.own ?? []).filter(([measure]) => measure in OWN), left = INSTEAD.slice(0, own.length);
+    const columns = [...own.map(([measure]) => OWN[measure]), ...[...t.values[0].keys()].filter((k) => !left.includes(k))];
+    const [now, before] = t.values.map((row, i) => Object.assign([...row], Object.fromEntries(own.map(([measure, ...both]) => [OWN[measure], both[i]]))));
+    const cells = (values, i) => `<tr><th scope="row"><b class="${i ? "ref" : "now"}">${safe(names[i])}</b></th>${columns.map((k) => `<td>${shown(k, values[k] ?? NaN)}</td>`).join("")}</tr>`;
+    const rows = [now, before].slice(0, t.values.length).map(cells);
+    const cell = (k) => {
+      const [text, worse] = changed(k, now[k] ?? NaN, before[k] ?? NaN);
+      return `<td${worse ? ' class="worse"' : ""}>${text}${worse ? ' <span aria-label="worse">✗</span>' : ""}${k ? "" : sure}</td>`;
+    };
+    if (before) rows.push(`<tr class="gpuschedlab-change"><th scope="row">difference</th>${columns.map(cell).join("")}</tr>`);
+    return `<table class="gpuschedlab-table gpuschedlab-wide-table"><thead><tr><td>${t.jobs === null ? "" : plural(t.jobs, "job")}</td>${columns.map((k) => hinted(HEADS[k])).join("")}</tr></thead><tbody>${rows.join("")}</tbody></table>`;
   }
 
   function storyHtml({ record: r, view }) {

@@ -137,8 +137,8 @@ export default {
     timer = setTimeout(want, 300);
 
     // A kernel that does not answer: its controls are grey, and a line says so. One that is gone never answers again.
-    const PING = 2000, SILENT = 20000, here = crypto.randomUUID?.() ?? String(Math.random());
-    let pongs = 0, missed = 0; // answers, and those in turn that knew of an update which never came
+    const PING = 2000, SILENT = 20000, PATIENCE = 5000, here = crypto.randomUUID?.() ?? String(Math.random());
+    let pings = 0, pongs = 0, missed = 0; // questions, answers, and those in turn that knew of an update which never came
     const silence = document.createElement("div");
     silence.className = "gpuschedlab-silence";
     silence.hidden = true;
@@ -149,8 +149,45 @@ export default {
       el.closest(".gpuschedlab-explorer")?.classList.toggle("gpuschedlab-silent", Boolean(words));
     };
     let heard = Date.now();
+    const ping = () => {
+      pings += 1;
+      model.send({ kind: "ping", page: here, heard: pongs });
+    };
+    // While the kernel is busy a slider's last move is held back, and a click is not, and other threads may answer it. It waits for an answer,
+    // after which the move is sent, and for a second one, which comes after that of the move.
+    const held = [];
+    let passed = null;
+    const pass = () => {
+      while (held.length && (held[0].after <= pongs || held[0].until < Date.now())) {
+        const { button, again } = held[0];
+        if (again && held[0].until >= Date.now()) {
+          ping();
+          Object.assign(held[0], { after: pings, again: false });
+          continue;
+        }
+        held.shift();
+        passed = button;
+        passed.click();
+        passed = null;
+      }
+    };
+    const wait = (event) => {
+      const button = event.target.closest?.(".widget-button");
+      if (!button || button === passed || !el.closest(".gpuschedlab-explorer")?.contains(button)) return;
+      try {
+        ping();
+      } catch {
+        return; // nobody answers
+      }
+      event.preventDefault();
+      event.stopImmediatePropagation();
+      held.push({ button, after: pings, again: true, until: Date.now() + PATIENCE });
+      setTimeout(pass, PATIENCE + 1);
+    };
+    document.addEventListener("click", wait, true);
     const answered = (number) => {
       pongs += 1;
+      setTimeout(pass); // the move is sent first
       missed = number > model.get("number") ? missed + 1 : 0;
       if (missed > 1) model.send({ kind: "lost" });
       heard = Date.now();
@@ -166,7 +203,7 @@ export default {
       if (document.hidden) heard = Date.now();
       else if (Date.now() - heard > SILENT) silent("The kernel does not answer. It is busy with other work, or gone: then run the cell again.");
       try {
-        model.send({ kind: "ping", page: here, heard: pongs });
+        ping();
       } catch {
         lost();
       }
@@ -192,6 +229,7 @@ export default {
       [...listeners, ["comm:close", lost], ["comm_live_update", gone]].forEach(([event, listener]) => model.off(event, listener));
       model.off("msg:custom", receive);
       document.removeEventListener("focusin", keep);
+      document.removeEventListener("click", wait, true);
     };
   },
 };

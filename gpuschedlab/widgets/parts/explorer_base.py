@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 import traceback
 from html import escape
 from itertools import product
@@ -89,7 +90,7 @@ class BaseExplorer:
         self.error = w.Output(layout=hidden).add_class("gpuschedlab-error")
         self.status = w.HTML().add_class("gpuschedlab-status").add_class("gpuschedlab-said")
         self.table = w.HTML()
-        self._timer, self._quiet, self._guarding = None, False, False
+        self._timer, self._quiet, self._guarding, self._one = None, False, False, threading.RLock()
         self.seconds, self.board, self.runs, self.more, self.keeping = 0.0, None, {}, None, False
 
     def _compute(self):
@@ -214,9 +215,11 @@ class BaseExplorer:
         self._pace()
 
     def guarded(self, do, keep: bool = False):
-        """Do something, and show in the box what goes wrong with it; what it calls may guard itself, too."""
-        if self._guarding:
-            return do()
+        """Do something, and show in the box what goes wrong with it; what it calls may guard itself, too, and other threads wait."""
+        with self._one:
+            do() if self._guarding else self._guarded(do, keep)
+
+    def _guarded(self, do, keep: bool):
         self._guarding = True
         try:
             with interrupts():

@@ -145,6 +145,11 @@ class RunExplorer(PairExplorer, KnobExplorer):
     def _numbers(self, recipe) -> dict:
         return self._pair()
 
+    def _record(self) -> dict:
+        found = super()._record()
+        found["table"]["own"] = [(d.measure, d.now, d.before) for d in self._said(self.knobs.thing)]
+        return found
+
     def _said(self, recipe) -> tuple:
         (runs, names), d = ([side[k] for side in self.sides] for k in (3, 0)), self.screen.difference
         options = {"among": self.screen.among, "of": d.of, "prices": getattr(recipe, "price", 1.0)}
