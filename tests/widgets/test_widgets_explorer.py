@@ -344,7 +344,7 @@ def test_the_download_holds_what_makes_the_run_again(explorer, tmp_path):
 def test_sliders_follow_the_hand_only_while_runs_are_quick(explorer):
     slider = explorer.knobs["thresholds"].parts[0]
     assert slider.continuous_update
-    for seconds, follows in ((0.75, True), (2.5, False), (0.75, False), (0.25, True)):
+    for seconds, follows in ((0.25, True), (0.75, False), (0.4, True)):
         explorer.seconds = seconds
         explorer._pace()
         assert slider.continuous_update == follows

@@ -136,7 +136,7 @@
     el.replaceChildren();
     el.dataset.drawn = 0;
     const cells = {}, due = new Set();
-    let running = false, next = null; // what comes while figures are drawn is drawn after them, the last of it: each drawing is of one answer
+    let running = false, next = null; // what comes while figures are drawn is drawn after them
     // A record of two runs, what is looked at in it, and the mark of what was asked last, until that is answered.
     const state = { record: null, view: null, asked: "", asks: false, guessing: false, hurried: false, dots: [] };
     const screened = () => Object.values(cells).filter((cell) => cell.screen);

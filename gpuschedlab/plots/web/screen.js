@@ -18,8 +18,8 @@
     ["treated<br>unfairly", "Jobs that take longer than alone on their fair share, 1/N of the cluster when N jobs are there (unfair fraction); lower is better."],
     ["GPUs<br>in use", "Share of the GPU-hours held until the last job ended (utilisation), of all jobs; higher is better."],
     ["times a job<br>was stopped", "How often the policy took a running job's GPUs away (preemptions); lower is better."],
-    ["late, of those<br>with a deadline", "Jobs that end after their deadline, the first of several, as a share of those that have one; lower is better."],
-    ["what all<br>jobs cost", "GPU-hours held, those kept in reserve among them, at the prices of the GPUs; lower is better."],
+    ["late, of those<br>with a deadline", "Jobs that end after their (first) deadline, of those that have one; lower is better."],
+    ["what all<br>jobs cost", "GPU-hours held or kept in reserve, at their prices; lower is better."],
   ];
   const OWN = { late: 7, cost: 8 }, INSTEAD = [1, 4]; // columns of what a system is judged by, and those in whose place they stand
   const WHO = { "jobs that run short": "run for at most", "jobs that run long": "run for more", "jobs of many GPUs": "need more", nobody: "" };
@@ -124,7 +124,7 @@
 
   const upright = (x, look) => ({ type: "line", x0: x, x1: x, y0: 0, y1: 1, yref: "paper", layer: "below", line: { color: ROLES.grid, width: 1, ...look } });
   const named = (text, role, more) => ({ text: `<b>${safe(text)}</b>`, showarrow: false, font: { size: 13, color: role.ink }, ...more });
-  const TICKS = { showgrid: false, ticks: "", tickfont: { size: 12 }, ticklabeloverflow: "allow" }; // margins make room: nothing is to be hidden
+  const TICKS = { showgrid: false, ticks: "", tickfont: { size: 12 }, ticklabeloverflow: "allow" }; // margins make room
 
   // What lies outside a window is veiled.
   function framed([from, to], low, high) {

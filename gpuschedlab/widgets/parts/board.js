@@ -153,41 +153,27 @@ export default {
       pings += 1;
       model.send({ kind: "ping", page: here, heard: pongs });
     };
-    // While the kernel is busy a slider's last move is held back, and a click is not, and other threads may answer it. It waits for an answer,
-    // after which the move is sent, and for a second one, which comes after that of the move.
-    const held = [];
+    // While the kernel is busy a slider's last move is held back, a click is not. After one answer the move is
+    // sent; a second one follows the move's.
+    const answer = () => new Promise((done) => {
+      ping();
+      const mine = pings, until = Date.now() + PATIENCE, look = () => (pongs >= mine || Date.now() > until ? done() : setTimeout(look, 5));
+      look();
+    });
     let passed = null;
-    const pass = () => {
-      while (held.length && (held[0].after <= pongs || held[0].until < Date.now())) {
-        const { button, again } = held[0];
-        if (again && held[0].until >= Date.now()) {
-          ping();
-          Object.assign(held[0], { after: pings, again: false });
-          continue;
-        }
-        held.shift();
-        passed = button;
-        passed.click();
-        passed = null;
-      }
-    };
-    const wait = (event) => {
+    const wait = async (event) => {
       const button = event.target.closest?.(".widget-button");
       if (!button || button === passed || !el.closest(".gpuschedlab-explorer")?.contains(button)) return;
-      try {
-        ping();
-      } catch {
-        return; // nobody answers
-      }
       event.preventDefault();
       event.stopImmediatePropagation();
-      held.push({ button, after: pings, again: true, until: Date.now() + PATIENCE });
-      setTimeout(pass, PATIENCE + 1);
+      await answer().then(answer).catch(() => null); // nobody answers
+      passed = button;
+      button.click();
+      passed = null;
     };
     document.addEventListener("click", wait, true);
     const answered = (number) => {
       pongs += 1;
-      setTimeout(pass); // the move is sent first
       missed = number > model.get("number") ? missed + 1 : 0;
       if (missed > 1) model.send({ kind: "lost" });
       heard = Date.now();

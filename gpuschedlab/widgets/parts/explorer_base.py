@@ -217,20 +217,19 @@ class BaseExplorer:
     def guarded(self, do, keep: bool = False):
         """Do something, and show in the box what goes wrong with it; what it calls may guard itself, too, and other threads wait."""
         with self._one:
-            do() if self._guarding else self._guarded(do, keep)
-
-    def _guarded(self, do, keep: bool):
-        self._guarding = True
-        try:
-            with interrupts():
-                do()
-        except Exception as error:  # the edge of a widget: nobody above could show it
-            self._report(error)
-        else:
-            if self.error.outputs and not keep:
-                self.error.outputs, self.error.layout.display = (), "none"
-        finally:
-            self._guarding = False
+            if self._guarding:
+                return do()
+            self._guarding = True
+            try:
+                with interrupts():
+                    do()
+            except Exception as error:  # the edge of a widget: nobody above could show it
+                self._report(error)
+            else:
+                if self.error.outputs and not keep:
+                    self.error.outputs, self.error.layout.display = (), "none"
+            finally:
+                self._guarding = False
 
     def _report(self, error: Exception):
         """Show an error: errors of the package in one line, others with their trace."""
@@ -242,10 +241,9 @@ class BaseExplorer:
         self.error.outputs = ({"output_type": "error"} | report, stream)
 
     def _pace(self):
-        """Let sliders follow the hand, or its release, by what the last run took; between once and twice `QUICK` nothing changes."""
-        if not QUICK <= self.seconds < 2 * QUICK:
-            for slider in self._sliders():
-                slider.continuous_update = self.seconds < QUICK
+        """Let sliders follow the hand, or its release, by what the last run took."""
+        for slider in self._sliders():
+            slider.continuous_update = self.seconds < QUICK
 
     def _note(self, still: bool = False) -> str:
         """HTML above the figures where no kernel answers, and no script runs if they are `still`."""
