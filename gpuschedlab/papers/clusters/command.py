@@ -38,7 +38,8 @@ def add(parser):
     )
     what = (
         "also what if: more=2 (nodes; fewer: -2), cluster=20x8, policy=greedy (or any policy), estimator=oracle, limits=2-00:00:00, a "
-        "knob of the site's own rule (depth=50, weight_age=1000), quota.QUEUE=16 (borrow, lend; of a type: quota.QUEUE.TYPE); once each"
+        "knob of the site's own rule (depth=50, weight_age=1000), quota.QUEUE=16 (borrow, lend; of a type: quota.QUEUE.TYPE), "
+        "limit.user=8 (GPUs of each user; in a QOS: limit.user.QOS; limit.qos.QOS, limit.account.NAME; jobs: limit.user.jobs); once each"
     )
     parser.add_argument("--change", **many, metavar="KEY=VALUE", help=what)
     help_ = "play what the site's files say, without the limits, windows, hours and tiers that its log shows"
@@ -108,7 +109,7 @@ def laid_out(table: pl.DataFrame) -> str:
 
 def changes_in(words: list[str], site: Site) -> dict[str, object]:
     """Changes of `whatif` from KEY=VALUE; a policy or an estimator is one of the command line's words."""
-    from gpuschedlab.papers.clusters.changes import ruled, ruled_by
+    from gpuschedlab.papers.clusters.changes import limits_in, ruled, ruled_by
     from gpuschedlab.papers.clusters.files.description import seconds
     from gpuschedlab.papers.clusters.whatif import CHANGES
     from gpuschedlab.parse import estimator_of, with_words
@@ -118,9 +119,12 @@ def changes_in(words: list[str], site: Site) -> dict[str, object]:
         found["more"] = with_words(site, {"more": found["more"]}).more
     if "limits" in found:
         found["limits"] = seconds(found["limits"], "limits", unit=1.0)
-    rule = site.own
+    rule = site.rule
     if "policy" in found:
         rule = site.policies[found["policy"]] if found["policy"] in site.policies else ruled_by(site, found["policy"])
+    bounds = {key: found.pop(key) for key in [*found] if key.startswith("limit.")}
+    if bounds:
+        found["within"] = limits_in(site.description.limits, bounds)
     own = {key: found.pop(key) for key in [*found] if key not in CHANGES}
     if "policy" in found or own:
         found["policy"] = ruled(site, rule, own)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
+from gpuschedlab.papers.clusters.explains.limited import Limited
 from gpuschedlab.papers.clusters.metrics import most_in_use
 from gpuschedlab.papers.clusters.recipe import Site
 from gpuschedlab.papers.clusters.schedulers.slurm import Slurm
@@ -35,6 +36,7 @@ def doubts(site: Site, scenario: Scenario) -> Iterator[str]:
         yield f"{len(left_out)} windows are left out: for some users alone, or of nodes that are not in {site.cluster or 'any'}"
     named = {
         "partitions": site.cluster and has.partitions,
+        "limits": has.limits and not isinstance(site.own, Limited),
         "queues": has.queues and not site.quotas,
         "accounts": has.accounts and not isinstance(site.own, Slurm),
     }

@@ -41,7 +41,7 @@ class SiteExplorer(KnobExplorer):
         from gpuschedlab.papers.clusters.replay import replay
 
         self.calibration = calibration or replay(Site.sample())
-        own = self.calibration.site.own
+        own = self.calibration.site.rule
         as_it_is = RULES[type(own)](rule=own)
         self.before = self._waits(as_it_is)
         super().__init__(replace(as_it_is, more=2), cache)
@@ -54,7 +54,7 @@ class SiteExplorer(KnobExplorer):
         """Waits of the jobs that count (`whatif`)."""
         from gpuschedlab.papers.clusters.whatif import played
 
-        return played(((self._scenario(change), change.played),))[0]
+        return played(((self._scenario(change), self.calibration.site.within(change.played)),))[0]
 
     def _jobs(self, waits) -> pl.DataFrame:
         """The jobs that count, as the sentence compares them."""
@@ -67,7 +67,7 @@ class SiteExplorer(KnobExplorer):
         from gpuschedlab.papers.clusters.replay import launched_by
         from gpuschedlab.papers.clusters.whatif import compared
 
-        starts = launched_by(self._scenario(thing), thing.played, self.calibration.launch)
+        starts = launched_by(self._scenario(thing), self.calibration.site.within(thing.played), self.calibration.launch)
         trace, waits = self.calibration.scenario.trace, self._waits(thing)
         both = [self._jobs(each) for each in (waits, self.before)]
         said = who_pays.compared(*both, ("this change", "the site as it is"), measure="wait")

@@ -9,6 +9,7 @@ import polars as pl
 from gpuschedlab.errors import TraceError
 from gpuschedlab.metrics.intervals import SHORT, difference_interval, verdict
 from gpuschedlab.papers.clusters.eligible import play
+from gpuschedlab.papers.clusters.explains.limited import Limited
 from gpuschedlab.papers.clusters.explains.sweep import DAY
 from gpuschedlab.papers.clusters.recipe import TIMEOUT, Site
 from gpuschedlab.papers.clusters.replay import Calibration
@@ -18,7 +19,7 @@ from gpuschedlab.traces.logs.options import nearest
 
 WARM_UP, SHORTEST = 3 * DAY, 8 * DAY
 """Seconds of which no job counts, and those of a log that has them at least: a cluster is empty when a log begins."""
-CHANGES = ("more", "cluster", "policy", "estimator", "delays", "limits")
+CHANGES = ("more", "cluster", "policy", "estimator", "delays", "limits", "within")
 BOUND = 10.0
 """Seconds below which a run does not make a slowdown larger (Feitelson et al., JSSPP 1997)."""
 
@@ -81,7 +82,7 @@ def whatif(
     site : Site
     changes : mapping
         By name: `more` (nodes), `cluster` ("20x8:a100"), `policy` (a `Policy`, or the name of one of `site.policies`), `estimator`,
-        `delays`, `limits` (s, or as of a `Scenario`).
+        `delays`, `limits` (s, or as of a `Scenario`), `within` (each `Limit` of GPUs or jobs at once, in the place of the site's).
     weeks : int, optional
         Jobs of the last so many weeks alone.
     calibration : Calibration, optional
@@ -105,19 +106,23 @@ def whatif(
             f"whatif: found the change {unknown!r}; expected one of {', '.join(CHANGES)}.{nearest(unknown, CHANGES)}"
         )
     other = replace(site, **{k: v for k, v in changes.items() if k in ("more", "cluster")})
+    if "within" in changes:
+        other.__dict__["description"] = replace(site.description, limits=changes["within"])
     own = site.own
-    wanted = changes.get("policy", own)
+    wanted = changes.get("policy", site.rule)
     if isinstance(wanted, str) and wanted not in site.policies:
         raise TraceError(
             f"whatif: found the policy {wanted!r}; expected a Policy, or one of {', '.join(site.policies)}."
         )
-    wanted = site.within(site.policies[wanted] if isinstance(wanted, str) else wanted)
+    wanted = other.within(site.policies[wanted] if isinstance(wanted, str) else wanted)
     parts = {k: v for k, v in changes.items() if k in ("estimator", "delays", "limits")}
     scenario, changed = site(), other().replace(**parts)
     before, after = played(((scenario, own), (changed, wanted)), weeks)
     unknown = stopped(scenario.trace, limits_of(changed.trace, changed.limits)) if "limits" in parts else 0.0
     starts = "started" in scenario.trace.columns and scenario.trace["started"].count()
     missing = (site.explanation.missing or site.explanation.unsaid) if starts else "recorded starts"
+    if other.description.limits and not isinstance(wanted, Limited) and (own != wanted or "within" in changes):
+        missing = missing or "limits, to which only EASY, greedy and strict FIFO keep, on GPUs of one type"
     return replace(compared(before, after, calibration, missing), unknown=unknown)
 
 

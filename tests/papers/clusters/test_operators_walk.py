@@ -1,5 +1,6 @@
 """What an operator types: changes of a site's own rule, windows by dates, tables that fit on a screen."""
 
+import math
 from dataclasses import replace
 
 import polars as pl
@@ -9,10 +10,12 @@ import gpuschedlab as lab
 from gpuschedlab.cli import main
 from gpuschedlab.errors import TraceError
 from gpuschedlab.papers.clusters.command import changes_in
+from gpuschedlab.papers.clusters.files.description import Limit
+from gpuschedlab.papers.clusters.replay import replay
 from gpuschedlab.papers.clusters.whatif import whatif
 from gpuschedlab.policies import Fifo, Kueue, Slurm
 from gpuschedlab.scenarios import recipe_of
-from gpuschedlab.widgets import Explorer, Site
+from gpuschedlab.widgets import Explorer, Site, SiteExplorer
 
 HEAD = "JobID|User|Account|Partition|QOS|Submit|Start|End|State|AllocTRES|Timelimit\n"
 CONF = "NodeName=n[1-4] Gres=gpu:t4:4\nPartitionName=all Nodes=ALL MaxTime=1-0\nPriorityWeightQOS=700\nPriorityWeightAge=20\n"
@@ -119,3 +122,55 @@ def test_a_log_that_names_no_cluster_is_played_on_as_many_nodes_as_it_used(site,
     wide = sent.trace.with_columns(nodes=pl.lit(2))
     assert str(replace(sent, trace=wide).machines) == "4x4:v100"
     assert replace(sent, trace=sent.trace.drop("started")).machines is None
+
+
+QOS = "Name|Priority|GraceTime|Flags|UsageFactor|GrpTRES|MaxTRESPU|MaxJobsPU|MaxWall\n"
+QOS += "normal|0|00:00:00||1.000000|cpu=100,gres/gpu=12||||\nhigh|50|00:00:00|DenyOnLimit|1.000000||gres/gpu=8|3|1-00:00:00\n"
+
+
+def with_qos(tmp_path, site, more: str = "") -> Site:
+    (tmp_path / "qos.txt").write_text(QOS)
+    return site(f'{CLUSTER}[slurm]\nqos = "qos.txt"\n{more}')
+
+
+def test_what_qos_allow_is_read_and_the_rest_listed(site, tmp_path):
+    found = with_qos(tmp_path, site, '[[limits]]\nof = "account"\ngpus = 15\n').description
+    assert found.qos == (("normal", 0), ("high", 50))
+    assert found.limits == (
+        Limit("qos", ("normal",), gpus=12),
+        Limit("user", qos=("high",), gpus=8),
+        Limit("user", qos=("high",), jobs=3),
+        Limit("account", gpus=15),  # limits add up
+    )
+    assert found.unmodelled == ("qos grptres cpu", "qos flags", "qos maxwall")
+
+
+def test_limits_are_changed_and_taken_away(site, tmp_path):
+    own = with_qos(tmp_path, site)
+    wide = changes_in(["limit.user.high=UNLIMITED", "limit.account.a=4", "limit.user.high.jobs=5"], own)["within"]
+    assert [
+        (each.of, each.names, each.qos, each.gpus, each.jobs) for each in wide if min(each.gpus, each.jobs) < math.inf
+    ] == [
+        ("qos", ("normal",), (), 12, math.inf),
+        ("account", ("a",), (), 4, math.inf),
+        ("user", (), ("high",), math.inf, 5),
+    ]
+    with pytest.raises(
+        TraceError, match=r"whatif limit\.team\.a: of: found 'team'; expected user, account, qos, vc or array"
+    ):
+        changes_in(["limit.team.a=4"], own)
+
+
+def test_a_tighter_limit_makes_jobs_wait_and_none_lets_them_go(site, tmp_path):
+    own = with_qos(tmp_path, site)  # each job has 8 of 16 GPUs, each user 8 at once
+    assert whatif(own, changes_in(["limit.qos.high=8"], own)).table["difference"][0] > 0
+    loose = changes_in(["limit.user.high=UNLIMITED", "limit.user.high.jobs=UNLIMITED"], own)
+    assert whatif(own, loose).table["difference"][0] <= 0
+    kept = whatif(own, changes_in(["policy=srtf"], own))
+    assert kept.missing.startswith(("limits, to which", "node lists"))
+
+
+def test_a_site_with_limits_has_its_explorer(site, tmp_path):
+    explorer = SiteExplorer(replay(with_qos(tmp_path, site)))
+    explorer.knobs["more"].value = 0
+    assert explorer.outcome.table["difference"].to_list() == [0, 0, 0]

@@ -19,6 +19,7 @@ PAGES = (
     "Fair Tree Fairshare Algorithm",
     "Quality of Service",
     "Advanced Resource Reservation Guide",
+    "Resource Limits",
     "sbatch",
 )
 COLUMNS = {
@@ -40,6 +41,7 @@ class Case(NamedTuple):
     nodes: str = "NodeName=n1 Gres=gpu:t4:4"
     toml: str = ""
     assoc: str = ""
+    qos: str = ""  # what `sacctmgr -P show qos` prints
 
 
 ALL = "PartitionName=all Nodes=ALL MaxTime=7-0\n"
@@ -79,6 +81,10 @@ WINDOW = "[[windows]]\nstart = 600\nend = 1200\n"
 TYPES = "NodeName=n1 Gres=gpu:a100:4\nNodeName=n2 Gres=gpu:t4:4"
 PARTS = "PartitionName=p1 Nodes=n1 MaxTime=7-0\nPartitionName=p2 Nodes=n2 MaxTime=7-0\n"
 BOTH = "PartitionName=p1 Nodes=n1 MaxTime=7-0 {}\nPartitionName=p2 Nodes=n1 MaxTime=7-0 {}\n"
+
+OF_U, OF_V = ({"user": user, "account": "x", "qos": "high"} for user in "uv")
+EIGHT, SHOW = '[cluster]\nnodes = "1x8:t4"\n', "Name|Priority|GrpTRES|MaxTRESPU|MaxTRES|MaxJobsPU|MaxTRESPA\n"
+"""Of limits, which EASY keeps to."""
 
 CASES = {
     "sched/builtin: nobody passes a job that waits": Case(
@@ -204,6 +210,31 @@ CASES = {
     "--begin: is not eligible before": Case(
         "sbatch", ALL, (("c", 0, 1, 60, 60, {"eligible": 3600.0}), ("d", 5, 4, 60, 60, {})), {"c": 3600, "d": 5},
     ),
+    "MaxTRESPU: GPUs of each user in a QOS; whoever is at it holds up no other": Case(
+        "Resource Limits", "", (("a", 0, 4, 600, 600, OF_U), ("b", 1, 2, 60, 60, OF_U), ("c", 2, 2, 60, 60, OF_V)),
+        {"a": 0, "b": 600, "c": 2}, EIGHT, qos=SHOW + "high|10||gres/gpu=4|||\n",
+    ),
+    "a limit of one QOS says nothing of another": Case(
+        "Resource Limits", "", (("a", 0, 4, 600, 600, OF_U), ("b", 1, 2, 60, 60, OF_U | {"qos": "normal"}), ("c", 2, 2, 60, 60, OF_V)),
+        {"b": 1, "c": 2}, EIGHT, qos=SHOW + "high|10||gres/gpu=4|||\nnormal|5|||||\n",
+    ),
+    "MaxJobsPU: jobs of each user": Case(
+        "Resource Limits", "", (("a", 0, 1, 600, 600, OF_U), ("b", 1, 1, 60, 60, OF_U), ("c", 2, 1, 60, 60, OF_V)),
+        {"a": 0, "b": 600, "c": 2}, EIGHT, qos=SHOW + "high|10||||1|\n",
+    ),
+    "GrpTRES: GPUs of all jobs of a QOS": Case(
+        "Resource Limits", "", (("a", 0, 4, 600, 600, OF_U), ("b", 1, 2, 60, 60, OF_V), ("c", 2, 2, 60, 60, OF_V | {"qos": "normal"})),
+        {"a": 0, "b": 600, "c": 2}, EIGHT, qos=SHOW + "high|10|gres/gpu=4||||\nnormal|5|||||\n",
+    ),
+    "GrpJobs: all jobs of a QOS": Case(
+        "Resource Limits", "", (("a", 0, 1, 600, 600, OF_U), ("b", 1, 1, 60, 60, OF_V)), {"a": 0, "b": 600}, EIGHT,
+        qos=SHOW.replace("MaxTRESPA", "GrpJobs") + "high|10|||||1\n",
+    ),
+    "MaxTRESPA: GPUs of each account": Case(
+        "Resource Limits", "",
+        (("a", 0, 4, 600, 600, OF_U), ("b", 1, 2, 60, 60, OF_U | {"user": "w"}), ("c", 2, 2, 60, 60, OF_V | {"account": "y"})),
+        {"a": 0, "b": 600, "c": 2}, EIGHT, qos=SHOW + "high|10|||||gres/gpu=4\n",
+    ),
 }  # fmt: skip
 
 
@@ -221,8 +252,15 @@ def test_starts_are_those_of_the_documentation(tmp_path, name):
     pl.DataFrame(rows, schema={"job_id": pl.String} | schema, strict=False).write_parquet(tmp_path / "log.parquet")
     (tmp_path / "slurm.conf").write_text(f"{case.nodes}\n{case.conf}")
     (tmp_path / "assoc.txt").write_text(case.assoc)
-    files = 'conf = "slurm.conf"\n' + 'assoc = "assoc.txt"\n' * bool(case.assoc)
-    (tmp_path / "site.toml").write_text(f'[log]\npath = "log.parquet"\n[slurm]\n{files}{case.toml}')
+    (tmp_path / "qos.txt").write_text(case.qos)
+    named = {
+        "conf": "slurm.conf" * bool(case.conf),
+        "assoc": "assoc.txt" * bool(case.assoc),
+        "qos": "qos.txt" * bool(case.qos),
+    }
+    files = "".join(f'{key} = "{name}"\n' for key, name in named.items() if name)
+    rest = case.toml or case.nodes * (not case.conf)
+    (tmp_path / "site.toml").write_text(f'[log]\npath = "log.parquet"\n[slurm]\n{files}{rest}')
     site = Site(str(tmp_path / "site.toml"))
     starts = dict(play(site(), site.own).jobs.select("job_id", "start").iter_rows())
     assert {job: starts[job] for job in case.right} == case.right

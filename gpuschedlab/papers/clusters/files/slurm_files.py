@@ -1,11 +1,11 @@
-"""Slurm's own files: lines of slurm.conf, and the answer of `sacctmgr -P show assoc`."""
+"""Slurm's own files: lines of slurm.conf, and the answers of `sacctmgr -P show assoc` and `show qos`."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from gpuschedlab.errors import LabError, TraceError
-from gpuschedlab.papers.clusters.files.description import Description, Partition, Scheduler, seconds
+from gpuschedlab.papers.clusters.files.description import Description, Limit, Partition, Scheduler, seconds
 from gpuschedlab.papers.clusters.schedulers.priority import Weights
 from gpuschedlab.traces.logs.hosts import hosts
 
@@ -186,23 +186,58 @@ def _plan(text: str, where: str, unknown: dict) -> dict[str, float]:
     return found
 
 
-def read_assoc(text: str, source: str, site: Description) -> Description:
-    """The site with the accounts and users of `sacctmgr -P show assoc`; format=Account,User,ParentName,Share is enough."""
+def rows_of(text: str, source: str, needed: tuple[str, ...], same: Mapping[str, str]) -> Iterator[tuple[str, dict]]:
+    """Place and values, by column in lower case, of the rows that `sacctmgr -P` prints; `same`: other names of columns."""
     lines = [(i, line) for i, line in enumerate(text.splitlines(), 1) if line.strip()]
     names = [name.strip().lower().replace(" ", "") for name in lines[0][1].split("|")] if lines else []
-    names = [{"parname": "parentname", "fairshare": "share"}.get(name, name) for name in names]
-    if lacking := [name for name in ("account", "user", "share") if name not in names]:
+    names = [same.get(name, name) for name in names]
+    if lacking := [name for name in needed if name not in names]:
         raise TraceError(
             f"slurm {source}, line 1: found the columns {', '.join(names)[:200]}; expected also {', '.join(lacking)}."
         )
+    for line_number, line in lines[1:]:
+        row, where = dict(zip(names, line.split("|"))), f"slurm {source}, line {line_number}"
+        if len(row) < len(names):
+            raise TraceError(f"{where}: found {len(row)} fields; expected {len(names)}, as in its first line.")
+        yield where, row
+
+
+OF_QOS = {
+    f"max{what}p{of[0]}": (of, kind)
+    for of in ("user", "account")
+    for what, kind in (("tres", "gpus"), ("jobs", "jobs"))
+}
+OF_QOS |= {"grptres": ("qos", "gpus"), "grpjobs": ("qos", "jobs")}
+"""Columns of `show qos`: whose limit, and of what."""
+LONG = {f"max{what}per{of}": f"max{what}p{of[0]}" for of in ("user", "account") for what in ("tres", "jobs")}
+IDLE = {"gracetime": "00:00:00", "preemptmode": "cluster", "usagefactor": "1.000000"}
+
+
+def read_qos(text: str, source: str, site: Description) -> Description:
+    """The site with the priorities of QOS, and the GPUs and jobs that they allow, of `sacctmgr -P show qos`."""
+    priorities, limits, unknown = [], [], {}
+    for where, row in rows_of(text, source, ("name",), LONG):
+        name = row.pop("name").strip()
+        priorities.append((name, number(row.pop("priority", "").strip() or "0", f"{where} Priority")))
+        for key, value in row.items():
+            of, what = OF_QOS.get(key, ("", ""))
+            for entry in value.strip().split(",") if what == "gpus" else [value.strip()]:
+                tres, _, amount = entry.rpartition("=") if what else ("", "", "")
+                if entry and what and tres == ("gres/gpu" if what == "gpus" else ""):
+                    whose = {"names": (name,)} if of == "qos" else {"qos": (name,)}
+                    limits.append(Limit(of, **whose, **{what: number(amount, f"{where} {key}")}))
+                elif entry and entry != IDLE.get(key):
+                    unknown[" ".join(filter(None, ("qos", key, tres)))] = None
+    found = {"qos": tuple(priorities), "limits": (*site.limits, *limits)}
+    return replace(site, **found, unmodelled=(*site.unmodelled, *unknown))
+
+
+def read_assoc(text: str, source: str, site: Description) -> Description:
+    """The site with the accounts and users of `sacctmgr -P show assoc`; format=Account,User,ParentName,Share is enough."""
+    same = {"parname": "parentname", "fairshare": "share"}
     used, unknown, rows, clusters = {"account", "user", "share", "parentname", "cluster"}, {}, {}, set()
     above: list[tuple[int, str]] = []  # accounts over a line, by indentation, where the answer is a tree
-    for line_number, line in lines[1:]:
-        row = dict(zip(names, line.split("|")))
-        if len(row) < len(names):
-            raise TraceError(
-                f"slurm {source}, line {line_number}: found {len(row)} fields; expected {len(names)}, as in its first line."
-            )
+    for where, row in rows_of(text, source, ("account", "user", "share"), same):
         clusters.add(row.get("cluster", ""))
         unknown |= {f"assoc {key}": None for key, value in row.items() if key and key not in used and value.strip()}
         account, user, share = row["account"].strip(), row["user"].strip(), row["share"].strip()
@@ -214,7 +249,7 @@ def read_assoc(text: str, source: str, site: Description) -> Description:
             above.append((depth, account))
         if share.lower() == "parent":
             unknown["assoc Share=parent"], share = None, "1"
-        shares = number(share, f"slurm {source}, line {line_number} Share")
+        shares = number(share, f"{where} Share")
         rows.setdefault((account, user), (account, user, parent, shares))
     if len(clusters) > 1:
         raise TraceError(

@@ -12,7 +12,7 @@ from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import LabError, TraceError
 from gpuschedlab.papers.clusters.files.description import Description, Limit, Partition, Scheduler, Window, seconds
 from gpuschedlab.papers.clusters.files.kueue_files import read_queues
-from gpuschedlab.papers.clusters.files.slurm_files import read_assoc, read_conf
+from gpuschedlab.papers.clusters.files.slurm_files import read_assoc, read_conf, read_qos
 from gpuschedlab.papers.clusters.queues import Queue
 from gpuschedlab.papers.clusters.schedulers.priority import Weights
 from gpuschedlab.traces.logs.hosts import hosts
@@ -22,14 +22,14 @@ from gpuschedlab.traces.logs.options import nearest
 TABLES = (
     "log", "cluster", "slurm", "kueue", "partitions", "accounts", "qos", "queues", "scheduler", "windows", "limits", "delays",
 )  # fmt: skip
-KEYS = {"cluster": ("nodes",), "slurm": ("conf", "assoc"), "kueue": ("queues",), "delays": ("launch", "restart")}
+KEYS = {"cluster": ("nodes",), "slurm": ("conf", "assoc", "qos"), "kueue": ("queues",), "delays": ("launch", "restart")}
 KINDS = {str: (str, "a text"), bool: (bool, "true or false")}
 
 
 def read_site(path: str | Path, lines: str = "") -> Description:
     """Read a site's TOML file, with more lines, and the files that it names beside it; what the TOML says goes before the files.
 
-    Tables: `[log]` (path, format and options of `gpuschedlab.intake`), `[cluster]` (nodes = "16x8:a100"), `[slurm]` (conf, assoc),
+    Tables: `[log]` (path, format and options of `gpuschedlab.intake`), `[cluster]` (nodes = "16x8:a100"), `[slurm]` (conf, assoc, qos),
     `[kueue]` (queues), `[partitions.NAME]`, `[accounts.NAME]` (shares, parent, users = {NAME = shares}), `[qos]` (NAME = priority),
     `[queues.NAME]`, `[scheduler]` with `[scheduler.weights]`, `[[windows]]`, `[[limits]]`, `[delays]`.
     """
@@ -46,8 +46,8 @@ def read_site(path: str | Path, lines: str = "") -> Description:
         for row in rows:
             _known(_dict(row, f"{path.name} [{table}]"), KEYS.get(table, row), f"{path.name} [{table}]")
     slurm, site = given.get("slurm", {}), Description()
-    named = (slurm.get("conf"), slurm.get("assoc"), given.get("kueue", {}).get("queues"))
-    for word, read in zip(named, (read_conf, read_assoc, read_queues), strict=True):
+    named = (slurm.get("conf"), slurm.get("assoc"), slurm.get("qos"), given.get("kueue", {}).get("queues"))
+    for word, read in zip(named, (read_conf, read_assoc, read_qos, read_queues), strict=True):
         if word is not None:
             site = read(_text(path.parent / str(word)), str(word), site)
     return _with_tables(site, given, path.name)
@@ -71,7 +71,8 @@ def _with_tables(site: Description, given: dict, name: str) -> Description:
         changes["qos"] = tuple((k, _float(v, f"{name} [qos] {k}")) for k, v in given["qos"].items())
     for table, cls in (("windows", Window), ("limits", Limit)):
         if table in given:
-            changes[table] = tuple(_made(cls, row, f"{name} [[{table}]]") for row in given[table])
+            rows = (_made(cls, row, f"{name} [[{table}]]") for row in given[table])
+            changes[table] = (*(site.limits if table == "limits" else ()), *rows)  # limits add up
     if "scheduler" in given:
         rest, where = dict(given["scheduler"]), f"{name} [scheduler.weights]"
         weights = _made(Weights, _dict(rest.pop("weights", {}), where), where, site.scheduler.weights)
