@@ -25,7 +25,7 @@ ROOMS: dict[str, int] = {
     "metrics": 1_706,
     "optim": 2_219,
     "papers": 9,
-    "papers/clusters": 4_387,
+    "papers/clusters": 4_391,
     "papers/copter": 1_852,
     "papers/deadlines": 2_117,
     "papers/gavel": 447,
@@ -44,7 +44,7 @@ ROOMS: dict[str, int] = {
     "speeds": 1_487,
     "suite": 444,
     "sweep": 1_158,
-    "traces": 6_558,
+    "traces": 6_552,
     "widgets": 2_106,
 }
 """Lines of Python at most, by folder; each paper is a room."""
@@ -59,7 +59,7 @@ LIMITS = {"laboratory": 34_640, "autosched": 8_000, "papers": 14_874, "all": 57_
 """Lines of Python of these parts at most."""
 
 PAPER = 2_700
-LARGE = {"papers/clusters": 4_387}
+LARGE = {"papers/clusters": 4_391}
 """Lines at most of a paper, and of those that are several: `clusters` has a model of a site, inferred from its log, for which
 the laboratory gave up as many lines."""
 

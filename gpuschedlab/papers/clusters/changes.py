@@ -6,7 +6,7 @@ from typing import Annotated
 
 from gpuschedlab.errors import TraceError
 from gpuschedlab.knobs import Holds, Knob, Knobbed
-from gpuschedlab.papers.clusters.files.description import INF, Limit, seconds
+from gpuschedlab.papers.clusters.files.description import INF, Limit
 from gpuschedlab.papers.clusters.files.slurm_files import number
 from gpuschedlab.papers.clusters.queues import Queue
 from gpuschedlab.papers.clusters.queues.kueue import Kueue
@@ -77,15 +77,13 @@ def limits_in(limits: tuple[Limit, ...], words: Mapping[str, str]) -> tuple[Limi
         _, of, *rest = key.split(".")
         what = rest.pop() if rest and rest[-1] in ("gpus", "jobs") else "gpus"
         name, field = (".".join(rest),) if rest else (), "qos" if of == "user" else "names"
-        most = seconds(value, f"whatif {key}", unit=1.0)
+        most = INF if value.upper() == "UNLIMITED" else number(value, f"whatif {key}")
         try:
             new = Limit(of, **{field: name, what: most})
         except TraceError as error:
             raise TraceError(f"whatif {key}: {error}, such as limit.user.{name[0] if name else 'QOS'}=8.") from error
-        same = [(old.of, old.names, old.qos) == (new.of, new.names, new.qos) for old in limits]
-        old = tuple(
-            replace(each, **{what: INF}) if is_same else each for each, is_same in zip(limits, same, strict=True)
-        )
+        same, none = (new.of, new.names, new.qos), {what: INF}
+        old = tuple(replace(each, **none) if (each.of, each.names, each.qos) == same else each for each in limits)
         limits = (*old, new) if most < INF else old
     return limits
 

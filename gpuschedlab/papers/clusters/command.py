@@ -58,7 +58,7 @@ def replay(args) -> None:
     changes = changes_in(args.change, site)
     why = site.explanation
     if not args.json:
-        print(f"{why}\n", flush=True)
+        print("\n".join(fill(line, WIDE) for line in f"{why}".splitlines()) + "\n", flush=True)
     site = site if args.as_written else site.completed
     found = replayed(site)
     more = {f"by {group}": found.by(group) for group in args.by}

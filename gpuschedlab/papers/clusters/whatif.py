@@ -43,8 +43,9 @@ class WhatIf:
         """A line for each figure, its verdict in such a form, and what the intervals and the GPU-hours are of."""
         lines = []
         for f, before, after, difference, low, high, _, said in self.table.iter_rows():
-            range_ = "" if np.isnan(low) else f" [{low:+,.4g}, {high:+,.4g}]"
-            lines.append(f"{f}: {before:,.4g} to {after:,.4g}, {difference:+,.4g}{range_}: {verdict.format(said)}")
+            range_ = "" if np.isnan(low) else f" [{figure(low, '+')}, {figure(high, '+')}]"
+            change = f"{figure(before)} to {figure(after)}, {figure(difference, '+')}{range_}"
+            lines.append(f"{f}: {change}: {verdict.format(said)}")
         lines += [f"no verdict: {self.missing}"] * bool(self.missing)
         lines += [f"95 % intervals of paired differences of {self.jobs:,} jobs; arrivals as recorded"]
         if self.unknown:
@@ -66,6 +67,11 @@ class WhatIf:
             words = [f"{x:,.4g}".replace("nan", SHORT) if isinstance(x, float) else f"{x}" for x in row]
             rows += f"<tr{' style=color:gray' if row[-1] == BELOW else ''}><td>{'</td><td>'.join(words)}</td></tr>"
         return f"<table><tr>{head}</tr>{rows}</table><p>{self.jobs:,} jobs</p>"
+
+
+def figure(value: float, sign: str = "") -> str:
+    """A number of four places, or whole from 10,000 on."""
+    return format(value, f"{sign},.4g" if abs(value) < 10_000 else f"{sign},.0f")
 
 
 def whatif(

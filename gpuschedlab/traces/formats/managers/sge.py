@@ -42,11 +42,5 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         "meaning": ended.otherwise(pl.lit("failed")),
         "left": pl.when(asked.contains("(?i):none:").not_()).then(pl.lit("steps")),
     }
-    return Raw(
-        table,
-        where,
-        cpu=False,
-        repeats="attempts",
-        first_line=1,
-        assumed=["gpu= counts the GPUs of a job, whatever its slots"],
-    )
+    assumed = ["gpu= counts the GPUs of a job, whatever its slots"]
+    return Raw(table, where, cpu=False, repeats="attempts", first_line=1, assumed=assumed)
