@@ -226,7 +226,7 @@
         cell.plot.on("plotly_click", ({ points: [p] }) => options.clicked(cell.place.name, p.curveNumber, p.pointNumber));
     }
 
-    // While a hand drags a slider, one dot in four is drawn; all are once it rests.
+    // While a hand drags a slider, one dot in eight is drawn, all once it rests.
     const HELD = ".noUi-active";
     function hurry() {
       const all = el.closest(".gpuschedlab-explorer"), held = Boolean(all?.querySelector(HELD));
@@ -328,7 +328,7 @@
           }
           due.delete(cell);
           await draw(Plotly, cell);
-          await new Promise((done) => setTimeout(done)); // keys and clicks come in between
+          if (!state.hurried) await new Promise((done) => setTimeout(done)); // for keys and clicks
         }
         refit();
         if (!due.size) {

@@ -214,7 +214,7 @@
     const { record: r, view } = state, root = (hours) => Math.sign(hours) * Math.sqrt(Math.abs(hours));
     const mine = inTime(r, view).filter((i) => Number.isFinite(later(r, i))), pays = mine.filter((i) => r.moved[i] > 0), others = mine.filter((i) => r.moved[i] <= 0);
     const few = pays.length <= FEW, on = view.job !== null && Number.isFinite(later(r, view.job));
-    const quick = (rows) => (state.hurried && rows.length > FEW ? rows.filter((_, q) => q % 4 === 0) : rows);
+    const quick = (rows) => (state.hurried && rows.length > FEW ? rows.filter((_, q) => q % 8 === 0) : rows);
     state.dots = [quick(thinned(r, others, OTHERS)), quick(thinned(r, pays, MOST)), ...(on ? [[view.job]] : [])];
     const looks = [{ color: ROLES.now.line, size: 4.5, opacity: 0.4 }, { color: ROLES.pays.line, size: few ? 7 : 4.5, opacity: few ? 0.9 : 0.55 }];
     if (on) looks.push({ color: (later(r, view.job) > 0 ? ROLES.pays : ROLES.now).line, size: 12, line: { color: ROLES.ink, width: 2.5 } });
