@@ -248,12 +248,9 @@ class Site(Recipe):
 
     def within(self, policy: Policy) -> Policy:
         """A policy within the site's limits, if it can keep to any."""
-        limits = self.description.limits
-        return (
-            Limited(limits, policy.backfill, (self.zero or 0.0) % DAY)
-            if limits and plays(policy, self.nodes)
-            else policy
-        )
+        if not self.description.limits or not plays(policy, self.nodes):
+            return policy
+        return Limited(self.description.limits, policy.backfill, (self.zero or 0.0) % DAY)
 
     @property
     def rule(self) -> Policy:

@@ -3,7 +3,8 @@
 The logs are played by a simulator of their own (`made_logs.py`), of seeds that nothing was chosen on, with one mechanism each that the
 site's files do not name, or two, or none with files that misfit: two nodes drained, passes every 30 s, plans. A mechanism is asked for
 where it holds .2 % of the waiting. The what-if is of the site with what was found; it is right if its interval holds the true change
-of the mean wait, and the wait that it predicts is within a factor of 2, or 120 s, of the true one.
+of the mean wait, and the wait that it predicts is within a factor of 2, or 120 s, of the true one. Jobs wait from when they are eligible,
+where the log says when that was.
 """
 
 import tempfile
@@ -61,7 +62,7 @@ def measured(kind: str, seed: int, asks: bool) -> dict:
     then = made_logs.sim(made, MORE, every=made.get("every", 0.0))
     both = np.isfinite(now[0]) & np.isfinite(then[0])
     counts = both & (made["sub"] >= 3 * 86_400)
-    before, after = ((played[0] - made["sub"])[counts].mean() for played in (now, then))
+    before, after = ((p[0] - (p[2] if kind == "depsE" else made["sub"]))[counts].mean() for p in (now, then))
     found |= {
         "missing": missing,
         "true": (before, after),

@@ -52,21 +52,18 @@ class Explanation:
         bound = 0.0 if self.plays else self.shares[REASONS[LIMIT]] + self.shares[REASONS[WINDOW]] * closed
         if bound + self.unexplained <= BORNE:
             return ""
+        share = f"{100 * self.unexplained:.1f} % of the waiting are unexplained"
         if not self.log.listed:
-            return f"node lists: without them {self._bounds} of the waiting are unexplained"
+            return f"node lists: without them {100 * self.least:.1f} to {share}"
         if bound > BORNE:
             return f"limits, to which only EASY, greedy and strict FIFO keep, on GPUs of one type: {100 * bound:.1f} % of the waiting"
-        return f"{self._bounds} of the waiting are unexplained: look at nodes, rule, limits, windows and dependencies"
+        return f"{share}: look at nodes, rule, limits, windows and dependencies"
 
     @property
     def unsaid(self) -> str:
         """What was found, where the site does not say it, for over 1 % of the waiting; "": it is less."""
         share = sum(found.seconds for found in self.found) / max(self.seconds.sum(), 1.0)
         return f"what was found (`Site.completed`): {100 * share:.1f} % of the waiting" if share > BORNE else ""
-
-    @property
-    def _bounds(self) -> str:
-        return ("" if self.log.listed else f"{100 * self.least:.1f} to ") + f"{100 * self.unexplained:.1f} %"
 
     def __str__(self) -> str:
         shares = sorted(((share, name) for name, share in self.shares.items() if share >= 0.0005), reverse=True)

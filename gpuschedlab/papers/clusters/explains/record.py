@@ -79,9 +79,7 @@ def record(scenario: Scenario, own: Policy, names: Sequence[str], limits: Sequen
     times = submit, eligible, start, start + trace["duration"].to_numpy(), Requested().predict(trace)
     qos, n = np.maximum(codes(trace, "qos"), 0), len(slots)
     arrays = *times, slots, part, wide, -(-slots // wide), first, node, held, qos, *events(*times[1:4])
-    jobs = Jobs(
-        *(np.array(values, order="C") for values in arrays)
-    )  # one layout of all: machine code is kept by layout
+    jobs = Jobs(*(np.array(values, order="C") for values in arrays))  # machine code is kept by layout
     lag = lag_of(eligible, start, times[3])
     rule = RULES[own.backfill] if isinstance(own, Fifo) else LOOSE
     owner = np.array([codes(trace, f"limit{k}") for k in range(len(limits))], np.int64).reshape(-1, n)

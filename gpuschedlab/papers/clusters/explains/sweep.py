@@ -1,6 +1,7 @@
 """One compiled pass over a log's recorded events: each waiting second of each job goes to the first reason that holds."""
 
 from collections import namedtuple
+from functools import partial
 
 import numpy as np
 
@@ -8,13 +9,15 @@ from gpuschedlab._compiled import njit
 
 NOT_ELIGIBLE, WINDOW, LIMIT, NO_GPUS, NO_NODES, BEHIND, LAUNCH, NONE = range(8)
 REASONS = (
-    "not eligible", "in a window", "at a limit",
-    "too few GPUs idle", "not on the nodes that it needs", "behind a promise", "launch", "unexplained",
+    "not eligible", "in a window", "at a limit", "too few GPUs idle", "not on the nodes that it needs", "behind a promise",
+    "launch", "unexplained",
 )  # fmt: skip
 STRICT, EASY, LOOSE, GREEDY = range(4)
 """Whether a job waits behind one ahead that cannot start: always; if it would delay the first; always, in whatever order; never."""
 HALF_HOUR, DAY = 1800.0, 86_400.0
 NEVER, UNLIMITED = 1e18, 10**12
+# Functions that allocate nothing: who counts references to arrays at each use takes three times as long.
+bare = partial(njit, _nrt=False)
 
 # Jobs (n,) in s and slots, in order of the queue: cells of j are first[j] to first[j + 1]; it needs `wide` nodes with `each`, of those
 # that row `part` of the masks has. Events (E,) in order: 0 ends, 1 queues, 2 starts.
@@ -27,8 +30,8 @@ Rules = namedtuple("Rules", "rule lag size masks windows place owner counts most
 # (C, C); of jobs that could have started: seconds by owner (K, M), of those over its most, last instant (n,), by half hour (C, 48).
 Seen = namedtuple("Seen", "seconds order passed free above last hours")
 # Of the pass: free slots (N,), jobs that wait and why, that run, since when one could start; how many wait and run; nodes (P, S) with
-# at least so many free slots, idle slots, first job that does not fit, when it would start, and what is free then.
-Now = namedtuple("Now", "free total queue why running since count fitting idle head shadow ahead")
+# at least so many free slots, idle slots, first job that does not fit, when it would start, what is free then; nodes for one, and rest.
+Now = namedtuple("Now", "free total queue why running since count fitting idle head shadow ahead seats spare")
 
 
 @njit(inline="never")
@@ -66,11 +69,11 @@ def begun(J, R, free):
     n, (parts, nodes) = len(J.submit), R.masks.shape
     queue, whole, few = np.empty((3, n), np.int64), np.zeros((2, parts), np.int64), np.zeros(2, np.int64)
     fitting, ahead = np.zeros((parts, R.size.max() + 2), np.int64), np.zeros((parts, nodes), np.int64)
-    rest = queue[1], queue[2], np.full(n, np.inf), few, fitting, whole[0], whole[1], np.zeros(parts), ahead
-    return Now(free, np.zeros(R.most.shape, np.int64), queue[0], *rest)
+    rest = fitting, whole[0], whole[1], np.zeros(parts), ahead, np.zeros(nodes, np.int64), np.zeros(nodes, np.int64)
+    return Now(free, np.zeros(R.most.shape, np.int64), queue[0], queue[1], queue[2], np.full(n, np.inf), few, *rest)
 
 
-@njit
+@bare()
 def insert(row, count, c, j, key):
     """Put a job into a row in order of a key."""
     x = count[c]
@@ -81,18 +84,23 @@ def insert(row, count, c, j, key):
     count[c] += 1
 
 
-@njit
+@bare()
 def remove(row, count, c, j):
     """Take a job from a row."""
-    x = np.argmax(row[: count[c]] == j)
-    row[x : count[c] - 1] = row[x + 1 : count[c]].copy()
+    x = 0
+    while row[x] != j:
+        x += 1
+    for y in range(x, count[c] - 1):
+        row[y] = row[y + 1]
     count[c] -= 1
 
 
-@njit
+@bare()
 def leave(J, R, at, seen, j, now):
     """Let a job leave the queue, and see whether it passes an equal one ahead that could have started, or goes before one behind."""
-    past, settled, x = False, now - 2 * R.lag, np.argmax(at.queue[: at.count[0]] == j)
+    past, settled, x = False, now - 2 * R.lag, 0
+    while at.queue[x] != j:
+        x += 1
     for y in range(at.count[0]):
         i = at.queue[y]
         alike = J.slots[i] == J.slots[j] and J.asked[i] <= J.asked[j] and J.part[i] == J.part[j] and i != j
@@ -106,7 +114,7 @@ def leave(J, R, at, seen, j, now):
     remove(at.queue, at.count, 0, j)
 
 
-@njit
+@bare()
 def hold(J, R, at, j, sign):
     """Let a job take what it holds (1), or give it back (-1)."""
     move(J, at.free, j, -sign)
@@ -115,14 +123,14 @@ def hold(J, R, at, j, sign):
             at.total[k, R.owner[k, j]] += sign * (1 if R.counts[k] else J.slots[j])
 
 
-@njit
+@bare()
 def move(J, free, j, sign):
     """Add what a job holds to the free slots of its nodes, or take it."""
     for c in range(J.first[j], J.first[j + 1]):
         free[J.node[c]] += sign * J.held[c]
 
 
-@njit
+@bare()
 def fits(J, free, j, mask):
     """Whether a job fits on nodes with so many free slots."""
     n = 0
@@ -133,7 +141,7 @@ def fits(J, free, j, mask):
     return False
 
 
-@njit
+@bare()
 def count_free(R, at):
     """Count idle slots, and nodes with at least so many."""
     top = at.fitting.shape[1] - 1
@@ -147,7 +155,7 @@ def count_free(R, at):
             at.fitting[p, v] += at.fitting[p, v + 1]
 
 
-@njit
+@bare()
 def look(J, R, at, seen, now, until):
     """Give the time until the next event to a reason for each waiting job."""
     count_free(R, at)
@@ -155,13 +163,12 @@ def look(J, R, at, seen, now, until):
     for y in range(at.count[0]):
         j = at.queue[y]
         at.why[y] = bounded(J, R, at, j, now)
-        if at.why[y] not in (WINDOW, LIMIT):
-            if at.why[y] == NONE and behind(J, R, at, j, now):
-                at.why[y] = BEHIND
-            elif at.why[y] in (NO_GPUS, NO_NODES) and at.head[J.part[j]] < 0:
-                at.head[J.part[j]] = j
-                if R.rule == EASY:
-                    promise(J, R, at, j, now)
+        if at.why[y] == NONE and behind(J, R, at, j, now):
+            at.why[y] = BEHIND
+        elif at.why[y] in (NO_GPUS, NO_NODES) and at.head[J.part[j]] < 0:
+            at.head[J.part[j]] = j
+            if R.rule == EASY:
+                promise(J, R, at, j, now)
     blocked = R.rule == LOOSE and at.head.max() >= 0
     for y in range(at.count[0]):
         j, why = at.queue[y], BEHIND if blocked and at.why[y] == NONE else at.why[y]
@@ -173,7 +180,7 @@ def look(J, R, at, seen, now, until):
             unexplained(J, R, at, seen, j, now, until, until - now - launch)
 
 
-@njit
+@bare()
 def bounded(J, R, at, j, now):
     """Whether a window, hours or a limit keep a job from starting, or too few GPUs are idle, or not on the nodes that it needs."""
     p = J.part[j]
@@ -191,13 +198,16 @@ def bounded(J, R, at, j, now):
     return NO_NODES if at.fitting[p, J.each[j]] < J.wide[j] else NONE
 
 
-@njit
+@bare()
 def promise(J, R, at, j, now):
     """When the first job that does not fit would start by what was requested, and what is free then beside it."""
     p = J.part[j]
     free = at.ahead[p]
-    free[:], at.shadow[p] = at.free, NEVER
-    for r in at.running[: at.count[1]]:
+    at.shadow[p] = NEVER
+    for i in range(len(free)):
+        free[i] = at.free[i]
+    for x in range(at.count[1]):
+        r = at.running[x]
         end = max(J.start[r] + J.asked[r], now)
         if end > at.shadow[p]:
             break
@@ -206,24 +216,27 @@ def promise(J, R, at, j, now):
             at.shadow[p] = end
 
 
-@njit
+@bare()
 def behind(J, R, at, j, now):
     """Whether a job waits behind one ahead that cannot start; under EASY, if it would still run when that one starts, on its nodes."""
     for p in range(R.masks.shape[0]):
         h = at.head[p]
-        if h < 0 or R.rule == GREEDY or (R.rule == STRICT and not (R.masks[p] & R.masks[J.part[j]]).any()):
-            continue
-        if R.rule == STRICT:
-            return True
-        if R.rule == EASY and now + J.asked[j] + R.lag > at.shadow[p]:
-            taken = at.ahead[p].copy()
-            taken[seats(J, R, at, j)] -= J.each[j]
-            if not fits(J, taken, h, R.masks[p]):
+        if h >= 0 and R.rule == STRICT:
+            for i in range(R.masks.shape[1]):
+                if R.masks[p, i] and R.masks[J.part[j], i]:
+                    return True
+        if h >= 0 and R.rule == EASY and now + J.asked[j] + R.lag > at.shadow[p]:
+            for i in range(len(at.spare)):
+                at.spare[i] = at.ahead[p, i]
+            seats(J, R, at, j)
+            for k in range(J.wide[j]):
+                at.spare[at.seats[k]] -= J.each[j]
+            if not fits(J, at.spare, h, R.masks[p]):
                 return True
     return False
 
 
-@njit
+@bare()
 def unexplained(J, R, at, seen, j, now, until, rest):
     """Count time in which a job could have started by owner and half hour."""
     seen.last[j] = until
@@ -236,16 +249,17 @@ def unexplained(J, R, at, seen, j, now, until, rest):
                 seen.above[k, m] += rest
 
 
-@njit
+@bare()
 def seats(J, R, at, j):
     """Nodes on which a job that fits would start: those with least room that suffices."""
-    found = np.full(J.wide[j], -1)
-    for k in range(len(found)):
+    for k in range(J.wide[j]):
+        best = -1
         for i in range(len(at.free)):
-            room = R.masks[J.part[j], i] and at.free[i] >= J.each[j] and not (found[:k] == i).any()
-            if room and (found[k] < 0 or at.free[i] < at.free[found[k]]):
-                found[k] = i
-    return found
+            room = R.masks[J.part[j], i] and at.free[i] >= J.each[j] and (best < 0 or at.free[i] < at.free[best])
+            for m in range(k):
+                room = room and at.seats[m] != i
+            best = i if room else best
+        at.seats[k] = best
 
 
 @njit(inline="never")
@@ -270,7 +284,8 @@ def start_some(J, R, free, now):
             if R.rule == EASY:
                 promise(J, R, at, j, now)
         if why == NONE and not behind(J, R, at, j, now):
-            J.node[J.first[j] : J.first[j + 1]], starts[j] = seats(J, R, at, j), True
+            seats(J, R, at, j)
+            J.node[J.first[j] : J.first[j + 1]], starts[j] = at.seats[: J.wide[j]], True
             hold(J, R, at, j, 1)
             if now + J.asked[j] > at.shadow[0]:
                 move(J, at.ahead[0], j, -1)

@@ -19,9 +19,8 @@ from gpuschedlab.traces.logs.hosts import hosts
 from gpuschedlab.traces.logs.instants import instants
 from gpuschedlab.traces.logs.options import nearest
 
-TABLES = (
-    "log", "cluster", "slurm", "kueue", "partitions", "accounts", "qos", "queues", "scheduler", "windows", "limits", "delays",
-)  # fmt: skip
+OWN = ("log", "cluster", "slurm", "kueue", "partitions", "accounts")
+TABLES = (*OWN, "qos", "queues", "scheduler", "windows", "limits", "delays")
 KEYS = {"cluster": ("nodes",), "slurm": ("conf", "assoc", "qos"), "kueue": ("queues",), "delays": ("launch", "restart")}
 KINDS = {str: (str, "a text"), bool: (bool, "true or false")}
 
