@@ -25,7 +25,7 @@ ROOMS: dict[str, int] = {
     "metrics": 1_706,
     "optim": 2_219,
     "papers": 9,
-    "papers/clusters": 4_391,
+    "papers/clusters": 4_397,
     "papers/copter": 1_852,
     "papers/deadlines": 2_117,
     "papers/gavel": 447,
@@ -49,7 +49,7 @@ ROOMS: dict[str, int] = {
 }
 """Lines of Python at most, by folder; each paper is a room."""
 
-TOTAL = 56_997
+TOTAL = 56_998
 """Sum of these numbers at most."""
 
 GOALS = {"laboratory": 34_640, "autosched": 8_000, "papers": 14_874, "all": 57_000}
@@ -59,7 +59,7 @@ LIMITS = {"laboratory": 34_640, "autosched": 8_000, "papers": 14_874, "all": 57_
 """Lines of Python of these parts at most."""
 
 PAPER = 2_700
-LARGE = {"papers/clusters": 4_391}
+LARGE = {"papers/clusters": 4_397}
 """Lines at most of a paper, and of those that are several: `clusters` has a model of a site, inferred from its log, for which
 the laboratory gave up as many lines."""
 
