@@ -79,7 +79,7 @@ lab: $(READY) ## JupyterLab on the first notebook
 
 app: NOTEBOOK = notebooks/app.ipynb
 app: $(READY) ## the Explorer as a page, on this machine only
-	$(BIN)/voila --Voila.ip=127.0.0.1 --no-browser $(NOTEBOOK)
+	$(BIN)/voila --VoilaConfiguration.progressive_rendering=True --Voila.ip=127.0.0.1 --no-browser $(NOTEBOOK)
 
 bench: $(READY) ## measure against the budgets (BENCH=engine, OPTIONS="--beside ../other"; BENCH=: which there are)
 	PYTHONPATH=$(CURDIR)/tests:$(CURDIR)/notebooks $(BIN)/python -m budgets $(BENCH) $(OPTIONS)

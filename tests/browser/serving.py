@@ -14,6 +14,8 @@ from gpuschedlab.errors import LabError, MissingExtra
 from gpuschedlab.report.browser import find_browser
 
 PLACES = ("jupyterlab", "voila")
+AS_READY = ("--VoilaConfiguration.progressive_rendering=True",)
+"""Lets Voila show each cell once it is run, as `make app` does, and not all of them at the end."""
 SWITCHES = [
     *("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"),
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",  # the network ends at this machine
@@ -70,7 +72,7 @@ def serve(folder: Path, place: str) -> Iterator[str]:
             *("--IdentityProvider.token=", f"--ServerApp.root_dir={folder}", "--ServerApp.terminals_enabled=False"),
             *("--LabApp.extension_manager=readonly", "--LabApp.news_url=None", "--KernelManager.shutdown_wait_time=1"),
         ],
-        "voila": ["voila", "--no-browser", "--Voila.ip=127.0.0.1", f"--port={port}", str(folder)],
+        "voila": ["voila", "--no-browser", *AS_READY, "--Voila.ip=127.0.0.1", f"--port={port}", str(folder)],
     }[place]
     env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))}
     env |= {f"JUPYTER_{name.upper()}_DIR": str(folder / name) for name in ("config", "data", "runtime")}
