@@ -1,6 +1,5 @@
 """Every interval there is: of means over seeds, along one log, of estimates from a log, and of many beside their best."""
 
-from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
@@ -86,15 +85,6 @@ def _half(without: np.ndarray, times: float, level: float = LEVEL) -> np.ndarray
     """Half a width from the values (5, ...) with each block left out (the jackknife)."""
     student = stats.t.ppf(1 - INNER * (1 - level) / 2, BLOCKS - 1)
     return student * without.std(axis=0) * np.sqrt((BLOCKS - 1) * (1 + WIDER / times))
-
-
-def refitted_interval(fit: Callable, found: np.ndarray, *outcomes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Ends (k,) around what was `found` in rows in order of time; `fit(i)` leaves out fifth i of them; nan: too short to tell."""
-    times = autocorrelation_times(*outcomes)
-    if times < 2 * TIMES:  # an effect compares two values at least, which share the rows
-        return np.full_like(found, np.nan), np.full_like(found, np.nan)
-    half = _half(np.stack([fit(block) for block in range(BLOCKS)]), times)
-    return found - half, found + half
 
 
 def ratio_interval(first: np.ndarray, second: np.ndarray, level: float = LEVEL) -> tuple[float, float]:

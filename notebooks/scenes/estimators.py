@@ -3,6 +3,7 @@
 Each is a function of `Rows` that returns a mean (k,), nan where nothing is known of a value.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -12,11 +13,21 @@ from gpuschedlab._extras import need
 from gpuschedlab.autosched import Log
 from gpuschedlab.autosched.causal.causalnex import do_query, fit_network
 from gpuschedlab.autosched.causal.tables import cuts
-from gpuschedlab.metrics.intervals import BLOCKS, refitted_interval
+from gpuschedlab.metrics import intervals
+from gpuschedlab.metrics.intervals import BLOCKS
 
 LEAST = 0.02
 """Propensities count as at least this much: weights stay below 50."""
 WHAT = "estimates from logs"
+
+
+def refitted_interval(fit: Callable, found: np.ndarray, *outcomes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Ends (k,) around what was `found` in rows in order of time; `fit(i)` leaves out fifth i of them; nan: too short to tell."""
+    times = intervals.autocorrelation_times(*outcomes)
+    if times < 2 * intervals.TIMES:  # an effect compares two values at least, which share the rows
+        return np.full_like(found, np.nan), np.full_like(found, np.nan)
+    half = intervals._half(np.stack([fit(block) for block in range(BLOCKS)]), times)
+    return found - half, found + half
 
 
 class Rows(NamedTuple):

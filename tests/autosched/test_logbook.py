@@ -149,6 +149,12 @@ def test_a_log_survives_a_file(tmp_path, ending):
         ),
         ({"open_jobs": pl.int_range(pl.len()) == 9}, "row 10 .*found jobs that had not ended"),
         ({"load": None}, "found no column load"),
+        ({"time": pl.from_epoch(pl.col("time"))}, "found time of Datetime.*expected a number in each row"),
+        ({"seen": pl.when(pl.int_range(pl.len()) > 5).then("seen")}, "found seen of Float64, 6 of them missing"),
+        (
+            {"time": -pl.col("time"), "seen": -pl.col("time")},
+            "expected rows 3600 s apart. Add missing intervals, sort rows",
+        ),
     ],
 )
 def test_a_log_that_would_mislead_is_refused(tmp_path, change, problem):

@@ -176,6 +176,64 @@ def test_what_was_not_seen_is_said_and_stays_as_it_is_believed(slow):
         found.at(size=2.0)
 
 
+def attempts(**columns) -> pl.DataFrame:
+    """A log as of an intake with attempts="each": twelve jobs that are preempted once and restart in 600 s, on one node."""
+    n = pl.int_range(24)
+    late = (n % 2) * 4000.0
+    log = pl.select(
+        job_id=pl.format("{}{}", n // 2, pl.when(n % 2 == 1).then(pl.lit("#2")).otherwise(pl.lit(""))),
+        submit=5000.0 * (n // 2),
+        started=5000.0 * (n // 2) + late,
+        gpus=8.0,
+        duration=pl.when(n % 2 == 1).then(600.0 + 100 * (n // 2 + 1)).otherwise(900.0),
+        state=pl.when(n % 2 == 1).then(pl.lit("COMPLETED")).otherwise(pl.lit("PREEMPTED")),
+    )
+    return log.with_columns(**columns)
+
+
+@pytest.mark.parametrize(
+    ("log", "problem"),
+    [
+        ("sacct.txt", "found str; expected a Run, or a frame"),
+        (attempts(started=pl.from_epoch(pl.col("started"))), "found column started of Datetime"),
+        (attempts(gpus=pl.when(pl.col("state") == "COMPLETED").then("gpus")), "found gpus None, state PREEMPTED of job 0, and 11 more"),
+        (attempts(gpus=pl.lit(0.0)), "found gpus 0.0, state PREEMPTED of job 0, and 23 more; expected GPUs"),
+        (attempts(state=pl.when(pl.col("gpus") < 0).then("state")), "found gpus 8.0, state None of job 0,.*how it ended"),
+    ],
+)  # fmt: skip
+def test_a_log_that_would_mislead_the_twin_is_refused(log, problem):
+    scenario = Scenario(
+        lab.generate("venus", days=1, jobs=20, load=1.0, cluster_gpus=8, rng=0), lab.Cluster.homogeneous(1, 8)
+    )
+    with pytest.raises(EstimatorError, match=f"twin: {problem}"):
+        twin(log, scenario)
+
+
+def test_names_of_jobs_are_numbers_or_texts_with_a_count():
+    plain = attempts_of(attempts())["attempt"]
+    assert plain.sum() == 12
+    numbers = attempts(job_id=pl.col("job_id").str.replace("#2", "").cast(pl.Int64))
+    assert attempts_of(numbers)["attempt"].equals(plain)
+    own = attempts(job_id=pl.format("run#{}", pl.col("job_id").str.replace("#2", "").cast(pl.Int64) + 1))
+    assert attempts_of(own)["attempt"].sum() == 12  # and not 23 restarts of a job named run
+    assert attempts_of(own)["job"].n_unique() == 12
+
+
+def test_a_delay_of_few_restarts_is_said_to_be_rough():
+    scenario = Scenario(
+        lab.generate("venus", days=1, jobs=20, load=1.0, cluster_gpus=8, rng=0), lab.Cluster.homogeneous(1, 8)
+    )
+    found = twin(attempts(), scenario)
+    restart = found.mechanisms["restart"]
+    assert (
+        restart.note == "rough: 12 restarts"
+    )  # and no word of a delay that varies: all attempts are shorter than some delays tried
+    assert restart.low <= 600 <= restart.high
+    assert "repair not seen (no lists of nodes)" in found.sentence
+    large = restart._replace(value=3312.4, low=1040.0, high=12_419.0, note="")
+    assert large.words == "restart 3,310 s (1,040 to 12,400)"
+
+
 @pytest.mark.parametrize("seed", range(21, 21 + few(1, 10)))
 def test_canaries_show_the_placement_and_cost_others_little(seed):
     world = worlds.secret("place", seed)

@@ -15,14 +15,14 @@ PACKAGE = ROOT / "gpuschedlab"
 PAGE = ROOT / "CONTRIBUTING.md"
 
 ROOMS: dict[str, int] = {
-    "autosched": 7_758,
+    "autosched": 7_766,
     "check": 1_511,
     "cli": 1_404,
     "cluster": 796,
     "estimators": 887,
     "files beside the rooms": 1_542,
     "gym": 428,
-    "metrics": 1_706,
+    "metrics": 1_696,
     "optim": 2_219,
     "papers": 9,
     "papers/clusters": 4_397,
@@ -49,7 +49,7 @@ ROOMS: dict[str, int] = {
 }
 """Lines of Python at most, by folder; each paper is a room."""
 
-TOTAL = 56_998
+TOTAL = 56_996
 """Sum of these numbers at most."""
 
 GOALS = {"laboratory": 34_640, "autosched": 8_000, "papers": 14_874, "all": 57_000}

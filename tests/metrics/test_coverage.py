@@ -7,6 +7,7 @@ how often there is an interval. `python tests/metrics/test_coverage.py` prints t
 import numpy as np
 import polars as pl
 import pytest
+from scenes.estimators import refitted_interval
 from scipy.signal import lfilter
 from scipy.stats import norm
 
@@ -17,7 +18,6 @@ from gpuschedlab.metrics.intervals import (
     difference_interval,
     mean_interval,
     ratio_interval,
-    refitted_interval,
 )
 from gpuschedlab.suite import Standing
 

@@ -19,15 +19,15 @@ LEAST, FREE = 40, 20
 SPARE, FEWEST, THIN = 0.02, 5, 0.02
 """What an answer needs: a share of the setting's variance that what is held fixed leaves; and of either of a few settings, so many
 rows, and such a share of the rows, in each quarter of what the columns predict of the setting."""
-MISFIT = 0.05
-"""Share of the residuals' variance that trees explain in held-out stretches, from which on the terms do not fit."""
+MISFIT, ROUNDING = 0.05, 1e-18
+"""Share of residuals' variance that trees explain in held-out stretches: the terms do not fit; that of the outcome's which is rounding."""
 
 
 class Adjusted(NamedTuple):
     """Mean outcome (k,) under each setting, half (k,) of its 95 % interval; `effect` of the last against the first, `half` of its own.
 
     strength : what part of what is left of setting and outcome alike a hidden common cause must explain to bring the effect to 0.
-    refusal : why the rows cannot say, "" where they can.
+    refusal : why the rows cannot say, "" where they can. shown : what is held fixed predicts of the setting (n,).
     """
 
     mean: np.ndarray
@@ -36,6 +36,7 @@ class Adjusted(NamedTuple):
     half: float
     strength: float
     refusal: str
+    shown: np.ndarray
 
 
 def adjusted(x: np.ndarray, a: np.ndarray, y: np.ndarray, settings) -> Adjusted:
@@ -68,8 +69,10 @@ def adjusted(x: np.ndarray, a: np.ndarray, y: np.ndarray, settings) -> Adjusted:
     parts = np.column_stack([part + each @ beta - mean for part, each, mean in zip(parts, asked, found)])
     halves = _halves(parts, free) if n >= LEAST and free >= FREE else np.full(len(found), np.nan)
     strength = _strength(parts[:, -1], found[-1], free)
-    refusal = _refusal(terms, x, a, settings, left) if np.isfinite(halves).all() else f"{n} rows are too few"
-    return Adjusted(found[:-1], halves[:-1], float(found[-1]), float(halves[-1]), strength, refusal)
+    shown = terms @ np.linalg.lstsq(terms, a, rcond=None)[0]
+    left = left if left.var() > ROUNDING * y.var() else 0 * left
+    refusal = _refusal(shown, x, a, settings, left) if np.isfinite(halves).all() else f"{n} rows are too few"
+    return Adjusted(found[:-1], halves[:-1], float(found[-1]), float(halves[-1]), strength, refusal, shown)
 
 
 def _setting(a: np.ndarray):
@@ -91,12 +94,11 @@ def _halves(parts: np.ndarray, free: int) -> np.ndarray:
 def _strength(part: np.ndarray, effect: float, free: int) -> float:
     """Robustness value of an effect whose parts (n,) are known."""
     f = abs(effect) / max(np.sqrt((part**2).sum()) / len(part), 1e-12) / np.sqrt(max(free, 1))
-    return float((np.sqrt(f**4 + 4 * f**2) - f**2) / 2)
+    return float(2 / (1 + np.sqrt(1 + 4 / max(f, 1e-12) ** 2)))  # (sqrt(f^4 + 4 f^2) - f^2) / 2, also where f is great
 
 
-def _refusal(terms, x, a, settings, left) -> str:
+def _refusal(shown, x, a, settings, left) -> str:
     """Why rows cannot say: no overlap, or the model does not fit."""
-    shown = terms @ np.linalg.lstsq(terms, a, rcond=None)[0]
     if (spare := (a - shown).var() / max(a.var(), 1e-12)) < SPARE:
         return f"what is held fixed leaves {spare:.1%} of its variance"
     if len(np.unique(a)) <= FEW:
@@ -105,7 +107,7 @@ def _refusal(terms, x, a, settings, left) -> str:
             counts, sizes = (np.bincount(quarter[some], minlength=4) for some in (a == setting, a == a))
             if (thin := (counts < np.maximum(FEWEST, THIN * sizes)) & (sizes > 0)).any():
                 return f"{counts[thin].min()} rows have {setting:g} in a quarter of what is held fixed"
-    if (misfit := _misfit(np.column_stack([x, a]), left)) > MISFIT:
+    if left.any() and (misfit := _misfit(np.column_stack([x, a]), left)) > MISFIT:
         return f"the model does not fit: trees explain {misfit:.0%} of what it leaves"
     return ""
 
@@ -118,7 +120,7 @@ def _misfit(table: np.ndarray, left: np.ndarray) -> float:
         kept = folds != fold
         booster = xgboost.train(options, xgboost.DMatrix(table[kept], left[kept], nthread=1), 20)
         away[~kept] -= booster.inplace_predict(table[~kept])
-    return float(1 - (away**2).mean() / max((left**2).mean(), 1e-12))
+    return float(1 - (away**2).mean() / (left**2).mean())
 
 
 def calmed(seen: np.ndarray):
@@ -157,7 +159,7 @@ def identify(graph, cause: str, effect: str, seen) -> tuple[str, ...]:
     Raises
     ------
     EstimatorError
-        No set of them does: the effect is not identifiable by adjustment; or no path leads from cause to effect.
+        No set of them does: the effect is not identifiable by adjustment; no path leads from cause to effect; or there is a circle.
 
     References
     ----------
@@ -172,6 +174,8 @@ def identify(graph, cause: str, effect: str, seen) -> tuple[str, ...]:
     nx = need("networkx", "what a graph identifies")
     whole = nx.DiGraph([tuple(edge) for edge in getattr(graph, "edges", graph)])
     whole.add_nodes_from((cause, effect))
+    if not nx.is_directed_acyclic_graph(whole):
+        raise EstimatorError("identify: found a circle in the graph; expected pairs of cause and effect without one.")
     if not nx.has_path(whole, cause, effect):
         raise EstimatorError(
             f"identify: found no path from {cause} to {effect} in the graph; expected one. By the graph there is no effect."

@@ -178,7 +178,7 @@ class CausalModel(Regressor, Parameters):
                 f"{who}, {fixed} held fixed: {found.refusal}; expected more. Toss a coin for {cause} in some intervals."
             )
         own = self.do({cause: high})[of].mean[0] - self.do({cause: low})[of].mean[0]
-        away = abs(own - found.effect) > found.half
+        away = abs(own - found.effect) > found.half + 1e-9 * abs(own)  # rows without noise leave no width
         word = f"do of backend {self.backend!r} says {own:+.3g}, outside the interval: believe neither" if away else ""
         ends = found.effect - found.half, found.effect + found.half
         return Effect(found.effect, *ends, float(own), found.strength, word)

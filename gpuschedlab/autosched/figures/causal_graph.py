@@ -7,11 +7,7 @@ from gpuschedlab.plots.plotter import plotter
 
 SIGNS = {1: ("+", COLOURS[0], "raises"), -1: ("\N{MINUS SIGN}", COLOURS[1], "lowers"), 0: ("~", "#6E6E6E", "changes")}
 """Symbol, colour and word of the sign of an effect; 0: of a category, whose values differ."""
-ASIDE = (
-    {"xanchor": "right", "xshift": -9},
-    {"yanchor": "bottom", "yshift": 8},
-    {"xanchor": "left", "xshift": 9},
-)
+ASIDE = ({"xanchor": "right", "xshift": -9}, {"yanchor": "bottom", "yshift": 8}, {"xanchor": "left", "xshift": 9})
 """Where the name of a variable stands, by tier."""
 
 

@@ -19,7 +19,7 @@ class Estimate(NamedTuple):
 
     effect : (3,) mean of the last value less that of the first, and the ends of its 95 % interval.
     overlap : frame of `value, rows`, `least` share of the value in a quarter of the loads with its `least_rows`, and whether the log
-    can `say`: there are rows, and the model fits; None of an oracle.
+    can `say`: there are rows, also in each quarter of what the columns predict of the knob, and the model fits; None of an oracle.
     strength : a hidden common cause would have to explain this share of what is left of knob and outcome alike to explain the effect
     away. refusal : why the log cannot say what the effect is, "" where it can. words : what else is to be known.
     """
@@ -81,22 +81,25 @@ def estimate(
                 f"{who} method 'backdoor' without a graph; expected pairs of cause and effect, such as those of a CausalGraph."
             )
         adjust = identify(edges, knob, outcome, frame.columns)
-    adjust = () if method == "naive" else tuple(adjust)
-    if wrong := [name for name in (*adjust, outcome) if name not in frame.columns or name == knob]:
+    adjust = () if method == "naive" else (adjust,) if isinstance(adjust, str) else tuple(dict.fromkeys(adjust))
+    if wrong := [name for name in (*adjust, outcome, "load") if name not in frame.columns or name == knob]:
         expected = f"expected some of {', '.join(frame.columns)}, and not the knob"
         raise EstimatorError(f"{who} column {wrong[0]!r}; {expected}.")
     if outcome in adjust:
         raise EstimatorError(
             f"{who} the outcome {outcome!r} among the columns that are held fixed; expected what was seen before."
         )
-    frame, words = _sound(frame, knob, adjust, outcome)
+    frame, seen, words = _sound(frame, knob, adjust, outcome)
     values = tuple(frame[knob].unique().sort())
     if len(values) < 2:
         raise EstimatorError(
             f"{who} {knob} {values[0]:g} in all {frame.height} rows; expected two values or more. Toss a coin in some intervals."
         )
-    table = frame.select(pl.col(name).cast(pl.Float64) for name in (knob, outcome, *adjust)).to_numpy()
-    own, overlap = adjusted(table[:, 2:], table[:, 0], table[:, 1], values), _overlap(frame, knob, values)
+    table = frame.select(pl.col(name).cast(pl.Float64) for name in (outcome, *adjust)).to_numpy()
+    own = adjusted(table[:, 1:], seen, table[:, 0], values)
+    overlap, thin = _overlap(frame, knob, values, own.shown)
+    if frame[outcome].n_unique() < 2:
+        own = own._replace(refusal=f"{outcome} is {frame[outcome][0]:g} in all rows")
     halves, half = (own.halves, own.half) if interval else (np.full(len(values), np.nan), np.nan)
     if own.refusal and "in a quarter" not in own.refusal:  # of all values, not of rare ones
         overlap = overlap.with_columns(say=pl.lit(False))
@@ -104,17 +107,19 @@ def estimate(
     words.append(f"{hidden} would explain the effect away")
     found = (method, outcome, adjust, values, own.mean, own.mean - halves, own.mean + halves)
     effect = own.effect + np.array([0.0, -half, half])
-    return Estimate(*found, effect, higher, overlap, own.strength, own.refusal, tuple(words))
+    return Estimate(*found, effect, higher, overlap, own.strength, own.refusal or thin, tuple(words))
 
 
-def _sound(frame: pl.DataFrame, knob: str, adjust, outcome: str) -> tuple[pl.DataFrame, list[str]]:
-    """Rows that hold all that is asked for, a knob of many values in thirds, and words on what that changed."""
+def _sound(frame: pl.DataFrame, knob: str, adjust, outcome: str) -> tuple[pl.DataFrame, np.ndarray, list[str]]:
+    """Rows that hold all that is asked for, a knob of many values in thirds; its values (n,) as seen; and words on what that changed."""
+    for name in (names := [*dict.fromkeys((knob, *adjust, outcome, "load"))]):
+        if not (frame[name].dtype.is_numeric() or frame[name].dtype in (pl.Boolean, pl.Null)):
+            found = f"Log.estimate: found column {name!r} of {frame[name].dtype}"
+            raise EstimatorError(f"{found}; expected numbers. Write a number for each value, and null for none.")
     words = [
         f"{name} came after {knob} was set: what passes through it is not counted" for name in adjust if name in LATER
     ]
-    whole = frame.filter(
-        pl.all_horizontal(pl.col(knob, outcome, *adjust).cast(pl.Float64).is_finite().fill_null(False))
-    )
+    whole = frame.filter(pl.all_horizontal(pl.col(names).cast(pl.Float64).is_finite().fill_null(False)))
     if not whole.height:
         raise EstimatorError(
             f"Log: found no row with all of {', '.join((knob, *adjust, outcome))}; expected some. Name others."
@@ -123,20 +128,26 @@ def _sound(frame: pl.DataFrame, knob: str, adjust, outcome: str) -> tuple[pl.Dat
         words.append(
             f"{frame.height - whole.height} of {frame.height} rows do not hold all of {', '.join((knob, *adjust, outcome))}"
         )
+    seen = whole[knob].cast(pl.Float64).to_numpy()
     if (many := whole[knob].n_unique()) > FEW:
-        words.append(f"{knob} has {many} values: they count by thirds, each as its mean")
+        words.append(f"{knob} has {many} values: the mean of each third is asked about")
         third = pl.col(knob).rank("ordinal").mul(3).floordiv(pl.len() + 1)
         whole = whole.with_columns(pl.col(knob).mean().over(third))
-    return whole, words
+    return whole, seen, words
 
 
-def _overlap(frame: pl.DataFrame, knob: str, values) -> pl.DataFrame:
-    """How much of each value there is, in all and at the loads where it is rarest (`Estimate.overlap`)."""
-    load, at = frame["load"].to_numpy(), np.searchsorted(values, frame[knob].to_numpy())
-    quarter, found = np.searchsorted(np.quantile(load, (0.25, 0.5, 0.75)), load), []
-    sizes = np.maximum(np.bincount(quarter, minlength=4), 1)
-    for v, value in enumerate(values):
-        counts = np.bincount(quarter[at == v], minlength=4)
-        found.append((value, int(counts.sum()), (counts / sizes).min(), int(counts.min())))
+def _overlap(frame: pl.DataFrame, knob: str, values, shown: np.ndarray) -> tuple[pl.DataFrame, str]:
+    """How much of each value there is where it is rarest (`Estimate.overlap`); and why nothing is said of the lowest or the highest."""
+    at, found, say, why = np.searchsorted(values, frame[knob].to_numpy()), [], [True] * len(values), {}
+    load = frame["load"].cast(pl.Float64).to_numpy()
+    for by, name, ties in ((shown, "what is held fixed", 1e-9), (load, "the loads", 0.0)):
+        quarter, found = np.searchsorted(np.quantile(by, (0.25, 0.5, 0.75)), by - ties), []
+        sizes = np.bincount(quarter, minlength=4)
+        for v, value in enumerate(values):
+            counts = np.bincount(quarter[at == v], minlength=4)[sizes > 0]
+            found.append((value, int(counts.sum()), (counts / sizes[sizes > 0]).min(), int(counts.min())))
+            _, _, least, rows = found[-1]
+            if rows < FEWEST or least < THIN:
+                say[v], why[v] = False, f"{rows} rows have {value:g} in a quarter of {name}"
     frame = pl.DataFrame(found, schema=["value", "rows", "least", "least_rows"], orient="row")
-    return frame.with_columns(say=(pl.col("least_rows") >= FEWEST) & (pl.col("least") >= THIN))
+    return frame.with_columns(say=pl.Series(say)), why.get(0) or why.get(len(values) - 1, "")

@@ -214,8 +214,8 @@ def read_log(path, knob: str, *, closed: float, every: float | None = None) -> L
     Raises
     ------
     EstimatorError
-        Columns are missing; a context was `seen` after the knob was set; rows are not one interval apart; or jobs of a row had not
-        ended when the log was read, and it is not marked: `censored` true. Marked rows are left out of the log.
+        Columns are missing or hold no numbers; a context was `seen` after the knob was set; rows are not one interval apart; or jobs of
+        a row had not ended when the log was read, and it is not marked: `censored` true. Marked rows are left out of the log.
     """
     try:
         raw = Path(path).read_bytes()  # a path with * or ? in it would be taken for a pattern
@@ -228,11 +228,16 @@ def read_log(path, knob: str, *, closed: float, every: float | None = None) -> L
     if missing := [name for name in (*NEEDED, knob) if name not in frame.columns]:
         found = f"{path}: found no column {', '.join(missing)}"
         raise EstimatorError(f"{found}; expected {', '.join((*NEEDED, knob))}. Rename yours.")
+    times = frame.select("time", "seen", "open_jobs")
+    if wrong := [c for c in times if not c.dtype.is_numeric() or c.has_nulls()]:
+        found = f"{path}: found {wrong[0].name} of {wrong[0].dtype}, {wrong[0].null_count()} of them missing"
+        raise EstimatorError(f"{found}; expected a number in each row. Write seconds, and count open jobs.")
     time, marked = pl.col("time"), pl.col("censored") if "censored" in frame.columns else pl.lit(False)
+    marked = marked.cast(pl.String).str.to_lowercase().is_in(("true", "1")).fill_null(False)
     first, *after = frame["time"].head(2)
-    step = every or float((after or [closed])[0] - first)
+    step = every or abs(float((after or [closed])[0] - first))
     late = "a context seen after the knob was set, which may have caused it; expected seen <= time. Log what was seen before"
-    gap = f"a gap or an overlap; expected rows {step:g} s apart. Add the missing intervals, or give every"
+    gap = f"a gap or an overlap; expected rows {step:g} s apart. Add missing intervals, sort rows, or give every"
     early = f"jobs that had not ended when the log was read ({closed:g} s), or an interval that was not over; expected open_jobs = 0. "
     early += "Read it later, or mark the row: censored = true"
     refused = {late: pl.col("seen") > time, gap: (time.diff().fill_null(step) - step).abs() > 1e-6 * step}

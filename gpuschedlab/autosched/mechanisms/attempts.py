@@ -42,15 +42,14 @@ def _of_run(run: Run) -> pl.DataFrame:
     why = pl.when((pl.col("end") - pl.col("last")).abs() < 1e-6).then(pl.lit("done"))
     why = why.when("failed").then(pl.lit("node")).otherwise(pl.lit("preempted"))
     at = pl.col("at").cast(pl.List(pl.String))
-    return (
-        rows.with_columns(failed=pl.Series(failed), nodes=pl.col("at").list.len(), at=at)
-        .join(jobs, on="job", maintain_order="left")
-        .with_columns(why=why)
-    )
+    rows = rows.with_columns(failed=pl.Series(failed), nodes=pl.col("at").list.len(), at=at)
+    return rows.join(jobs, on="job", maintain_order="left").with_columns(why=why)
 
 
 def _of_rows(log: pl.DataFrame) -> pl.DataFrame:
     """Attempts of a log that was read with attempts="each": those that follow a requeue are of the same job."""
+    if not isinstance(log, pl.DataFrame):
+        raise EstimatorError(f"twin: found {type(log).__name__}; expected a Run, or a frame: the trace of an intake.")
     if missing := [name for name in (*NEEDED, "state") if name not in log.columns]:
         found = f"twin: found no column {', '.join(missing)} in the log"
         raise EstimatorError(f"{found}; expected {', '.join(NEEDED)} and state, as of an intake of a log.")
@@ -59,11 +58,19 @@ def _of_rows(log: pl.DataFrame) -> pl.DataFrame:
             f"twin: found a merged log, in which {many.height:,} jobs have one row for several attempts (job {many['job_id'][0]}); "
             'expected one row per attempt. Read it with attempts="each".'
         )
-    rows = log.with_columns(pl.col("job_id").str.replace(r"#\d+$", ""), state=pl.col("state").str.to_uppercase())
-    rows = rows.sort("job_id", "started")
+    if text := [name for name in NEEDED[1:] if not log[name].dtype.is_numeric()]:
+        raise EstimatorError(f"twin: found column {text[0]} of {log[text[0]].dtype}; expected seconds, or GPUs.")
+    open_ = pl.col("censored").fill_null(False) if "censored" in log.columns else pl.lit(False)
+    known = (pl.col("state").is_not_null() | open_) & (pl.col("gpus") > 0).fill_null(False)
+    if (bad := log.drop_nulls(["started", "duration"]).filter(~known)).height:
+        found = f"twin: found gpus {bad['gpus'][0]}, state {bad['state'][0]} of job {bad['job_id'][0]}"
+        raise EstimatorError(f"{found}, and {bad.height - 1:,} more; expected GPUs, and how it ended. Mend these rows.")
+    ids = pl.col("job_id").cast(pl.String)
+    if not log.select(ids.str.contains("#1$").any()).item():  # an intake counts from #2 on
+        ids = ids.str.replace(r"#\d+$", "")
+    rows = log.with_columns(ids, state=pl.col("state").cast(pl.String).str.to_uppercase()).sort("job_id", "started")
     again = pl.col("state").is_in(REQUEUED)
     begins = ~again.shift(1).over("job_id").fill_null(False)
-    open_ = pl.col("censored").fill_null(False) if "censored" in log.columns else pl.lit(False)
     why = pl.when(open_).then(pl.lit("open")).when(pl.col("state").is_in(FAILED)).then(pl.lit("node"))
     rows = rows.with_columns(
         why=why.when(again).then(pl.lit("preempted")).otherwise(pl.lit("done")), job=begins.cum_sum()

@@ -61,11 +61,8 @@ class Delay(NamedTuple):
 
 def restarts(log: pl.DataFrame) -> tuple[np.ndarray, ...]:
     """Seconds of attempts after a restart less the work that they do again, work before, whether they completed, and GPUs."""
-    length, number, failed = (
-        (log["end"] - log["start"]).to_numpy(),
-        log["attempt"].to_numpy(),
-        (log["why"] == "node").to_numpy(),
-    )
+    length, number = (log["end"] - log["start"]).to_numpy(), log["attempt"].to_numpy()
+    failed = (log["why"] == "node").to_numpy()
     again, before, sure = np.zeros(len(length)), np.zeros(len(length)), number > 0
     saved = far = 0.0
     for i in range(len(length)):
@@ -118,7 +115,7 @@ def log_likelihood(spent, before, done, shape: float, delay, sigma: float = 0.0,
     spread = np.exp(sigma * norm.ppf((np.arange(points) + 0.5) / points)) if sigma else np.ones(1)
     left = np.maximum(spent[:, None] - delay[:, None] * spread, 0.0)
     mean = np.maximum(spent - delay * spread.mean(), 0.0)
-    k = done.sum() / np.log1p((mean / before) ** shape).sum()
+    k = done.sum() / max(np.log1p((mean / before) ** shape).sum(), NOTHING)  # 0: no attempt is longer than the delay
     power = (left / before[:, None]) ** shape
     alive = np.exp(-k * np.log1p(power))
     hazard = k * shape * power / np.maximum(left, 1e-9) / (1 + power)

@@ -59,13 +59,9 @@ def power_of(log: pl.DataFrame, slow: np.ndarray, delay, load: np.ndarray) -> tu
     held fixed (g-estimation); the interval holds the powers that this test does not refuse.
     """
     first, start = log.filter(attempt=0), (log["attempt"] == 0).to_numpy()
-    stratum, task = (
-        np.unique(
-            first.select(pl.concat_str(pl.col(names).cast(pl.String).fill_null("?"), separator="|")),
-            return_inverse=True,
-        )[1].ravel()
-        for names in (["model", "gpus"], ["user", "name", "gpus"])
-    )
+    groups = (pl.col(names).cast(pl.String).fill_null("?") for names in (["model", "gpus"], ["user", "name", "gpus"]))
+    groups = (first.select(pl.concat_str(names, separator="|")) for names in groups)
+    stratum, task = (np.unique(group, return_inverse=True)[1].ravel() for group in groups)
     often = np.minimum(np.bincount(task)[task] - 1, OFTEN)
     x = load - load.mean(axis=0)
 

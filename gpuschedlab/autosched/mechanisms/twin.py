@@ -17,8 +17,8 @@ from gpuschedlab.estimators import Noisy
 from gpuschedlab.sim import Run, Scenario
 
 DAY = 86_400.0
-MTTR, FEWEST = 3600.0, 5
-"""Seconds of a repair, as believed; failures and predictions below which a mechanism is not taken over."""
+MTTR, FEWEST, MANY = 3600.0, 5, 50
+"""Seconds of a repair, as believed; failures and predictions that a mechanism needs; restarts below which a delay is called rough."""
 SLOW = np.log(0.9)
 """Placements below this speed count as spread."""
 OPEN = {"restart": (0.0, 3600.0), "placement": (0.25, 3.0)}
@@ -48,8 +48,10 @@ class Mechanism(NamedTuple):
         """Value and interval, or that it was not seen, and why."""
         note = f" ({self.note})" if self.note else ""
         unit = f" {self.unit}" if self.unit else ""
-        value = f" {self.value:.3g}{unit} ({self.low:.3g} to {self.high:.3g})" if self.seen else " not seen"
-        return f"{self.name}{value}{note}"
+        value, low, high = (
+            f"{float(f'{x:.3g}'):,.12g}" for x in (self.value, self.low, self.high)
+        )  # 3,310, not 3.31e+03
+        return f"{self.name}{f' {value}{unit} ({low} to {high})' if self.seen else ' not seen'}{note}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -161,11 +163,8 @@ class Twin:
             rows.append((name, value.get(name), here, found[best] / found[here]))
         frame = pl.DataFrame(rows, schema=["mechanism", "value", "best", "better"], orient="row")
         other = [f"with {n} {v:.3g}, {b} is {r:.2f}x as good" for n, v, b, r in rows if b != best]
-        words = (
-            f"; the log leaves open what flips that: {', '.join(other)}"
-            if other
-            else ", and at each end of what the log leaves open"
-        )
+        words = ", and at each end of what the log leaves open"
+        words = f"; the log leaves open what flips that: {', '.join(other)}" if other else words
         return frame, f"{best!r} is best at the estimates{words}."
 
 
@@ -211,13 +210,8 @@ def twin(log: Run | pl.DataFrame, scenario: Scenario, *, canaries: Canaries | No
     )
     jobs = jobs.with_columns(work=work_of(attempts, slow, seconds, placement.value))
     restart, failure = _restart(attempts, delay, scenario), _failure(attempts, scenario.cluster)
-    found = (
-        restart,
-        placement,
-        failure,
-        _repair(attempts),
-        _prediction(jobs, attempts, slow, seconds, restart, placement),
-    )
+    prediction = _prediction(jobs, attempts, slow, seconds, restart, placement)
+    found = restart, placement, failure, _repair(attempts), prediction
     work = jobs.filter(why="done").select("job_id", "work").unique("job_id", keep="last")
     return Twin(scenario, {m.name: m for m in found}, work, delay)
 
@@ -229,7 +223,8 @@ def _restart(log: pl.DataFrame, delay: Delay | None, scenario: Scenario) -> Mech
         believed = scenario.delays.restart, 0.0, np.inf, "s", rows, 0.0
         return Mechanism("restart", *believed, False, "too few restarted jobs completed")
     size = np.repeat(delay.sizes, delay.counts)[delay.counts.sum() // 2]
-    notes = [f"seems to vary: deviation of the logarithm {delay.sigma:.2f}"] if delay.sigma else []
+    notes = [f"rough: {delay.counts.sum()} restarts"] if delay.counts.sum() < MANY else []
+    notes += [f"seems to vary: deviation of the logarithm {delay.sigma:.2f}"] if delay.sigma else []
     if delay.by_size > 0.5:
         ends = (f"{delay.at(g)[0]:.0f} s on {g:g}" for g in delay.sizes[[0, -1]])
         notes.append(f"by size: {', '.join(ends)} GPUs")
@@ -271,6 +266,7 @@ def _repair(log: pl.DataFrame) -> Mechanism:
     mean, *ends, count = repairs(log)
     seen = count >= FEWEST
     note = "" if seen else f"{count} waiting jobs took a node that had failed"
+    note = note if log["at"].count() else "no lists of nodes"
     return Mechanism("repair", mean if seen else MTTR, *ends, "s", count, 1.0, seen, note)
 
 
