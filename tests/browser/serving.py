@@ -48,7 +48,7 @@ def busy(loops: int) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def serve(folder: Path, place: str) -> Iterator[str]:
+def serve(folder: Path, place: str, options: tuple[str, ...] = AS_READY) -> Iterator[str]:
     """Serve the notebooks of a folder; yields the server's address once it answers.
 
     Parameters
@@ -57,6 +57,8 @@ def serve(folder: Path, place: str) -> Iterator[str]:
         Holds the notebooks; configuration and logs are written there, too.
     place : str
         One of `PLACES`.
+    options : tuple of str
+        Of Voila.
 
     Raises
     ------
@@ -72,7 +74,7 @@ def serve(folder: Path, place: str) -> Iterator[str]:
             *("--IdentityProvider.token=", f"--ServerApp.root_dir={folder}", "--ServerApp.terminals_enabled=False"),
             *("--LabApp.extension_manager=readonly", "--LabApp.news_url=None", "--KernelManager.shutdown_wait_time=1"),
         ],
-        "voila": ["voila", "--no-browser", *AS_READY, "--Voila.ip=127.0.0.1", f"--port={port}", str(folder)],
+        "voila": ["voila", "--no-browser", *options, "--Voila.ip=127.0.0.1", f"--port={port}", str(folder)],
     }[place]
     env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))}
     env |= {f"JUPYTER_{name.upper()}_DIR": str(folder / name) for name in ("config", "data", "runtime")}

@@ -325,7 +325,7 @@ def test_exercises_are_found_beside_the_notebook(way, tmp_path, monkeypatch):
     shutil.copytree(ROOT / "notebooks" / "exercises", folder / "exercises")
     if way == "voila":
         with (
-            serving.serve(folder, way) as address,
+            serving.serve(folder, way, options=()) as address,  # a page that needs no script
             urllib.request.urlopen(f"{address}/voila/render/one.ipynb") as answer,
         ):
             shown = answer.read().decode()
