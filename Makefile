@@ -41,7 +41,7 @@ picture: $(READY) ## README's picture and numbers, as the code prints them now (
 	$(BIN)/python docs/_ext/readme.py
 
 test: $(READY) ## tests, then lint (ALL=1: those in a browser, slow ones and all seeds as well; TESTS="tests/cli -k name" for some)
-	$(if $(ALL),GPUSCHEDLAB_ALL_TESTS=1) env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n $(or $(WORKERS),2) --dist loadgroup $(TESTS)
+	$(if $(ALL),GPUSCHEDLAB_ALL_TESTS=1) env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n $(or $(WORKERS),3) --dist loadgroup $(TESTS)
 	$(MAKE) --no-print-directory lint
 
 answers: $(READY) ## write the tables of golden answers anew; read git diff then (TESTS="tests/traces" for some)
