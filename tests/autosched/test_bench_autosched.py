@@ -240,7 +240,7 @@ def test_the_most_of_the_weeks_is_what_figure_6_3_shows():
 def test_changes_of_regime_are_judged_beside_autosched(tmp_path, monkeypatch):
     """Pairs by seed, keeps what it measured, and asks that each loop ends in time."""
     monkeypatch.chdir(tmp_path)
-    cpu = {0: 90.0, 1: 121.0}
+    cpu = {0: 50.0, 1: 71.0}
 
     def measured(_, name, seed):
         ends = dict.fromkeys(regimes.METHODS, 100.0) | {"fixed": 50.0, "autosched": 100.0 + seed}
@@ -252,7 +252,7 @@ def test_changes_of_regime_are_judged_beside_autosched(tmp_path, monkeypatch):
     found = {row["method"]: row for row in regimes.run("data", ("venus-philly",), (0, 1))["rows"]}
     assert found["fixed"]["times_autosched"] == pytest.approx((2.0 * 2.02) ** 0.5)
     assert found["default"]["low"] < found["default"]["times_autosched"] < found["default"]["high"]
-    assert found["autosched"]["cpu_s"] == 121.0
+    assert (found["autosched"]["cpu_s"], found["autosched"]["cpu_most"]) == (60.5, 71.0)
     assert not regimes.run("data", ("venus-philly",), (0, 1))["ok"]
 
 
