@@ -24,10 +24,10 @@ def repairs(log: pl.DataFrame) -> tuple[float, float, float, int]:
     ready = pl.coalesce(pl.col("end").shift(1).over("job"), "submit")
     rows = log.select("start", "end", "why", "at", waited=(pl.col("start") - ready > 1.0) & (pl.col("nodes") == 1))
     rows = rows.explode("at").drop_nulls("at")
-    down = rows.filter(why="node").group_by("at", start="end", maintain_order=True)
-    down = down.agg(jobs=pl.len(), begin=pl.col("end").first())
+    down = rows.filter(why="node").group_by("at", start="end", maintain_order=True).agg(jobs=pl.len())
     starts = rows.select("start", "at", "waited", next="start").sort("at", "start")
-    found = down.sort("at", "start").join_asof(starts, on="start", by="at", strategy="forward", check_sortedness=False)
+    found = down.with_columns(begin="start").sort("at", "start")
+    found = found.join_asof(starts, on="start", by="at", strategy="forward", check_sortedness=False)
     found = found.with_columns(gap=pl.col("next") - pl.col("begin")).drop_nulls("gap")
     # Of each failure the node that all jobs held.
     found = found.sort("begin", "jobs", "gap").group_by("begin", maintain_order=True).last()
