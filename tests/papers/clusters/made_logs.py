@@ -6,7 +6,12 @@ import numpy as np
 import polars as pl
 from numba import njit
 
+from gpuschedlab.cluster import Cluster
+from gpuschedlab.estimators.requested import Requested
 from gpuschedlab.papers.clusters.recipe import Site
+from gpuschedlab.policies import Fifo
+from gpuschedlab.sim import Scenario
+from gpuschedlab.sim.ordered import Plan
 
 
 @njit()
@@ -499,23 +504,44 @@ PLANTED = {
     "tier": ("tier", "qos", ""),
 }
 """Kind, owner and unit by which what is planted is found; of "acctlim" the owner is drawn."""
-MISFITS = ("drained", "passes")
-"""Logs by EASY alone, of which the site does not tell all: two of its nodes are never used, or jobs start each 30 s alone."""
+MISFITS = ("drained", "passes", "plan")
+"""Logs without a mechanism: two nodes are never used, and no file tells it; jobs start each 30 s alone; Slurm's plan, as files say."""
+PLAN = Plan(tested=500, window=86_400.0, every=30.0, resolution=60.0)
+"""Slurm's own, by its documentation."""
 EDGE = 1800.0
 """Seconds by which the edge of a window, or of hours, may be off."""
 
 
-def two(seed):
+def two(seed, **size):
     """A log with GPUs a user and windows."""
-    made = make("userlim", seed)
-    windows = make("maint", seed, weeks=made["weeks"])
+    made = make("userlim", seed, **size)
+    windows = make("maint", seed, **size | {"weeks": made["weeks"]})
     return made | {"maint": windows["maint"], "also": windows["truth"]}
 
 
-def misfit(kind, seed):
+def misfit(kind, seed, **size):
     """A log of `MISFITS`."""
-    made = make("plain", seed)
-    return made | {"passes": {"every": 30.0}, "drained": {"idle": 2}}[kind]
+    made = make("plain", seed, **size)
+    plan = [
+        "[scheduler]",
+        'backfill = "plan"',
+        *(f"{k} = {getattr(PLAN, k)}" for k in ("tested", "window", "every", "resolution")),
+    ]
+    return made | {"passes": {"every": 30.0}, "drained": {"idle": 2}, "plan": {"rest": "\n".join(plan) + "\n"}}[kind]
+
+
+def planned(d, more=0):
+    """As `sim`, by Slurm's plan: that of the laboratory, as there is no other."""
+    n, ran = len(d["sub"]), np.minimum(d["dur"], d["req"])
+    jobs = {"job_id": [f"{j}" for j in range(n)], "submit": d["sub"], "gpus": d["gp"].astype(float)}
+    trace = pl.DataFrame(jobs | {"duration": ran + d["delay"], "requested_time": d["req"]})
+    cluster = Cluster.homogeneous(d["N"] + more, d["per"])
+    run = Scenario(trace, cluster, estimator=Requested()).run(Fifo(backfill="plan", depth=np.inf, plan=PLAN))
+    nodes, count = np.zeros((n, 4), np.int64), np.zeros(n, np.int64)
+    for job, node in run.allocations.sort("job", "node").select("job", "node").iter_rows():
+        nodes[job, count[job]], count[job] = node, count[job] + 1
+    start = run.jobs["start"].to_numpy() + d["delay"]  # the GPUs are held while a job is launched
+    return start, start + ran, d["sub"], nodes, count, np.zeros(n, bool)
 
 
 def judged(kind, d, found):
@@ -569,7 +595,7 @@ def site_of(d, result, folder, lists=True, eligible=False):
     }
     columns |= {"eligible": elig[there]} if eligible else {}
     columns |= {"nodelist": [",".join(names[nodes[j, : kn[j]]]) for j in jobs]} if lists else {}
-    groups, rest = f"{d['N'] + d.get('idle', 0)}x{d['per']}", ""
+    groups, rest = f"{d['N'] + d.get('idle', 0)}x{d['per']}", d.get("rest", "")
     if len(d["masks"]) > 1:
         columns |= {"vc": [f"p{x}" for x in d["part"][there]]}
         rest = "".join(
