@@ -13,6 +13,7 @@ from gpuschedlab.cli.recipe_words import CLUSTER, DAY, add_scenario, one_in, rec
 from gpuschedlab.cli.text import as_json, grid, intake_line, intake_of
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.parse import contenders_of
+from gpuschedlab.traces.generator.presets import presets
 
 COMPARED = ("default", "selftune", "search", "autosched")
 SAME = (
@@ -66,7 +67,8 @@ def tune(args) -> int:
     progress = Progress(sys.stderr if args.json else sys.stdout)
     length = f", {args.days * 24:g} h" if args.days else ""
     load = f", load {args.load:g}" if args.load else ""
-    cluster = "" if args.on and not args.cluster else f" cluster {args.cluster or CLUSTER},"
+    named = args.cluster or (CLUSTER if not args.on and args.trace in presets() else "")
+    cluster = f" cluster {named}," if named else ""
     progress.say(
         f"tuning {args.policy} on {args.on or args.trace}{length}{load},{cluster} seed {args.seed}: {', '.join(methods)}"
     )
@@ -179,7 +181,8 @@ class _Loops:
         self.progress, self.end = progress, float(scenario.trace["submit"].max())
         self.twin, self.last, self._headed = twin, {}, False
         known = 0 if self.history is None else self.history.height
-        progress.say(f"{scenario.trace.height:,} jobs; history: {known:,} jobs; knobs: {', '.join(self.space.names)}")
+        jobs = f"{scenario.trace.height:,} jobs on {scenario.cluster}; history: {known:,} jobs"
+        progress.say(f"{jobs}; knobs: {', '.join(self.space.names)}")
 
     @property
     def _horizon(self) -> dict:

@@ -286,9 +286,11 @@ def test_tune_reads_the_mechanisms_of_a_log(tmp_path, capsys):
         lab.Tiresias(thresholds=(1e5,))
     )
     path = sacct(run, tmp_path / "sacct.txt")
-    words = ["tune", "--trace", f"slurm:{path}", "--cluster", "8x8", "--methods", "default", "--out", str(tmp_path)]
+    words = ["tune", "--trace", f"slurm:{path}", "--methods", "default", "--out", str(tmp_path)]
     assert main(words) == 0
     out = capsys.readouterr().out
+    assert " jobs on 8x8:v100; history: 0 jobs" in out  # as many nodes as the log used
+    assert "70x8" not in out
     assert "mechanism restart " in out
     assert "mechanism placement not seen (no column model that the speeds know)" in out
     assert "'default' is best at the estimates" in out

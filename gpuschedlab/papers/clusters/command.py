@@ -58,7 +58,7 @@ def replay(args) -> None:
     changes = changes_in(args.change, site)
     why = site.explanation
     if not args.json:
-        print("\n".join(fill(line, WIDE) for line in f"{why}".splitlines()) + "\n", flush=True)
+        print(f"{wrapped(why)}\n", flush=True)
     site = site if args.as_written else site.completed
     found = replayed(site)
     more = {f"by {group}": found.by(group) for group in args.by}
@@ -75,16 +75,23 @@ def replay(args) -> None:
     waits = ", ".join(
         f"{name} {own[f'recorded{key}']:,.0f}" for name, key in (("mean", ""), ("median", "_median"), ("p95", "_p95"))
     )
-    print(f"{fill(found.verdict, WIDE)}\n\n{own['jobs']:,} jobs; recorded waits (s): {waits}")
-    print(f"{laid_out(errors(found.table))}\n{fill(WORDS, WIDE)}")
+    print(f"{wrapped(found.verdict)}\n\n{own['jobs']:,} jobs; recorded waits (s): {waits}")
+    print(f"{laid_out(errors(found.table))}\n{wrapped(WORDS)}")
     plays = f"; [delays] launch = {site.launch + found.launch:g} plays them" if found.launch else ""
     later = f"fitted on the first half: mae {found.later['mae']:.1f} s on the second{plays}"
-    print("\n" + fill(f"launch (from a decision to the start in the log): {found.launch:g} s more, {later}", WIDE))
+    print(wrapped(f"\nlaunch (from a decision to the start in the log): {found.launch:g} s more, {later}"))
     for name, table in more.items():
         print(f"\n{name}\n{laid_out(errors(table) if 'mae' in table.columns else table)}")
     if changed:
-        print(f"\nwhat if {', '.join(args.change)}\n{changed}")
-    print("\n".join(["", *(f"note: {note}" for note in found.notes), site.description.page()]).rstrip())
+        print(wrapped(f"\nwhat if {', '.join(args.change)}\n{changed}"))
+    print(wrapped("\n".join(["", *(f"note: {note}" for note in found.notes), site.description.page()]).rstrip()))
+
+
+def wrapped(text: object) -> str:
+    """Lines of a text within `WIDE` characters; none within a word or after a hyphen."""
+    return "\n".join(
+        fill(line, WIDE, break_long_words=False, break_on_hyphens=False) for line in f"{text}".splitlines()
+    )
 
 
 def errors(table: pl.DataFrame) -> pl.DataFrame:

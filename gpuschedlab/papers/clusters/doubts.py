@@ -6,18 +6,19 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.papers.clusters.explains.limited import Limited
-from gpuschedlab.papers.clusters.metrics import most_in_use
 from gpuschedlab.papers.clusters.recipe import Site
 from gpuschedlab.papers.clusters.schedulers.slurm import Slurm
-from gpuschedlab.papers.clusters.slices import A100, COMPUTE, gpus_for, profile_of
 from gpuschedlab.sim import Scenario
+
+CELLS, COMPUTE = 8, 7
+A100 = {"1g": (1, 1), "2g": (2, 2), "3g": (4, 3), "4g": (4, 4), "7g": (8, 7)}
+"""Memory cells and parts of computing of each profile, on a GPU with 8 and 7 (NVIDIA, "Supported MIG Profiles")."""
 
 
 def doubts(site: Site, scenario: Scenario) -> Iterator[str]:
     """What does not fit before anything is simulated: the cluster, the log, or what the site has and no run keeps to."""
     trace, has = scenario.trace, site.description
-    most = most_in_use(trace["started"], trace["started"] + trace["duration"], trace["gpus"])
-    if most > scenario.cluster.total_gpus:
+    if (most := site.log.report.peak) > scenario.cluster.total_gpus:
         yield f"the log uses {most:g} GPUs at once, and the cluster has {scenario.cluster.total_gpus}: the cluster is wrong"
     yield from slices_beside(trace, scenario.cluster.total_gpus)
     eligible = pl.max_horizontal("submit", *(["eligible"] if "eligible" in trace.columns else []))
@@ -52,21 +53,24 @@ def limitless(trace: pl.DataFrame) -> int:
 
 
 def slices_beside(trace: pl.DataFrame, gpus: int) -> Iterator[str]:
-    """Whether the slices in use when the log uses most of them fit on so many GPUs, the largest placed first."""
+    """Whether the slices in use when the log uses most of them can fit on so many GPUs."""
     jobs = trace.drop_nulls(["started", "shape"]) if "shape" in trace.columns else trace.clear()
+    jobs = jobs.with_columns(profile=pl.col("shape").str.extract(r"^(\dg)")).filter(pl.col("profile").is_in([*A100]))
     if jobs.is_empty():
         return
-    start, end = jobs["started"].to_numpy(), (jobs["started"] + jobs["duration"]).to_numpy()
-    size = jobs["gpus"].to_numpy()
+    start, size = jobs["started"].to_numpy(), jobs["gpus"].to_numpy()
+    end = start + jobs["duration"].to_numpy()
     order = np.argsort(start, kind="stable")
     ended = np.concatenate([[0.0], np.cumsum(size[np.argsort(end, kind="stable")])])
     used = np.cumsum(size[order]) - ended[np.searchsorted(np.sort(end), start[order], side="right")]
     instant = start[order][np.argmax(used)]
     there = (start <= instant) & (end > instant)
-    held: list[str] = []
-    for shape, share in zip(jobs["shape"].filter(there), size[there], strict=True):
-        name = profile_of(shape)
-        held += [name] * max(1, round(COMPUTE * share / A100[name].compute))
-    held.sort(key=lambda name: -A100[name].cells)
-    if (needed := gpus_for(held)) > gpus:
-        yield f"the log holds {len(held)} slices at once, which need {needed} GPUs, and the cluster has {gpus}"
+    of = np.array([A100[name] for name in jobs["profile"].filter(there)])
+    held = np.maximum(1, np.round(size[there] * COMPUTE / of[:, 1]))
+    if (needed := gpus_for(of, held)) > gpus:
+        yield f"the log holds {held.sum():.0f} slices at once, which need at least {needed} GPUs, and the cluster has {gpus}"
+
+
+def gpus_for(profiles: np.ndarray, count: np.ndarray) -> int:
+    """GPUs that so many slices of each profile (cells, parts of computing) need at least; of those of one GPU exactly."""
+    return int(np.ceil((count @ profiles / (CELLS, COMPUTE)).max() - 1e-9))

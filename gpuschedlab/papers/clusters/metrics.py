@@ -64,19 +64,3 @@ def start_errors_by(jobs: pl.DataFrame, column: str, simulated: str) -> pl.DataF
     for (value,), part in jobs.with_columns(pl.col(column).fill_null("-")).group_by(column, maintain_order=True):
         rows.append({column: value} | start_errors(*part.select("submit", "started", simulated).get_columns()))
     return pl.DataFrame(rows).sort(column) if rows else pl.DataFrame({column: []})
-
-
-def most_in_use(start, end, gpus) -> float:
-    """Most GPUs in use at once, from each job's start, end (s) and GPUs; a job that ends as another starts is not beside it.
-
-    Examples
-    --------
-    >>> most_in_use([0, 5, 10], [10, 12, 15], [4, 2, 1])
-    6.0
-    """
-    start, end, gpus = (np.asarray(values, float) for values in (start, end, gpus))
-    there = np.isfinite(start) & np.isfinite(end)
-    times = np.concatenate([end[there], start[there]])
-    change = np.concatenate([-gpus[there], gpus[there]])
-    order = np.argsort(times, kind="stable")  # ends stand first at each instant
-    return float(np.cumsum(change[order]).max(initial=0.0))

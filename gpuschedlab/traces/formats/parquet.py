@@ -11,7 +11,7 @@ import polars as pl
 
 from gpuschedlab._files import KEY, UNREADABLE, parquet, read_frame, whole
 from gpuschedlab.errors import TraceError
-from gpuschedlab.traces.logs.ledger import HOUR, Intake, Report
+from gpuschedlab.traces.logs.ledger import HOUR, Intake, Report, most_at_once
 from gpuschedlab.traces.schema import OnBad, Read, validate
 
 REPORT = "gpuschedlab intake"
@@ -24,9 +24,10 @@ def stored(path: Path, on_bad: OnBad) -> tuple[Intake, pl.DataFrame]:
     trace, bad = found if isinstance(found, tuple) else (found, pl.DataFrame())
     with contextlib.suppress(*UNREADABLE, TypeError):
         if kept := pl.read_parquet_metadata(path).get(REPORT):
-            return Intake(trace, None, Report(**json.loads(kept))), bad
+            return Intake(trace, None, Report(**{"peak": most_at_once(trace)} | json.loads(kept))), bad
     hours = float((trace["gpus"] * trace["duration"]).sum()) / HOUR
-    report = Report("parquet", path.name, rows=trace.height + bad.height, jobs=trace.height, gpu_hours=hours)
+    rows, peak = trace.height + bad.height, most_at_once(trace)
+    report = Report("parquet", path.name, rows=rows, jobs=trace.height, gpu_hours=hours, peak=peak)
     return Intake(trace, None, report), bad
 
 

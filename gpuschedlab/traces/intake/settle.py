@@ -13,7 +13,7 @@ from gpuschedlab.errors import IntakeError, IntakeWarning, TraceError
 from gpuschedlab.traces.intake.conversion import converted, named, ran_for, rules_of
 from gpuschedlab.traces.intake.joins import join_attempts, join_parts
 from gpuschedlab.traces.logs.instants import UNIX, check_zone, instants, spans, wall_clock
-from gpuschedlab.traces.logs.ledger import FEW, HOUR, LOSSES, MANY, Ledger, Report
+from gpuschedlab.traces.logs.ledger import FEW, HOUR, LOSSES, MANY, Ledger, Report, most_at_once
 from gpuschedlab.traces.logs.log_files import SURPLUS
 from gpuschedlab.traces.logs.options import Options
 from gpuschedlab.traces.logs.raw import LINE, Raw
@@ -147,6 +147,7 @@ def _kept(
         ledger.take(reason, frame.filter(out))
         frame = frame.filter(~out)
     frame = _consistent(frame, raw, options, report)
+    ledger.peak = most_at_once(frame, "start")
     frame, counts = join_attempts(frame, raw.repeats, each=options.attempts == "each")
     if "nodes" in frame.columns and (odd := frame.filter(EVEN.bad).height):
         report.assumed.append(f"{odd:,} jobs have not as many GPUs on each node: any number of nodes will do")

@@ -56,6 +56,8 @@ class Report:
         Shortest span that holds 99 % of submissions: its start, and its length (s).
     known : dict of str to float
         Share (%) of jobs with requested times, recorded starts, types, users.
+    peak : float
+        Most GPUs in use at once, by recorded starts, of each attempt; 0 without any.
     """
 
     format: str
@@ -77,6 +79,7 @@ class Report:
     gaps: list = field(default_factory=list)
     dense: tuple[float, float] = (0.0, 0.0)
     known: dict[str, float] = field(default_factory=dict)
+    peak: float = 0.0
 
     @property
     def lost(self) -> float:
@@ -131,6 +134,7 @@ class Ledger:
         self.work: Counter[str] = Counter()
         self.line: dict[str, int] = {}
         self.unknown: Counter[str] = Counter()
+        self.peak = 0.0
 
     def take(self, reason: str, rows: pl.DataFrame) -> None:
         """Count rows that are left out."""
@@ -164,7 +168,18 @@ class Ledger:
             }
             for reason, n in self.rows.items()
         }
-        return {"jobs": kept.height, "gpu_hours": hours, "gpu_hours_out": sum(lost.values()), "left_out": entries}
+        found = {"jobs": kept.height, "gpu_hours": hours, "gpu_hours_out": sum(lost.values()), "left_out": entries}
+        return found | {"peak": self.peak}
+
+
+def most_at_once(jobs: pl.DataFrame, start: str = "started") -> float:
+    """Most GPUs in use at once, by recorded starts, of which each counts once; 0 without any."""
+    if start not in jobs.columns:
+        return 0.0
+    jobs = jobs.select("job_id", start, "gpus", "duration").drop_nulls().sort("duration")
+    jobs = jobs.unique(["job_id", start], keep="last").sort(start)
+    held = (jobs[name].to_numpy() for name in (start, "gpus", "duration"))
+    return round(float(demand(*held, jobs[start].to_numpy()).max(initial=0.0)), 6)
 
 
 @dataclass(frozen=True)
@@ -178,15 +193,12 @@ class Intake:
     @property
     def machines(self) -> Cluster | None:
         """The log's cluster; where it says none, as many nodes as hold the GPUs that recorded starts had in use at once."""
-        if self.cluster is not None or self.trace is None or "started" not in self.trace.columns:
+        if self.cluster is not None or self.trace is None or not self.report.peak:
             return self.cluster
-        jobs = self.trace.drop_nulls("started").sort("started")
-        if jobs.is_empty():
-            return None
-        start, gpus, duration = (jobs[name].to_numpy() for name in ("started", "gpus", "duration"))
+        jobs = self.trace.drop_nulls("started")
         wide = float((jobs["gpus"] / jobs["nodes"]).max() or 0) if "nodes" in jobs.columns else 0.0
-        each = int(np.ceil(wide or min(gpus.max(), 8)))
-        return Cluster.homogeneous(int(np.ceil(demand(start, gpus, duration, start).max() / each)), each)
+        each = int(np.ceil(wide or min(jobs["gpus"].max(), 8)))
+        return Cluster.homogeneous(int(np.ceil(self.report.peak / each)), each)
 
     def _repr_html_(self) -> str:
         return self.report._repr_html_()

@@ -10,7 +10,7 @@ from golden_answers import digest, drawn, golden, moved, ran, refusal, varied
 from gpuschedlab import Cluster, Kueue, Outage, Scenario, Slurm
 from gpuschedlab.cli import main
 from gpuschedlab.estimators import Requested
-from gpuschedlab.papers.clusters import figures, metrics, replay, slices
+from gpuschedlab.papers.clusters import figures, metrics, replay
 from gpuschedlab.papers.clusters.explorer import SiteExplorer
 from gpuschedlab.papers.clusters.files import description, kueue_files, slurm_files, toml_file
 from gpuschedlab.papers.clusters.queues import Queue, most
@@ -138,11 +138,6 @@ def test_shares_and_priorities():
     found["quotas"] = [[queue.quota(kind) for kind in "xy"] for queue in queues] + [
         [most(queues, name, "x") for name in "ab"]
     ]
-    found["slices"] = [
-        [slices.profile_of(shape) for shape in ("1g.5gb", "3g.20gb", "7g.40gb")],
-        slices.rooms(0), slices.rooms(0b1111), [slices.best_start(p, taken) for p in ("1g", "2g", "3g") for taken in (0, 1, 0b110000)],
-        [slices.gpus_for(each) for each in (["3g", "3g"], ["3g", "2g", "2g"], ["1g"] * 9, ["4g", "4g"])],
-    ]  # fmt: skip
     return found
 
 
@@ -226,7 +221,6 @@ def test_replay_and_questions():
         "asked": {name: [each.table, each.lines(), each.summary()] for name, each in asked.items()},
         "standing": standing(site),
         "errors": days,
-        "in use": metrics.most_in_use(np.array([0.0, 5, 6]), np.array([9.0, 6, 20]), np.array([2.0, 3, 4])),
         "waits": drawn(
             figures.waits_by_day(made.starts["submit"].to_numpy(), {"r": made.starts["started"].to_numpy()})
         ),

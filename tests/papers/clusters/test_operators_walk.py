@@ -101,9 +101,19 @@ def test_windows_by_dates_follow_the_logs_clock(site):
         site("[[windows]]\nstart='2025-13-01'\nend=3\n").description  # noqa: B018
 
 
-def test_tables_fit_on_a_screen_and_their_words_are_explained(site, capsys):
+def test_all_that_is_printed_fits_on_a_screen_and_its_words_are_explained(site, tmp_path, capsys):
     file = site().file
-    assert main(["replay", "--trace", file, "--by", "size", "--change", "depth=3"]) == 0
+    keys = (
+        "SlurmctldTimeout",
+        "SelectTypeParameters",
+        "JobAcctGatherFrequency",
+        "AccountingStorageEnforce",
+        "PreemptExemptTime",
+    )
+    (tmp_path / "slurm.conf").write_text(CONF + "".join(f"{key}=1\n" for key in keys))
+    words = ["depth=3", "weight_age=500", "weight_qos=20", "weight_size=3", "limits=20:00", "more=-1"]
+    changes = [part for word in words for part in ("--change", word)]
+    assert main(["replay", "--trace", file, "--by", "size", *changes]) == 0
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= 110
     said = " ".join(out.split())
@@ -121,7 +131,8 @@ def test_a_log_that_names_no_cluster_is_played_on_as_many_nodes_as_it_used(site,
     assert str(explorer.cluster_of(explorer.setting)) == "2x8:v100"
     wide = sent.trace.with_columns(nodes=pl.lit(2))
     assert str(replace(sent, trace=wide).machines) == "4x4:v100"
-    assert replace(sent, trace=sent.trace.drop("started")).machines is None
+    (tmp_path / "jobs.csv").write_text("job_id,submit,gpus,duration\na,0,2,60\n")
+    assert lab.intake(tmp_path / "jobs.csv").machines is None  # no recorded starts
 
 
 QOS = "Name|Priority|GraceTime|Flags|UsageFactor|GrpTRES|MaxTRESPU|MaxJobsPU|MaxWall\n"

@@ -1,21 +1,20 @@
 """The model of a site against worked cases, Slurm's and Kueue's documentation, and recorded logs."""
 
 import json
-from itertools import groupby, product
+from itertools import combinations_with_replacement, groupby, product
 
 import numpy as np
 import polars as pl
 import pytest
 
-from gpuschedlab.errors import ClusterError, PolicyError
-from gpuschedlab.papers.clusters.doubts import slices_beside
+from gpuschedlab.errors import PolicyError
+from gpuschedlab.papers.clusters.doubts import A100, CELLS, COMPUTE, gpus_for, slices_beside
 from gpuschedlab.papers.clusters.queues import Queue, most
 from gpuschedlab.papers.clusters.recipe import Site
 from gpuschedlab.papers.clusters.replay import replay
 from gpuschedlab.papers.clusters.schedulers.fairshare import ShareTree
 from gpuschedlab.papers.clusters.schedulers.priority import Weights, size_factor
 from gpuschedlab.papers.clusters.schedulers.usage import WEEK, Ledger
-from gpuschedlab.papers.clusters.slices import A100, CELLS, COMPUTE, best_start, gpus_for, profile_of, rooms
 
 pytestmark = pytest.mark.data
 
@@ -287,55 +286,44 @@ def test_the_launch_delay_is_fitted_on_the_first_half_and_judged_on_the_second(r
 # --- slices
 
 
+STARTS = {"1g": range(7), "2g": (0, 2, 4), "3g": (0, 4), "4g": (0,), "7g": (0,)}
+"""Cells at which a slice may start (NVIDIA, "Supported MIG Profiles")."""
+
+
 def together(profiles) -> bool:
     """Whether some choice of start cells puts all of them on one GPU."""
-    for starts in product(*(A100[name].starts for name in profiles)):
-        cells = [c for name, start in zip(profiles, starts) for c in range(start, start + A100[name].cells)]
+    for starts in product(*(STARTS[name] for name in profiles)):
+        cells = [c for name, start in zip(profiles, starts) for c in range(start, start + A100[name][0])]
         if len(set(cells)) == len(cells) and max(cells) < CELLS:
-            return sum(A100[name].compute for name in profiles) <= COMPUTE
+            return sum(A100[name][1] for name in profiles) <= COMPUTE
     return False
 
 
 def test_slices_of_an_a100(cases):
-    for profiles in cases["mig_a100"]["fit"]:
-        assert together(profiles)
-        assert gpus_for(sorted(profiles, key=lambda name: -A100[name].cells)) == 1
-    for profiles in cases["mig_a100"]["do not fit"]:
-        assert not together(profiles)
-        assert gpus_for(profiles) == 2
-    most = {name: next(n for n in range(1, 9) if gpus_for([name] * (n + 1)) > 1) for name in A100}
-    assert most == {"1g": 7, "2g": 3, "3g": 2, "4g": 1, "7g": 1}
-
-
-def test_the_best_start_of_3g_leaves_room_for_4g():
-    assert best_start("3g") == 4
-    assert best_start("4g", 0b11110000, COMPUTE - 3) == 0
-    first = A100["3g"].starts[0]
-    assert best_start("4g", 0b1111 << first, COMPUTE - 3) is None
-    assert best_start("1g", 0b11111111, 1) is None  # 3g and 3g: a part of computing is left, and no cell
-    assert len(rooms(0)) == sum(len(profile.starts) for profile in A100.values())
-    assert profile_of("3g.20gb") == "3g"
-    with pytest.raises(ClusterError, match="slice '5g.20gb': expected one of 1g, 2g, 3g, 4g, 7g"):
-        profile_of("5g.20gb")
-
-
-def test_the_best_start_is_that_after_which_most_is_possible():
-    for taken in range(256):
-        for profile, (cells, parts, _) in A100.items():
-            starts = [start for name, start in rooms(taken) if name == profile]
-            after = [(len(rooms(taken | (2**cells - 1) << start, COMPUTE - parts)), start) for start in starts]
-            assert best_start(profile, taken) == (max(after)[1] if after else None)
+    """Whatever fits on one GPU by its cells and its parts of computing has places on it."""
+    assert all(together(profiles) for profiles in cases["mig_a100"]["fit"])
+    assert not any(together(profiles) for profiles in cases["mig_a100"]["do not fit"])
+    for size in range(1, 6):
+        for profiles in combinations_with_replacement(A100, size):
+            need = gpus_for(np.array([A100[name] for name in profiles]), np.ones(size))
+            assert (need == 1) == together(profiles)
+    assert gpus_for(np.array([A100["7g"], A100["1g"]]), np.array([3, 8])) == 5
 
 
 def test_slices_that_need_more_gpus_than_there_are_are_named():
-    """Placed largest first: 4g and 3g share a GPU, and 2g, 2g, 2g, 1g another; in the order of the log three would be needed."""
+    """4g and 3g share a GPU, and 2g, 2g, 2g, 1g another."""
     shapes = ["1g.5gb", "2g.10gb", "2g.10gb", "2g.10gb", "3g.20gb", "4g.20gb"]
     share = [int(shape[0]) / COMPUTE for shape in shapes]
     log = pl.DataFrame({"started": 0.0, "duration": 10.0, "gpus": share, "shape": shapes})
-    assert gpus_for([shape[:2] for shape in reversed(shapes)]) == 2
+    said = "the log holds 6 slices at once, which need at least 2 GPUs, and the cluster has 1"
     assert list(slices_beside(log, 2)) == []
-    assert list(slices_beside(log, 1)) == ["the log holds 6 slices at once, which need 2 GPUs, and the cluster has 1"]
-    one = log[[1, 2, 4]]  # the largest first they share a GPU; in the order of the log they would not
-    assert list(slices_beside(one, 1)) == []
+    assert list(slices_beside(log, 1)) == [said]
+    assert list(slices_beside(log[[1, 2, 4]], 1)) == []
     later = log.with_columns(started=pl.Series([0.0, 0, 0, 0, 10, 10]))
     assert list(slices_beside(later, 1)) == []
+    other = log.with_columns(shape=pl.lit("5x.20gb"))  # no profile that is known: nothing is said
+    assert list(slices_beside(other, 1)) == []
+    twice = log.with_columns(pl.col("gpus") * 2)  # a job of two slices of its profile
+    assert list(slices_beside(twice, 3)) == [
+        said.replace("6", "12").replace("2 GPUs", "4 GPUs").replace("has 1", "has 3")
+    ]

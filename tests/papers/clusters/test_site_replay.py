@@ -15,13 +15,14 @@ from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import ClusterWarning, LabError
 from gpuschedlab.metrics.intervals import SHORT
 from gpuschedlab.papers.clusters.command import changes_in
-from gpuschedlab.papers.clusters.metrics import most_in_use, start_errors, start_errors_by
+from gpuschedlab.papers.clusters.metrics import start_errors, start_errors_by
 from gpuschedlab.papers.clusters.recipe import Site
 from gpuschedlab.papers.clusters.replay import replay
 from gpuschedlab.papers.clusters.standing import standing
 from gpuschedlab.papers.clusters.whatif import BELOW, DAY, WhatIf, biases, compared, played, whatif
 from gpuschedlab.policies import Fifo
 from gpuschedlab.sim import Scenario
+from gpuschedlab.traces.logs.ledger import most_at_once
 
 JOBS = {
     "job_id": ["a", "b", "c", "d"],
@@ -80,8 +81,12 @@ def test_errors_by_group():
 
 
 def test_most_gpus_at_once():
-    assert most_in_use([0, 10, 10, np.nan], [10, 20, 30, 5], [4, 2, 3, 9]) == 5
-    assert most_in_use([], [], []) == 0
+    jobs = pl.DataFrame(
+        {"job_id": [*"abcd"], "started": [0, 10, 10, None], "duration": [10, 10, 20, 5], "gpus": [4, 2, 3, 9]}
+    )
+    assert most_at_once(jobs) == 5  # a ends as b and c start, d never started
+    assert most_at_once(pl.concat([jobs, jobs[1:2]])) == 5  # b was written twice
+    assert most_at_once(jobs.head(0)) == most_at_once(jobs.drop("started")) == 0
 
 
 # --- replay
@@ -134,7 +139,7 @@ def test_what_does_not_fit_is_said_before(site):
             "rest": "[partitions.long]\nmax_time = 200\n",
         },
         "1 jobs ask for GPU types that the cluster lacks: k80": {"gpu_type": ["v100", "v100", "k80", None]},
-        "the log holds 3 slices at once, which need 2 GPUs, and the cluster has 1": SLICED,
+        "the log holds 3 slices at once, which need at least 2 GPUs, and the cluster has 1": SLICED,
         "1 jobs ran for longer than they requested": {"requested_time": [50, 100, 90, 120], "state": ["TIMEOUT"] * 4},
         "1 windows are left out": {"rest": '[[windows]]\nstart = 5\nend = 9\nusers = ["eve"]\n'},
         "no rule here keeps to queues": {"rest": "[partitions.long]\n[queues.q]\n"},
