@@ -140,7 +140,7 @@ def check_moves_and_errors(page):
     """Move a knob and see other numbers; make the cluster too small and see why, then mend it."""
     table = page.locator(f"{EXPLORER} .gpuschedlab-table")
     pick(page, "Tiresias")
-    await_text(page.locator(".gpuschedlab-said b.now").first, "Tiresias")
+    await_text(page.locator(".gpuschedlab-status b.now").first, "Tiresias")
     await_text(table.locator("th b.now"), "Tiresias")
     before, numbers = page.evaluate(NUMBERS), table.inner_text()
     press(page, "next queue after", "ArrowLeft", 25)

@@ -141,7 +141,7 @@ def test_no_word_is_cut_or_lies_on_another_at_any_width(opened, theme, artifacts
             page.locator(".gpuschedlab-choice button[aria-pressed=true]", has_text="GPUs").wait_for()
         elif state == "Tiresias":
             page.locator(".gpuschedlab-policy button", has_text=state).click()
-            page.locator(".gpuschedlab-said b.now", has_text=state).first.wait_for()
+            page.locator(".gpuschedlab-status b.now", has_text=state).first.wait_for()
         for width, height in WIDTHS:
             page.set_viewport_size({"width": width, "height": height})
             first(page)
@@ -168,7 +168,7 @@ def test_all_of_it_is_seen_at_once_on_a_laptop(page, jupyterlab, notebooks):
 def test_an_address_brings_the_same_picture_back(opened, launch):
     page = opened()
     page.locator(".gpuschedlab-policy button", has_text="Tiresias").click()
-    page.locator(".gpuschedlab-said b.now", has_text="Tiresias").first.wait_for()
+    page.locator(".gpuschedlab-status b.now", has_text="Tiresias").first.wait_for()
     figure(page, "change").focus()
     page.keyboard.press("ArrowRight")
     page.wait_for_function("() => location.hash.includes('job=')")
@@ -240,7 +240,7 @@ def test_more_shows_the_other_figures_and_less_hides_them(opened):
 
 def test_a_guess_is_asked_before_the_answer_is_seen_and_scored(opened, artifacts):
     page = opened(name="guess")
-    answer = page.locator(".gpuschedlab-said")
+    answer = page.locator(".gpuschedlab-status")
     page.locator(".gpuschedlab-guess").wait_for()
     assert not answer.is_visible()
     assert page.locator(".gpuschedlab-first .js-plotly-plot").filter(visible=True).count() == 1
@@ -257,5 +257,5 @@ def test_a_guess_is_asked_before_the_answer_is_seen_and_scored(opened, artifacts
     )
     assert figure(page, "change").is_visible()
     page.locator(".gpuschedlab-policy button", has_text="Tiresias").click()
-    page.locator(".gpuschedlab-said b.now", has_text="Tiresias").first.wait_for()
+    page.locator(".gpuschedlab-status b.now", has_text="Tiresias").first.wait_for()
     assert not page.locator(".gpuschedlab-guess").count(), "it is asked once"
