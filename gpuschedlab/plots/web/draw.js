@@ -63,7 +63,7 @@
     if (typeof value === "string") return shades[value] ?? value;
     if (value === null || typeof value !== "object" || ArrayBuffer.isView(value)) return value;
     if (Array.isArray(value)) return ["number", "boolean"].includes(typeof value[0]) ? value : value.map((v) => shaded(v, shades));
-    const inside = (name) => name === "insidetextfont" || name === "pattern"; // they stand on a bar, not on the page
+    const inside = (name) => ["insidetextfont", "pattern", "customdata"].includes(name); // on a bar, not on the page, or words
     return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, inside(name) ? part : shaded(part, shades)]));
   }
 
@@ -138,13 +138,13 @@
     const cells = {}, due = new Set();
     let running = false, next = null; // what comes while figures are drawn is drawn after them
     // A record of two runs, what is looked at in it, and the mark of what was asked last, until that is answered.
-    const state = { record: null, view: null, asked: "", asks: false, guessing: false, hurried: false, dots: [] };
+    const state = { record: null, view: null, asked: "", asks: false, guessing: false, dots: [] };
     const screened = () => Object.values(cells).filter((cell) => cell.screen);
 
     async function save(cell, format) {
       const Plotly = await library, theme = themeOf(cell.box), { data, layout } = composed(cell, theme);
       const title = { text: cell.figure.layout.title?.text ?? "" };
-      const whole = { data, layout: { ...layout, title, margin: { ...layout.margin, t: 60 } } };
+      const whole = { data: data.map(asMarkers), layout: { ...layout, title, margin: { ...layout.margin, t: 60 } } };
       await Plotly.downloadImage(whole, {
         format, filename: cell.place.name, width: cell.plot.clientWidth, height: cell.height, scale: format === "png" ? 2 : 1,
       });
@@ -207,7 +207,6 @@
     async function draw(Plotly, cell) {
       cell.height = heightOf(cell.place);
       cell.plot.style.height = `${cell.height}px`;
-      if (cell.screen) hurry();
       if (cell.screen)
         cell.figure = SCREEN[cell.place.name](state, cell.plot.clientWidth - SIDES.l - SIDES.r, cell.height - SIDES.b - 14);
       const { data, layout } = composed(cell, themeOf(cell.box));
@@ -219,24 +218,12 @@
       choices(cell);
       await Plotly.react(cell.plot, data, layout, CONFIG);
       keyed(cell, data);
+      if (cell.place.name === "change" && cell.screen) dot(cell.plot, cell.plot.querySelectorAll(".scatterlayer .trace"), data);
       if (cell.heard) return;
       cell.heard = true;
       if (cell.screen) answering(Plotly, cell);
       else if (options.clicked)
         cell.plot.on("plotly_click", ({ points: [p] }) => options.clicked(cell.place.name, p.curveNumber, p.pointNumber));
-    }
-
-    // While a hand drags a slider, one dot in eight is drawn, all once it rests.
-    const HELD = ".noUi-active";
-    function hurry() {
-      const all = el.closest(".gpuschedlab-explorer"), held = Boolean(all?.querySelector(HELD));
-      if (held && !state.hurried)
-        all.ownerDocument.addEventListener("pointerup", () => setTimeout(() => {
-          state.hurried = false;
-          screened().forEach((cell) => due.add(cell));
-          work();
-        }, 200), { once: true, capture: true });
-      state.hurried = held;
     }
 
     // Something else is looked at: it is drawn at once, and the words for it are asked for.
@@ -307,10 +294,12 @@
       cell.choice.forEach(([value, button]) => button.setAttribute("aria-pressed", value === choice.now));
     }
 
+    const pause = () => window.scheduler?.yield?.() ?? new Promise((done) => setTimeout(done)); // for keys and clicks
     // What has no width yet is drawn when it gets one.
     async function work() {
       if (running) return;
       running = true;
+      let begun = false;
       try {
         const Plotly = await library;
         if (state.asks && el.closest(".gpuschedlab-explorer")) guess();
@@ -327,8 +316,9 @@
             continue;
           }
           due.delete(cell);
+          if (begun) await pause();
+          begun = true;
           await draw(Plotly, cell);
-          if (!state.hurried) await new Promise((done) => setTimeout(done)); // for keys and clicks
         }
         refit();
         if (!due.size) {

@@ -87,10 +87,17 @@
   const onAxis = ({ by, size: [low, high] }) => by === "run" ? [Math.log10(Math.max(low, 0.1)), Math.log10(high)] : [bandOf(low), bandOf(high) + 1];
   const inTime = (r, view) => rowsOf(r, (i) => inside(r.submit[i] / HOUR, view.time));
   const later = (r, i) => (r.now[i] - r.before[i]) / HOUR;
+  // The value of a rank among the largest: most lie below one of a sample, and need not be sorted.
+  function ranked(values, rank) {
+    const sample = values.filter((_, i) => i % 16 === 0).sort(), most = values.filter((v) => v >= sample.at(-Math.ceil(rank / 8)) ).sort();
+    return most.at(-rank) ?? values.slice().sort().at(-rank);
+  }
   // Dots of some rows: those that change most, and one in so many of the others.
   function thinned(r, rows, most) {
     if (rows.length <= most) return rows;
-    const change = Float32Array.from(rows, (i) => Math.abs(later(r, i))), least = change.slice().sort()[rows.length - FAR], far = [], rest = [];
+    const change = new Float32Array(rows.length), far = [], rest = [];
+    rows.forEach((i, k) => { change[k] = Math.abs(later(r, i)); });
+    const least = ranked(change, FAR);
     rows.forEach((i, k) => (change[k] > least ? far : rest).push(i));
     const step = Math.ceil(rest.length / (most - FAR));
     return far.concat(rest.filter((_, q) => q % step === 0));
@@ -107,19 +114,21 @@
   // How many jobs of both runs are there at each of some times (h): the area below is the sum of the times to finish.
   function counts(r, rows) {
     if (r.lines) return cutOff(r);
-    const sorted = (values) => Float64Array.from(values).filter(Number.isFinite).sort();
-    const submit = sorted(rows.map((i) => r.submit[i])), all = r.submit.reduce((a, b) => Math.max(a, b), 1);
-    const ends = [r.now, r.before].map((took) => sorted(rows.map((i) => r.submit[i] + took[i])));
-    const upTo = (values, grid) => { let k = 0; return grid.map((at) => { while (values[k] <= at) k += 1; return k; }); };
-    let last = Math.max(all, ...ends.map((each) => each.at(-1) ?? 0)), grid, lines;
+    const submit = rows.map((i) => r.submit[i]), all = r.submit.reduce((a, b) => Math.max(a, b), 1);
+    const ends = [r.now, r.before].map((took) => rows.map((i, k) => submit[k] + took[i]).filter(Number.isFinite));
+    const upTo = (values, last) => { // how many are at most each instant
+      const n = new Int32Array(POINTS);
+      for (const value of values) if (value <= last) n[Math.ceil((value / last) * (POINTS - 1))] += 1;
+      return n.forEach((_, i) => { n[i] += i && n[i - 1]; }) ?? n;
+    };
+    let last = [...ends[0], ...ends[1]].reduce((a, b) => Math.max(a, b), all), lines;
     for (let round = 0; round < 2; round += 1) { // what follows the last job but a few is cut off
-      grid = Array.from({ length: POINTS }, (_, i) => (i * last) / (POINTS - 1));
-      const came = upTo(submit, grid);
-      lines = ends.map((each) => { const gone = upTo(each, grid); return came.map((n, i) => n - gone[i]); });
-      const top = Math.max(...lines[0], ...lines[1]), seen = grid.findLastIndex((_, i) => Math.max(lines[0][i], lines[1][i]) > 0.01 * top);
-      last = Math.max(seen < 0 ? last : grid[Math.min(seen + 3, POINTS - 1)], all);
+      const came = upTo(submit, last);
+      lines = ends.map((each) => { const gone = upTo(each, last); return Array.from(came, (n, i) => n - gone[i]); });
+      const top = Math.max(...lines[0], ...lines[1]), seen = lines[0].findLastIndex((n, i) => Math.max(n, lines[1][i]) > 0.01 * top);
+      if (!round) last = Math.max(seen < 0 ? last : (Math.min(seen + 3, POINTS - 1) * last) / (POINTS - 1), all);
     }
-    return { hours: grid.map((at) => at / HOUR), now: lines[0], before: lines[1] };
+    return { hours: lines[0].map((_, i) => (i * last) / (POINTS - 1) / HOUR), now: lines[0], before: lines[1] };
   }
 
   const upright = (x, look) => ({ type: "line", x0: x, x1: x, y0: 0, y1: 1, yref: "paper", layer: "below", line: { color: ROLES.grid, width: 1, ...look } });
@@ -209,13 +218,27 @@
     };
   }
 
+  // Small dots are drawn here, as a few paths, since a node a dot takes most of a drawing; plotly has their places, for the mouse.
+  const SMALL = 5, LAYERS = 8; // pixels; paths of a trace, as its dots show through one another
+  const dotted = (marker) => (marker.size < SMALL ? { mode: "none", meta: { dots: marker } } : { mode: "markers", marker });
+  const asMarkers = (trace) => (trace.meta?.dots ? { ...trace, mode: "markers", marker: trace.meta.dots } : trace);
+  function dot({ _fullLayout: { xaxis, yaxis } }, groups, data) {
+    data.forEach(({ x, y, meta }, k) => {
+      groups[k].querySelector(".gpuschedlab-dots")?.remove();
+      if (!meta?.dots) return;
+      const { color, size, opacity } = meta.dots, paths = Array(LAYERS).fill("");
+      x.forEach((at, i) => (paths[i % LAYERS] += `M${xaxis.l2p(at).toFixed(1)},${yaxis.l2p(y[i]).toFixed(1)}h0`));
+      const look = `fill="none" stroke="${color}" stroke-opacity="${opacity}" stroke-width="${size}" stroke-linecap="round" pointer-events="none"`;
+      groups[k].insertAdjacentHTML("beforeend", `<g class="gpuschedlab-dots" ${look}>${paths.map((d) => `<path d="${d}"/>`).join("")}</g>`);
+    });
+  }
+
   // One dot per job: how much later (up) or sooner (down) it ends, on an axis of square roots of hours.
   function changeFigure(state, width, height) {
     const { record: r, view } = state, root = (hours) => Math.sign(hours) * Math.sqrt(Math.abs(hours));
     const mine = inTime(r, view).filter((i) => Number.isFinite(later(r, i))), pays = mine.filter((i) => r.moved[i] > 0), others = mine.filter((i) => r.moved[i] <= 0);
     const few = pays.length <= FEW, on = view.job !== null && Number.isFinite(later(r, view.job));
-    const quick = (rows) => (state.hurried && rows.length > FEW ? rows.filter((_, q) => q % 8 === 0) : rows);
-    state.dots = [quick(thinned(r, others, OTHERS)), quick(thinned(r, pays, MOST)), ...(on ? [[view.job]] : [])];
+    state.dots = [thinned(r, others, OTHERS), thinned(r, pays, MOST), ...(on ? [[view.job]] : [])];
     const looks = [{ color: ROLES.now.line, size: 4.5, opacity: 0.4 }, { color: ROLES.pays.line, size: few ? 7 : 4.5, opacity: few ? 0.9 : 0.55 }];
     if (on) looks.push({ color: (later(r, view.job) > 0 ? ROLES.pays : ROLES.now).line, size: 12, line: { color: ROLES.ink, width: 2.5 } });
     const hours = mine.map((i) => later(r, i)), most = pays.reduce((a, i) => Math.max(a, later(r, i)), 0), sent = mine.filter((i) => r.moved[i] < 0).length;
@@ -224,8 +247,9 @@
     const tall = Math.max(high - low, 0.6), [x, y] = r.names, place = (i) => placeOf(r, view.by, i);
     [low, high] = [Math.min(low - 0.1 * tall, -0.16 * tall), Math.max(high + 0.1 * tall, 0.16 * tall)];
     const hover = (i) => safe(`${plural(r.gpus[i], "GPU")}, runs ${span(r.duration[i])}`) + safe(`\n${x}: done after ${span(r.now[i])}\n${y}: done after ${span(r.before[i])}`).replaceAll("\n", "<br>");
-    const data = state.dots.map((rows, k) => ({ type: "scatter", mode: "markers", x: rows.map(place), y: rows.map((i) => root(later(r, i))), text: state.hurried ? [] : rows.map(hover),
-      marker: { line: { width: 0 }, ...looks[k] }, hovertemplate: "%{text}<extra></extra>" }));
+    const told = (i) => ({ toString: () => hover(i) }); // words are made when the mouse asks for them
+    const data = state.dots.map((rows, k) => ({ type: "scatter", x: rows.map(place), y: rows.map((i) => root(later(r, i))), customdata: rows.map(told),
+      ...dotted({ line: { width: 0 }, ...looks[k] }), hovertemplate: "%{customdata}<extra></extra>" }));
     const beside = (text, at, role, yanchor) => named(text, role, { x: 0, xref: "paper", y: at, yref: "paper", xanchor: "left", yanchor, xshift: 4, bgcolor: ROLES.veil });
     const notes = [beside("ends later", 1, ROLES.pays, "top"), beside("ends sooner", 0.004, ROLES.now, "bottom")];
     const bands = BANDS.slice(0, bandOf(r.gpus.reduce((a, b) => Math.max(a, b), 1)) + 1); // those that some job asks for, and below

@@ -74,7 +74,12 @@ export default {
       compact: true,
       ask,
       clicked: (figure, trace, point) => ask("clicked", [figure, trace, point]),
-      drawn: () => { drawn = shown; if (drawn === model.get("number")) stale(); },
+      drawn: () => {
+        drawn = shown;
+        if (drawn === model.get("number")) stale();
+        named();
+        shade();
+      },
     });
     // Names for screen readers, where the widgets give none: a slider's is the text beside it.
     const PLAY = ["play or pause", "stop", "repeat"];
@@ -97,8 +102,6 @@ export default {
       shown = model.get("number");
       watch();
       grid.show(Object.fromEntries(which.map((each) => [each, figure(each)])));
-      setTimeout(named);
-      setTimeout(shade);
     };
 
     // All figures that one message brings are drawn together.
@@ -114,6 +117,7 @@ export default {
     listeners.push(["change:number", () => { if (!changed.size) queueMicrotask(() => changed.size || show([])); }]);
     listeners.forEach(([event, listener]) => model.on(event, listener));
     show(names);
+    setTimeout(named); // once it is on the page
 
     // plotly is on the page already where an output brought it; otherwise the kernel is asked for it.
     const receive = (message, buffers) => {

@@ -2,7 +2,7 @@
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from typing import NamedTuple
 
 from gpuschedlab.errors import RunError
@@ -16,9 +16,10 @@ class Result(NamedTuple):
 
 
 def size_of(value) -> int:
-    """Bytes of a run's frames, or of a frame; 0 for anything else."""
-    frames = [getattr(value, name, None) for name in ("jobs", "timeline", "allocations", "rounds", "pools")]
-    return sum(int(f.estimated_size()) for f in (value, *frames) if hasattr(f, "estimated_size"))
+    """Bytes of a run's frames, about where they have not been made yet, or of a frame; 0 for anything else."""
+    held = [getattr(value, "__dict__", {}).get(name) for name in ("jobs", "timeline", "allocations", "rounds", "pools")]
+    sizes = (f.estimated_size() for f in (value, *held) if hasattr(f, "estimated_size"))
+    return int(sum(sizes)) + sum(8 * len(f) * len(f[next(iter(f))]) for f in held if isinstance(f, Mapping))
 
 
 class Cache:

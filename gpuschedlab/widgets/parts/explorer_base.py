@@ -23,7 +23,7 @@ from gpuschedlab.widgets.parts.controls import close_all
 
 QUICK = 0.5
 """Seconds: figures follow the hand while a run takes less, and its release otherwise: of moves that a run outlasts the last counts."""
-DELAY = 0.01
+DELAY = 0.002
 """Seconds between a move in the browser and the redraw, in which further moves join it."""
 
 
