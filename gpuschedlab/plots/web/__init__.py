@@ -51,7 +51,7 @@ def script() -> str:
     look = json.dumps({"template": template(), "dark": DARK})
     draw, *parts = ((HERE / f"{name}.js").read_text(encoding="utf-8") for name in ("draw", "legend", "screen"))
     whole = draw.replace("/*LOOK*/ {}", look).replace("  /*LEGEND*/\n", parts[0]).replace("  /*SCREEN*/\n", parts[1])
-    return re.sub(r"(?m)^ *//.*\n", "", whole)  # comments are for who reads the files
+    return re.sub(r"(?m)^ *(//.*\n)?", "", whole)  # comments and indents are for who reads the files
 
 
 @cache

@@ -89,7 +89,7 @@
   const later = (r, i) => (r.now[i] - r.before[i]) / HOUR;
   // The value of a rank among the largest: most lie below one of a sample, and need not be sorted.
   function ranked(values, rank) {
-    const sample = values.filter((_, i) => i % 16 === 0).sort(), most = values.filter((v) => v >= sample.at(-Math.ceil(rank / 8)) ).sort();
+    const sample = values.filter((_, i) => i % 16 === 0).sort(), most = values.filter((v) => v >= sample.at(-Math.ceil(rank / 8))).sort();
     return most.at(-rank) ?? values.slice().sort().at(-rank);
   }
   // Dots of some rows: those that change most, and one in so many of the others.

@@ -146,7 +146,7 @@ class Explorer(Runs, PairExplorer):
 
     def _show(self, screen: Screen):
         super()._show(screen)
-        now, before = self.setting, self.pinned
+        now, before = (side.key for side in self.sides)
         words = now.says("now") + (f" {before.says('ref')}" if now.name != before.name else "")
         words += f" {self.run.jobs.height:,} jobs on {escape(str(self.cluster_of(now)))}."
         self.panel.show(words, self.knobs.note, self.reports.get(now.trace))

@@ -176,7 +176,7 @@ class Runs:
 
     def _address(self) -> str:
         """Write what is shown: all that differs from how the explorer begins, and always the policies and the nodes."""
-        panel, view, now = self.panel, self.view, self.setting
+        panel, view, now = self.panel, self.view, self.sides[0].key
         found = {"policy": now.name} | {i.name: knob_word(value) for i, value in now.moved(self.policies[now.name])}
         if panel.against.value in self.policies:
             found["against"] = panel.against.value

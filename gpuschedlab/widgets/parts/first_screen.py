@@ -124,8 +124,9 @@ def clock(hours: float, weekday: int | None) -> str:
 
 def _weekday(run) -> int | None:
     """Weekday of time zero, where the trace has a clock that begins at midnight."""
-    jobs = run.jobs
-    if "clock" not in jobs.columns or jobs["clock"][0] is None:
+    jobs = jobs_of(run)
+    first = jobs["clock"][0].item() if "clock" in jobs else None
+    if first is None:
         return None
-    zero = jobs["clock"][0] - timedelta(seconds=float(jobs["submit"][0]))
+    zero = first - timedelta(seconds=float(jobs["submit"][0]))
     return zero.weekday() if zero.hour == zero.minute == 0 else None
