@@ -176,9 +176,8 @@ class Explorer(Runs, PairExplorer):
 
     def pin(self):
         """Keep the present policy, knobs and cluster to compare with."""
-        self._pinned = self.setting
-        given = self.setting.policy == self.policies[self.setting.name]
-        self.panel.hold(self._name(self._pinned, self._pinned) + " as it was" * given)
+        now = self._pinned = self.setting
+        self.panel.hold(self._name(now, now) + " as it was" * (now.policy == self.policies[now.name]))
         self.refresh()
 
     def _sliders(self) -> list:

@@ -47,9 +47,8 @@ class Panel:
             self.own: self._own_cluster,
             self.policy: lambda _: owner.guarded(lambda: self._quietly(self._make_knobs)),
             self.against: lambda now: owner.guarded(owner.pin) if now["new"] == PIN else owner._changed(),
-            **dict.fromkeys(
-                (self.charted, self.first_node), lambda _: owner.opened and owner._redraw("gantt", owner._gantt)
-            ),
+            self.charted: (charted := lambda _: owner.opened and owner._redraw("gantt", owner._gantt)),
+            self.first_node: charted,
         }
         for part, answer in answers.items():
             part.observe(answer, "value")
@@ -57,9 +56,8 @@ class Panel:
         self.row = [self.policy, self._first.add_class("gpuschedlab-knob"), self.against]
         door = [owner.door.file, owner.door.shown] if owner.door else []
         pickers = row(self.nodes, self.trace, self.seed, self.cluster, self.own, *door)
-        rows = [self._rest, pickers, *([owner.door.box] if owner.door else []), self.report]
-        rows += [row(self.charted, self.first_node, *self.buttons), self.code]
-        self.rest = rows
+        self.rest = [self._rest, pickers, *([owner.door.box] if owner.door else []), self.report]
+        self.rest += [row(self.charted, self.first_node, *self.buttons), self.code]
 
     def _make_knobs(self):
         owner, earlier = self._owner, self.knobs

@@ -105,11 +105,8 @@ class Runs:
 
     def scenario_of(self, setting: Setting) -> Scenario:
         """Scenario of a configuration, kept."""
-
-        def make():
-            return Scenario(self.trace_of(setting), self.cluster_of(setting), seed=setting.seed, **self._parts)
-
-        return self.cache.get(("scenario", *setting[:4]), make).value
+        key, parts = ("scenario", *setting[:4]), {"seed": setting.seed} | self._parts
+        return self.cache.get(key, lambda: Scenario(self.trace_of(setting), self.cluster_of(setting), **parts)).value
 
     def run_of(self, setting: Setting):
         """Run of a configuration, kept."""

@@ -60,9 +60,8 @@ def step_to(value: float, low: float, high: float, parts: int = 100) -> float:
 
 def _part(kind: str, info: KnobInfo, label: str, **more):
     """Control of a knob, or of a part of it, as wide as its place in the grid."""
-    end = "; at the end of the slider without a limit" * info.knob.unlimited + f" (knob {info.name})" * bool(
-        info.knob.words
-    )
+    end = "; at the end of the slider without a limit" * info.knob.unlimited
+    end += f" (knob {info.name})" if info.knob.words else ""
     return control(kind, label, None, 84, tooltip=f"{label}: {info.knob.help}{end}", **more)
 
 

@@ -126,7 +126,5 @@ def _weekday(run) -> int | None:
     """Weekday of time zero, where the trace has a clock that begins at midnight."""
     jobs = jobs_of(run)
     first = jobs["clock"][0].item() if "clock" in jobs else None
-    if first is None:
-        return None
-    zero = first - timedelta(seconds=float(jobs["submit"][0]))
-    return zero.weekday() if zero.hour == zero.minute == 0 else None
+    zero = first and first - timedelta(seconds=float(jobs["submit"][0]))
+    return zero.weekday() if zero and zero.hour == zero.minute == 0 else None
