@@ -223,7 +223,7 @@
   const dotted = (marker) => (marker.size < SMALL ? { mode: "none", meta: { dots: marker } } : { mode: "markers", marker });
   const asMarkers = (trace) => (trace.meta?.dots ? { ...trace, mode: "markers", marker: trace.meta.dots } : trace);
   function dot({ _fullLayout: { xaxis, yaxis } }, groups, data) {
-    data.forEach(({ x, y, meta }, k) => {
+    data.filter(({ x }) => x.length).forEach(({ x, y, meta }, k) => { // plotly makes no group for what is empty
       groups[k].querySelector(".gpuschedlab-dots")?.remove();
       if (!meta?.dots) return;
       const { color, size, opacity } = meta.dots, paths = Array(LAYERS).fill("");
