@@ -3,6 +3,8 @@
 `python tests/papers/clusters/test_whatif_coverage.py` prints how often, for docs/howto/intervals.md.
 """
 
+from functools import cache
+
 import numpy as np
 import polars as pl
 import pytest
@@ -12,7 +14,9 @@ from gpuschedlab.metrics.intervals import difference_interval
 from gpuschedlab.papers.clusters.whatif import DAY, figures, played
 from gpuschedlab.policies import Fifo
 from gpuschedlab.sim import Scenario
+from papers.clusters import made_logs
 
+LIMITS = ("userlim", "qoslim", "maxjobs")
 GPUS = 0.5 * 1 + 0.2 * 2 + 0.2 * 4 + 0.1 * 8
 """Of a job on average."""
 
@@ -33,9 +37,18 @@ def weeks_of_log(load: float, weeks: int, heavy: bool, seed: int = 0):
     return one, two, (before["submit"].to_numpy() // (7 * DAY)).astype(int)
 
 
-def whatif_coverage(load: float, weeks: int, of: int, heavy: bool = False) -> dict[str, tuple[float, float]]:
+@cache
+def weeks_within_limits(load: float, weeks: int, kind: str, seed: int = 7200):
+    """As `weeks_of_log`, of a made log with a limit (`made_logs`), by the simulator that made it, which has no rounds to ask."""
+    made = made_logs.make(kind, seed, N=16, weeks=weeks, load=load)
+    ran = np.minimum(made["dur"], made["req"])
+    one, two = (figures(made_logs.sim(made, more)[0] - made["sub"], ran) for more in (0, 2))
+    return one, two, (made["sub"] // (7 * DAY)).astype(int)
+
+
+def whatif_coverage(load: float, weeks: int, of: int, heavy: bool = False, limit="") -> dict[str, tuple[float, float]]:
     """By figure: shares of logs of so many weeks with a right answer, and with an interval; the truth is that of all weeks."""
-    one, two, week = weeks_of_log(load, of, heavy)
+    one, two, week = weeks_within_limits(load, of, limit) if limit else weeks_of_log(load, of, heavy)
     found = {}
     for name in one:
         mean, ends = (two[name] - one[name]).mean(), []
@@ -63,6 +76,14 @@ def test_whatif_of_weeks_with_heavy_tails(weeks):
     assert min(right for right, _ in whatif_coverage(0.8, weeks, 600, heavy=True).values()) >= 0.85
 
 
+@pytest.mark.slow
+@pytest.mark.compiled("a million jobs")
+@pytest.mark.parametrize("limit", LIMITS)
+@pytest.mark.parametrize("weeks", [8, 16, 26])
+def test_whatif_of_weeks_within_limits(weeks, limit):
+    assert min(right for right, _ in whatif_coverage(0.8, weeks, 600, limit=limit).values()) >= 0.88
+
+
 def test_whatif_of_sixteen_weeks():
     for right, told in whatif_coverage(0.8, 16, 150).values():
         assert right >= 0.8
@@ -70,8 +91,14 @@ def test_whatif_of_sixteen_weeks():
 
 
 if __name__ == "__main__":
-    for load, heavy in ((0.8, False), (0.9, False), (0.8, True)):
+    logs = [
+        (0.8, False, ""),
+        (0.9, False, ""),
+        (0.8, True, ""),
+        *((x, False, limit) for limit in LIMITS for x in (0.8, 0.9)),
+    ]
+    for load, heavy, limit in logs:
         for weeks in (8, 16, 26):
-            found = whatif_coverage(load, weeks, 600, heavy).items()
+            found = whatif_coverage(load, weeks, 600, heavy, limit).items()
             said = (f"{f}: {100 * a:.0f} % right, {100 * b:.0f} % told;" for f, (a, b) in found)
-            print(f"load {load}{', heavy tails' * heavy}, {weeks} weeks:", *said)
+            print(f"load {load}{', heavy tails' * heavy}{limit and f', {limit}'}, {weeks} weeks:", *said, flush=True)

@@ -79,8 +79,5 @@ class Limited(Round):
         windows = windows[(windows[:, 1] > view.now) & (windows[:, 2] <= view.now)]
         rules = rules_of(self.limits, owner, qos, unit, self.day)
         rule, masks = RULES[self.backfill], (view.up > 0)[None]
-        return (
-            jobs,
-            rules._replace(rule=rule, size=size, masks=masks, windows=windows),
-            np.asarray(view.free * unit).round().astype(np.int64),
-        )
+        free = np.asarray(view.free * unit).round().astype(np.int64)
+        return jobs, rules._replace(rule=rule, size=size, masks=masks, windows=windows), free

@@ -30,8 +30,8 @@ Rules = namedtuple("Rules", "rule lag size masks windows place owner counts most
 # (C, C); of jobs that could have started: seconds by owner (K, M), of those over its most, last instant (n,), by half hour (C, 48).
 Seen = namedtuple("Seen", "seconds order passed free above last hours")
 # Of the pass: free slots (N,), jobs that wait and why, that run, since when one could start; how many wait and run; nodes (P, S) with
-# at least so many free slots, idle slots, first job that does not fit, when it would start, what is free then; nodes for one, and rest.
-Now = namedtuple("Now", "free total queue why running since count fitting idle head shadow ahead seats spare")
+# so many free slots, idle slots, first job that does not fit, when it would start, what is free then; nodes for one, rest; limits.
+Now = namedtuple("Now", "free total queue why running since count fitting idle head shadow ahead seats spare holding")
 
 
 @njit(inline="never")
@@ -69,8 +69,9 @@ def begun(J, R, free):
     n, (parts, nodes) = len(J.submit), R.masks.shape
     queue, whole, few = np.empty((3, n), np.int64), np.zeros((2, parts), np.int64), np.zeros(2, np.int64)
     fitting, ahead = np.zeros((parts, R.size.max() + 2), np.int64), np.zeros((parts, nodes), np.int64)
-    rest = fitting, whole[0], whole[1], np.zeros(parts), ahead, np.zeros(nodes, np.int64), np.zeros(nodes, np.int64)
-    return Now(free, np.zeros(R.most.shape, np.int64), queue[0], queue[1], queue[2], np.full(n, np.inf), few, *rest)
+    rest = np.zeros(parts), ahead, np.zeros(nodes, np.int64), np.zeros(nodes, np.int64), np.flatnonzero(R.holds)
+    waits = queue[0], queue[1], queue[2], np.full(n, np.inf), few, fitting, whole[0], whole[1]
+    return Now(free, np.zeros(R.most.shape, np.int64), *waits, *rest)
 
 
 @bare()
@@ -159,10 +160,10 @@ def count_free(R, at):
 def look(J, R, at, seen, now, until):
     """Give the time until the next event to a reason for each waiting job."""
     count_free(R, at)
-    at.head[:] = -1
+    at.head[:], half = -1, int((now + R.zero) % DAY / HALF_HOUR)
     for y in range(at.count[0]):
         j = at.queue[y]
-        at.why[y] = bounded(J, R, at, j, now)
+        at.why[y] = bounded(J, R, at, j, now, half)
         if at.why[y] == NONE and behind(J, R, at, j, now):
             at.why[y] = BEHIND
         elif at.why[y] in (NO_GPUS, NO_NODES) and at.head[J.part[j]] < 0:
@@ -177,21 +178,21 @@ def look(J, R, at, seen, now, until):
         seen.seconds[j, LAUNCH] += launch
         seen.seconds[j, why] += until - now - launch
         if why == NONE and until - now > launch:
-            unexplained(J, R, at, seen, j, now, until, until - now - launch)
+            unexplained(J, R, at, seen, j, until, half, until - now - launch)
 
 
 @bare()
-def bounded(J, R, at, j, now):
+def bounded(J, R, at, j, now, half):
     """Whether a window, hours or a limit keep a job from starting, or too few GPUs are idle, or not on the nodes that it needs."""
     p = J.part[j]
     for w in range(R.windows.shape[0]):
         if now < R.windows[w, 1] and now + J.asked[j] > R.windows[w, 0]:
             return WINDOW
-    if R.closed[J.qos[j], int((now + R.zero) % DAY / HALF_HOUR)]:
+    if R.closed[J.qos[j], half]:
         return WINDOW
-    for k in range(R.most.shape[0]):
+    for k in at.holding:
         m = R.owner[k, j]
-        if R.holds[k] and m >= 0 and at.total[k, m] + (1 if R.counts[k] else J.slots[j]) > R.most[k, m]:
+        if m >= 0 and at.total[k, m] + (1 if R.counts[k] else J.slots[j]) > R.most[k, m]:
             return LIMIT
     if at.idle[p] < J.slots[j]:
         return NO_GPUS
@@ -201,8 +202,8 @@ def bounded(J, R, at, j, now):
 @bare()
 def promise(J, R, at, j, now):
     """When the first job that does not fit would start by what was requested, and what is free then beside it."""
-    p = J.part[j]
-    free = at.ahead[p]
+    p, each = J.part[j], J.each[j]
+    free, lacks = at.ahead[p], J.wide[j] - at.fitting[p, each]  # nodes
     at.shadow[p] = NEVER
     for i in range(len(free)):
         free[i] = at.free[i]
@@ -211,9 +212,11 @@ def promise(J, R, at, j, now):
         end = max(J.start[r] + J.asked[r], now)
         if end > at.shadow[p]:
             break
-        move(J, free, r, 1)
-        if at.shadow[p] == NEVER and fits(J, free, j, R.masks[p]):
-            at.shadow[p] = end
+        for c in range(J.first[r], J.first[r + 1]):
+            i = J.node[c]
+            lacks -= R.masks[p, i] and free[i] < each <= free[i] + J.held[c]
+            free[i] += J.held[c]
+        at.shadow[p] = end if lacks <= 0 else NEVER
 
 
 @bare()
@@ -237,10 +240,10 @@ def behind(J, R, at, j, now):
 
 
 @bare()
-def unexplained(J, R, at, seen, j, now, until, rest):
+def unexplained(J, R, at, seen, j, until, half, rest):
     """Count time in which a job could have started by owner and half hour."""
     seen.last[j] = until
-    seen.hours[J.qos[j], int((now + R.zero) % DAY / HALF_HOUR)] += rest
+    seen.hours[J.qos[j], half] += rest
     for k in range(R.most.shape[0]):
         m = R.owner[k, j]
         if m >= 0:
@@ -274,11 +277,11 @@ def start_some(J, R, free, now):
             insert(at.running, at.count, 1, j, until)
         else:
             insert(at.queue, at.count, 0, j, R.place)
-    at.head[:] = -1
+    at.head[:], half = -1, int((now + R.zero) % DAY / HALF_HOUR)
     count_free(R, at)
     for y in range(at.count[0]):
         j = at.queue[y]
-        why = bounded(J, R, at, j, now)
+        why = bounded(J, R, at, j, now, half)
         if why in (NO_GPUS, NO_NODES) and at.head[0] < 0:
             at.head[0] = j
             if R.rule == EASY:
