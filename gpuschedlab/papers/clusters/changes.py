@@ -77,15 +77,30 @@ def limits_in(limits: tuple[Limit, ...], words: Mapping[str, str]) -> tuple[Limi
         _, of, *rest = key.split(".")
         what = rest.pop() if rest and rest[-1] in ("gpus", "jobs") else "gpus"
         name, field = (".".join(rest),) if rest else (), "qos" if of == "user" else "names"
+        if any((of, each.of, each.names[:1]) == ("account", "accounts", name) for each in limits):
+            of = "accounts"  # with those below it
         most = INF if value.upper() == "UNLIMITED" else number(value, f"whatif {key}")
         try:
             new = Limit(of, **{field: name, what: most})
         except TraceError as error:
             raise TraceError(f"whatif {key}: {error}, such as limit.user.{name[0] if name else 'QOS'}=8.") from error
-        same, none = (new.of, new.names, new.qos), {what: INF}
-        old = tuple(replace(each, **none) if (each.of, each.names, each.qos) == same else each for each in limits)
-        limits = (*old, new) if most < INF else old
+        limits = _replaced(limits, new, what)
     return limits
+
+
+def _replaced(limits: tuple[Limit, ...], new: Limit, what: str) -> tuple[Limit, ...]:
+    """Limits with another in the place of those of its owners; where these stand among others, it stays for the others."""
+    old: list[Limit] = []
+    for each in limits:
+        together = new.of == "accounts"
+        names = each.names if together and each.names[:1] == new.names else new.names
+        apart = names != each.names and (together or not {*names} & {*each.names})
+        if (each.of, each.qos) != (new.of, new.qos) or apart:
+            old.append(each)
+            continue
+        rest, new = tuple(n for n in each.names if n not in names), replace(new, names=names)
+        old += [replace(each, names=rest)] * bool(rest) + [replace(each, names=names, **{what: INF})]
+    return (*old, new) if getattr(new, what) < INF else tuple(old)
 
 
 def ruled_by(site: Site, word: str) -> Policy:

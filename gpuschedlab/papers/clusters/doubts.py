@@ -54,9 +54,10 @@ def limitless(trace: pl.DataFrame) -> int:
 
 def slices_beside(trace: pl.DataFrame, gpus: int) -> Iterator[str]:
     """Whether the slices in use when the log uses most of them can fit on so many GPUs."""
-    jobs = trace.drop_nulls(["started", "shape"]) if "shape" in trace.columns else trace.clear()
-    jobs = jobs.with_columns(profile=pl.col("shape").str.extract(r"^(\dg)")).filter(pl.col("profile").is_in([*A100]))
-    if jobs.is_empty():
+    if "shape" not in trace.columns:
+        return
+    jobs = trace.with_columns(profile=pl.col("shape").str.extract(r"^(\dg)")).drop_nulls("started")
+    if (jobs := jobs.filter(pl.col("profile").is_in([*A100]))).is_empty():
         return
     start, size = jobs["started"].to_numpy(), jobs["gpus"].to_numpy()
     end = start + jobs["duration"].to_numpy()

@@ -9,6 +9,7 @@ import pytest
 import gpuschedlab as lab
 from gpuschedlab.cli import main
 from gpuschedlab.errors import TraceError
+from gpuschedlab.papers.clusters.changes import limits_in
 from gpuschedlab.papers.clusters.command import changes_in
 from gpuschedlab.papers.clusters.files.description import Limit
 from gpuschedlab.papers.clusters.replay import replay
@@ -167,9 +168,27 @@ def test_limits_are_changed_and_taken_away(site, tmp_path):
         ("user", (), ("high",), math.inf, 5),
     ]
     with pytest.raises(
-        TraceError, match=r"whatif limit\.team\.a: of: found 'team'; expected user, account, qos, vc or array"
+        TraceError,
+        match=r"whatif limit\.team\.a: of: found 'team'; expected one of user, account, qos, vc, array, member, accounts",
     ):
         changes_in(["limit.team.a=4"], own)
+
+
+def test_a_changed_limit_takes_the_place_of_that_of_its_owner_alone():
+    """Of accounts that share a line the others keep it; an account that has others below it is changed with these."""
+    has = pair, lab_, user = (
+        Limit("account", ("x", "y"), gpus=4),
+        Limit("accounts", ("g", "h"), gpus=6),
+        Limit("user", ("u",), jobs=2),
+    )
+    assert limits_in(has, {"limit.account.x": "8"}) == (
+        *(replace(pair, names=("y",)), replace(pair, names=("x",), gpus=math.inf), lab_, user),
+        Limit("account", ("x",), gpus=8),
+    )
+    assert limits_in(has, {"limit.account.g": "9"}) == (pair, replace(lab_, gpus=math.inf), user, replace(lab_, gpus=9))
+    assert limits_in(has, {"limit.account.h": "9"}) == (*has, Limit("account", ("h",), gpus=9))
+    assert limits_in(has, {"limit.user.jobs": "3"}) == (*has, Limit("user", jobs=3))
+    assert limits_in(has, {"limit.account.z": "UNLIMITED"}) == has
 
 
 def test_a_tighter_limit_makes_jobs_wait_and_none_lets_them_go(site, tmp_path):

@@ -6,7 +6,7 @@ import pytest
 
 import gpuschedlab as lab
 from gpuschedlab.errors import LabError, TraceError
-from gpuschedlab.papers.clusters.files.description import Description
+from gpuschedlab.papers.clusters.files.description import Description, Limit
 from gpuschedlab.papers.clusters.files.kueue_files import read_queues
 from gpuschedlab.papers.clusters.files.slurm_files import read_assoc, read_conf
 from gpuschedlab.papers.clusters.files.toml_file import read_site
@@ -165,7 +165,14 @@ def test_associations():
     site = read_assoc(ASSOC, "assoc.txt", Description())
     assert site.shares.users == (("root", "root"), ("ml", "ann"), ("vision", "bob"))
     assert [row for row in site.shares.rows if not row[1]] == [("ml", "", "root", 60.0), ("vision", "", "ml", 3.0)]
-    assert set(site.unmodelled) == {"assoc grptres", "assoc qos", "assoc Share=parent"}
+    assert set(site.unmodelled) == {"assoc qos", "assoc Share=parent"}
+    assert site.limits == (Limit("accounts", ("ml", "vision"), gpus=16),)
+    others = "Account|User|Partition|Share|GrpTRES|MaxTRES|MaxWall\nml|||1|cpu=4,gres/gpu:t4=2|gres/gpu=2|1-0\nml|u|debug|1|gres/gpu=3||\n"
+    site = read_assoc(others, "t", Description())
+    assert site.limits == ()  # of a type, of one job, and of an association with one partition: listed
+    assert set(site.unmodelled) == {
+        *("assoc partition", "assoc grptres cpu", "assoc grptres gres/gpu:t4", "assoc maxtres", "assoc maxwall")
+    }
     tree = "Account|User|Share\nroot||1\n ml||60\n  vision||3\n  vision|bob|1\n bio||40\n"
     assert read_assoc(tree, "t", Description()).accounts[1:] == (
         ("ml", "", "root", 60.0),

@@ -58,6 +58,15 @@ def small(asked: int | None, ran: int = 60, **more) -> tuple:
     return ("c", 2, 1, ran, asked, more)
 
 
+HELD = "Account|User|ParentName|Share|GrpTRES|GrpJobs|MaxJobs\nroot|||1|||\n"
+"""Limits of associations, as `sacctmgr -P show assoc` prints them."""
+
+
+def owned(user: str, account: str) -> dict:
+    """A job of a user in an account."""
+    return {"user": user, "account": account}
+
+
 def later(b: dict, c: dict, first: tuple = FULL, at: int = 1, gpus: tuple = (4, 4)) -> tuple:
     """A job that holds all until 600, and two that wait for it."""
     return (first, ("b", at, gpus[0], 600, 600, b), ("c", at + 1, gpus[1], 600, 600, c))
@@ -234,6 +243,46 @@ CASES = {
         "Resource Limits", "",
         (("a", 0, 4, 600, 600, OF_U), ("b", 1, 2, 60, 60, OF_U | {"user": "w"}), ("c", 2, 2, 60, 60, OF_V | {"account": "y"})),
         {"a": 0, "b": 600, "c": 2}, EIGHT, qos=SHOW + "high|10|||||gres/gpu=4\n",
+    ),
+    "GrpTRES of an account: it and the accounts below it together": Case(
+        "Resource Limits", "",
+        (("a", 0, 4, 600, 600, owned("u", "lab")), ("b", 1, 3, 60, 60, owned("v", "lab-a")), ("c", 2, 2, 60, 60, owned("v", "lab-a")),
+         ("d", 3, 2, 60, 60, owned("w", "other"))),
+        {"a": 0, "b": 600, "c": 2, "d": 3}, EIGHT,
+        assoc=HELD + "lab||root|1|gres/gpu=6||\nlab|u||1|||\nlab-a||lab|1|||\nother||root|1|||\n",
+    ),
+    "GrpTRES of two accounts: each its own": Case(
+        "Resource Limits", "",
+        (("a", 0, 4, 600, 600, owned("u", "x")), ("b", 1, 1, 60, 60, owned("v", "x")), ("c", 2, 4, 60, 60, owned("w", "y"))),
+        {"a": 0, "b": 600, "c": 2}, EIGHT, assoc=HELD + "x||root|1|gres/gpu=4||\ny||root|1|gres/gpu=4||\n",
+    ),
+    "GrpJobs of an account": Case(
+        "Resource Limits", "",
+        (("a", 0, 1, 600, 600, owned("u", "x")), ("b", 1, 1, 60, 60, owned("v", "x")), ("c", 2, 1, 60, 60, owned("u", "y"))),
+        {"a": 0, "b": 600, "c": 2}, EIGHT, assoc=HELD + "x||root|1||1|\nx|u||1|||\nx|v||1|||\ny||root|1|||\n",
+    ),
+    "MaxJobs of a user's association: his jobs in another account do not count": Case(
+        "Resource Limits", "",
+        (("a", 0, 1, 600, 600, owned("u", "x")), ("b", 1, 1, 60, 60, owned("u", "x")), ("c", 2, 1, 60, 60, owned("u", "y")),
+         ("d", 3, 1, 60, 60, owned("v", "x"))),
+        {"a": 0, "b": 600, "c": 2, "d": 3}, EIGHT, assoc=HELD + "x||root|1|||\nx|u||1|||1\nx|v||1|||\ny||root|1|||\ny|u||1|||\n",
+    ),
+    "MaxJobs of an account: that of each of its users who has none": Case(
+        "Resource Limits", "",
+        (("a", 0, 1, 600, 600, owned("u", "x")), ("b", 1, 1, 60, 60, owned("u", "x")), ("c", 2, 1, 60, 60, owned("v", "x")),
+         ("d", 3, 1, 600, 600, owned("v", "x")), ("e", 4, 1, 60, 60, owned("v", "x"))),
+        {"a": 0, "b": 600, "c": 2, "d": 3, "e": 62}, EIGHT, assoc=HELD + "x||root|1|||1\nx|u||1|||\nx|v||1|||2\n",
+    ),
+    "GrpTRES of a user's association": Case(
+        "Resource Limits", "",
+        (("a", 0, 2, 600, 600, owned("u", "x")), ("b", 1, 1, 60, 60, owned("u", "x")), ("c", 2, 4, 60, 60, owned("v", "x"))),
+        {"a": 0, "b": 600, "c": 2}, EIGHT, assoc=HELD + "x||root|1|||\nx|u||1|gres/gpu=2||\nx|v||1|||\n",
+    ),
+    "a limit of the QOS takes the place of the association's": Case(
+        "Resource Limits", "", (("a", 0, 4, 600, 600, OF_U), ("b", 1, 2, 60, 60, OF_U), ("c", 2, 1, 60, 60, OF_U | {"qos": "normal"}),
+         ("d", 3, 2, 600, 600, OF_U | {"qos": "normal"})),
+        {"a": 0, "b": 1, "c": 2, "d": 62}, EIGHT, assoc=HELD + "x||root|1|gres/gpu=2||\n",
+        qos=SHOW + "high|10|gres/gpu=6||||\nnormal|5|||||\n",
     ),
 }  # fmt: skip
 

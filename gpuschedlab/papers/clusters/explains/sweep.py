@@ -170,7 +170,9 @@ def look(J, R, at, seen, now, until):
             at.head[J.part[j]] = j
             if R.rule == EASY:
                 promise(J, R, at, j, now)
-    blocked = R.rule == LOOSE and at.head.max() >= 0
+    blocked = False
+    for p in range(at.head.shape[0]):
+        blocked |= R.rule == LOOSE and at.head[p] >= 0
     for y in range(at.count[0]):
         j, why = at.queue[y], BEHIND if blocked and at.why[y] == NONE else at.why[y]
         at.since[j] = min(at.since[j], now) if why == NONE else np.inf

@@ -19,6 +19,9 @@ from gpuschedlab.traces.logs.instants import limits
 INF = float("inf")
 ARRAY = pl.col("job_id").str.extract(r"^(\d+)_\d+$")
 """Array of a job, by Slurm's names."""
+WHOSE = {name: pl.col(name) for name in ("user", "account", "qos", "vc")}
+WHOSE |= {"array": ARRAY, "member": pl.format("{}/{}", "account", "user"), "accounts": pl.col("account")}
+"""Owners of limits: a member is a user in an account; accounts are one owner together."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class Window:
 
 @dataclass(frozen=True)
 class Limit:
-    """What each user, account, QOS, partition (vc) or array, or those of such `names`, may hold at once, or when it may start (hours)."""
+    """What each owner (`WHOSE`), or those of such `names`, may hold at once, or when it may start (hours)."""
 
     of: str = "user"
     names: tuple[str, ...] = ()
@@ -57,8 +60,8 @@ class Limit:
     tier: float = 0  # jobs of a higher one go first
 
     def __post_init__(self):
-        if self.of not in ("user", "account", "qos", "vc", "array"):
-            raise TraceError(f"of: found {self.of!r}; expected user, account, qos, vc or array")
+        if self.of not in WHOSE:
+            raise TraceError(f"of: found {self.of!r}; expected one of {', '.join(WHOSE)}")
         if self.hours and (self.of != "qos" or not re.fullmatch(r"[0-2]\d:[03]0-[0-2]\d:[03]0", self.hours)):
             raise TraceError(
                 f'hours: found {self.hours!r} of {self.of}; expected those of a qos, such as "20:00-06:30"'
@@ -72,13 +75,10 @@ class Limit:
 
     def owners(self, trace: pl.DataFrame) -> pl.Expr:
         """Owner for which each job of a trace counts; null: none."""
-        held = [(column, words) for column, words in ((self.of, self.names), ("qos", self.qos)) if words]
-        if not {self.of, *(column for column, _ in held)} <= {*trace.columns, "array"}:
-            return pl.lit(None, pl.String)
-        whose = ARRAY if self.of == "array" else pl.col(self.of)
-        for column, words in held:
-            whose = pl.when((ARRAY if column == "array" else pl.col(column)).is_in(words)).then(whose)
-        return whose
+        whose = pl.lit("all") if self.of == "accounts" else WHOSE[self.of]
+        for column, words in ((WHOSE[self.of], self.names), (pl.col("qos"), self.qos)):
+            whose = pl.when(column.is_in(words)).then(whose) if words else whose
+        return whose if set(whose.meta.root_names()) <= set(trace.columns) else pl.lit(None, pl.String)
 
 
 @dataclass(frozen=True)

@@ -209,8 +209,27 @@ OF_QOS = {
 }
 OF_QOS |= {"grptres": ("qos", "gpus"), "grpjobs": ("qos", "jobs")}
 """Columns of `show qos`: whose limit, and of what."""
+OF_ASSOC = {"grptres": ("accounts", "gpus"), "grpjobs": ("accounts", "jobs"), "maxjobs": ("member", "jobs")}
+"""Columns of `show assoc`: of an account with those below it, or of each user in it."""
+OVER = {("accounts", "gpus"): ("qos",), ("accounts", "jobs"): ("qos",), ("member", "jobs"): ("user", "account")}
+"""Owners by whose limits a QOS takes the place of an association's (Slurm's page "Resource Limits")."""
 LONG = {f"max{what}per{of}": f"max{what}p{of[0]}" for of in ("user", "account") for what in ("tres", "jobs")}
 IDLE = {"gracetime": "00:00:00", "preemptmode": "cluster", "usagefactor": "1.000000"}
+NO_LIMITS = {"account", "user", "share", "parentname", "cluster"}
+
+
+def limits_in(row: dict[str, str], known: Mapping, where: str, unknown: dict) -> dict[tuple[str, str], float]:
+    """Amount of each limit of a row by its owner and kind; of other columns those that say something are not modelled."""
+    found, word = {}, "qos" if known is OF_QOS else "assoc"
+    for key, value in row.items():
+        of, what = known.get(key, ("", ""))
+        for entry in value.strip().split(",") if what == "gpus" else [value.strip()]:
+            tres, _, amount = entry.rpartition("=") if what else ("", "", "")
+            if entry and what and tres == ("gres/gpu" if what == "gpus" else ""):
+                found[of, what] = number(amount, f"{where} {key}")
+            elif entry and key and entry != IDLE.get(key):
+                unknown[" ".join(filter(None, (word, key, tres)))] = None
+    return found
 
 
 def read_qos(text: str, source: str, site: Description) -> Description:
@@ -219,27 +238,20 @@ def read_qos(text: str, source: str, site: Description) -> Description:
     for where, row in rows_of(text, source, ("name",), LONG):
         name = row.pop("name").strip()
         priorities.append((name, number(row.pop("priority", "").strip() or "0", f"{where} Priority")))
-        for key, value in row.items():
-            of, what = OF_QOS.get(key, ("", ""))
-            for entry in value.strip().split(",") if what == "gpus" else [value.strip()]:
-                tres, _, amount = entry.rpartition("=") if what else ("", "", "")
-                if entry and what and tres == ("gres/gpu" if what == "gpus" else ""):
-                    whose = {"names": (name,)} if of == "qos" else {"qos": (name,)}
-                    limits.append(Limit(of, **whose, **{what: number(amount, f"{where} {key}")}))
-                elif entry and entry != IDLE.get(key):
-                    unknown[" ".join(filter(None, ("qos", key, tres)))] = None
+        for (of, what), amount in limits_in(row, OF_QOS, where, unknown).items():
+            limits.append(Limit(of, **{"names" if of == "qos" else "qos": (name,), what: amount}))
     found = {"qos": tuple(priorities), "limits": (*site.limits, *limits)}
     return replace(site, **found, unmodelled=(*site.unmodelled, *unknown))
 
 
 def read_assoc(text: str, source: str, site: Description) -> Description:
-    """The site with the accounts and users of `sacctmgr -P show assoc`; format=Account,User,ParentName,Share is enough."""
+    """The site with accounts, users and limits of `sacctmgr -P show assoc`; format=Account,User,ParentName,Share is enough."""
     same = {"parname": "parentname", "fairshare": "share"}
-    used, unknown, rows, clusters = {"account", "user", "share", "parentname", "cluster"}, {}, {}, set()
+    unknown, rows, held, clusters = {}, {}, {}, set()
     above: list[tuple[int, str]] = []  # accounts over a line, by indentation, where the answer is a tree
     for where, row in rows_of(text, source, ("account", "user", "share"), same):
         clusters.add(row.get("cluster", ""))
-        unknown |= {f"assoc {key}": None for key, value in row.items() if key and key not in used and value.strip()}
+        own = limits_in({k: v for k, v in row.items() if k not in NO_LIMITS}, OF_ASSOC, where, unknown)
         account, user, share = row["account"].strip(), row["user"].strip(), row["share"].strip()
         parent = row.get("parentname", "").strip()
         if not user:
@@ -251,8 +263,41 @@ def read_assoc(text: str, source: str, site: Description) -> Description:
             unknown["assoc Share=parent"], share = None, "1"
         shares = number(share, f"{where} Share")
         rows.setdefault((account, user), (account, user, parent, shares))
+        if not row.get("partition", "").strip():
+            held.setdefault((account, user), own)
     if len(clusters) > 1:
         raise TraceError(
             f"slurm {source}: found the clusters {', '.join(sorted(clusters))}; expected one: show assoc cluster=NAME."
         )
-    return replace(site, accounts=tuple(rows.values()), unmodelled=(*site.unmodelled, *unknown))
+    up = {account: parent for account, user, parent, _ in rows.values() if not user}
+    found = {"accounts": tuple(rows.values()), "limits": (*site.limits, *_of_associations(held, up, site))}
+    return replace(site, **found, unmodelled=(*site.unmodelled, *unknown))
+
+
+def _of_associations(held: Mapping, up: Mapping[str, str], site: Description) -> Iterator[Limit]:
+    """Limits of associations, those of equal amounts together; jobs of a QOS that has such a limit are not held to them."""
+    below, above, groups = {}, {}, {}
+    for account in up:
+        above[account] = [account]
+        while (parent := up.get(above[account][-1])) and parent not in above[account]:
+            above[account].append(parent)
+        for each in above[account]:
+            below.setdefault(each, []).append(account)
+    for (account, user), own in held.items():
+        given = [held.get((each, ""), {}) for each in reversed(above.get(account, ()))] * bool(user)
+        jobs = {key: amount for each in given for key, amount in each.items() if key[0] == "member"}
+        for (of, what), amount in (jobs | own).items():
+            if user:
+                whose, names = "member", [f"{account}/{user}"]
+            elif of == "accounts":
+                whose, names = "account" if len(below[account]) == 1 else of, below[account]
+            else:  # what each user of an account may have is said of the users
+                continue
+            one = account * (whose == "accounts")
+            groups.setdefault((whose, what, amount, OVER[of, what], one), []).extend(names)
+    for (whose, what, amount, over, _), names in groups.items():
+        limits = [limit for limit in site.limits if limit.of in over and getattr(limit, what) < float("inf")]
+        free = {name for limit in limits for name in (limit.names if limit.of == "qos" else limit.qos)}
+        rest = tuple(name for name, _ in site.qos if name not in free)
+        if rest or not free:
+            yield Limit(whose, tuple(names), rest if free else (), **{what: amount})

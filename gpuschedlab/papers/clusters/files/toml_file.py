@@ -45,8 +45,8 @@ def read_site(path: str | Path, lines: str = "") -> Description:
         for row in rows:
             _known(_dict(row, f"{path.name} [{table}]"), KEYS.get(table, row), f"{path.name} [{table}]")
     slurm, site = given.get("slurm", {}), Description()
-    named = (slurm.get("conf"), slurm.get("assoc"), slurm.get("qos"), given.get("kueue", {}).get("queues"))
-    for word, read in zip(named, (read_conf, read_assoc, read_qos, read_queues), strict=True):
+    named = (slurm.get("conf"), slurm.get("qos"), slurm.get("assoc"), given.get("kueue", {}).get("queues"))
+    for word, read in zip(named, (read_conf, read_qos, read_assoc, read_queues), strict=True):
         if word is not None:
             site = read(_text(path.parent / str(word)), str(word), site)
     return _with_tables(site, given, path.name)
