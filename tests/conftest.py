@@ -18,6 +18,10 @@ from hypothesis import HealthCheck, settings
 os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 # jsonschema, which nbformat imports, compiles the grammar of international addresses where it finds it: seconds, for nothing here.
 sys.modules.setdefault("rfc3987_syntax", None)
+LEAN = str(Path(__file__).resolve().parent / "lean")
+if LEAN not in os.environ.get("PYTHONPATH", ""):  # so that processes which tests start do not, either
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), LEAN]))
+collect_ignore = ["lean"]
 
 # Whether examples are drawn fast enough depends on what else the machine does.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])

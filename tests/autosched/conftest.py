@@ -1,9 +1,9 @@
 """A real browser for these tests, too, and the thesis' classifiers of duration ranges."""
 
 import pytest
-from browser.conftest import artifacts, jupyterlab, launch, notebooks, page, place, voila, warm
+from browser.conftest import artifacts, jupyter_server, jupyterlab, launch, notebooks, page, place, voila, warm
 
-__all__ = ["artifacts", "jupyterlab", "launch", "notebooks", "page", "place", "voila", "warm"]
+__all__ = ["artifacts", "jupyter_server", "jupyterlab", "launch", "notebooks", "page", "place", "voila", "warm"]
 
 
 @pytest.fixture(autouse=True, scope="module")

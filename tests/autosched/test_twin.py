@@ -2,6 +2,7 @@
 
 import json
 from datetime import datetime, timedelta
+from functools import lru_cache
 
 import numpy as np
 import polars as pl
@@ -141,7 +142,8 @@ def sacct(run, path, zero=datetime(2026, 1, 5)):
     return path
 
 
-def test_intervals_hold_as_asked_on_seeds_that_nothing_was_chosen_on():
+def test_intervals_hold_as_asked_on_seeds_that_nothing_was_chosen_on(monkeypatch):
+    monkeypatch.setattr(worlds, "trace_of", lru_cache(maxsize=1)(worlds.trace_of))  # the jobs of a seed, in each kind
     seen = [worlds.watch(kind, 715 + i) for i in range(few(1, 10)) for kind in ("slow", "size", "place", "fail")]
     least = {"restart": 0.88, "prediction": 0.88, "placement": 0.9, "failure": 0.88, "repair": 0.88}
     for row in worlds.coverage(seen):

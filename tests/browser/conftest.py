@@ -1,6 +1,8 @@
 """A real browser, and servers on loopback for it, stopped by the processes' own handles."""
 
+import json
 import shutil
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -58,7 +60,7 @@ def page(launch, artifacts, request):
         chromium.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def warm():
     """The engine, compiled ahead, as the installation does: a minute once for each state of the sources."""
     from gpuschedlab.cli.commands.warm import compile_ahead
@@ -66,7 +68,7 @@ def warm():
     compile_ahead(("fifo", "srtf", "sjf", "tiresias", "themis", "lucid"))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def notebooks(tmp_path_factory, warm) -> Path:
     """The bench's notebooks and copies of ours with small parameters, beside a configuration without news and updates."""
     nbformat = pytest.importorskip("nbformat", reason="nbformat, of the extra lab, is not installed")
@@ -93,15 +95,25 @@ def served(notebooks: Path, place: str):
         pytest.fail(str(error))
 
 
-@pytest.fixture(scope="module")
-def jupyterlab(notebooks):
-    """Address of a JupyterLab."""
+@pytest.fixture(scope="session")
+def jupyter_server(notebooks):
+    """Address of a JupyterLab, for all modules."""
     yield from served(notebooks, "jupyterlab")
 
 
 @pytest.fixture(scope="module")
+def jupyterlab(jupyter_server):
+    """Address of a JupyterLab in which no kernel of another module runs."""
+    yield jupyter_server
+    with urllib.request.urlopen(f"{jupyter_server}/api/sessions") as answer:
+        left = json.load(answer)
+    for session in left:
+        urllib.request.urlopen(urllib.request.Request(f"{jupyter_server}/api/sessions/{session['id']}", method="DELETE"))
+
+
+@pytest.fixture(scope="session")
 def voila(notebooks):
-    """Address of a Voila."""
+    """Address of a Voila, for all modules: each page has a kernel of its own."""
     yield from served(notebooks, "voila")
 
 

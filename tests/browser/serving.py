@@ -16,6 +16,8 @@ from gpuschedlab.report.browser import find_browser
 PLACES = ("jupyterlab", "voila")
 AS_READY = ("--VoilaConfiguration.progressive_rendering=True",)
 """Lets Voila show each cell once it is run, as `make app` does, and not all of them at the end."""
+CULLED = ("--MappingKernelManager.cull_idle_timeout=60", "--MappingKernelManager.cull_interval=20")
+"""Ends the kernels of pages that were left."""
 SWITCHES = [
     *("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"),
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",  # the network ends at this machine
@@ -72,9 +74,10 @@ def serve(folder: Path, place: str, options: tuple[str, ...] = AS_READY) -> Iter
         "jupyterlab": [
             *("jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}"),
             *("--IdentityProvider.token=", f"--ServerApp.root_dir={folder}", "--ServerApp.terminals_enabled=False"),
+            "--ServerApp.disable_check_xsrf=True",
             *("--LabApp.extension_manager=readonly", "--LabApp.news_url=None", "--KernelManager.shutdown_wait_time=1"),
         ],
-        "voila": ["voila", "--no-browser", *options, "--Voila.ip=127.0.0.1", f"--port={port}", str(folder)],
+        "voila": ["voila", "--no-browser", *options, "--Voila.ip=127.0.0.1", f"--port={port}", *CULLED, str(folder)],
     }[place]
     env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))}
     env |= {f"JUPYTER_{name.upper()}_DIR": str(folder / name) for name in ("config", "data", "runtime")}

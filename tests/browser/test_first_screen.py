@@ -105,6 +105,17 @@ def opened(page, voila, notebooks):
     return do
 
 
+@pytest.fixture(scope="module")
+def shown(launch, voila, notebooks):
+    """One page for tests that leave the explorer as they found it."""
+    write_notebooks(notebooks, {"first": CELLS})
+    page = launch().new_page(viewport={"width": 1280, "height": 900})
+    page.set_default_timeout(150_000)
+    page.goto(f"{voila}/voila/render/first.ipynb")
+    await_drawn(page)
+    return page
+
+
 CHANGES = {
     (6, 3770, 0): ("3,770 more", True), (4, 0.7041, 0.7039): ("same", False), (0, 90, 60): ("50 % more", True),
     (0, 60, 360): ("6 times less", False), (5, 0.5, 0.4): ("10 pts more", False), (5, 0.4, 0.5): ("10 pts less", True),
@@ -114,11 +125,10 @@ CHANGES = {
 TIMES = {0.2: "0 s", 5.4: "5 s", 27_400.0: "7.6 h", 180_000.0: "50 h", 400_000.0: "4.6 d"}
 
 
-def test_changes_and_times_are_worded(opened):
-    page = opened()
+def test_changes_and_times_are_worded(shown):
     said = "([k, now, before]) => gpuschedlabFigures.words.changed(k, now, before ?? NaN)"
-    assert {each: tuple(page.evaluate(said, list(each))) for each in CHANGES} == CHANGES
-    assert {each: page.evaluate("(each) => gpuschedlabFigures.words.span(each)", each) for each in TIMES} == TIMES
+    assert {each: tuple(shown.evaluate(said, list(each))) for each in CHANGES} == CHANGES
+    assert {each: shown.evaluate("(each) => gpuschedlabFigures.words.span(each)", each) for each in TIMES} == TIMES
     for seconds, words in TIMES.items():
         assert span(seconds) == words, "the page writes times as sentences do"
 
@@ -142,14 +152,15 @@ def test_no_word_is_cut_or_lies_on_another_at_any_width(opened, theme, artifacts
         elif state == "Tiresias":
             page.locator(".gpuschedlab-policy button", has_text=state).click()
             page.locator(".gpuschedlab-status b.now", has_text=state).first.wait_for()
-        for width, height in WIDTHS:
+        for width, height in WIDTHS if theme == "light" else WIDTHS[::3]:  # colours move no word
             page.set_viewport_size({"width": width, "height": height})
             first(page)
             if found := settled(page):
                 wrong[f"{state}, {width} pixels"] = found
             if page.evaluate(ROWS) > 1:
                 wrong.setdefault(f"{state}, {width} pixels", []).append("more than one row of controls")
-            page.screenshot(path=artifacts / f"first-{state}-{theme}-{width}.png")
+            if width == 1280 or f"{state}, {width} pixels" in wrong:
+                page.screenshot(path=artifacts / f"first-{state}-{theme}-{width}.png")
     assert wrong == {}
 
 
@@ -182,8 +193,8 @@ def test_an_address_brings_the_same_picture_back(opened, launch):
     assert page.evaluate("location.hash") == address
 
 
-def test_a_drag_keeps_some_of_the_jobs_and_escape_shows_all(opened):
-    page = opened()
+def test_a_drag_keeps_some_of_the_jobs_and_escape_shows_all(shown):
+    page = shown
     words, box = said(page), figure(page, "jobs").bounding_box()
     page.mouse.move(box["x"] + 100, box["y"] + 120)
     page.mouse.down()
@@ -198,8 +209,8 @@ def test_a_drag_keeps_some_of_the_jobs_and_escape_shows_all(opened):
     )
 
 
-def test_a_click_on_a_dot_tells_its_story(opened):
-    page = opened()
+def test_a_click_on_a_dot_tells_its_story(shown):
+    page = shown
     dot = page.locator(".gpuschedlab-first >> nth=1").locator(".point").last
     box = dot.bounding_box()
     page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
@@ -208,9 +219,9 @@ def test_a_click_on_a_dot_tells_its_story(opened):
     page.locator(".gpuschedlab-job").wait_for(state="detached")
 
 
-def test_of_a_large_log_some_jobs_are_drawn_and_the_titles_are_of_all(opened):
+def test_of_a_large_log_some_jobs_are_drawn_and_the_titles_are_of_all(opened, shown):
     titles = "() => [...document.querySelectorAll('.gpuschedlab-first .gpuschedlab-title b')].map((e) => e.textContent)"
-    whole = opened().evaluate(titles)
+    whole = shown.evaluate(titles)
     page = opened(name="large")
     assert page.evaluate(titles) == whole
     dots = "document.querySelectorAll('.gpuschedlab-first .js-plotly-plot')[1]._fullData.reduce((n, t) => n + t.x.length, 0)"
@@ -228,8 +239,8 @@ def test_of_a_large_log_some_jobs_are_drawn_and_the_titles_are_of_all(opened):
     assert not page.locator(".gpuschedlab-failed").count()
 
 
-def test_more_shows_the_other_figures_and_less_hides_them(opened):
-    page = opened()
+def test_more_shows_the_other_figures_and_less_hides_them(shown):
+    page = shown
     rare = page.locator(".gpuschedlab-rare .js-plotly-plot").filter(visible=True)
     assert rare.count() == 0
     page.locator(".gpuschedlab-view button", has_text="more").click()

@@ -30,6 +30,7 @@ def wear(notebooks, theme: str):
 
 @pytest.mark.parametrize(("notebook", "place", "theme"), CASES)
 def test_an_explorer_is_seen_whole_and_can_be_read(notebook, place, theme, page, notebooks, artifacts, request):
+    request.addfinalizer(lambda: wear(notebooks, "light"))
     wear(notebooks, theme)
     page.set_viewport_size({"width": 1280, "height": 800})
     open_in(page, place, request.getfixturevalue(place), notebook, theme)

@@ -1,5 +1,5 @@
 """A real browser for these tests, too."""
 
-from browser.conftest import artifacts, jupyterlab, launch, notebooks, page, place, voila, warm
+from browser.conftest import artifacts, jupyter_server, jupyterlab, launch, notebooks, page, place, voila, warm
 
-__all__ = ["artifacts", "jupyterlab", "launch", "notebooks", "page", "place", "voila", "warm"]
+__all__ = ["artifacts", "jupyter_server", "jupyterlab", "launch", "notebooks", "page", "place", "voila", "warm"]

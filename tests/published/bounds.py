@@ -57,13 +57,15 @@ class Noticed(NamedTuple):
 
 def noticed(source: str, known: Mapping[Number, float | str | Ours]) -> Noticed:
     """What is noticed of each number but 0 that is off by `FACTOR`, either way, and all else as it was committed."""
-    claims, rows, by_own, by_claim, clock = read_claims(source), 0, 0, 0, 0
+    rows, by_own, by_claim, clock = 0, 0, 0, 0
+    ranged = [(claim, claim.numbers(known)) for claim in read_claims(source) if claim.range]
     for number, value in known.items():
         if isinstance(value, str) or not as_ours(value).value:
             continue
         wrong = [{**known, number: _off(as_ours(value), factor)} for factor in (FACTOR, 1 / FACTOR)]
+        about = [claim for claim, numbers in ranged if number in numbers]
         own = all(moved({number: each[number]}, {number: value}) for each in wrong)
-        claim = all(_outside(source, each, number, claims) for each in wrong)
+        claim = all(_outside(source, each, about) for each in wrong)
         rows, by_own, by_claim = rows + 1, by_own + (own or claim), by_claim + claim
         clock += bool(CLOCK.search(number.metric))
     return Noticed(rows, by_own, by_claim, clock)
@@ -73,7 +75,6 @@ def _off(value: Ours, factor: float) -> Ours:
     return value._replace(value=factor * value.value, each={key: factor * one for key, one in value.each.items()})
 
 
-def _outside(source: str, found: Mapping, number: Number, claims: list[Claim]) -> bool:
-    """Whether a claim that is about the number leaves its range."""
-    about = [claim for claim in claims if claim.range and number in claim.numbers(found)]
+def _outside(source: str, found: Mapping, about: list[Claim]) -> bool:
+    """Whether one of these claims leaves its range."""
     return any(not one.inside for one in judge(source, found, about))

@@ -235,7 +235,8 @@ def _explained(judged: Judged, table: dict, causes: dict) -> Judged:
     """With the causes of its rows, where the claim has none of its own."""
     if judged.why or judged.verdict == VERDICTS[0]:
         return judged
-    rows = [number for number in table if number in judged.claim.numbers(table)]
+    about = judged.claim.numbers(table)
+    rows = [number for number in table if number in about]
     sentences = [sentence for number in rows for sentence in SENTENCE.split(causes[number] or "")]
     return judged._replace(why=" ".join(dict.fromkeys(filter(None, sentences))))
 
