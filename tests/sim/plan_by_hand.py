@@ -159,12 +159,11 @@ class ByHand:
             found += [Claim(n, g, begin, end, c) for n, g, c in where]
         return found
 
-    def state(self, nodes, begin, end):
+    def state(self, nodes, begin, end, claims):
         """Least room of nodes from an instant to another, and the cells that are taken at any time between."""
         room, bits = {n: self.sizes[n] for n in nodes}, dict.fromkeys(nodes, 0)
-        claims = [c for c in self.claims() if c.node in room and c.begin < end and c.end > begin]
         for n in nodes:
-            mine = [c for c in claims if c.node == n]
+            mine = [c for c in claims if c.node == n and c.begin < end and c.end > begin]
             for at in {begin} | {c.begin for c in mine if c.begin > begin}:
                 held = sum(c.gpus for c in mine if c.begin <= at < c.end)
                 room[n] = max(0, min(room[n], self.sizes[n] - held))
@@ -172,10 +171,10 @@ class ByHand:
                 bits[n] |= c.cell
         return room, bits
 
-    def place(self, job, kind, begin, now=False):
+    def place(self, job, kind, begin, claims, now=False):
         """Nodes of a type for a job from an instant on; `now`: beside what is truly held as well."""
         nodes = [n for n, t in enumerate(self.types) if t == kind]
-        room, bits = self.state(nodes, begin, self.slot(begin + job.estimate))
+        room, bits = self.state(nodes, begin, self.slot(begin + job.estimate), claims)
         for other in self.running if now else ():
             for n, _, cell in other.where:
                 if n in room:
@@ -195,8 +194,9 @@ class ByHand:
         return [(n, gpus, cells[n]) for n, gpus in got.items()]
 
     def try_start(self, job):
+        claims = self.claims()
         for kind in sorted(set(self.types)):
-            where = self.place(job, kind, self.now, now=True)
+            where = self.place(job, kind, self.now, claims, now=True)
             if where:
                 job.start, job.where = self.now, where
                 self.running.append(job)
@@ -206,13 +206,13 @@ class ByHand:
 
     def promise(self, job):
         """Promise a job the first instant at which it fits."""
-        best = INF, None
+        best, claims = (INF, None), self.claims()
         for kind in sorted(set(self.types)):
-            mine = [c for c in self.claims() if self.types[c.node] == kind]
+            mine = [c for c in claims if self.types[c.node] == kind]
             for begin in sorted({self.now} | {c.end for c in mine if c.end > self.now}):
                 if begin >= best[0]:
                     break
-                where = self.place(job, kind, begin)
+                where = self.place(job, kind, begin, claims)
                 if where:
                     best = begin, where
         if best[1] and best[0] - self.now <= self.plan["window"]:
