@@ -108,7 +108,9 @@ def jupyterlab(jupyter_server):
     with urllib.request.urlopen(f"{jupyter_server}/api/sessions") as answer:
         left = json.load(answer)
     for session in left:
-        urllib.request.urlopen(urllib.request.Request(f"{jupyter_server}/api/sessions/{session['id']}", method="DELETE"))
+        urllib.request.urlopen(
+            urllib.request.Request(f"{jupyter_server}/api/sessions/{session['id']}", method="DELETE")
+        )
 
 
 @pytest.fixture(scope="session")

@@ -1,3 +1,3 @@
-"""Not here, for processes that tests start: jsonschema does without the grammar of international addresses, which takes seconds to compile."""
+"""Not here in processes that tests start: jsonschema does without the grammar of international addresses, which compiles for a second."""
 
 raise ImportError("left out by tests/conftest.py")
