@@ -3,7 +3,7 @@
 import pytest
 
 from browser.notebooks import TRACE
-from browser.pages import await_drawn, open_in
+from browser.pages import await_drawn, choose, open_in
 from browser.serving import write_notebooks
 from gpuschedlab.metrics.sentence import span
 
@@ -217,6 +217,27 @@ def test_a_click_on_a_dot_tells_its_story(shown):
     page.locator(".gpuschedlab-job").wait_for(timeout=10_000)
     page.locator(".gpuschedlab-job button", has_text="close").click()
     page.locator(".gpuschedlab-job").wait_for(state="detached")
+
+
+DOTS = """(self) => {
+  const plot = document.querySelectorAll('.gpuschedlab-first .js-plotly-plot')[1];
+  const small = [...plot.querySelectorAll('.gpuschedlab-dots path')].map((path) => path.getAttribute('d')).join('').split('h0');
+  const asked = plot._fullData.map((trace) => trace.x?.length ?? 0), all = asked.reduce((a, b) => a + b, 0);
+  return small.length - 1 + plot.querySelectorAll('.point').length === all && (!self || (asked[0] && !asked[1]));
+}"""
+"""Whether each dot of the numbers is on the page; where a policy is compared with itself, with none that ends later."""
+
+
+def test_each_dot_is_drawn_also_where_nobody_pays(shown):
+    page, words = shown, said(shown)
+    page.wait_for_function(DOTS, arg=False)
+    choose(page, "against", "as it is now")
+    page.wait_for_function(DOTS, arg=True, timeout=60_000)
+    assert not page.locator(".gpuschedlab-failed").count()
+    choose(page, "against", "Fifo")
+    page.wait_for_function(
+        "(words) => document.querySelector('.gpuschedlab-said .widget-html-content').innerText === words", arg=words
+    )
 
 
 def test_of_a_large_log_some_jobs_are_drawn_and_the_titles_are_of_all(opened, shown):
