@@ -25,7 +25,7 @@ ROOMS: dict[str, int] = {
     "metrics": 1_696,
     "optim": 2_219,
     "papers": 9,
-    "papers/clusters": 4_387,
+    "papers/clusters": 4_391,
     "papers/copter": 1_852,
     "papers/deadlines": 2_117,
     "papers/gavel": 447,
@@ -49,7 +49,7 @@ ROOMS: dict[str, int] = {
 }
 """Lines of Python at most, by folder; each paper is a room."""
 
-TOTAL = 56_996
+TOTAL = 57_000
 """Sum of these numbers at most."""
 
 GOALS = {"laboratory": 34_640, "autosched": 8_000, "papers": 14_874, "all": 57_000}

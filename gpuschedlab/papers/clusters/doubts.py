@@ -9,6 +9,7 @@ from gpuschedlab.papers.clusters.explains.limited import Limited
 from gpuschedlab.papers.clusters.recipe import Site
 from gpuschedlab.papers.clusters.schedulers.slurm import Slurm
 from gpuschedlab.sim import Scenario
+from gpuschedlab.traces.trace_statistics import demand
 
 CELLS, COMPUTE = 8, 7
 A100 = {"1g": (1, 1), "2g": (2, 2), "3g": (4, 3), "4g": (4, 4), "7g": (8, 7)}
@@ -56,16 +57,12 @@ def slices_beside(trace: pl.DataFrame, gpus: int) -> Iterator[str]:
     """Whether the slices in use when the log uses most of them can fit on so many GPUs."""
     if "shape" not in trace.columns:
         return
-    jobs = trace.with_columns(profile=pl.col("shape").str.extract(r"^(\dg)")).drop_nulls("started")
+    jobs = trace.with_columns(profile=pl.col("shape").str.extract(r"^(\dg)")).drop_nulls("started").sort("started")
     if (jobs := jobs.filter(pl.col("profile").is_in([*A100]))).is_empty():
         return
-    start, size = jobs["started"].to_numpy(), jobs["gpus"].to_numpy()
-    end = start + jobs["duration"].to_numpy()
-    order = np.argsort(start, kind="stable")
-    ended = np.concatenate([[0.0], np.cumsum(size[np.argsort(end, kind="stable")])])
-    used = np.cumsum(size[order]) - ended[np.searchsorted(np.sort(end), start[order], side="right")]
-    instant = start[order][np.argmax(used)]
-    there = (start <= instant) & (end > instant)
+    start, size, lasted = (jobs[name].to_numpy() for name in ("started", "gpus", "duration"))
+    instant = start[np.argmax(demand(start, size, lasted, start))]
+    there = (start <= instant) & (start + lasted > instant)
     of = np.array([A100[name] for name in jobs["profile"].filter(there)])
     held = np.maximum(1, np.round(size[there] * COMPUTE / of[:, 1]))
     if (needed := gpus_for(of, held)) > gpus:

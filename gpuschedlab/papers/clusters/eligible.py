@@ -3,11 +3,12 @@
 import polars as pl
 
 from gpuschedlab.sim import Policy, Run, Scenario
+from gpuschedlab.sim.ordered import Ordered
 
 NEAR = 1.5
 """Seconds between the end of a job and the instant at which one that depends on it becomes eligible, at most."""
-ROUNDS = 12
-"""Runs until jobs are released when those before them end in the same run, at most."""
+ROUNDS, WORK = 12, 2_000_000
+"""Runs until jobs are released when those before them end in the same run, at most; of compiled rules as many as give so many jobs."""
 
 
 def links(trace: pl.DataFrame) -> pl.DataFrame:
@@ -48,7 +49,8 @@ def eligible(trace: pl.DataFrame) -> pl.DataFrame:
 def play(scenario: Scenario, policy: Policy) -> Run:
     """Run of jobs submitted when they are eligible; those that wait for others, when these end in this very run."""
     waits = links(scenario.trace) if "started" in scenario.trace.columns else pl.DataFrame()
-    trace, left = eligible(scenario.trace), ROUNDS if waits.height else 1
+    most = max(ROUNDS, WORK // scenario.trace.height) if isinstance(policy, Ordered) else ROUNDS
+    trace, left = eligible(scenario.trace), most if waits.height else 1
     while True:
         run, left = scenario.replace(trace=trace).run(policy), left - 1
         if left == 0:
@@ -61,3 +63,11 @@ def play(scenario: Scenario, policy: Policy) -> Run:
         if later["submit"].equals(trace["submit"]):
             return run
         trace = later
+
+
+def unsettled(trace: pl.DataFrame, jobs: pl.DataFrame) -> float:
+    """Share of the jobs that wait for others which start before these have ended, of `submit`, `wait` and `ran` (s) of a run."""
+    waits, start = links(trace), pl.col("submit") + pl.col("wait")
+    at = jobs.select("job_id", start=start, end=start + pl.col("ran"))
+    both = waits.join(at.select("end", before="job_id"), on="before").join(at.select("job_id", "start"), on="job_id")
+    return both.select((pl.col("start") < pl.col("end") - NEAR).mean()).item() or 0.0

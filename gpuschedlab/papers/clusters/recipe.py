@@ -89,6 +89,7 @@ class Site(Recipe):
         int, Knob(-1000, 1000, unit="nodes", help="nodes beyond the site's own, like its first; below 0: fewer")
     ] = 0
     lines: str = ""
+    policies = RULES
 
     @classmethod
     def sample(cls) -> "Site":
@@ -280,8 +281,3 @@ class Site(Recipe):
         found["tree"] = has.shares if has.accounts else None  # all users are equal
         found |= {"tiers": tuple((p.name, p.tier) for p in has.partitions), "epoch": self.epoch}
         return Slurm(**found, **self._ways, max_age=w.max_age, small=w.small, relative=w.relative)
-
-    @property
-    def policies(self) -> dict[str, Policy]:
-        """Rules that sites go by."""
-        return dict(RULES)

@@ -8,7 +8,7 @@ import polars as pl
 
 from gpuschedlab.errors import TraceError
 from gpuschedlab.metrics.intervals import SHORT, difference_interval, verdict
-from gpuschedlab.papers.clusters.eligible import play
+from gpuschedlab.papers.clusters.eligible import play, unsettled
 from gpuschedlab.papers.clusters.explains.limited import Limited
 from gpuschedlab.papers.clusters.explains.sweep import DAY
 from gpuschedlab.papers.clusters.recipe import TIMEOUT, Site
@@ -23,6 +23,8 @@ CHANGES = ("more", "cluster", "policy", "estimator", "delays", "limits", "within
 BOUND = 10.0
 """Seconds below which a run does not make a slowdown larger (Feitelson et al., JSSPP 1997)."""
 
+UNSETTLED = 0.01
+"""Share of the jobs that wait for others which may start before these have ended."""
 BELOW, UNTOLD = "below what the replay misses", "no verdict"
 
 
@@ -129,6 +131,8 @@ def whatif(
     missing = (site.explanation.missing or site.explanation.unsaid) if starts else "recorded starts"
     if other.description.limits and not isinstance(wanted, Limited) and (own != wanted or "within" in changes):
         missing = missing or "limits, to which only EASY, greedy and strict FIFO keep, on GPUs of one type"
+    if starts and max(unsettled(scenario.trace, jobs) for jobs in (before, after)) > UNSETTLED:
+        missing = missing or "runs in which jobs start after all that they wait for: more than were made"
     return replace(compared(before, after, calibration, missing), unknown=unknown)
 
 

@@ -1,12 +1,17 @@
 """Jobs start no earlier than they are eligible, and those that depend on others move with their ends; by hand."""
 
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
 import polars as pl
 import pytest
 
 from gpuschedlab import Cluster, Fifo, Scenario
+from gpuschedlab.papers.clusters import eligible
 from gpuschedlab.papers.clusters.eligible import links, play
 from gpuschedlab.papers.clusters.replay import replay
-from gpuschedlab.papers.clusters.whatif import whatif
+from gpuschedlab.papers.clusters.whatif import waits, whatif
 from gpuschedlab.widgets import Site
 
 TWO = Cluster.homogeneous(1, 2)
@@ -65,6 +70,45 @@ def test_a_user_thinks_as_long_as_before():
     assert starts(thinks) == {"a": 0, "b": 130}
     assert links(thinks.with_columns(think_time=pl.Series([None, 45.0]))).rows() == [("b", "a", 45, 0)]
     assert starts(slow.with_columns(started=pl.Series([0.0, 230]), submit=pl.Series([0.0, 230]))) == {"a": 0, "b": 230}
+
+
+def crowded(n: int = 3000, users: int = 20, gpus: int = 16) -> pl.DataFrame:
+    """A log of a full cluster: each fifth job waits for the one that its user submitted before it."""
+    draw = np.random.default_rng(1)
+    wide, lasts = draw.choice([1.0, 2, 4, 8], n, p=[0.5, 0.2, 0.2, 0.1]), np.exp(draw.normal(7.5, 1.2, n)).round() + 30
+    submit = np.sort(draw.uniform(0, (wide * lasts).sum() / gpus, n)).round()
+    rows = pl.DataFrame(
+        {"submit": submit, "gpus": wide, "duration": lasts, "user": draw.integers(0, users, n).astype(str)}
+    )
+    rows = rows.with_row_index("job_id").with_columns(pl.col("job_id").cast(pl.String), started=pl.lit(1e9))
+    held = pl.Series(draw.random(n) < 0.2)
+    return rows.with_columns(after=pl.when(held).then(pl.concat_list(pl.col("job_id").shift(1).over("user"))))
+
+
+def test_on_a_full_cluster_all_that_wait_for_others_start_after_them(monkeypatch):
+    trace = crowded().with_columns(pl.when(pl.col("after").list.first().is_not_null()).then("after"))
+    before = trace.explode("after").drop_nulls("after").select("job_id", before="after", gap=pl.lit(0.0))
+    before = before.join(trace.select("job_id", floor="submit"), on="job_id")
+    monkeypatch.setattr(eligible, "links", lambda _: before)
+
+    def early() -> float:
+        run = play(Scenario(trace, Cluster.homogeneous(2, 8)), Fifo(backfill="easy"))
+        return eligible.unsettled(trace, waits(run.jobs))
+
+    assert early() == 0
+    monkeypatch.setattr(eligible, "WORK", 0)
+    assert early() > 0.01  # twelve runs are not enough
+
+
+def test_where_jobs_do_not_settle_there_is_no_verdict(site, monkeypatch):
+    """On one node a waits for x; b, which comes after a, would start at 1,000 beside it in the first run."""
+    rows = ("x", "v", 0, 0, 2, 0, 1000), ("a", "u", 1, 1, 1, 1, 500), ("b", "u", 2, 501, 1, 501, 100)
+    own = replace(site(log(*rows)), cluster="2x2")
+    own.__dict__["explanation"] = SimpleNamespace(missing="", unsaid="")
+    assert whatif(own, {"cluster": "1x2"}).missing == ""
+    monkeypatch.setattr(eligible, "WORK", 0)
+    monkeypatch.setattr(eligible, "ROUNDS", 1)
+    assert whatif(own, {"cluster": "1x2"}).missing.startswith("runs in which jobs start after all that they wait for")
 
 
 @pytest.fixture

@@ -202,18 +202,15 @@ def rows_of(text: str, source: str, needed: tuple[str, ...], same: Mapping[str, 
         yield where, row
 
 
-OF_QOS = {
-    f"max{what}p{of[0]}": (of, kind)
-    for of in ("user", "account")
-    for what, kind in (("tres", "gpus"), ("jobs", "jobs"))
-}
+KINDS = {"tres": "gpus", "jobs": "jobs"}
+OF_QOS = {f"max{word}p{of[0]}": (of, what) for of in ("user", "account") for word, what in KINDS.items()}
 OF_QOS |= {"grptres": ("qos", "gpus"), "grpjobs": ("qos", "jobs")}
 """Columns of `show qos`: whose limit, and of what."""
 OF_ASSOC = {"grptres": ("accounts", "gpus"), "grpjobs": ("accounts", "jobs"), "maxjobs": ("member", "jobs")}
 """Columns of `show assoc`: of an account with those below it, or of each user in it."""
 OVER = {("accounts", "gpus"): ("qos",), ("accounts", "jobs"): ("qos",), ("member", "jobs"): ("user", "account")}
 """Owners by whose limits a QOS takes the place of an association's (Slurm's page "Resource Limits")."""
-LONG = {f"max{what}per{of}": f"max{what}p{of[0]}" for of in ("user", "account") for what in ("tres", "jobs")}
+LONG = {f"max{word}per{of}": f"max{word}p{of[0]}" for of in ("user", "account") for word in KINDS}
 IDLE = {"gracetime": "00:00:00", "preemptmode": "cluster", "usagefactor": "1.000000"}
 NO_LIMITS = {"account", "user", "share", "parentname", "cluster"}
 
