@@ -45,6 +45,7 @@ def site(tmp_path_factory) -> Path:
     assemble = f"import sys; sys.path.insert(0, {str(DOCS / '_ext')!r}); import assemble, pathlib; "
     assemble += f"assemble.assemble(pathlib.Path({str(folder / 'source')!r}), execute=True)"
     options = ["-W", "--keep-going", "-n", "-q", "-b", "html", "-c", str(DOCS), "-d", str(folder / "trees")]
+    options += ["-D", "html_theme_options.navigation_depth=2"]  # not every name beside every page of the reference
     for command in (["-c", assemble], ["-m", "sphinx", *options, str(folder / "source"), str(folder / "html")]):
         done = subprocess.run([sys.executable, *command], capture_output=True, text=True, env=env)
         (folder / "words").write_text(done.stderr * bool(done.returncode))
