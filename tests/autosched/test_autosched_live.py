@@ -15,10 +15,13 @@ import gpuschedlab as lab
 from gpuschedlab import plots
 from gpuschedlab.autosched import CausalGraph, Contest, Decision, Layers, Tuner, Tuning
 from gpuschedlab.autosched.causal.graph import full_graph
+from gpuschedlab.autosched.methods import METHODS
 from gpuschedlab.cli import main
 from gpuschedlab.speeds import default_speeds
 
 CLUSTER = lab.Cluster.homogeneous(4, 8)
+BRIEF = replace(METHODS["autosched"].tuner, iterations=40)
+"""A wide search of a fifth of the rounds: what is shown of it has the same parts."""
 DAY, HOUR = 86_400.0, 3600.0
 
 
@@ -34,7 +37,7 @@ def make(stretch, policy=None, **options):
     history, trace = stretch
     delays = lab.Delays(restart=60.0)
     scenario = lab.Scenario(trace, CLUSTER, history=history, speeds=default_speeds, delays=delays)
-    return Contest(scenario, policy or lab.Tiresias(), **{"instants": 6, "configurations": 16} | options)
+    return Contest(scenario, policy or lab.Tiresias(), **{"instants": 6, "configurations": 16, "tuner": BRIEF} | options)
 
 
 @pytest.fixture(scope="module")
@@ -89,13 +92,13 @@ def test_each_tuner_learns_by_itself(contest, stretch):
 
 
 def test_who_never_tunes_is_as_if_alone(contest, stretch):
-    for _ in range(5):
+    for _ in range(3):
         list(contest.hour())
     alone = lab.Simulation(
         lab.Scenario(stretch[1], CLUSTER, speeds=default_speeds(CLUSTER), delays=lab.Delays(restart=60.0)),
         lab.Tiresias(),
     )
-    alone.advance(5 * HOUR)
+    alone.advance(3 * HOUR)
     jct = alone.result().jobs["jct"].drop_nulls()
     assert contest.averages["default"][-1] == pytest.approx(jct.mean())
 
@@ -213,13 +216,13 @@ def test_a_graph_that_is_learnt_anew_is_drawn_anew(explorer):
 def test_it_plays_in_the_background_and_pauses(explorer):
     async def act(e):
         e.play.value = True
-        while e.contest.now < 2 * HOUR:
-            await asyncio.sleep(0)
+        while e.contest.now < HOUR:
+            await asyncio.sleep(1e-3)
         e.play.value = False
         await e._task
         return e.contest.now
 
-    assert in_loop(explorer, act) <= 4 * HOUR
+    assert in_loop(explorer, act) <= 3 * HOUR
     assert not explorer.error.outputs
 
 
