@@ -21,6 +21,7 @@ GPUS = 0.5 * 1 + 0.2 * 2 + 0.2 * 4 + 0.1 * 8
 """Of a job on average."""
 
 
+@cache
 def weeks_of_log(load: float, weeks: int, heavy: bool, seed: int = 0):
     """Waits (figure) of each job under EASY on 16 nodes of 8, and on 18; and the week of each job. Heavy: lognormal run times."""
     rng, jobs = np.random.default_rng(seed), weeks * 7 * 200
