@@ -37,7 +37,9 @@ def make(stretch, policy=None, **options):
     history, trace = stretch
     delays = lab.Delays(restart=60.0)
     scenario = lab.Scenario(trace, CLUSTER, history=history, speeds=default_speeds, delays=delays)
-    return Contest(scenario, policy or lab.Tiresias(), **{"instants": 6, "configurations": 16, "tuner": BRIEF} | options)
+    return Contest(
+        scenario, policy or lab.Tiresias(), **{"instants": 6, "configurations": 16, "tuner": BRIEF} | options
+    )
 
 
 @pytest.fixture(scope="module")
