@@ -142,6 +142,9 @@ def sacct(run, path, zero=datetime(2026, 1, 5)):
     return path
 
 
+ATTEMPT = ("job", "start", "end", "gpus", "why")
+
+
 def test_intervals_hold_as_asked_on_seeds_that_nothing_was_chosen_on(monkeypatch):
     monkeypatch.setattr(worlds, "trace_of", lru_cache(maxsize=1)(worlds.trace_of))  # the jobs of a seed, in each kind
     seen = [worlds.watch(kind, 715 + i) for i in range(few(1, 10)) for kind in ("slow", "size", "place", "fail")]
@@ -158,6 +161,11 @@ def test_a_log_of_attempts_says_what_the_run_says_and_a_merged_one_is_refused(sl
     path = sacct(run, tmp_path / "sacct.txt")
     each, merged = (lab.intake(("slurm", path), attempts=how).trace for how in ("each", "merge"))
     value = twin(each, believed).mechanisms["restart"].value
+    names = {"JobID": "job_id", "User": "user", "ElapsedRaw": "duration", "AllocTRES": "gpus", "NNodes": "nodes"}
+    table = pl.read_csv(path, separator="|").rename(names).with_columns(pl.col("gpus").str.strip_prefix("gres/gpu="))
+    table.write_csv(path.with_suffix(".csv"))  # the same attempts, in a table of one's own
+    own = lab.read("csv", path.with_suffix(".csv"), attempts="each")
+    assert attempts_of(own).select(*ATTEMPT).equals(attempts_of(each).select(*ATTEMPT))
     assert value == pytest.approx(SECRET["restart"], rel=0.15)
     with pytest.raises(EstimatorError, match=r'twin: found a merged log.* Read it with attempts="each"'):
         twin(merged, believed)

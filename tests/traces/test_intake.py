@@ -464,6 +464,27 @@ def test_seconds_of_waiting_are_no_queue(tmp_path):
     ]
 
 
+def test_attempts_of_a_table_are_rows_of_their_own_if_asked_for_and_repeated_rows_are_named(tmp_path):
+    rows = [
+        "a,u,0,10,110,2,PREEMPTED",
+        "b,v,5,10,300,1,COMPLETED",
+        "a,u,0,200,260,2,COMPLETED",
+        "b,v,5,10,300,1,COMPLETED",
+    ]
+    (file := tmp_path / "jobs.csv").write_text("\n".join(["job_id,user,submit,start,end,gpus,state", *rows]) + "\n")
+    with pytest.raises(
+        TraceError, match="row 4, column job_id: found 'a'; expected a text that no other row has, or attempts='each'"
+    ):
+        lab.read("csv", file)
+    apart = lab.intake(("csv", file), attempts="each")
+    shown = apart.trace.select("job_id", "submit", "started", "duration", "attempts")
+    assert shown.rows() == [("a", 0, 10, 100, 1), ("a#2", 0, 200, 60, 1), ("b", 5, 10, 290, 1)]
+    assert apart.report.counts() == {"repeated": 1}
+    assert apart.report.left_out["repeated"]["example"] == 3  # the later of two equal rows is kept
+    file.write_text("job_id,submit,gpus,duration\na,0,1,60\na,0,1,90\na,0,1,60\n")  # without starts
+    assert sorted(lab.read("csv", file, attempts="each")["duration"]) == [60, 90]
+
+
 # --- what reaches estimators and policies
 
 

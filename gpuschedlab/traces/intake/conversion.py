@@ -127,7 +127,7 @@ def rules_of(frame: pl.DataFrame, raw: Raw, theirs: Mapping[str, str], *, strict
     rules.append(Rule(theirs["job_id"], "a text", job & pl.col("job_id").is_null()))
     if raw.repeats == "error" and frame["job_id"].n_unique() < frame.height:
         twice = pl.struct("job_id", "left").is_first_distinct().not_()
-        rules.append(Rule(theirs["job_id"], "a text that no other row has", job & twice))
+        rules.append(Rule(theirs["job_id"], "a text that no other row has, or attempts='each'", job & twice))
     amount = (gpus < 0) | (gpus > MOST_GPUS) | gpus.is_finite().not_() | ((gpus > 1) & (gpus != gpus.floor()))
     if raw.cpu:
         amount = amount.fill_null(True)

@@ -76,18 +76,19 @@ def _nodes_of_parts(columns: list[str]) -> dict[str, pl.Expr]:
     return {"nodes": pl.when(alike).then(count), "nodelist": listed}
 
 
-def join_attempts(frame: pl.DataFrame, repeats: str, *, each: bool = False) -> tuple[pl.DataFrame, dict[str, int]]:
-    """Make one row of the attempts of each job, and number other jobs of the same name: `ID#2`; and counts of rows less."""
+def join_attempts(frame: pl.DataFrame, repeats: str, *, each: bool = False) -> tuple[pl.DataFrame, dict, dict]:
+    """Make one row of the attempts of each job, and number other jobs of the same name: `ID#2`; counts of rows less, and a line."""
     # Durations of attempts add; submit and start are the first's, GPUs and state the last's. Pieces of a job that was
     # resized keep their GPU-time, on the GPUs of the longest piece.
     if repeats == "error" or not (twice := frame["job_id"].is_duplicated()).any():
-        return frame, {}
+        return frame, {}, {}
     rows = frame.filter(twice).sort("job_id", "submit", LINE, maintain_order=True)
     # A record that was written again when the job had ended takes the place of the earlier one.
     own = rows.sort("censored", "duration", descending=[True, False], nulls_last=True, maintain_order=True)
-    keys = ["job_id", "submit", "start"]
+    keys = ["job_id", "submit", "start" if "start" in own.columns else "duration"]
     own = own.unique(keys, keep="last", maintain_order=True).sort(*keys, LINE)
     counts = {"repeated": rows.height - own.height}
+    lines = {"repeated": rows.join(own, on=LINE, how="anti")[LINE].min()}
     state = pl.col("state").shift(1).over("job_id") if "state" in own.columns else pl.lit(None, pl.String)
     ended = pl.coalesce("end", pl.col("start") + pl.col("duration")).shift(1).over("job_id")
     first = pl.col("job_id").is_first_distinct()
@@ -106,12 +107,11 @@ def join_attempts(frame: pl.DataFrame, repeats: str, *, each: bool = False) -> t
         "gpus": pl.when(pieces).then(longest).otherwise(pl.col("gpus").last()),
         "duration": pl.when(pieces).then(work / longest).otherwise(pl.col("duration").sum()),
         "attempts": pl.len().cast(pl.Int64) - pl.col("resized").sum(),
-        "end": pl.col("end").last(),
         "meaning": pl.col("meaning").last(),
         "censored": pl.col("censored").last(),
         "parts": pl.col("resized").sum(),
     }
-    joined |= {name: pl.col(name).last() for name in ("state", "nodes") if name in own.columns}
+    joined |= {name: pl.col(name).last() for name in ("state", "nodes", "end") if name in own.columns}
     rest = [c for c in frame.columns if c not in joined and c != "job_id"]
     jobs = own.group_by("job_id", "chain", maintain_order=True).agg(*(pl.col(c).first() for c in rest), **joined)
     counts["parts"] = int(jobs["parts"].sum())
@@ -119,4 +119,4 @@ def join_attempts(frame: pl.DataFrame, repeats: str, *, each: bool = False) -> t
     number = pl.col("chain") - pl.col("chain").min().over("job_id") + 1
     again = pl.when(number > 1).then(pl.format("{}#{}", "job_id", number)).otherwise("job_id")
     jobs = jobs.with_columns(again.alias("job_id")).select(*frame.columns, "attempts")
-    return pl.concat([frame.filter(~twice), jobs], how="diagonal").sort(LINE), counts
+    return pl.concat([frame.filter(~twice), jobs], how="diagonal").sort(LINE), counts, lines

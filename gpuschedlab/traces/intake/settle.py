@@ -36,6 +36,8 @@ def settle(
     source = f"{format} {files[0].name if len(files) == 1 else f'{len(files)} files'}"
     zone = options.zone or raw.zone
     check_zone(zone, source)
+    if options.attempts == "each" and raw.repeats == "error":
+        raw.repeats = "attempts"
     frame, theirs, names = named(raw, options, source)
     if "left" not in frame.columns:
         frame = frame.with_columns(left=pl.lit(None, pl.String))
@@ -60,7 +62,7 @@ def settle(
     ledger.take_unread("bad", raw.bad.height)
     bad = _as_read(bad, raw)
     kept, report = _from_zero(kept, raw.zero, options, ledger, report, zone)
-    report = replace(report, **ledger.figures(kept))
+    report = replace(report, **ledger.figures(kept), peak=ledger.peak)
     if on_bad is None:
         _judge(report, (*options.accept, *raw.accept), source, bad)
         _asked(kept, options, report, source)
@@ -148,11 +150,11 @@ def _kept(
         frame = frame.filter(~out)
     frame = _consistent(frame, raw, options, report)
     ledger.peak = most_at_once(frame, "start")
-    frame, counts = join_attempts(frame, raw.repeats, each=options.attempts == "each")
+    frame, counts, lines = join_attempts(frame, raw.repeats, each=options.attempts == "each")
     if "nodes" in frame.columns and (odd := frame.filter(EVEN.bad).height):
         report.assumed.append(f"{odd:,} jobs have not as many GPUs on each node: any number of nodes will do")
         frame = frame.with_columns(nodes=pl.when(~EVEN.bad).then("nodes"))
-    ledger.rows += Counter(counts)
+    ledger.rows, ledger.line = ledger.rows + Counter(counts), ledger.line | lines
     if raw.repeats != "error":
         one = pl.lit(1, pl.Int64)
         frame = frame.with_columns(attempts=pl.col("attempts").fill_null(one) if "attempts" in frame.columns else one)

@@ -168,8 +168,7 @@ class Ledger:
             }
             for reason, n in self.rows.items()
         }
-        found = {"jobs": kept.height, "gpu_hours": hours, "gpu_hours_out": sum(lost.values()), "left_out": entries}
-        return found | {"peak": self.peak}
+        return {"jobs": kept.height, "gpu_hours": hours, "gpu_hours_out": sum(lost.values()), "left_out": entries}
 
 
 def most_at_once(jobs: pl.DataFrame, start: str = "started") -> float:
@@ -195,9 +194,8 @@ class Intake:
         """The log's cluster; where it says none, as many nodes as hold the GPUs that recorded starts had in use at once."""
         if self.cluster is not None or self.trace is None or not self.report.peak:
             return self.cluster
-        jobs = self.trace.drop_nulls("started")
-        wide = float((jobs["gpus"] / jobs["nodes"]).max() or 0) if "nodes" in jobs.columns else 0.0
-        each = int(np.ceil(wide or min(jobs["gpus"].max(), 8)))
+        gpus, per = self.trace["gpus"], self.trace["nodes"] if "nodes" in self.trace.columns else np.inf
+        each = int(np.ceil((gpus / per).max() or min(gpus.max(), 8)))
         return Cluster.homogeneous(int(np.ceil(self.report.peak / each)), each)
 
     def _repr_html_(self) -> str:
