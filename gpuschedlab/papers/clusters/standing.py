@@ -5,7 +5,6 @@ import polars as pl
 
 from gpuschedlab.errors import TraceError
 from gpuschedlab.papers.clusters.recipe import Site
-from gpuschedlab.papers.clusters.schedulers.usage import Ledger
 
 
 def standing(site: Site) -> pl.DataFrame:
@@ -20,12 +19,10 @@ def standing(site: Site) -> pl.DataFrame:
     jobs = trace.with_columns(place=pl.Series(place, dtype=pl.Int64)).filter(
         pl.col("started").is_not_null(), pl.col("place") >= 0
     )
-    ends = jobs.select("place", -pl.col("gpus"), at=pl.col("started") + pl.col("duration"))
-    events = pl.concat([jobs.select("place", "gpus", at="started"), ends]).sort("at", maintain_order=True)
-    ledger = Ledger(len(tree.users), s.half_life)
-    for row, gpus, at in events.iter_rows():
-        ledger.hold(row, gpus, max(at, 0.0))
-    usage = ledger.at(max(events["at"].max() or 0.0, 0.0))
+    start, lasted, gpus = (jobs[name].to_numpy() for name in ("started", "duration", "gpus"))
+    start, end = np.maximum(start, 0.0), np.maximum(start + lasted, 0.0)
+    counted = gpus * decayed(start, end, end.max(initial=0.0), s.half_life)
+    usage = np.bincount(jobs["place"], counted, len(tree.users))
     factors = tree.factors(usage, s.fairshare, s.damping)
     level = {row[:2]: value for row, value in zip(tree.rows, tree.levels(usage), strict=True)}
     return pl.DataFrame(
@@ -33,3 +30,10 @@ def standing(site: Site) -> pl.DataFrame:
         | {"level": [level[name] for name in tree.users], "fairshare": factors}
         | {"points": np.floor(s.weights.fairshare * factors).astype(np.int64)}
     ).sort("fairshare", "account", "user", descending=[True, False, False])
+
+
+def decayed(start: np.ndarray, end: np.ndarray, now: float, half_life: float) -> np.ndarray:
+    """Seconds that a GPU held from `start` to `end` counts for now, where half is forgotten after a half-life (s)."""
+    if np.isinf(half_life):
+        return end - start
+    return half_life / np.log(2) * (0.5 ** ((now - end) / half_life) - 0.5 ** ((now - start) / half_life))

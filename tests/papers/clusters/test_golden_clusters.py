@@ -17,7 +17,6 @@ from gpuschedlab.papers.clusters.queues import Queue, most
 from gpuschedlab.papers.clusters.recipe import Site
 from gpuschedlab.papers.clusters.schedulers.fairshare import ShareTree
 from gpuschedlab.papers.clusters.schedulers.priority import size_factor
-from gpuschedlab.papers.clusters.schedulers.usage import Ledger
 from gpuschedlab.papers.clusters.standing import standing
 from gpuschedlab.papers.clusters.whatif import whatif
 from gpuschedlab.traces.logs.hosts import hosts
@@ -123,10 +122,6 @@ def test_shares_and_priorities():
             tree.factors(usage, "classic"),
             tree.factors(usage, "classic", 3.0),
         ]
-    ledger = Ledger(4, 3600.0)
-    for place, gpus, now in ((0, 4.0, 0.0), (1, 2.0, 100.0), (0, -4.0, 5000.0)):
-        ledger.hold(place, gpus, now)
-    found["usage"] = [ledger.at(now) for now in (5000.0, 20_000.0)]
     sizes = (np.array([1, 2, 4]), np.array([1.0, 8, 16]), 8, 32)
     found["sizes"] = [size_factor(*sizes, small=small) for small in (False, True)] + [
         size_factor(*sizes, np.array([60.0, 600, 6000]))

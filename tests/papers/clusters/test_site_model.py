@@ -14,7 +14,7 @@ from gpuschedlab.papers.clusters.recipe import Site
 from gpuschedlab.papers.clusters.replay import replay
 from gpuschedlab.papers.clusters.schedulers.fairshare import ShareTree
 from gpuschedlab.papers.clusters.schedulers.priority import Weights, size_factor
-from gpuschedlab.papers.clusters.schedulers.usage import WEEK, Ledger
+from gpuschedlab.papers.clusters.standing import decayed
 
 pytestmark = pytest.mark.data
 
@@ -141,38 +141,10 @@ def test_factors_ask_for_one_usage_a_user_and_a_known_rule():
 
 def test_usage_halves(cases):
     case, right = cases["decay"], cases["decay"]["right"]
-    ledger = Ledger(2, case["half_life"])
-    ledger.hold(1, case["gpus"], 0)
-    ledger.hold(1, -case["gpus"], case["seconds"])
-    assert ledger.at(case["seconds"])[1] == pytest.approx(right["at_end_continuous"], abs=0.01)
-    later = ledger.at(case["seconds"] + WEEK)
-    assert later[1] == pytest.approx(right["at_end_continuous"] / 2, abs=0.01)
-    assert later[0] == 0
-    ledger = Ledger(1, np.inf)
-    ledger.hold(0, case["gpus"], 0)
-    assert ledger.at(case["seconds"])[0] == right["undecayed"]
-
-
-def test_when_a_ledger_is_read_changes_nothing():
-    """Lazily updated: reads between the changes add no charge."""
-    draw = np.random.default_rng(3)
-    times = np.sort(draw.uniform(0, 20_000, 40))
-    gpus, places = draw.integers(1, 5, 40), draw.integers(0, 3, 40)
-    one, other = (Ledger(3, 5_000) for _ in range(2))
-    for time, n, place in zip(times, gpus, places, strict=True):
-        one.hold(place, n, time)
-        other.at(time)
-        other.hold(place, n, time)
-    np.testing.assert_allclose(one.at(20_100), other.at(20_100), rtol=1e-12)
-
-
-def test_a_ledger_does_not_go_back():
-    ledger = Ledger(1)
-    ledger.hold(0, 1, 10.0)
-    with pytest.raises(PolicyError, match="found t=9.0 s, before t=10.0 s"):
-        ledger.at(9.0)
-    with pytest.raises(PolicyError, match="found half-life 0 s"):
-        Ledger(1, 0)
+    start, end, weeks = np.zeros(1), np.array([case["seconds"]]), case["seconds"] + np.array([0, case["half_life"]])
+    found = [case["gpus"] * decayed(start, end, now, case["half_life"])[0] for now in weeks]
+    assert found == pytest.approx([right["at_end_continuous"], right["at_end_continuous"] / 2], abs=0.01)
+    assert case["gpus"] * decayed(start, end, weeks[1], np.inf)[0] == right["undecayed"]
 
 
 # --- priority

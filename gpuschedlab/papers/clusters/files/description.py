@@ -12,8 +12,7 @@ from gpuschedlab.cluster import Cluster, Nodes
 from gpuschedlab.errors import TraceError
 from gpuschedlab.papers.clusters.queues import Queue, most
 from gpuschedlab.papers.clusters.schedulers.fairshare import ShareTree
-from gpuschedlab.papers.clusters.schedulers.priority import Weights
-from gpuschedlab.papers.clusters.schedulers.usage import WEEK
+from gpuschedlab.papers.clusters.schedulers.priority import WEEK, Weights
 from gpuschedlab.traces.logs.instants import limits
 
 INF = float("inf")

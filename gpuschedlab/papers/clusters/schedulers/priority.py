@@ -7,6 +7,7 @@ import numpy as np
 from gpuschedlab.errors import PolicyError
 
 DAY = 86_400.0
+WEEK = 7 * DAY
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,7 @@ class Weights:
     size: float = 0.0
     partition: float = 0.0
     qos: float = 0.0
-    max_age: float = 7 * DAY  # seconds of waiting at which the factor of age is 1
+    max_age: float = WEEK  # seconds of waiting at which the factor of age is 1
     small: bool = False  # whether small jobs are favoured, not large ones
     relative: bool = False  # whether size is relative to the time limit
 

@@ -11,9 +11,8 @@ from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import PolicyError
 from gpuschedlab.knobs import Knob
 from gpuschedlab.papers.clusters.schedulers.fairshare import RULES, ShareTree, classic, fair_tree
-from gpuschedlab.papers.clusters.schedulers.priority import DAY, size_factor
+from gpuschedlab.papers.clusters.schedulers.priority import DAY, WEEK, size_factor
 from gpuschedlab.papers.clusters.schedulers.slurm_plan import plan as slurm_plan
-from gpuschedlab.papers.clusters.schedulers.usage import WEEK
 from gpuschedlab.policies.simple import Backfill, Depth, Placement
 from gpuschedlab.sim.ordered import Ordered, Plan
 
