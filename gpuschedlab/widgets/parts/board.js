@@ -88,6 +88,8 @@ export default {
       if (controls && !tools.parentNode) controls.querySelector(".gpuschedlab-strip").append(tools); // they stay where the controls stay when the page is scrolled
       for (const handle of all?.querySelectorAll(".noUi-handle:not([aria-label])") ?? [])
         handle.setAttribute("aria-label", handle.closest(".widget-slider")?.querySelector(".widget-label")?.textContent || "value");
+      for (const table of all?.querySelectorAll(".gpuschedlab-main > .widget-html > .widget-html-content") ?? [])
+        table.tabIndex = table.scrollWidth > table.clientWidth ? 0 : -1; // keys scroll it
       for (const play of all?.querySelectorAll(".widget-play") ?? [])
         play.querySelectorAll("button:not([aria-label])").forEach((button, i) => button.setAttribute("aria-label", PLAY[i] ?? "play"));
     };
