@@ -75,9 +75,11 @@ def attempt(wheel: Path, python: str, extra: str, folder: Path, compiled: bool =
     there, venv = folder / "here", folder / "venv"
     there.mkdir(parents=True)
     try:
-        run([python, "-m", "venv", str(venv)], there)
+        run([python, "-m", "venv", "--without-pip", str(venv)], there)
         for line in commands(extra) if extra != "core" else ("pip install gpuschedlab",):
-            run([str(venv / "bin" / "python"), "-m", *_of_wheel(line, wheel), "--progress-bar", "off"], there)
+            pip, *words = _of_wheel(line, wheel)
+            into = ["--python", str(venv / "bin" / "python")]
+            run([sys.executable, "-m", pip, *into, *words, "--progress-bar", "off"], there)
         size = sum(p.lstat().st_size for p in venv.rglob("*") if p.is_file()) // 10**6
         for code in codes(extra):
             run([str(venv / "bin" / "python"), "-I", "-c", code], there, compiled)

@@ -22,6 +22,11 @@ from gpuschedlab import (
 from gpuschedlab.check.recount import books_add_up, progress_adds_up
 
 
+@pytest.fixture(autouse=True)
+def added_up():
+    """The tests here add the books up themselves."""
+
+
 @pytest.mark.parametrize("name", sorted(POLICIES))
 def test_progress_adds_up_in_random_runs(name, pytestconfig):
     """A few seeds of each policy; `--runs 2000` divides so many among them all."""

@@ -2,6 +2,7 @@
 
 import polars as pl
 import pytest
+from added_up import MOST
 from dice import Dice, parts
 from few import few
 from polars.testing import assert_frame_equal
@@ -9,7 +10,6 @@ from wing import brief, said
 
 from gpuschedlab.check.answer_laws import LAWS, Recorded
 from gpuschedlab.check.laws import ENDED
-from gpuschedlab.check.recount import books_add_up
 from gpuschedlab.errors import LabError
 from gpuschedlab.policies import ALL
 from gpuschedlab.sim import Scenario, Simulation
@@ -17,16 +17,18 @@ from gpuschedlab.sim import Scenario, Simulation
 
 @pytest.mark.parametrize("free", [False, True])
 @pytest.mark.parametrize("seed", range(25))
-def test_no_law_is_broken(seed, free):
+def test_no_law_is_broken(seed, free, added_up):
     jobs, cluster, more = parts(seed)
     policy = Recorded(Dice(seed, free_moves=free, placement="pack" if seed % 3 else "spread"))
     scenario = Scenario(jobs, cluster, **more)
     run = scenario.run(policy)
-    problems = [law(run, cluster) for law in ENDED] + [books_add_up(run, scenario, policy)]
+    problems = [law(run, cluster) for law in ENDED]
     problems += [
         law(policy.seen, run, cluster) for name, law in LAWS.items() if name not in ("gpus", "nodes", "gpu_type")
     ]
     assert [p for p in problems if p] == []
+    assert added_up == [run], "its books are added up, all its jobs'"
+    assert run.jobs.height <= MOST
     assert run.jobs["shared"].sum() > 0
     assert run.jobs["profiled"].sum() > 0
     assert run.jobs["source"].drop_nulls().len() > 0
@@ -46,7 +48,7 @@ def test_a_run_that_is_stopped_and_continued_is_the_same(seed):
 
 
 @pytest.mark.parametrize("name", sorted(ALL.keys() - said("ESTIMATORS")))
-def test_any_policy_takes_over_jobs_that_share_gpus_and_have_other_numbers_than_requested(name):
+def test_any_policy_takes_over_jobs_that_share_gpus_and_have_other_numbers_than_requested(name, added_up):
     taken = 0
     for seed in range(few(2, 6)):
         jobs, cluster, more = parts(seed)
@@ -59,6 +61,6 @@ def test_any_policy_takes_over_jobs_that_share_gpus_and_have_other_numbers_than_
             except LabError:  # it says at once that it cannot: its jobs need more than it leaves
                 continue
             run = after.run(2_000.0)
-            assert books_add_up(run, scenario, ((0.0, Dice(seed)), (now, policy))) is None
+            assert added_up[-1] is run, "its books are added up, under both policies"
             taken += run.allocations.filter(pl.col("start") < now, pl.col("end") >= now)["partner"].drop_nulls().len()
     assert taken
