@@ -30,12 +30,17 @@ def slow():
     return worlds.scenario_of(trace), run
 
 
+@pytest.fixture(scope="module")
+def found(slow):
+    """Its twin."""
+    return twin(slow[1], slow[0])
+
+
 SECRET = worlds.secret("slow", 32)
 
 
-def test_a_restart_delay_is_found_and_put_into_the_scenario(slow):
-    believed, run = slow
-    found, true = twin(run, believed), SECRET["restart"]
+def test_a_restart_delay_is_found_and_put_into_the_scenario(slow, found):
+    believed, true = slow[0], SECRET["restart"]
     restart = found.mechanisms["restart"]
     assert restart.rows >= 50
     assert restart.value == pytest.approx(true, rel=0.15)
@@ -46,10 +51,9 @@ def test_a_restart_delay_is_found_and_put_into_the_scenario(slow):
     assert found.at(restart=60.0).trace["restart"].median() == pytest.approx(60, rel=0.01)
 
 
-def test_predictions_are_judged_by_the_work_of_the_twin(slow):
-    believed, run = slow
-    found = twin(run, believed).mechanisms["prediction"]
-    assert found.low <= SECRET["error"] <= found.high
+def test_predictions_are_judged_by_the_work_of_the_twin(slow, found):
+    run, seen = slow[1], found.mechanisms["prediction"]
+    assert seen.low <= SECRET["error"] <= seen.high
     held = run.jobs["executed"].to_numpy()
     assert prediction_error(run.jobs["predicted"].to_numpy(), held)[1] > SECRET["error"]  # held seconds would not do
 
@@ -250,8 +254,9 @@ def test_canaries_show_the_placement_and_cost_others_little(seed):
     trace, policy = worlds.trace_of(seed), lab.Tiresias(placement="consolidate")
     believed, truth = worlds.scenario_of(trace), worlds.scenario_of(trace, world)
     quiet = truth.run(policy)
-    assert not twin(quiet, believed).mechanisms["placement"].seen
-    asked = twin(quiet, believed).ask(begin=5 * DAY)
+    unseen = twin(quiet, believed)
+    assert not unseen.mechanisms["placement"].seen
+    asked = unseen.ask(begin=5 * DAY)
     assert "33 canaries of known work, 11 models on 1, 2, 4 nodes" in asked.sentence
     assert asked.gpu_hours < 80
     both = pl.concat([truth.trace, asked.jobs.with_columns(restart=60.0)], how="diagonal_relaxed").sort("submit")
@@ -263,9 +268,7 @@ def test_canaries_show_the_placement_and_cost_others_little(seed):
     assert others["jct"].mean() < 1.03 * quiet.jobs["jct"].mean()
 
 
-def test_a_choice_says_where_it_flips(slow):
-    believed, run = slow
-    found = twin(run, believed)
+def test_a_choice_says_where_it_flips(found):
     frame, sentence = found.flips({"fifo": lab.Fifo(), "srtf": lab.Srtf()})
     assert frame["mechanism"].to_list() == ["estimates", "restart", "restart", "placement", "placement"]
     assert (frame["better"] >= 1).all()
@@ -278,8 +281,7 @@ def test_a_choice_says_where_it_flips(slow):
     assert flips == ("flips" in sentence)
 
 
-def test_its_figure_has_an_interval_for_each_mechanism_that_was_seen(slow):
-    found = twin(slow[1], slow[0])
+def test_its_figure_has_an_interval_for_each_mechanism_that_was_seen(found):
     shown = plots.mechanisms(found)
     assert set(shown.values) == {name for name, m in found.mechanisms.items() if m.seen}
     restart, bars = found.mechanisms["restart"], shown.values["restart"]["error_y"]
