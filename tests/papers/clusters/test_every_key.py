@@ -225,6 +225,7 @@ def queue(**spec) -> Description:
         ("whenCanBorrow", {"flavorFungibility": {"whenCanBorrow": "TryNextFlavor"}}),
         ("whenCanPreempt", {"flavorFungibility": {"whenCanPreempt": "Preempt"}}),
         ("weight", {"fairSharing": {"weight": 2}}),
+        ("borrowWithinCohort", {"preemption": {"borrowWithinCohort": {"policy": "LowerPriority"}}}),
     ],
 )
 def test_keys_of_a_cluster_queue_that_are_played(key, spec):
@@ -234,7 +235,7 @@ def test_keys_of_a_cluster_queue_that_are_played(key, spec):
 @pytest.mark.parametrize(
     ("listed", "spec"),
     [
-        ("spec.preemption.borrowWithinCohort", {"preemption": {"borrowWithinCohort": {"policy": "LowerPriority"}}}),
+        ("spec.preemption.borrowWithinCohort.other", {"preemption": {"borrowWithinCohort": {"other": "x"}}}),
         ("spec.flavorFungibility.preference", {"flavorFungibility": {"preference": "BorrowingOverPreemption"}}),
         ("spec.namespaceSelector", {"namespaceSelector": {}}),
         ("spec.admissionChecks", {"admissionChecks": ["x"]}),

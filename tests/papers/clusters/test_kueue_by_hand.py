@@ -44,6 +44,16 @@ TWO = (("a1", 0, "a", 4, 100, 0), ("b2", 1, "b", 6, 10, 0))
 LEND = (("a1", 0, "a", 8, 100, 0), ("b1", 10, "b", 4, 50, 0))
 FOUR = (Queue("a", "c", gpus(4)), Queue("b", "c", gpus(4)))
 
+SIX = ("b1", 0, "b", 4, 100, 0), ("b2", 1, "b", 4, 100, 0), ("h", 10, "a", 6, 50, 5)
+"""b borrows four of twelve GPUs; h needs six, and a has four."""
+
+
+def cohort(**more):
+    """Three queues of four GPUs, of which the first evicts within the cohort while it borrows."""
+    first = Queue("a", "c", gpus(4), reclaim="Any", **{"borrow_within": "LowerPriority"} | more)
+    return first, Queue("b", "c", gpus(4)), Queue("c", "c", gpus(4))
+
+
 CASES = {
     "a full queue evicts the lower one admitted last": Case(
         "Preemption", "1x4:t4", (lower(),), (*FULL, ("h", 10, "a", 2, 50, 5)),
@@ -171,6 +181,61 @@ CASES = {
         "Fair Sharing", "1x8:t4", (Queue("a", "c", gpus(0)), Queue("b", "c", gpus(0)), Queue("pool", "c", gpus(8))),
         (("p", 0, "pool", 4, 10, 0), ("a1", 0, "a", 4, 90, 0), ("a2", 1, "a", 4, 30, 0), ("b1", 2, "b", 4, 30, 0)),
         {"a1": (0, 90), "b1": (10, 40), "a2": (40, 70)}, {"fair": True},
+    ),
+    "borrowWithinCohort: a job that has to borrow evicts a lower one of a queue that borrows": Case(
+        "Preemption", "1x12:t4", cohort(), SIX, {"b1": (0, 100), "b2": (1, 151), "h": (10, 60)},
+    ),
+    "without it, it waits": Case(
+        "Preemption", "1x12:t4", cohort(borrow_within="Never"), SIX, {"b1": (0, 100), "b2": (1, 101), "h": (100, 150)},
+    ),
+    "one above maxPriorityThreshold stays": Case(
+        "ClusterQueue", "1x12:t4", cohort(threshold=0), (("b1", 0, "b", 4, 100, 1), ("b2", 1, "b", 4, 100, 1), SIX[2]),
+        {"b2": (1, 101), "h": (100, 150)},
+    ),
+    "one at the threshold goes": Case(
+        "ClusterQueue", "1x12:t4", cohort(threshold=1), (("b1", 0, "b", 4, 100, 1), ("b2", 1, "b", 4, 100, 1), SIX[2]),
+        {"b2": (1, 151), "h": (10, 60)},
+    ),
+    "one of the same priority stays, though reclaimWithinCohort is Any": Case(
+        "Preemption", "1x12:t4", cohort(),
+        (("b1", 0, "b", 4, 100, 5), ("b2", 1, "b", 4, 100, 5), SIX[2]), {"b2": (1, 101), "h": (100, 150)},
+    ),
+    "within nominal it reclaims from any priority": Case(
+        "Preemption", "1x8:t4", cohort()[:2], (("b1", 0, "b", 4, 100, 5), ("b2", 1, "b", 4, 100, 5), ("h", 10, "a", 4, 50, 0)),
+        {"b1": (0, 100), "b2": (1, 151), "h": (10, 60)},
+    ),
+    "what it reclaims from a higher priority it may not borrow beside": Case(
+        "Preemption", "1x12:t4", cohort(), (("b1", 0, "b", 4, 100, 5), ("b2", 1, "b", 4, 100, 5), ("h", 10, "a", 6, 50, 0)),
+        {"b2": (1, 101), "h": (100, 150)},
+    ),
+    "of a queue that borrows the lower one goes, though the other was admitted last": Case(
+        "Preemption", "1x12:t4", cohort(threshold=0), (*SIX[:1], ("b2", 1, "b", 4, 100, 1), SIX[2]),
+        {"b1": (0, 150), "b2": (1, 101), "h": (10, 60)},
+    ),
+    "a queue that does not borrow loses nothing": Case(
+        "Preemption", "1x8:t4", cohort()[:2], (("b1", 0, "b", 4, 100, 0), ("h", 10, "a", 6, 50, 5)),
+        {"b1": (0, 100), "h": (100, 150)},
+    ),
+    "fair sharing by weights: 4 and 2 GPUs of six, by an eviction, and the next place goes to the same": Case(
+        "Fair Sharing", "1x6:t4", (Queue("a", "c", gpus(0), reclaim="Any", weight=2), Queue("b", "c", gpus(0)),
+         Queue("idle", "c", gpus(6))),
+        (*((f"{q}{i}", 0, q, 1, 100, 0) for i in (1, 2, 3) for q in "ab"), ("a4", 10, "a", 1, 50, 0), ("a5", 20, "a", 1, 50, 0)),
+        {"b2": (0, 100), "b3": (0, 190), "a3": (0, 100), "a4": (10, 60), "a5": (60, 110)}, {"fair": True},
+    ),
+    "of equal weights nobody is evicted from an equal share": Case(
+        "Fair Sharing", "1x6:t4", (Queue("a", "c", gpus(0), reclaim="Any"), Queue("b", "c", gpus(0)), Queue("idle", "c", gpus(6))),
+        (*((f"{q}{i}", 0, q, 1, 100, 0) for i in (1, 2, 3) for q in "ab"), ("a4", 10, "a", 1, 50, 0)),
+        {"b3": (0, 100), "a4": (100, 150)}, {"fair": True},
+    ),
+    "where it has to evict on each type, it does on the first": Case(
+        "ClusterQueue", "1x2:fast,1x2:slow", (Queue("a", "", gpus(2, 2), within="LowerPriority"),),
+        (("f", 0, "a", 2, 100, 0), ("s", 1, "a", 2, 100, 0), ("h", 10, "a", 2, 50, 5)),
+        {"f": (0, 150), "s": (1, 101), "h": (10, 60)},
+    ),
+    "a queue takes what it lent no further than its borrowing limit": Case(
+        "Cohort", "1x10:t4", (Queue("a", "c", gpus(2), borrow=gpus(3)), Queue("b", "c", gpus(8), lend=gpus(4))),
+        (("a1", 0, "a", 5, 50, 0), ("a2", 1, "a", 1, 10, 0), ("a6", 2, "a", 6, 10, 0), ("b1", 3, "b", 5, 10, 0)),
+        {"a1": (0, 50), "a2": (50, 60), "a6": NEVER, "b1": (3, 13)},
     ),
 }  # fmt: skip
 

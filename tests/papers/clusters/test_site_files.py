@@ -55,7 +55,7 @@ spec:
   cohort: team
   queueingStrategy: StrictFIFO
   namespaceSelector: {}
-  preemption: {reclaimWithinCohort: Any, borrowWithinCohort: {policy: Never}}
+  preemption: {reclaimWithinCohort: Any, borrowWithinCohort: {policy: LowerPriority, maxPriorityThreshold: 7}}
   fairSharing: {weight: "3"}
   resourceGroups:
   - coveredResources: [cpu, nvidia.com/gpu]
@@ -201,9 +201,19 @@ def test_broken_associations_are_named(text, message):
 def test_cluster_queues():
     site = read_queues(QUEUES, "queues.yaml", Description())
     a, b = site.queues
-    assert a == Queue("a", "team", (("t4", 9.0),), (("t4", 1.0),), strict=True, reclaim="Any", weight=3.0)
+    assert a == Queue(
+        "a",
+        "team",
+        (("t4", 9.0),),
+        (("t4", 1.0),),
+        strict=True,
+        reclaim="Any",
+        weight=3.0,
+        borrow_within="LowerPriority",
+        threshold=7.0,
+    )
     assert b == Queue("b", "team", (("t4", 12.0),))
-    unknown = {"kind LocalQueue", "spec.namespaceSelector", "spec.preemption.borrowWithinCohort", "resource cpu"}
+    unknown = {"kind LocalQueue", "spec.namespaceSelector", "resource cpu"}
     assert set(site.unmodelled) == unknown
     for text, message in (
         ("a: [", "line 1: found no YAML"),

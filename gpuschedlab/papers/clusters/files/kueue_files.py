@@ -57,7 +57,11 @@ def _queue(item: dict, unknown: dict[str, None]) -> Queue:
                     if resource.get(key) is not None:
                         quotas[ours][str(flavor["name"])] = quantity(resource[key])
     preemption = spec.get("preemption") or {}
-    unknown |= _others("spec.preemption", preemption, ("reclaimWithinCohort", "withinClusterQueue"))
+    within = preemption.get("borrowWithinCohort") or {}
+    unknown |= _others(
+        "spec.preemption", preemption, ("reclaimWithinCohort", "withinClusterQueue", "borrowWithinCohort")
+    )
+    unknown |= _others("spec.preemption.borrowWithinCohort", within, ("policy", "maxPriorityThreshold"))
     unknown |= _others("spec.fairSharing", spec.get("fairSharing") or {}, ("weight",))
     search = {}
     for key, word in (spec.get("flavorFungibility") or {}).items():
@@ -73,6 +77,8 @@ def _queue(item: dict, unknown: dict[str, None]) -> Queue:
         strict=spec.get("queueingStrategy") == "StrictFIFO",
         reclaim=preemption.get("reclaimWithinCohort", "Never"),
         within=preemption.get("withinClusterQueue", "Never"),
+        borrow_within=within.get("policy", "Never"),
+        threshold=float(within.get("maxPriorityThreshold", float("inf"))),
         weight=quantity((spec.get("fairSharing") or {}).get("weight", 1)),
         **search,
     )

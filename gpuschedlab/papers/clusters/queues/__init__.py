@@ -31,6 +31,9 @@ class Queue:
         goes on (TryNextFlavor).
     weight : float
         Of fair sharing.
+    borrow_within, threshold : str, float
+        Whether a job evicts jobs of other queues while its own borrows (borrowWithinCohort: Never, LowerPriority), without fair
+        sharing: those of lower priority that is at most the threshold.
 
     References
     ----------
@@ -48,11 +51,14 @@ class Queue:
     weight: float = 1.0
     when_can_borrow: str = "Borrow"
     when_can_preempt: str = NEXT
+    borrow_within: str = "Never"
+    threshold: float = INF
 
     def __post_init__(self):
         for name, expected in (
             ("reclaim", ("Never", "LowerPriority", "Any")),
             ("within", ("Never", "LowerPriority", "LowerOrNewerEqualPriority")),
+            ("borrow_within", ("Never", "LowerPriority")),
             ("when_can_borrow", ("Borrow", NEXT)),
             ("when_can_preempt", (NEXT, "Preempt")),
         ):

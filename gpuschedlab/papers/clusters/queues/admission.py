@@ -64,7 +64,7 @@ def fit(i, jobs, able, quota, flavors, cohort, rules, weight, used, room, fair):
         borrows, way = used[q, t] + n > quota[q, t, 0] + EPS, NOT
         if n <= room[t] + EPS and n <= may_take(quota, cohort, used, q, t) + EPS:
             way = FITS
-        elif n <= quota[q, t, 0] + EPS or (fair and rules[q, 1] != NEVER):
+        elif n <= quota[q, t, 0] + EPS or (rules[q, 1] if fair else rules[q, 5]) != NEVER:
             out = targets(i, t, jobs, quota, cohort, rules, weight, used, room, fair)
             if len(out):
                 way = OWN if np.any(queue[out] == q) else OTHERS
@@ -81,18 +81,22 @@ def fit(i, jobs, able, quota, flavors, cohort, rules, weight, used, room, fair):
 def targets(i, t, jobs, quota, cohort, rules, weight, used, room, fair):
     """Jobs to evict so that one fits on a type, as few as their order allows; none where that is not enough.
 
-    Jobs of other queues go first, for a queue that stays within nominal; own ones may go so that it borrows.
+    Jobs of other queues go first, for a queue that stays within nominal; own ones may go so that it borrows. A queue that evicts within
+    its cohort while it borrows (borrowWithinCohort) does so of priorities below its own and its threshold.
     """
     queue, _, kind, priority, since, _ = jobs
-    q, n = queue[i], len(queue)
-    if not fair and used[q, t] < quota[q, t, 0]:
-        for k in range(n):
-            if queue[k] != q and evictable(k, i, t, queue, kind, priority, since, quota, cohort, rules, used):
-                out = cleared(i, t, jobs, quota, cohort, rules, weight, used, room, fair, True, False)
-                if len(out):
-                    return out
-                break
-    return cleared(i, t, jobs, quota, cohort, rules, weight, used, room, fair, fair, True)
+    q, n, below, under = queue[i], len(queue), np.inf, used[queue[i], t] < quota[queue[i], t, 0]
+    others = False
+    for k in range(n):
+        others |= queue[k] != q and evictable(k, i, t, queue, kind, priority, since, quota, cohort, rules, used)
+    if not fair and others and rules[q, 5] != NEVER:
+        below = min(priority[i], rules[q, 6] + 1.0)
+        return cleared(i, t, jobs, quota, cohort, rules, weight, used, room, fair, True, True, below, under)
+    if not fair and others and under:
+        out = cleared(i, t, jobs, quota, cohort, rules, weight, used, room, fair, True, False, below, True)
+        if len(out):
+            return out
+    return cleared(i, t, jobs, quota, cohort, rules, weight, used, room, fair, fair, True, below, True)
 
 
 @njit
@@ -107,8 +111,11 @@ def evictable(k, i, t, queue, kind, priority, since, quota, cohort, rules, used)
 
 
 @njit
-def cleared(i, t, jobs, quota, cohort, rules, weight, used, room, fair, others, borrows):
-    """Jobs to evict, of others' queues too or of its own alone, so that a job fits, by borrowing too or within nominal alone."""
+def cleared(i, t, jobs, quota, cohort, rules, weight, used, room, fair, others, borrows, below, any_):
+    """Jobs to evict, of others' queues too or of its own alone, so that a job fits, by borrowing too or within nominal alone.
+
+    Others' jobs are of priorities `below`, or of any, after which it may not borrow.
+    """
     queue, gpus, kind, priority, since, admitted = jobs
     q, n = queue[i], len(queue)
     some, back, free = np.zeros(n, np.bool_), used.copy(), room[t]
@@ -121,7 +128,7 @@ def cleared(i, t, jobs, quota, cohort, rules, weight, used, room, fair, others, 
         back[q, t] -= gpus[i]
         for k in range(n):
             other = queue[k]
-            if some[k] or (other != q and not others):
+            if some[k] or (other != q and not (others and (any_ or priority[k] < below))):
                 continue
             if not evictable(k, i, t, queue, kind, priority, since, quota, cohort, rules, back):
                 continue
@@ -138,6 +145,7 @@ def cleared(i, t, jobs, quota, cohort, rules, weight, used, room, fair, others, 
                 best, least = k, place
         if best < 0:
             return chosen[:0]
+        borrows = borrows and (queue[best] == q or priority[best] < below)
         some[best], chosen[count] = True, best
         count += 1
         back[queue[best], t] -= gpus[best]
@@ -185,8 +193,9 @@ def admit(
     """Types (n,) of jobs, -1 for none: those of `held` go on but for the evicted; heads of queues are admitted in turns.
 
     What is known of jobs is by their `rows`: queue, a bit for each type (`able`), priority, and the instants of their place and of
-    their last start, which are written here. `rules` (Q, 5) says whether a queue is strict, from whose jobs it takes GPUs back, in
-    other queues and in its own, and whether its search goes on where a job fits by borrowing, and ends where it can evict.
+    their last start, which are written here. `rules` (Q, 7) says whether a queue is strict, from whose jobs it takes GPUs back, in
+    other queues and in its own, whether its search goes on where a job fits by borrowing, and ends where it can evict, and of others'
+    jobs which it evicts while it borrows: whether any, and the largest priority.
     """
     known = (queue[rows], able[rows], priority[rows], since[rows], admitted[rows])
     kind = admitted_types(held, gpus, *known, quota, flavors, cohort, rules, weight, room, fair)

@@ -48,6 +48,8 @@ class _Seen:
                     RECLAIM.index(q.within),
                     q.when_can_borrow == NEXT,
                     q.when_can_preempt != NEXT,
+                    RECLAIM.index(q.borrow_within),
+                    int(min(q.threshold, 2**53)),
                 )
                 for q in queues
             ]
@@ -91,8 +93,8 @@ class Kueue(Round):
     Differs from the paper in
     -------------------------
     Evictions take no time of their own; an evicted job goes behind its queue, and is not admitted at the same instant. Of a cohort's
-    own quotas, cohorts of cohorts, borrowing within a cohort by eviction (borrowWithinCohort) and admission checks nothing is
-    modelled; a job's GPUs are of one type. Among fair sharing's strategies of preemption is only LessThanOrEqualToFinalShare.
+    own quotas, cohorts of cohorts and admission checks nothing is modelled; a job's GPUs are of one type. Among fair sharing's
+    strategies of preemption is only LessThanOrEqualToFinalShare.
 
     References
     ----------
