@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.long, pytest.mark.xdist_group("br
 TIMES = int(os.environ.get("TIMES", "20"))
 PLAYED = r"""() => {
   const words = document.querySelector('.gpuschedlab-explorer .gpuschedlab-status').textContent;
-  const hours = Number(/(\d+) h played/.exec(words)[1]), race = document.querySelectorAll('.gpuschedlab-explorer .js-plotly-plot')[3];
+  const hours = Number(/(\d+) h played/.exec(words)[1]), race = document.querySelector('.gpuschedlab-explorer .js-plotly-plot');
   const bar = document.querySelector('.gpuschedlab-explorer .gpuschedlab-stale')?.offsetHeight > 0;
   return [hours, Math.max(...Array.from(race._fullData[0].x)), bar];
 }"""
