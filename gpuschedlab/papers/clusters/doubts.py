@@ -38,10 +38,12 @@ def doubts(site: Site, scenario: Scenario) -> Iterator[str]:
         yield f"{len(left_out)} windows are left out: for some users alone, or of nodes that are not in {site.cluster or 'any'}"
     named = {
         "partitions": site.cluster and has.partitions,
-        "limits": has.limits and not isinstance(site.own, Limited),
+        "limits": has.limits and not isinstance(site.within(site.policies["EASY"]), Limited),
         "queues": has.queues and not site.quotas,
         "accounts": has.accounts and not isinstance(site.own, Slurm),
     }
+    if has.limits and not named["limits"] and not isinstance(site.own, Limited):
+        yield "to limits EASY within limits keeps, and not the site's own rule"
     if idle := [name for name, value in named.items() if value]:
         yield f"no rule here keeps to {', '.join(idle)}"
 

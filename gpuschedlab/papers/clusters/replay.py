@@ -119,6 +119,8 @@ class Calibration:
 def rules(site: Site) -> dict[str, tuple[Policy, Estimator | None]]:
     """Rules that a log is replayed by, each with what it knows of run times (None: what the site knew)."""
     known, own = site.policies, own_rule(site)
+    if not isinstance(site.own, Limited) and isinstance(kept := site.within(known["EASY"]), Limited):
+        known = known | {"EASY within limits": kept}
     found = {name: (policy, None) for name, policy in ({own: site.own} | known if own not in known else known).items()}
     return found | {own + TRUE: (site.own, Oracle())}
 

@@ -200,6 +200,16 @@ def test_a_tighter_limit_makes_jobs_wait_and_none_lets_them_go(site, tmp_path):
     assert kept.missing.startswith(("limits, to which", "node lists"))
 
 
+def test_a_site_under_slurms_plan_is_compared_with_easy_within_limits(site, tmp_path):
+    (tmp_path / "qos.txt").write_text("Name|Priority|GrpTRES\nhigh|50|gres/gpu=8\n")
+    found = replay(site('[slurm]\nconf="slurm.conf"\nqos="qos.txt"\n'))
+    assert "to limits EASY within limits keeps, and not the site's own rule" in found.notes
+    kept, plain = (found.starts[name].sort().diff().drop_nulls() for name in ("EASY within limits", "EASY"))
+    assert kept.min() >= 3600  # one job of eight GPUs at a time
+    assert plain.min() < 3600
+    assert "EASY within limits" not in replay(site()).rules
+
+
 def test_a_site_with_limits_has_its_explorer(site, tmp_path):
     explorer = SiteExplorer(replay(with_qos(tmp_path, site)))
     explorer.knobs["more"].value = 0
