@@ -69,5 +69,6 @@ def unsettled(trace: pl.DataFrame, jobs: pl.DataFrame) -> float:
     """Share of the jobs that wait for others which start before these have ended, of `submit`, `wait` and `ran` (s) of a run."""
     waits, start = links(trace), pl.col("submit") + pl.col("wait")
     at = jobs.select("job_id", start=start, end=start + pl.col("ran"))
-    both = waits.join(at.select("end", before="job_id"), on="before").join(at.select("job_id", "start"), on="job_id")
+    both = waits.join(at.select("end", before="job_id"), on="before", maintain_order="left")
+    both = both.join(at.select("job_id", "start"), on="job_id", maintain_order="left")
     return both.select((pl.col("start") < pl.col("end") - NEAR).mean()).item() or 0.0

@@ -168,6 +168,9 @@ def test_associations():
     assert set(site.unmodelled) == {"assoc qos", "assoc Share=parent"}
     assert site.limits == (Limit("accounts", ("ml", "vision"), gpus=16),)
     others = "Account|User|Partition|Share|GrpTRES|MaxTRES|MaxWall\nml|||1|cpu=4,gres/gpu:t4=2|gres/gpu=2|1-0\nml|u|debug|1|gres/gpu=3||\n"
+    flat = read_assoc("Account|User|Share|GrpTRES\nroot||1|\nml||1|gres/gpu=2\n", "t", Description())
+    assert flat.limits == (Limit("account", ("ml",), gpus=2),)
+    assert flat.unmodelled == ("assoc ParentName, without which an account's limits are of its own jobs alone",)
     site = read_assoc(others, "t", Description())
     assert site.limits == ()  # of a type, of one job, and of an association with one partition: listed
     assert set(site.unmodelled) == {

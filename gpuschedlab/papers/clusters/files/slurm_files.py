@@ -267,6 +267,8 @@ def read_assoc(text: str, source: str, site: Description) -> Description:
             f"slurm {source}: found the clusters {', '.join(sorted(clusters))}; expected one: show assoc cluster=NAME."
         )
     up = {account: parent for account, user, parent, _ in rows.values() if not user}
+    if len(up) > 1 and not any(up.values()) and any("accounts" in of for own in held.values() for of in own):
+        unknown["assoc ParentName, without which an account's limits are of its own jobs alone"] = None
     found = {"accounts": tuple(rows.values()), "limits": (*site.limits, *_of_associations(held, up, site))}
     return replace(site, **found, unmodelled=(*site.unmodelled, *unknown))
 
