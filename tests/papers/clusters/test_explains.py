@@ -224,7 +224,7 @@ def test_a_whatif_without_what_was_found_says_so(site):
 
 def test_lines_of_limits_are_checked(site):
     for lines, said in (
-        ('of = "team"', "expected user, account, qos, vc or array"),
+        ('of = "team"', "expected one of user, account, qos, vc, array, member, accounts"),
         ('of = "user"\nhours = "20:00-06:00"', "expected those of a qos"),
         ('of = "qos"\nhours = "20:15-06:00"', "expected those of a qos"),
     ):
