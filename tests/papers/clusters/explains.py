@@ -49,8 +49,8 @@ def run(data_dir=None, traces=KINDS, seeds=SEEDS, asked=6, workers=1, minutes=MI
 
 
 def made_of(kind: str, seed: int) -> dict:
-    """A log of a kind."""
-    size = {"N": NODES, "weeks": 4 + seed % 5}
+    """A log of a kind; of partitions on 25 nodes, as jobs of 4 nodes run on those of one partition, or on those that are of both."""
+    size = {"N": 25 if kind == "parts" else NODES, "weeks": 4 + seed % 5}
     if kind == "two":
         return made_logs.two(seed, **size)
     if kind in made_logs.MISFITS:
