@@ -2,7 +2,7 @@
 
 `{{differs Sia}}`, `{{about Sia}}`, `{{references Sia}}`: sections of a docstring; `{{knobs Sia}}`: a table of knobs; `{{system
 Sia}}`: all of these; `{{algorithm}}`: algorithm 3 of AutoSched line by line; `{{budget}}`, `{{regimes}}`, `{{switches}}`,
-`{{beforehand}}`, `{{worlds}}`, `{{mechanisms}}`, `{{causes}}`, `{{arena}}`, `{{unisched_program}}`, `{{unisched_margin}}`,
+`{{beforehand}}`, `{{worlds}}`, `{{mechanisms}}`, `{{causes}}`, `{{arena}}`, `{{explains}}`, `{{unisched_program}}`, `{{unisched_margin}}`,
 `{{unisched_floor}}`: what benches measured, from docs/measured/; `{{published sia [policy]}}`: published numbers of a source beside ours;
 `{{everywhere tiresias}}`: claims and numbers of a policy in all sources; `{{sources}}`: all sources; `{{score}}`: how many claims hold;
 `{{held}}`: the same by source; `{{board}}`, `{{three_lines}}`: parts of the front page; `{{noticed}}`: how
@@ -206,6 +206,7 @@ _MACROS = {
     "mechanisms": measured_pages.mechanisms,
     "causes": measured_pages.causes,
     "arena": measured_pages.arena,
+    "explains": measured_pages.explains,
     "standing": measured_pages.standing,
     "unisched_program": measured_pages.unisched_program,
     "unisched_margin": measured_pages.unisched_margin,

@@ -363,6 +363,44 @@ ENOUGH = 5
 """Seeds below which nothing is said of the best of many: its constant is 35 standard errors for three."""
 
 
+LOGS = {
+    "plain": "nothing",
+    "userlim": "GPUs a user",
+    "qoslim": "GPUs of a QOS",
+    "qospu": "GPUs a user in a QOS",
+    "acctlim": "GPUs of an account",
+    "maxjobs": "jobs a user",
+    "maint": "windows",
+    "night": "hours of a QOS",
+    "array": "throttles of arrays",
+    "tier": "tier of a QOS",
+    "two": "GPUs a user, and windows",
+    "deps": "dependencies that no file tells",
+    "depsE": "dependencies by `eligible`",
+    "parts": "nothing, two partitions",
+    "fair": "fair share that no file tells",
+    "drained": "nothing, two nodes drained that the files have",
+    "passes": "nothing, a pass each 30 s",
+    "plan": "nothing, Slurm's plan",
+    "bare": "GPUs a user, no node lists",
+}
+"""Logs of the bench of explanations, by what holds their jobs back."""
+
+
+def explains() -> str:
+    """What logs show of what holds their jobs back, and how often a what-if of a site with what was found is right."""
+    heads = ("what holds jobs back", "logs", "that count", "found", "value right", "something else named")
+    heads += ("asked", "with a verdict", "right", "of these with an interval", "unexplained at most")
+    rows = {row["kind"]: row for row in _measured("explains")["rows"]}
+    lines = []
+    for row in (rows[kind] for kind in LOGS if kind in rows):
+        found = [f"{row[name]}" if row["held"] else "" for name in ("held", "found", "exact")]
+        asked = [row["verdicts"], row["right"], row["verdicts"] - row["too short"]] if row["asked"] else [""] * 3
+        cells = (row["logs"], *found, row["wrong"], row["asked"] or "", *asked, f"{100 * row['unexplained']:.2f} %")
+        lines.append((LOGS[row["kind"]], *map(str, cells)))
+    return _table(heads, lines)
+
+
 def standing() -> str:
     """Where every policy stands on the suite: behind the best of each task, and why some have not run."""
     rows = pl.read_csv(FOLDER / "standing.csv", schema_overrides={"why": pl.Utf8}).to_dicts()

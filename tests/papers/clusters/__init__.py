@@ -6,6 +6,7 @@ PAGES = {
         "docs/systems/slurm-checked.md",
         "docs/systems/kueue.md",
         "docs/howto/my-cluster.md",
+        "docs/measured/explains.json",
         "notebooks/15_my_cluster.ipynb",
         "notebooks/scenes/site.py",
     ),

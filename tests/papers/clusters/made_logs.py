@@ -303,11 +303,10 @@ KINDS = [
 ]
 
 
-def make(kind, seed, N=25, per=8, weeks=None, load=None):
+def make(kind, seed, N=25, per=8, weeks=None):
     """A workload and its planted mechanism: a dict of arrays and `truth`."""
     r = np.random.default_rng([seed, KINDS.index(kind)])
-    drawn_load = r.uniform(0.70, 0.95)
-    load = load or drawn_load
+    load = r.uniform(0.70, 0.95)
     drawn = int(r.integers(4, 13))
     weeks = weeks or drawn
     G = N * per

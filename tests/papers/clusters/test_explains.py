@@ -11,7 +11,7 @@ from gpuschedlab.papers.clusters.explains.found import Found
 from gpuschedlab.papers.clusters.explains.sweep import REASONS
 from gpuschedlab.papers.clusters.recipe import Site
 from gpuschedlab.papers.clusters.whatif import UNTOLD, whatif
-from papers.clusters import made_logs
+from papers.clusters import explains, made_logs
 
 ROWS = ("job_id", "submit", "gpus", "duration", "requested_time", "started", "nodelist")
 
@@ -266,6 +266,14 @@ def test_nothing_else_is_named(kind, least, tmp_path):
     assert found.found == ()
     assert least <= found.unexplained <= (1 if least else 0.001)
     assert bool(found.missing) == bool(least)
+
+
+@pytest.mark.compiled("tens of thousands of jobs")
+@pytest.mark.parametrize("kind", ["plan", pytest.param("passes", marks=pytest.mark.slow)])
+def test_nothing_is_named_in_a_log_by_slurms_plan_or_by_passes(kind, tmp_path):
+    log = explains.made_of(kind, 5900)
+    found = made_logs.site_of(log, explains.played(kind, log), tmp_path).explanation
+    assert (found.found, found.missing) == ((), "")
 
 
 @pytest.mark.compiled("tens of thousands of jobs")

@@ -16,7 +16,7 @@ from gpuschedlab.policies import Fifo
 from gpuschedlab.sim import Scenario
 from papers.clusters import made_logs
 
-LIMITS = ("userlim", "qoslim", "maxjobs")
+LIMITS = ("gpus", "jobs")
 GPUS = 0.5 * 1 + 0.2 * 2 + 0.2 * 4 + 0.1 * 8
 """Of a job on average."""
 
@@ -24,13 +24,8 @@ GPUS = 0.5 * 1 + 0.2 * 2 + 0.2 * 4 + 0.1 * 8
 @cache
 def weeks_of_log(load: float, weeks: int, heavy: bool, seed: int = 0):
     """Waits (figure) of each job under EASY on 16 nodes of 8, and on 18; and the week of each job. Heavy: lognormal run times."""
-    rng, jobs = np.random.default_rng(seed), weeks * 7 * 200
-    submit = np.sort(rng.uniform(0, weeks * 7 * DAY, jobs)).round()
-    gpus = rng.choice([1, 2, 4, 8], jobs, p=[0.5, 0.2, 0.2, 0.1])
-    mean = load * 128 * DAY / 200 / GPUS
-    drawn = rng.lognormal(np.log(mean) - 1.5**2 / 2, 1.5, jobs) if heavy else rng.exponential(mean, jobs)
-    duration = 1 + drawn.round()
-    made = {"job_id": [f"{i}" for i in range(jobs)], "submit": submit, "gpus": gpus, "duration": duration}
+    submit, gpus, duration = jobs_of(load, weeks, heavy, seed)
+    made = {"job_id": [f"{i}" for i in range(len(submit))], "submit": submit, "gpus": gpus, "duration": duration}
     trace = pl.DataFrame(made | {"requested_time": 2 * duration})
     sides = tuple((Scenario(trace, Cluster.homogeneous(nodes, 8)), Fifo(backfill="easy")) for nodes in (16, 18))
     before, after = played(sides)
@@ -38,18 +33,37 @@ def weeks_of_log(load: float, weeks: int, heavy: bool, seed: int = 0):
     return one, two, (before["submit"].to_numpy() // (7 * DAY)).astype(int)
 
 
+def jobs_of(load: float, weeks: int, heavy: bool, seed: int) -> tuple[np.ndarray, ...]:
+    """Submissions, GPUs and run times."""
+    rng, jobs = np.random.default_rng(seed), weeks * 7 * 200
+    submit = np.sort(rng.uniform(0, weeks * 7 * DAY, jobs)).round()
+    gpus = rng.choice([1, 2, 4, 8], jobs, p=[0.5, 0.2, 0.2, 0.1])
+    mean = load * 128 * DAY / 200 / GPUS
+    drawn = rng.lognormal(np.log(mean) - 1.5**2 / 2, 1.5, jobs) if heavy else rng.exponential(mean, jobs)
+    return submit, gpus, 1 + drawn.round()
+
+
 @cache
-def weeks_within_limits(load: float, weeks: int, kind: str, seed: int = 7200):
-    """As `weeks_of_log`, of a made log with a limit (`made_logs`), by the simulator that made it, which has no rounds to ask."""
-    made = made_logs.make(kind, seed, N=16, weeks=weeks, load=load)
-    ran = np.minimum(made["dur"], made["req"])
-    one, two = (figures(made_logs.sim(made, more)[0] - made["sub"], ran) for more in (0, 2))
-    return one, two, (made["sub"] // (7 * DAY)).astype(int)
+def weeks_within_limits(load: float, weeks: int, heavy: bool, limit: str, seed: int = 0):
+    """As `weeks_of_log`, with a limit of GPUs or jobs a user, by the simulator of `made_logs`, which has no rounds to ask.
+
+    Of 30 users the first has a quarter of the jobs; it may hold 1.4 times as much as it holds on average.
+    """
+    submit, gpus, duration = jobs_of(load, weeks, heavy, seed)
+    n, share = len(submit), 1 / np.arange(1, 31)
+    user = np.random.default_rng([seed, 1]).choice(30, n, p=share / share.sum())
+    held = (duration * (gpus if limit == "gpus" else 1))[user == 0].sum() / (weeks * 7 * DAY)
+    made = made_logs.make("plain", seed, N=16, weeks=1) | {"sub": submit, "begin": submit, "gp": gpus, "dur": duration}
+    made |= {"req": 2 * duration, "user": user, "mem": user[None], "unit": np.array([int(limit == "jobs")])}
+    made |= {"val": np.full((1, 30), int(1.4 * held))} | {name: np.zeros(n, np.int64) for name in ("part", "tier")}
+    made |= {"dep": np.full(n, -1), "delay": np.zeros(n), "cls": np.zeros(n, bool)}
+    one, two = (figures(made_logs.sim(made, more)[0] - submit, duration) for more in (0, 2))
+    return one, two, (submit // (7 * DAY)).astype(int)
 
 
 def whatif_coverage(load: float, weeks: int, of: int, heavy: bool = False, limit="") -> dict[str, tuple[float, float]]:
     """By figure: shares of logs of so many weeks with a right answer, and with an interval; the truth is that of all weeks."""
-    one, two, week = weeks_within_limits(load, of, limit) if limit else weeks_of_log(load, of, heavy)
+    one, two, week = weeks_within_limits(load, of, heavy, limit) if limit else weeks_of_log(load, of, heavy)
     found = {}
     for name in one:
         mean, ends = (two[name] - one[name]).mean(), []
@@ -96,10 +110,14 @@ if __name__ == "__main__":
         (0.8, False, ""),
         (0.9, False, ""),
         (0.8, True, ""),
-        *((x, False, limit) for limit in LIMITS for x in (0.8, 0.9)),
+        *((load, heavy, limit) for limit in LIMITS for load, heavy in ((0.8, False), (0.9, False), (0.8, True))),
     ]
     for load, heavy, limit in logs:
         for weeks in (8, 16, 26):
             found = whatif_coverage(load, weeks, 600, heavy, limit).items()
             said = (f"{f}: {100 * a:.0f} % right, {100 * b:.0f} % told;" for f, (a, b) in found)
-            print(f"load {load}{', heavy tails' * heavy}{limit and f', {limit}'}, {weeks} weeks:", *said, flush=True)
+            print(
+                f"load {load}{', heavy tails' * heavy}{limit and f', {limit} a user'}, {weeks} weeks:",
+                *said,
+                flush=True,
+            )
