@@ -544,6 +544,17 @@ def planned(d, more=0):
     return start, start + ran, d["sub"], nodes, count, np.zeros(n, bool)
 
 
+def told(kind, d):
+    """The limit that was planted, as lines of TOML; "": none."""
+    truth = d["truth"]
+    if truth.get("kind") != "limit" or kind == "bare":
+        return ""
+    scope, owner = truth["scope"], truth.get("owner")
+    whose = {"qos": f'of = "qos"\nnames = ["q{owner}"]', "user@qos": 'of = "user"\nqos = ["q0"]', "user": 'of = "user"'}
+    whose["acct"] = f'of = "account"\nnames = ["a{owner}"]'
+    return f"[[limits]]\n{whose[scope]}\n{truth.get('unit', 'gpus')} = {truth['value']}\n"
+
+
 def judged(kind, d, found):
     """Whether what was planted is found, whether its value is right, and what else is named."""
     if kind == "two":  # both

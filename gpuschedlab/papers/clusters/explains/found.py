@@ -9,7 +9,7 @@ from scipy.stats import binom
 from gpuschedlab.papers.clusters.explains.record import Record
 from gpuschedlab.papers.clusters.explains.sweep import DAY, HALF_HOUR, NONE, UNLIMITED, WINDOW, Rules, Seen, sweep
 
-CHANCE, SHARE, LEAST = 1e-4, 0.001, (5, 3)
+CHANCE, SHARE, LEAST = 1e-4, 0.0001, (5, 3)
 """Of a limit: how often held jobs would start as their owner's end by chance; share of all waiting below which nothing is named; jobs
 that it holds, of a user or others, and of an array."""
 TRIED, STEPS = 6, 8
@@ -144,7 +144,7 @@ def limits(log: Record, state: State, scopes: list[Scope], rows: int, waiting: f
             np.bincount(group, x, len(free)) for x in (None, follows_own(log, s.owner)[counted], rate[s.owner[counted]])
         )
         chance = binom.sf(follow - 1, number, np.minimum(0.98, rate / np.maximum(number, 1) * starts))
-        sound = (free >= (600.0 if array else SHARE / 2 * waiting)) & (above >= 0.5 * free) & (chance < CHANCE)
+        sound = (free >= (600.0 if array else SHARE / 2 * waiting)) & (above >= 0.2 * free) & (chance < CHANCE)
         sound &= (number >= LEAST[array]) & (follow >= 0.5 * number)
         which = [sound[s.group]] * bool(sound.any()) if array else [s.group == g for g in np.flatnonzero(sound)]
         candidates += [(above[s.group[w]].max() + 1e18 * array, row, w, member & w) for w in which]
