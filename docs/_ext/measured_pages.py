@@ -387,11 +387,11 @@ LOGS = {
 """Logs of the bench of explanations, by what holds their jobs back."""
 
 
-def explains() -> str:
+def explains(run: str = "rows") -> str:
     """What logs show of what holds their jobs back, and how often a what-if of a site with what was found is right."""
     heads = ("what holds jobs back", "logs", "that count", "found", "value right", "something else named")
     heads += ("asked", "with a verdict", "right", "of these with an interval", "unexplained at most")
-    rows = {row["kind"]: row for row in _measured("explains")["rows"]}
+    rows = {row["kind"]: row for row in _measured("explains")[run]}
     lines = []
     for row in (rows[kind] for kind in LOGS if kind in rows):
         found = [f"{row[name]}" if row["held"] else "" for name in ("held", "found", "exact")]
