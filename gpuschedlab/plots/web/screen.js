@@ -247,8 +247,8 @@
     const tall = Math.max(high - low, 0.6), [x, y] = r.names, place = (i) => placeOf(r, view.by, i);
     [low, high] = [Math.min(low - 0.1 * tall, -0.16 * tall), Math.max(high + 0.1 * tall, 0.16 * tall)];
     const hover = (i) => safe(`${plural(r.gpus[i], "GPU")}, runs ${span(r.duration[i])}`) + safe(`\n${x}: done after ${span(r.now[i])}\n${y}: done after ${span(r.before[i])}`).replaceAll("\n", "<br>");
-    const told = (i) => ({ toString: () => hover(i) }); // words are made when the mouse asks for them
-    const data = state.dots.map((rows, k) => ({ type: "scatter", x: rows.map(place), y: rows.map((i) => root(later(r, i))), customdata: rows.map(told),
+    const worded = (i) => ({ toString: () => hover(i) }); // words are made when the mouse asks for them
+    const data = state.dots.map((rows, k) => ({ type: "scatter", x: rows.map(place), y: rows.map((i) => root(later(r, i))), customdata: rows.map(worded),
       ...dotted({ line: { width: 0 }, ...looks[k] }), hovertemplate: "%{customdata}<extra></extra>" }));
     const beside = (text, at, role, yanchor) => named(text, role, { x: 0, xref: "paper", y: at, yref: "paper", xanchor: "left", yanchor, xshift: 4, bgcolor: ROLES.veil });
     const notes = [beside("ends later", 1, ROLES.pays, "top"), beside("ends sooner", 0.004, ROLES.now, "bottom")];
