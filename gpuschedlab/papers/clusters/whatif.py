@@ -66,9 +66,9 @@ class WhatIf:
         head = "".join(f"<th>{name}</th>" for name in self.table.columns)
         rows = ""
         for row in self.table.iter_rows():
-            words = [f"{x:,.4g}".replace("nan", SHORT) if isinstance(x, float) else f"{x}" for x in row]
+            words = [figure(x).replace("nan", SHORT) if isinstance(x, float) else f"{x}" for x in row]
             rows += f"<tr{' style=color:gray' if row[-1] == BELOW else ''}><td>{'</td><td>'.join(words)}</td></tr>"
-        return f"<table><tr>{head}</tr>{rows}</table><p>{self.jobs:,} jobs</p>"
+        return f"<table><tr>{head}</tr>{rows}</table><p>{self.jobs:,} jobs; waits in seconds</p>"
 
 
 def figure(value: float, sign: str = "") -> str:
