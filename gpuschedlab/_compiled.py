@@ -166,7 +166,8 @@ class _Place(caching.UserProvidedCacheLocator):
     """Where the machine code of a module is."""
 
     def __init__(self, function, file):
-        self._py_file, self._lineno = file, function.__code__.co_firstlineno
+        self._py_file = file
+        self._lineno = function.__code__.co_firstlineno
         self._cache_path = str(cache_folder(part_of(function.__module__)) / function.__module__)
 
     @classmethod

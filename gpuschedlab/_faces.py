@@ -66,7 +66,8 @@ def names_of(package: str) -> dict[str, str]:
     for node in ast.parse(stub.read_text(encoding="utf-8")).body if stub.exists() else ():
         if not isinstance(node, ast.ImportFrom) or node.level != 1:
             continue
-        first, module = stub.parent / node.module.partition(".")[0], f"{package}.{node.module}"
+        first = stub.parent / node.module.partition(".")[0]
+        module = f"{package}.{node.module}"
         if first.is_dir() or first.with_suffix(".py").exists():
             names = [alias.name for alias in node.names]
             found |= dict.fromkeys(names_of(module) if names == ["*"] else names, module)
@@ -75,7 +76,8 @@ def names_of(package: str) -> dict[str, str]:
 
 def _said(package: str, listed: set[str]) -> dict[str, str]:
     """Names in `__all__` of the modules that a stub does not list, and the module of each; nothing is imported."""
-    home, found = home_of(package), {}
+    home = home_of(package)
+    found = {}
     for path in sorted(home.rglob("[!_]*.py")):
         if (module := ".".join((package, *path.relative_to(home).with_suffix("").parts))) not in listed:
             said = re.search(r"^__all__ = (\[.*?\])", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
@@ -159,7 +161,8 @@ class Classes(Mapping):
     """Classes by the name that the command line uses, in a given order; each is loaded, by its name, when it is asked for."""
 
     def __init__(self, load: Callable, names: Callable[[], Iterable[str]]):
-        self._load, self._listed = load, names
+        self._load = load
+        self._listed = names
 
     @cached_property
     def _names(self) -> dict[str, str]:

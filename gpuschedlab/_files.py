@@ -90,7 +90,8 @@ def frame_of(raw: bytes) -> pl.DataFrame:
         if found.hexdigest().encode() != raw[start:stop]:
             raise OSError("other bytes than were written: its checksum is not that in its metadata")
     try:
-        rows, columns = pl.scan_parquet(raw).select(pl.len()).collect().item(), len(pl.read_parquet_schema(raw))
+        rows = pl.scan_parquet(raw).select(pl.len()).collect().item()
+        columns = len(pl.read_parquet_schema(raw))
         if rows > MOST_ROWS or rows * columns > MOST_CELLS:
             raise OSError(
                 f"{rows:,} rows of {columns} columns; expected at most {MOST_ROWS:,}, and {MOST_CELLS:,} values"

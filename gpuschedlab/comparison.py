@@ -148,7 +148,10 @@ def _run_all(trace, cluster=None, policies=None, *, progress=False, each: Callab
     from gpuschedlab.sim.entry import scenario_of
 
     scenario, policies = scenario_of(trace, cluster, policies, **parts)
-    contenders, runs, failed, first = _named(scenario, policies), {}, {}, None
+    contenders = _named(scenario, policies)
+    runs = {}
+    failed = {}
+    first = None
     bar = contenders.items()
     if progress:
         bar = need("tqdm.auto", "progress bars").tqdm(bar, unit="policy", leave=False, disable=None)
@@ -159,7 +162,8 @@ def _run_all(trace, cluster=None, policies=None, *, progress=False, each: Callab
                 with interrupts():
                     runs[name] = own.run(policy)
             except Exception as raised:  # a policy may be anybody's code, and must not take the others with it
-                failed[name], first = blame(raised), first or raised
+                failed[name] = blame(raised)
+                first = first or raised
                 continue
             if each is not None:
                 each(name, runs[name])

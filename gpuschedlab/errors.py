@@ -6,9 +6,12 @@ Beside them the bounds beyond which input is refused, before it takes the memory
 import sys
 from contextlib import contextmanager
 
-MOST_BYTES, MOST_ROWS, MOST_COLUMNS = 2**30, 20_000_000, 10_000
+MOST_BYTES = 2**30
+MOST_ROWS = 20_000_000
+MOST_COLUMNS = 10_000
 """Of a file after unpacking; files of JSON have at most a quarter of these bytes, since their objects take as much memory."""
-MOST_CELLS, MOST_CELL = 200_000_000, 2**20
+MOST_CELLS = 200_000_000
+MOST_CELL = 2**20
 """Values of a table, and bytes of one."""
 MOST_GPUS = 1_000_000
 """Of a cluster, and of a job. The largest published job requested 2,048 (Helios)."""

@@ -32,7 +32,8 @@ def _kind(cls: type, name: str, hint, knob: Knob) -> tuple[str, Knob]:
         return "bool", replace(knob, choices=(False, True))
     if knob.choices:
         return "choice", knob
-    kind, problem = {int: "int", float: "float", tuple: "floats"}.get(typing.get_origin(hint) or hint), ""
+    kind = {int: "int", float: "float", tuple: "floats"}.get(typing.get_origin(hint) or hint)
+    problem = ""
     if kind is None:
         problem = f"a knob of type {hint} has no range; expected int, float, bool, tuple[float, ...], or choices=(...)."
     elif knob.low is None or knob.high is None or not knob.low <= knob.high:
@@ -46,7 +47,8 @@ def _kind(cls: type, name: str, hint, knob: Knob) -> tuple[str, Knob]:
 
 def _check_spelling(cls: type, f, hint):
     """Raise PolicyError for a field that means to be a knob, and is not written as one."""
-    where, right = f"{cls.__name__}.{f.name}", f"{f.name}: Annotated[float, Knob(low, high)] = default"
+    where = f"{cls.__name__}.{f.name}"
+    right = f"{f.name}: Annotated[float, Knob(low, high)] = default"
     if Knob in getattr(hint, "__metadata__", ()):
         raise PolicyError(f"{where}: found Knob, which is the class; expected its range: {right}.")
     for place, thing in (("type", hint), ("default", f.default)):
@@ -58,7 +60,8 @@ def _check_spelling(cls: type, f, hint):
 def _declared(cls: type) -> tuple[dict[str, KnobInfo], dict]:
     """Knobs of a class, and the types of its other fields whose defaults keep to them, by name."""
     hints = typing.get_type_hints(cls, include_extras=True)
-    found, others = {}, {}
+    found = {}
+    others = {}
     attributes = ((name, value) for base in cls.__mro__ for name, value in vars(base).items())
     if name := next((name for name, value in attributes if isinstance(value, Knob) and name not in hints), None):
         raise PolicyError(
@@ -96,7 +99,8 @@ def _held(cls: type, f, held: Holds, others) -> dict[str, KnobInfo]:
         )
     found = {}
     for name in names:
-        info, default = inside[name], inside[name].value_of(thing)
+        info = inside[name]
+        default = inside[name].value_of(thing)
         # Over the range that is worth a search, if the default lies in it.
         low, high = info.knob.tuned or (None, None)
         narrow = low is not None and default is not None and low <= default <= high
@@ -107,7 +111,8 @@ def _held(cls: type, f, held: Holds, others) -> dict[str, KnobInfo]:
 
 def _fits(value: object, hint) -> bool:
     """Whether a value is of a type, as far as classes and tuples of them say."""
-    kind, args = typing.get_origin(hint) or hint, typing.get_args(hint)
+    kind = typing.get_origin(hint) or hint
+    args = typing.get_args(hint)
     if kind in (typing.Union, UnionType):
         return any(_fits(value, each) for each in args)
     if kind is tuple and args and isinstance(value, tuple | list):

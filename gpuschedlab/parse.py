@@ -73,7 +73,8 @@ def made(text: str, known: dict[str, type[Knobbed]], base: type[Knobbed], what: 
 
 def with_words(thing: Knobbed, words: dict[str, str], name: str = "") -> Knobbed:
     """Copy of a thing with knobs changed, and fields that are plain text, as words of a command line say."""
-    knobs, name = knobs_of(thing), name or type(thing).__name__
+    knobs = knobs_of(thing)
+    name = name or type(thing).__name__
     texts = texts_of(thing)
     if unknown := [k for k in words if k not in (*knobs, *texts)]:
         raise thing.raises(f"{name} has no knob {unknown[0]!r}; its knobs are {', '.join([*texts, *knobs]) or 'none'}.")

@@ -9,7 +9,10 @@ MOST = 50
 
 def add_up(monkeypatch):
     """Let every simulation from the beginning of its trace raise an AssertionError where a run's books do not add up; how many did."""
-    begin, result, switch, counted = Simulation.__init__, Simulation.result, Simulation.switch, []
+    begin = Simulation.__init__
+    result = Simulation.result
+    switch = Simulation.switch
+    counted = []
 
     def begun(self, scenario, policy, *, start=0.0, initial=None, log=False):
         begin(self, scenario, policy, start=start, initial=initial, log=log)

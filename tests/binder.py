@@ -23,7 +23,8 @@ lab.Cluster.homogeneous(6, 8), lab.Tiresias())"
 
 def prefix_of(tree: Path) -> Path:
     """Make the environment that environment.yml describes; its folder."""
-    prefix, file = FOLDER / "prefix", tree / "environment.yml"
+    prefix = FOLDER / "prefix"
+    file = tree / "environment.yml"
     if conda := shutil.which("conda"):
         run([conda, "env", "create", "--quiet", "--prefix", str(prefix), "--file", str(file)], tree)
         return prefix
@@ -53,7 +54,8 @@ def main() -> int:
     env.pop("PYTHONPATH", None)
     steps = {"postBuild": ["./postBuild"], "first simulation": [str(prefix / "bin" / "python"), "-c", FIRST]}
     for name, words in steps.items():
-        begin, used = time.monotonic(), processor()
+        begin = time.monotonic()
+        used = processor()
         subprocess.run(words, cwd=tree, env=env, check=True)
         print(f"{name}: {time.monotonic() - begin:.0f} s, {processor() - used:.0f} of the processor", flush=True)
     print(f"environment: {megabytes(prefix)} MB; tree with machine code: {megabytes(tree)} MB")

@@ -60,7 +60,8 @@ def cells_of(free: np.ndarray) -> np.ndarray:
     >>> cells_of([8, 6, 3]).tolist()
     [1, 2, 1, 1]
     """
-    left, found = np.asarray(free, np.int64), np.zeros(LEVELS, np.int64)
+    left = np.asarray(free, np.int64)
+    found = np.zeros(LEVELS, np.int64)
     for g in reversed(range(LEVELS)):
         found[g] = (left // SIZES[g]).sum()
         left = left % SIZES[g]
@@ -106,7 +107,8 @@ def carve(need: np.ndarray, cells: np.ndarray) -> np.ndarray:
     >>> carve([1, 0, 0, 0], [0, 0, 0, 1]).tolist()
     [1, 1, 1, 0]
     """
-    left, need = np.array(cells, np.int64), np.asarray(need, np.int64)
+    left = np.array(cells, np.int64)
+    need = np.asarray(need, np.int64)
     for g in reversed(range(LEVELS)):
         while left[g] < need[g]:
             above = np.flatnonzero(left[g + 1 :])

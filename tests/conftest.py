@@ -116,7 +116,10 @@ class Heartbeat:
     """Says what the workers do where no test has begun or ended for some seconds."""
 
     def __init__(self, reporter):
-        self.reporter, self.running, self.ended, self.said = reporter, {}, threading.Event(), time.monotonic()
+        self.reporter = reporter
+        self.running = {}
+        self.ended = threading.Event()
+        self.said = time.monotonic()
         threading.Thread(target=self.watch, daemon=True).start()
 
     def watch(self):

@@ -49,21 +49,25 @@ class Dice(Round):
     placement: str = "pack"
 
     def allocate(self, view):
-        rng, n, types = np.random.default_rng((self.seed, int(view.now * 1e6))), len(view), len(view.capacity)
-        kind, gpus, room = rng.integers(0, types, n), rng.choice([0.0, 1.0, 2.0, 4.0], n), view.capacity.copy()
+        rng = np.random.default_rng((self.seed, int(view.now * 1e6)))
+        n = len(view)
+        types = len(view.capacity)
+        kind = rng.integers(0, types, n)
+        gpus = rng.choice([0.0, 1.0, 2.0, 4.0], n)
+        room = view.capacity.copy()
         reserved = np.floor(rng.uniform(0, 1, types) * room / 3)
         room -= reserved
         keep = rng.random(n) < 0.5
-        kind, gpus = (
-            np.where(keep & view.running, view.gpu_type, kind),
-            np.where(keep & view.running, view.running_gpus, gpus),
-        )
-        partner, merged = np.full(n, -1), rng.random(n) < 0.5
+        kind = np.where(keep & view.running, view.gpu_type, kind)
+        gpus = np.where(keep & view.running, view.running_gpus, gpus)
+        partner = np.full(n, -1)
+        merged = rng.random(n) < 0.5
         for i in range(n):
             hosts = [h for h in range(i) if gpus[h] > 0 and partner[h] < 0 and h not in partner]
             if hosts and rng.random() < 0.3:
                 partner[i] = rng.choice(hosts)
-                gpus[i], kind[i] = gpus[partner[i]], kind[partner[i]]
+                gpus[i] = gpus[partner[i]]
+                kind[i] = kind[partner[i]]
             elif gpus[i] <= room[kind[i]]:
                 room[kind[i]] -= gpus[i]
             else:

@@ -25,7 +25,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_response(200)
         self.send_header("Content-Length", str(len(body) - begin))
         self.end_headers()
-        breaks, self.server.breaks = self.server.breaks, None
+        breaks = self.server.breaks
+        self.server.breaks = None
         self.wfile.write(body[begin : begin + breaks] if breaks else body[begin:])
         return None
 
@@ -36,7 +37,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def server():
     made = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    made.files, made.asked, made.breaks, made.ranges = {}, [], None, True
+    made.files = {}
+    made.asked = []
+    made.breaks = None
+    made.ranges = True
     made.url = f"http://127.0.0.1:{made.server_port}"
     thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()

@@ -189,7 +189,8 @@ def words(texts: list[str]) -> str:
 
 def digest(value) -> str:
     """All numbers and words in a value in one line: three sums, and a checksum."""
-    found, texts = [np.zeros(0)], []
+    found = [np.zeros(0)]
+    texts = []
     for part in leaves(value):
         if isinstance(part, np.ndarray):
             found.append(part.astype(float).ravel())
@@ -286,7 +287,8 @@ def other(info, value):
         return [choice for choice in knob.choices if choice != value][0]
     if info.kind == "floats":
         return tuple(1.5 * part for part in value)
-    low, high = knob.low, min(knob.high, 1e9)
+    low = knob.low
+    high = min(knob.high, 1e9)
     near = low + (high - low) / 4 if not knob.log else math.sqrt(low * high) if low > 0 else high / 2
     near = int(near) if info.kind == "int" else float(f"{near:.2g}")
     return near if value is None or near != value else low
@@ -295,7 +297,8 @@ def other(info, value):
 def varied(thing, *left: str) -> dict:
     """A thing with knobs, and it with each of these elsewhere, by name; not those that are left."""
     known = knobs_of(thing)
-    values, found = {name: info.value_of(thing) for name, info in known.items()}, {"begin": thing}
+    values = {name: info.value_of(thing) for name, info in known.items()}
+    found = {"begin": thing}
     for name in known.keys() - set(left):
         new = type(thing).project(values | {name: other(known[name], values[name])})
         found[f"{name} {new[name]}"] = thing.with_knobs(**new)
@@ -311,7 +314,8 @@ def shown(explorer) -> dict:
 
 def held(explorer) -> dict[str, str]:
     """Widgets of an explorer, each with what it says, holds and allows, and whether it is seen."""
-    lines, left = [], [explorer.box]
+    lines = []
+    left = [explorer.box]
     while left:
         widget = left.pop(0)
         left = [*getattr(widget, "children", ()), *left]

@@ -44,7 +44,8 @@ def cluster_of(rng) -> Cluster:
         for _ in range(rng.integers(1, 3))
     ]
     nodes = sum(g.nodes for g in groups)
-    at, length = rng.uniform(0, 3000, rng.integers(0, 6)), rng.uniform(5, 400, 6)
+    at = rng.uniform(0, 3000, rng.integers(0, 6))
+    length = rng.uniform(5, 400, 6)
     whole = rng.random() < 0.5
     outages = [
         Outage(int(rng.integers(nodes)), *(np.round((a, a + d)) if whole else (a, a + d))) for a, d in zip(at, length)
@@ -67,9 +68,11 @@ def speeds_of(rng, cluster: Cluster, rigid: bool = True) -> Speeds | None:
     """None, or rates of three models: relative or not, in one to three phases, by nodes and by shape."""
     if rigid and rng.random() < 0.25:
         return None
-    relative, phases = rigid and rng.random() < 0.3, [*np.sort(rng.uniform(20, 300, rng.integers(0, 3))), np.inf]
+    relative = rigid and rng.random() < 0.3
+    phases = [*np.sort(rng.uniform(20, 300, rng.integers(0, 3))), np.inf]
     phases = [np.inf] if relative else phases
-    rows, shapes = [], ("1,1", "2,1", "1,2,1", "3,1")
+    rows = []
+    shapes = ("1,1", "2,1", "1,2,1", "3,1")
     listed = [(None, g, None) for g in (1, 2, 3, 4, 6, 8)] + [(2, g, None) for g in (2, 4, 8)]
     listed += [(s.count(",") + 1, sum(map(int, s.split(","))), s) for s in shapes] + [(None, None, None)]
     for model in MODELS:
@@ -133,7 +136,8 @@ def policy_of(rng, cls, cluster: Cluster):
     values = {name: value for name, value in BRIEF.items() if name in known}
     if rng.random() < 0.5:
         for name, info in known.items():
-            k, share = info.knob, rng.integers(0, 9) / 8
+            k = info.knob
+            share = rng.integers(0, 9) / 8
             if name in LEFT_OUT or name in values:
                 continue
             if k.choices:
@@ -155,7 +159,8 @@ def parted(rng, cluster: Cluster) -> Cluster:
 
 def asking(rng, cluster: Cluster, trace: pl.DataFrame) -> tuple[pl.DataFrame, dict]:
     """Trace whose jobs are in partitions that are there, and options; half of the time they ask for types."""
-    there, n = sorted({name for g in cluster.groups for name in g.partitions}), trace.height
+    there = sorted({name for g in cluster.groups for name in g.partitions})
+    n = trace.height
     if there:
         trace = trace.with_columns(vc=pl.Series([there[i] for i in rng.integers(0, len(there), n)]))
     if rng.random() < 0.5:
@@ -177,7 +182,8 @@ def goes_with(policy, cluster: Cluster, delays: Delays) -> bool:
 def case(name: str, seed: int, plain: bool = False) -> tuple[Scenario, object] | None:
     """Scenario and policy of a seed; None: they do not go together. `plain`: without partitions and types asked for."""
     rng = np.random.default_rng((seed, sorted(POLICIES).index(name)))
-    cluster, delays = cluster_of(rng), delays_of(rng, named=name == "dice")
+    cluster = cluster_of(rng)
+    delays = delays_of(rng, named=name == "dice")
     asks = np.random.default_rng((seed, 1))
     if name != "dice" and not plain and asks.random() < 0.3:
         cluster = parted(asks, cluster)
@@ -266,7 +272,12 @@ def problem_of(name: str, seed: int, plain: bool = False, seen: Counter | None =
 
 def main(count: int, seed: int, only: list[str]):
     """Make runs until so many were checked; print what is wrong with them."""
-    names, seen, kinds, left, wrong, first = only or sorted(POLICIES), Counter(), Counter(), 0, 0, seed
+    names = only or sorted(POLICIES)
+    seen = Counter()
+    kinds = Counter()
+    left = 0
+    wrong = 0
+    first = seed
     while sum(seen.values()) < count:
         for name in names:
             begin = time.process_time()

@@ -15,7 +15,8 @@ def jobs(*rows, **more):
 
 def random_trace(n=300, seed=0, load=1.0, gpus=64):
     rng = np.random.default_rng(seed)
-    size, duration = rng.choice([1.0, 2, 4, 8, 12], n), rng.lognormal(6, 1.5, n)
+    size = rng.choice([1.0, 2, 4, 8, 12], n)
+    duration = rng.lognormal(6, 1.5, n)
     span = (size * duration).sum() / gpus / load
     return jobs(*zip(np.sort(rng.uniform(0, span, n)), size, duration))
 

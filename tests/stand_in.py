@@ -103,8 +103,15 @@ def plain_run(jobs: int = 300, nodes: int = 6, seed: int = 0, shortest: bool = F
     submit = np.sort(rng.uniform(0, jobs * 120.0, jobs))
     gpus = rng.choice([1, 2, 4, 8, 16], jobs, p=[0.55, 0.12, 0.12, 0.18, 0.03])
     duration = np.round(np.exp(rng.normal(6.0, 1.6, jobs)) + 5.0, 3)
-    free, running, waiting = [8] * nodes, [], []
-    start, end, rows, ticks, at, now = np.full(jobs, np.nan), np.full(jobs, np.nan), [], [], 0, 0.0
+    free = [8] * nodes
+    running = []
+    waiting = []
+    start = np.full(jobs, np.nan)
+    end = np.full(jobs, np.nan)
+    rows = []
+    ticks = []
+    at = 0
+    now = 0.0
     while at < jobs or running or waiting:
         now = min(submit[at] if at < jobs else np.inf, running[0][0] if running else np.inf)
         while running and running[0][0] <= now:
@@ -132,7 +139,8 @@ def _assemble(submit, gpus, duration, start, end, rows, ticks, nodes, rng) -> St
     zero = np.zeros(len(submit))
     names = ["time", "used", "running", "waiting", "demanded", "capacity", "largest_free"]
     timeline = pl.DataFrame(ticks, schema=names, orient="row")
-    time, ratio = timeline["time"].to_numpy(), (timeline["demanded"] / timeline["capacity"]).to_numpy()
+    time = timeline["time"].to_numpy()
+    ratio = (timeline["demanded"] / timeline["capacity"]).to_numpy()
     area = np.concatenate([[0.0], np.cumsum(ratio[:-1] * np.diff(time))])
     frame = pl.DataFrame(
         {

@@ -32,7 +32,8 @@ def cells(folder: str, workers: int | None = None):
 
 def at_cell(count: int, do):
     """Have `do(path, raw)` called when the cell of that number is about to be written."""
-    write, seen = store.put, []
+    write = store.put
+    seen = []
 
     def counted(path, raw):
         if path.suffix == ".parquet":
@@ -76,7 +77,9 @@ def fail_to_scatter(client, count: int) -> list:
     """Have the connection close when data is sent to the workers for the time of that number; returns what was not sent."""
     from distributed.comm import CommClosedError
 
-    scatter, calls, failed = client.scatter, [], []
+    scatter = client.scatter
+    calls = []
+    failed = []
 
     async def scattered(*args, **options):
         calls.append(args)

@@ -70,9 +70,12 @@ def python_of(version: str) -> str | None:
 
 def attempt(wheel: Path, python: str, extra: str, folder: Path, compiled: bool = False) -> Tried:
     """Install an extra into an empty environment, and run what the table says of it."""
-    begin, size, wrong = processor(), 0, ""
+    begin = processor()
+    size = 0
+    wrong = ""
     shutil.rmtree(folder, ignore_errors=True)
-    there, venv = folder / "here", folder / "venv"
+    there = folder / "here"
+    venv = folder / "venv"
     there.mkdir(parents=True)
     try:
         run([python, "-m", "venv", "--without-pip", str(venv)], there)

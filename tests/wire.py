@@ -10,7 +10,9 @@ class Wire:
     """Stands in for the connection to a browser: turns messages into bytes and counts them."""
 
     def __init__(self):
-        self.messages, self.bytes, self.open = 0, 0, True
+        self.messages = 0
+        self.bytes = 0
+        self.open = True
         self.default = need("jupyter_client.jsonutil", "explorers").json_default
 
     def send(self, data, buffers):
@@ -25,7 +27,8 @@ class Wire:
 def wired():
     """Give all widgets that are made meanwhile a connection that measures; yields the `Wire`."""
     comm = need("comm", "explorers")
-    wire, before = Wire(), comm.create_comm
+    wire = Wire()
+    before = comm.create_comm
 
     class Comm(comm.base_comm.BaseComm):
         def publish_msg(self, msg_type, data=None, metadata=None, buffers=None, **keys):
@@ -35,4 +38,5 @@ def wired():
     try:
         yield wire
     finally:
-        comm.create_comm, wire.open = before, False
+        comm.create_comm = before
+        wire.open = False

@@ -20,7 +20,8 @@ from gpuschedlab.sim import Policy, Scenario
 from gpuschedlab.sweep.identity import digest
 from gpuschedlab.traces import validate
 
-EXACT, PERMUTATIONS = 6, 200
+EXACT = 6
+PERMUTATIONS = 200
 """Most causes of which every combination is simulated (64), and orders that are drawn where there are more."""
 HOUR = 3600.0
 PARTS = ("queueing", "overhead", "slowdown", "work")
@@ -47,15 +48,18 @@ class Why(NamedTuple):
     def table(self) -> pl.DataFrame:
         """One row per cause, the largest first: `cause, from, to`, `share` and its `error`, and the parts of it (s)."""
         first, last = (list(side) for side in zip(*self.changes, strict=True)) if self.causes else ([], [])
-        share, columns = self.shares.sum(axis=1), {"cause": list(self.causes), "from": first, "to": last}
+        share = self.shares.sum(axis=1)
+        columns = {"cause": list(self.causes), "from": first, "to": last}
         columns |= {"share": share, "error": self.error, **dict(zip(PARTS, self.shares.T, strict=True))}
         return pl.DataFrame(columns)[np.argsort(-np.abs(share), kind="stable")]
 
     @property
     def sentence(self) -> str:
         """The change and the share of each cause, by the part that holds most of it, in hours."""
-        old, new = self.before.sum() / HOUR, self.after.sum() / HOUR
-        rows, said = [row for row in self.table.iter_rows(named=True) if row["share"]], []
+        old = self.before.sum() / HOUR
+        new = self.after.sum() / HOUR
+        rows = [row for row in self.table.iter_rows(named=True) if row["share"]]
+        said = []
         for row in rows[:NAMED]:
             part = max(PARTS, key=lambda name: row[name] * math.copysign(1, row["share"]))
             values = f" {row['from']} -> {row['to']}" if row["from"] else ""
@@ -102,7 +106,9 @@ def shapley(value: Callable, count: int, *, permutations: int = PERMUTATIONS, rn
     >>> shares.ravel().tolist()
     [1.0, 2.0]
     """
-    value, rng, exact = cache(value), np.random.default_rng(rng), count <= EXACT
+    value = cache(value)
+    rng = np.random.default_rng(rng)
+    exact = count <= EXACT
     drawn = (rng.permutation(count) for _ in range(permutations))
     steps = []
     for order in itertools.permutations(range(count)) if exact else drawn:
@@ -115,9 +121,11 @@ def shapley(value: Callable, count: int, *, permutations: int = PERMUTATIONS, rn
 def jct_parts(probe: Probe, policy) -> np.ndarray:
     """Average JCT (4,) of a policy on a probe's forecast, in `PARTS` (s); their sum is `Probe`'s value of the objective "jct"."""
     after = probe.after(policy)
-    metrics, weight = probe.metrics(after), probe.weight / max(probe.weight.sum(), 1e-9)
+    metrics = probe.metrics(after)
+    weight = probe.weight / max(probe.weight.sum(), 1e-9)
     work = weight @ (probe.base.trace["duration"].to_numpy() * (1 - probe.before["progress"] / probe.before["work"]))
-    queued, overhead = metrics["queueing"] + (weight * probe.shift).sum(), metrics["overhead"]
+    queued = metrics["queueing"] + (weight * probe.shift).sum()
+    overhead = metrics["overhead"]
     return np.array([queued, overhead, probe.value("jct", after.jobs, metrics) - queued - overhead - work, work])
 
 
@@ -201,7 +209,8 @@ def _side(scenario, policy, forecast, clock: float) -> dict:
     moments = pl.col("^waiting_since|started$")
     initial = forecast.initial.with_columns(moments + later) if forecast.initial.height else forecast.initial
     events = tuple(replace(e, start=e.start + later, end=e.end + later) for e in scenario.cluster.events)
-    existing, coming = trace[: forecast.existing], trace[forecast.existing :]
+    existing = trace[: forecast.existing]
+    coming = trace[forecast.existing :]
     causes = {"arrivals": coming.select("submit"), "mix": coming.drop("submit"), "backlog": (existing, initial)}
     causes |= {"nodes": replace(scenario.cluster, events=events), "speeds": scenario.speeds, "delays": scenario.delays}
     return causes | {"estimator": scenario.knowledge}
@@ -209,12 +218,15 @@ def _side(scenario, policy, forecast, clock: float) -> dict:
 
 def _probe(world: dict, policy, clock: float) -> Probe:
     """Probe of a combination of causes; the state that it begins in is reached under the policy."""
-    (existing, initial), submit, mix = world["backlog"], world["arrivals"], world["mix"]
+    (existing, initial) = world["backlog"]
+    submit = world["arrivals"]
+    mix = world["mix"]
     jobs = submit.height if mix.height else 0
     if initial.height:  # a moved clock may round to its very beginning, where jobs count as being in the system
         submit = submit.select(pl.col("submit").clip(math.nextafter(clock, math.inf)))
     if mix.height != submit.height:
-        submit, mix = submit[:jobs], mix[np.arange(jobs) * mix.height // max(jobs, 1)]
+        submit = submit[:jobs]
+        mix = mix[np.arange(jobs) * mix.height // max(jobs, 1)]
     names = pl.concat([frame["job_id"] for frame in (existing, mix)])
     if names.n_unique() < len(names):  # of both sides, or of jobs that are repeated
         mix = mix.with_columns(pl.format("{}~{}", "job_id", pl.int_range(pl.len())).alias("job_id"))
@@ -227,7 +239,8 @@ def values_of(policy, alike: bool = True) -> dict:
     """Causes in a policy by name: knobs, place by place, and what it has learnt; between two classes the policy itself."""
     if not alike:
         return {"policy": policy}
-    infos, found = knobs_of(policy), {}
+    infos = knobs_of(policy)
+    found = {}
     for name, info in infos.items():
         value = info.value_of(policy)
         if info.kind == "floats":

@@ -80,7 +80,8 @@ def tune(args) -> int:
         words = words if _journals(args, methods) else "no decision was taken."
         print(f"gpuschedlab: interrupted; {words}", file=sys.stderr)
         return 130
-    policy, flips = loops.space.policy, ""
+    policy = loops.space.policy
+    flips = ""
     if loops.twin:
         with progress.phase("the choice within what the log leaves open"):
             flips = loops.twin.flips(loops.last)[1]
@@ -176,10 +177,16 @@ class _Loops:
     def __init__(self, args, scenario, policy, progress: Progress, about: dict, twin=None):
         from gpuschedlab import autosched
 
-        self.lab, self.args, self.scenario, self.about = autosched, args, scenario, about
-        self.space, self.history = autosched.Space(scenario.fitted(policy)), scenario.history
+        self.lab = autosched
+        self.args = args
+        self.scenario = scenario
+        self.about = about
+        self.space = autosched.Space(scenario.fitted(policy))
+        self.history = scenario.history
         self.progress, self.end = progress, float(scenario.trace["submit"].max())
-        self.twin, self.last, self._headed = twin, {}, False
+        self.twin = twin
+        self.last = {}
+        self._headed = False
         known = 0 if self.history is None else self.history.height
         jobs = f"{scenario.trace.height:,} jobs on {scenario.cluster}; history: {known:,} jobs"
         progress.say(f"{jobs}; knobs: {', '.join(self.space.names)}")
@@ -212,7 +219,8 @@ class _Loops:
 
     def run(self, method: str) -> dict:
         """One row of the comparison."""
-        policy, decisions = self.space.policy, []
+        policy = self.space.policy
+        decisions = []
         if method == "fixed":
             with self.progress.phase("fixed: searching the best configuration on the trace itself"):
                 search = self.lab.best_fixed(self.scenario, self.space)
@@ -260,7 +268,9 @@ class _Loops:
         """Loop around a simulation, with its journal."""
         from gpuschedlab.sweep.identity import digest
 
-        args, path, how = self.args, Path(self.args.out) / f"{method}.jsonl", self.lab.METHODS[method]
+        args = self.args
+        path = Path(self.args.out) / f"{method}.jsonl"
+        how = self.lab.METHODS[method]
         most = min(how.tuner.check, args.rounds or 0)  # a check is no longer than a wide search
         model = self.model() if how.tuner.causal else None
         # Files may change, and so may a policy of one's own.

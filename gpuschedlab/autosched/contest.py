@@ -54,13 +54,16 @@ class Contest:
         if not tuner.causal:
             raise EstimatorError(f"Contest: found {tuner}; expected a causal tuner, such as Tuner.thesis().")
         scenario, policy = scenario_of(scenario, policy, *more, **parts)
-        self.space, seed = Space(scenario.fitted(policy)), scenario.seed
+        self.space = Space(scenario.fitted(policy))
+        seed = scenario.seed
         find = partial(best_fixed, space=self.space, rounds=60, searches=1)
         if known is None:
             samples = gather(scenario.past, self.space, instants=instants, configurations=configurations)
             known = samples, find(scenario.past).leaders(), find(scenario).best.policy if "fixed" in others else None
-        self.known, (self.samples, past, fixed) = known, known
-        self.loops, self.simulations = {}, {}
+        self.known = known
+        (self.samples, past, fixed) = known
+        self.loops = {}
+        self.simulations = {}
         for name in (*others, "autosched"):
             simulation = self.simulations[name] = scenario.simulation(fixed if name == "fixed" else self.space.policy)
             if name in METHODS:
@@ -69,9 +72,11 @@ class Contest:
                 model = train(self.samples, self.space, rng=seed) if own.causal else None  # each learns on its own
                 self.loops[name] = attach(name, simulation, tuner=own, model=model, **given)
         self.loop = self.loops["autosched"]
-        self.model, self.decisions = self.loop.model, self.loop.decisions
+        self.model = self.loop.model
+        self.decisions = self.loop.decisions
         self.now, self.end = 0.0, float(scenario.trace["submit"].max())
-        self.tuning, self.averages = None, {"time": [], **{n: [] for n in self.simulations}}
+        self.tuning = None
+        self.averages = {"time": [], **{n: [] for n in self.simulations}}
 
     @property
     def graph(self) -> CausalGraph:

@@ -16,12 +16,15 @@ from gpuschedlab.autosched.tuner.trials import Tuning
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.sim import Scenario, Simulation
 
-HOUR, DAY = 3600.0, 86_400.0
+HOUR = 3600.0
+DAY = 86_400.0
 THRESHOLD = 1.02
 """Gain, measured again on other likely futures, above which the scheduler is switched."""
-FINALISTS, FUTURES = 6, 8
+FINALISTS = 6
+FUTURES = 8
 """Best configurations of a search that are measured again, and the likely futures that they are measured on."""
-PRUNE, SURE = 0.005, LEVEL
+PRUNE = 0.005
+SURE = LEVEL
 """Part of a finalist's value that leaving some of its changes out may cost; coverage of the interval that must lie above 1."""
 KEPT = 4
 """Best configurations of a wide search that are measured first in the checks after it."""
@@ -90,15 +93,27 @@ class Controller:
                 "Aggregator or None, and a whole number from 0 as the seed."
             )
         check_goals(space.policy)
-        self.simulation, self.forecaster, self.space, self.tuner = simulation, forecaster, space, tuner or Tuner()
+        self.simulation = simulation
+        self.forecaster = forecaster
+        self.space = space
+        self.tuner = tuner or Tuner()
         self.model = model if self.tuner.causal else None  # no graph is learnt for a search that does not ask it
-        self.aggregator, self.futures, self.threshold = aggregator, futures, threshold
-        self.prune, self.sure = prune, sure
-        self.interval, self.wide, self.check, self.burst = interval, wide, check, burst
+        self.aggregator = aggregator
+        self.futures = futures
+        self.threshold = threshold
+        self.prune = prune
+        self.sure = sure
+        self.interval = interval
+        self.wide = wide
+        self.check = check
+        self.burst = burst
         self.journal, self.rng, self.scenario = journal, rng, Scenario.of(simulation)
-        self.submit, self.decisions = simulation.trace["submit"].to_numpy(), []
+        self.submit = simulation.trace["submit"].to_numpy()
+        self.decisions = []
         self.given = self.hints = tuple(hints)
-        self.last, self.searched, self.renewed = -np.inf, -np.inf, simulation.now
+        self.last = -np.inf
+        self.searched = -np.inf
+        self.renewed = simulation.now
         self.latest = self.probed = None  # forecast, and the probe of what was searched on
 
     def __repr__(self):
@@ -107,7 +122,8 @@ class Controller:
 
     def steps(self, until: float) -> Iterator[Decision]:
         """Play on to an instant (s; inf: until nothing is left), yielding each decision as it is taken."""
-        simulation, beat = self.simulation, self.check or self.interval
+        simulation = self.simulation
+        beat = self.check or self.interval
         while simulation.now < until and (until < np.inf or not (simulation.finished or simulation.still)):
             if cause := self.due():
                 yield self.decide(cause)
@@ -143,11 +159,16 @@ class Controller:
 
     def trying(self, cause: str = "") -> Iterator[Tuning | Decision]:
         """Yield the search as it grows, and last the decision, which is then in force."""
-        begin, simulation, cause = time.perf_counter(), self.simulation, cause or self.due() or "hour"
+        begin = time.perf_counter()
+        simulation = self.simulation
+        cause = cause or self.due() or "hour"
         self._renew()
         rng = np.random.default_rng([self.rng, round(simulation.now)])
-        (forecast, jobs), wide = self.forecast(rng), cause != "hour"
-        tuning, settled, hints = Tuning(self.space, objective_of(self.space.policy)), None, self.hints
+        (forecast, jobs) = self.forecast(rng)
+        wide = cause != "hour"
+        tuning = Tuning(self.space, objective_of(self.space.policy))
+        settled = None
+        hints = self.hints
         if jobs:
             given = {"hints": hints, "model": self.model, "rng": rng, "wide": wide}
             probe = self.probed = self.probe(forecast)
@@ -158,7 +179,8 @@ class Controller:
                 hints = tuple(dict.fromkeys((*self.given, *tuning.leaders(KEPT))))
         nothing = (simulation.policy, 1.0, "no jobs in the forecast", 0, {}, [])
         policy, gain, reason, more, again, probes = settled or nothing
-        switched, seconds = policy != simulation.policy, time.perf_counter() - begin
+        switched = policy != simulation.policy
+        seconds = time.perf_counter() - begin
         found = (simulation.now, cause, policy, switched, gain, reason, tuning, jobs, forecast.trace.height, seconds)
         kept = {"before": simulation.policy, "probes": tuple(probes), "state": simulation.copy()} if switched else {}
         decision = self._take(Decision(*found, tuning.measured + more, hints, again=again, **kept))
@@ -168,7 +190,8 @@ class Controller:
 
     def _settle(self, tuning: Tuning, probe: Probe, rng) -> tuple:
         """The rule: policy to put in force, its gain, the reason, how many were measured again, with which gains, and on what."""
-        policy, best = self.simulation.policy, tuning.best
+        policy = self.simulation.policy
+        best = tuning.best
         before = next(t.reward for t in tuning.trials if t.policy == policy)
         gain = best.reward / before
         reason = f"{tuning.measured} configurations measured; the best gain is {gain:.3f}x"
@@ -181,14 +204,17 @@ class Controller:
         if not finalists:
             return policy, gain, f"{reason}, and what is as good changes nothing", measured, {}, []
         logs: dict = {other: [] for other in finalists}
-        gains, racing, probes = {}, [*logs], []
+        gains = {}
+        racing = [*logs]
+        probes = []
         for rank in ranks:
             probe = self.probe(self.forecaster(self.simulation, rng, rank))
             value = probe(policy).value
             for other in racing:
                 logs[other].append(np.log(reward(probe.objective, probe(other).value, value)))
                 gains[other] = float(np.exp(np.mean(logs[other])))
-            measured, probes = measured + probe.measured, [*probes, probe]
+            measured = measured + probe.measured
+            probes = [*probes, probe]
             racing = [other for other in racing if gains[other] > self.threshold]
             if not racing:
                 break
@@ -202,12 +228,14 @@ class Controller:
 
     def _finalists(self, tuning: Tuning, probe: Probe, before: float) -> tuple[list, int]:
         """What is measured again, each once and pruned, and how many measurements pruning took; `before`: reward of what is in force."""
-        policy, first = self.simulation.policy, tuning.trials[0].measurement.value
+        policy = self.simulation.policy
+        first = tuning.trials[0].measurement.value
         ranked = [trial.policy for trial in tuning.ranking if trial.reward > before]
         finalists = [other for i, other in enumerate(ranked) if i < FINALISTS or other in self.given]
         if self.prune is None:
             return finalists, 0
-        known, made = {trial.policy: trial.reward for trial in tuning.ranking}, probe.measured
+        known = {trial.policy: trial.reward for trial in tuning.ranking}
+        made = probe.measured
 
         def gain(other) -> float:
             if other not in known:
@@ -225,7 +253,8 @@ class Controller:
         """Put a decision in force."""
         if decision.switched:
             self.simulation.switch(decision.policy)
-        self.last, self.hints = decision.now, decision.hints
+        self.last = decision.now
+        self.hints = decision.hints
         self.searched = decision.now if decision.cause != "hour" else self.searched
         self.decisions.append(decision)
         return decision
@@ -247,7 +276,8 @@ class Controller:
                 self.forecaster.learn(self.simulation)
             self._take(Decision.of(record, self.space))
             if self.model is not None and record["samples"]:
-                samples, mend = pl.DataFrame(record["samples"]), "Another version wrote the journal: begin a new one."
+                samples = pl.DataFrame(record["samples"])
+                mend = "Another version wrote the journal: begin a new one."
                 check_samples(samples, self.model.graph.layers, 1, "Controller.resume", mend)
                 self.model.update(samples, self.tuner.batch)
 

@@ -102,7 +102,9 @@ class Decision:
         """What a switch changes and gains on the futures that judged it; "" where it was not switched here."""
         if not self.probes:
             return ""
-        rows, (low, high), many = self.why.table.to_dicts(), self.interval, len(self.probes)
+        rows = self.why.table.to_dicts()
+        (low, high) = self.interval
+        many = len(self.probes)
         changes = ", ".join("{cause} {from} -> {to}".format(**r) for r in rows)
         count = f"{len(rows)} knob{'s' * (len(rows) != 1)}: {changes}"
         old, new = (side.sum() / HOUR for side in (self.why.before, self.why.after))
@@ -141,5 +143,6 @@ def gain_interval(logs, level: float = LEVEL) -> tuple[float, float]:
     """
     if len(logs) < 2:
         return np.nan, np.nan
-    mean, half = np.mean(logs), half_width(np.asarray(logs), level=level)
+    mean = np.mean(logs)
+    half = half_width(np.asarray(logs), level=level)
     return float(np.exp(mean - half)), float(np.exp(mean + half))

@@ -21,7 +21,9 @@ class Rows:
     """Rows of one method's decisions, from the values of the tuned knobs at the beginning on."""
 
     def __init__(self, method: str, knobs: dict):
-        self.method, self.knobs, self.calm = method, dict(knobs), []
+        self.method = method
+        self.knobs = dict(knobs)
+        self.calm = []
 
     def add(self, decision) -> list[str]:
         """Rows that a decision completes: its own where it switches, before it that of those without one."""
@@ -34,7 +36,8 @@ class Rows:
         """Row of the decisions that have none yet."""
         if not self.calm:
             return []
-        calm, self.calm = self.calm, []
+        calm = self.calm
+        self.calm = []
         best = max(d.gain for d in calm)
         why = "no better configuration" if best < SEEN else "gain below the threshold"
         return [self._row(calm, "kept: " + (why if any(d.measured for d in calm) else "no jobs in the forecast"))]

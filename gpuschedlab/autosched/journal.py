@@ -28,7 +28,8 @@ class Journal:
     """
 
     def __init__(self, path, identity: dict, *, resume: bool = False):
-        self.path, self.records = Path(path), []
+        self.path = Path(path)
+        self.records = []
         self.identity = json.loads(json.dumps(identity, sort_keys=True, default=str))
         if self.path.exists() and not resume:
             raise RunError(f"{self.path}: found a journal; expected a new file. Resume it, or name another.")

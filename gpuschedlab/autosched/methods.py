@@ -140,7 +140,8 @@ def _room(simulation) -> float:
 
     A node where jobs share GPUs or are profiled on a part of the cluster: there a larger group would find no partner.
     """
-    node, policy = float(simulation.cluster.node_gpus.max()), simulation.policy
+    node = float(simulation.cluster.node_gpus.max())
+    policy = simulation.policy
     within = getattr(policy, "sharing", False) or getattr(policy, "profiler_nodes", 0)
     return node if within else max(node, simulation.cluster.total_gpus / 16)
 
@@ -176,7 +177,8 @@ def best_fixed(scenario, space: Space, *more, rounds: int = 200, searches: int =
 def score(simulation: Simulation) -> dict:
     """Score of a schedule when all jobs have ended: average JCT (s), share of jobs with rho <= 1, and other goals of the policy."""
     simulation.advance(np.inf)
-    result, goals = simulation.result(), simulation.policy.goals
+    result = simulation.result()
+    goals = simulation.policy.goals
     jobs = result.jobs
     found = {"jct": float(jct(jobs, True).mean()), "fair": 1 - unfair_fraction(finish_time_fairness(jobs, True))}
     more = {"p99": lambda: float(np.quantile(jct(jobs, True), 0.99)), "utilisation": lambda: utilisation(result)}

@@ -16,14 +16,17 @@ MOST = 3
 
 def changed(before, after) -> list[str]:
     """Names of the knobs in which two policies differ; places of a knob of many numbers are knobs of their own."""
-    old, new = values_of(before), values_of(after)
+    old = values_of(before)
+    new = values_of(after)
     return [name for name in old if old[name] != new[name]]
 
 
 def smallest(before, after, gain: Callable, room: float):
     """Policy that makes the fewest of the changes from one to another within `room` (log) of their whole `gain` (log)."""
-    old, new = values_of(before), values_of(after)
-    names, whole = changed(before, after), gain(after)
+    old = values_of(before)
+    new = values_of(after)
+    names = changed(before, after)
+    whole = gain(after)
     for size in range(1, min(len(names), 1 + MOST)):
         parts = itertools.combinations(names, size)
         tried = [(part, mixed(before, old | {name: new[name] for name in part})) for part in parts]
@@ -35,7 +38,8 @@ def smallest(before, after, gain: Callable, room: float):
 
 def realised(state: Simulation, policy, horizon: float = HORIZON) -> PairedRatio:
     """Average JCT as the true days go on without a switch over that with it, never switched again; the interval is over blocks of time."""
-    now, before = state.now, state.snapshot().jobs
+    now = state.now
+    before = state.snapshot().jobs
     counted = ~before["done"] & (before["submit"] <= now + horizon)
     spent = []
     for simulation in (state.copy(), state.under(policy)):

@@ -44,5 +44,6 @@ class TunedDays(Recipe):
         whole = whole.filter(pl.col("gpus") <= cluster.total_gpus // 2)
         whole = whole.with_columns(pl.col("submit") - self.days * DAY)
         given = {"speeds": default_speeds, "delays": Delays(restart=self.restart), "seed": seed}
-        history, trace = whole.filter(pl.col("submit") < 0), whole.filter(pl.col("submit") >= 0)
+        history = whole.filter(pl.col("submit") < 0)
+        trace = whole.filter(pl.col("submit") >= 0)
         return Scenario(trace, cluster, history=history, **given)

@@ -188,7 +188,8 @@ def rounds_are_on_time(seen, run, cluster) -> str | None:
 @_each
 def objectives_are_bounded(s, run, cluster) -> str | None:
     """No answer is worth more than its bound."""
-    objective, bound = float(s.answer.objective), float(s.answer.bound)
+    objective = float(s.answer.objective)
+    bound = float(s.answer.bound)
     if objective > bound + SLACK * max(1.0, abs(bound)):
         return f"the objective {objective:g} exceeds the bound {bound:g}"
 
@@ -196,7 +197,9 @@ def objectives_are_bounded(s, run, cluster) -> str | None:
 @_each
 def statuses_are_words(s, run, cluster) -> str | None:
     """The status is a text; an answer that it calls optimal is as near to its bound as the policy's knob `gap` says."""
-    status, objective, bound = s.answer.status, float(s.answer.objective), float(s.answer.bound)
+    status = s.answer.status
+    objective = float(s.answer.objective)
+    bound = float(s.answer.bound)
     if not isinstance(status, str):
         return f"the status is {status!r}"
     if status.split(",")[0] == "optimal" and (far := relative_gap(objective, bound)) > s.gap + SLACK:

@@ -53,7 +53,8 @@ def check_estimator(
     True
     """
     subject = estimator if isinstance(estimator, type) else type(estimator)
-    past, future = recurring_sample(400, rng=0), recurring_sample(100, rng=1)
+    past = recurring_sample(400, rng=0)
+    future = recurring_sample(100, rng=1)
     battery = _EstimatorBattery(estimator, past if history is None else history, future if jobs is None else jobs)
     return run_battery(subject.__name__, {n: getattr(battery, n) for n in CHECKS if n in only}, EstimatorError)
 

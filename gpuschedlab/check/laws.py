@@ -43,7 +43,8 @@ def reserved_gpus_fit(run, cluster) -> str | None:
     """No more GPUs of a type are reserved and held than nodes of it have that are up."""
     if run.pools.is_empty():
         return None
-    types, rows = pl.Series(cluster.gpu_types), _owned(run)
+    types = pl.Series(cluster.gpu_types)
+    rows = _owned(run)
     down = pl.DataFrame(_down(cluster), {"node": pl.Int64, "start": pl.Float64, "end": pl.Float64}, orient="row")
     down = down.with_columns(
         gpu_type=types.gather(pl.Series(cluster.node_type).gather(down["node"])),
@@ -67,7 +68,8 @@ def bills_add_up(run, cluster) -> str | None:
         (1.0, pl.col("seconds")),
         (prices, pl.col("seconds") * pl.col("gpu_type").replace_strict(prices)),
     ):
-        found, expected = 3600 * cost(run, price), float(rows.select(worth.sum()).item())
+        found = 3600 * cost(run, price)
+        expected = float(rows.select(worth.sum()).item())
         if not np.isclose(found, expected, rtol=CLOSE):
             return f"{found:.6f} GPU-s are billed at {price}; held and reserved GPUs add up to {expected:.6f}"
 
@@ -90,7 +92,8 @@ def littles_law_holds(run, cluster) -> str | None:
     """The jobs in the system, over time, add up to their completion times (Little's law on the path)."""
     steps = np.diff(run.timeline["time"].to_numpy())
     present = (run.timeline["running"] + run.timeline["waiting"]).to_numpy()[:-1]
-    inside, jct = float(np.sum(present * steps)), float(run.jobs["jct"].sum())
+    inside = float(np.sum(present * steps))
+    jct = float(run.jobs["jct"].sum())
     if not np.isclose(inside, jct, rtol=CLOSE):
         return f"jobs in the system add up to {inside:.6f} s, completion times to {jct:.6f} s; expected the same"
 
@@ -99,7 +102,8 @@ def times_add_up(run, cluster) -> str | None:
     """A job waits or runs at each instant of its life, and runs when its allocations say so."""
     stretches = run.allocations.unique(["job", "start", "end"], maintain_order=True)
     jobs = jobs_with(run, stretches, seconds=(pl.col("end") - pl.col("start")).sum())
-    life, held = pl.col("jct"), pl.col("executed")
+    life = pl.col("jct")
+    held = pl.col("executed")
     wrong = pl.any_horizontal(
         (pl.col("queueing") + held - life).abs() > _near(life),
         (pl.col("seconds").fill_null(0) - held).abs() > _near(life),
@@ -132,11 +136,13 @@ def nodes_were_asked_for(run, cluster) -> str | None:
 
 def idle_time_is_left_out(run, cluster) -> str | None:
     """Utilisation is of the time from the first submission to the last end, and of the GPUs that were up then."""
-    begin, end = float(run.jobs["submit"].min()), float(run.jobs["end"].max())
+    begin = float(run.jobs["submit"].min())
+    end = float(run.jobs["end"].max())
     up = cluster.total_gpus * (end - begin)
     for node, start, back in _down(cluster):
         up -= cluster.node_gpus[node] * max(0.0, min(back, end) - max(start, begin))
-    used, found = float(run.jobs["attained"].sum()) / up, utilisation(run)
+    used = float(run.jobs["attained"].sum()) / up
+    found = utilisation(run)
     if not np.isclose(found, used, rtol=CLOSE):
         return f"utilisation is {found:.9f}; expected {used:.9f}, from the first submission to the last end"
 
@@ -170,7 +176,8 @@ def reserved_times(run) -> pl.DataFrame:
 
 def _down(cluster) -> list[tuple[int, float, float]]:
     """Outages by node, start and end (s), none of which overlap on a node."""
-    rows, until = [], {}
+    rows = []
+    until = {}
     for e in sorted(cluster.events, key=lambda e: e.start):
         start = max(e.start, until.get(e.node, -np.inf))
         if e.end > start:

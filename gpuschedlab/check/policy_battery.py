@@ -155,7 +155,8 @@ class _PolicyBattery:
     def laws_of_a_site(self):
         """The same with limits, known windows, partitions and preferred types of GPU."""
         groups = (Nodes("slow", 3, 4, ("main",)), Nodes("fast", 2, 4, ("late", "main")), Nodes("fast", 1, 4, ("late",)))
-        jobs, each = small_trace(40, rng=3), pl.int_range(pl.len())
+        jobs = small_trace(40, rng=3)
+        each = pl.int_range(pl.len())
         span = float(jobs["submit"].max())
         choices = pl.Series([["late"], ["main"], ["late", "main"]])
         jobs = jobs.with_columns(
@@ -273,7 +274,8 @@ def different(a, b, when: str, drop: tuple[str, ...] = ()) -> str | None:
             return f".{name} has {one.shape} rows and columns, and {other.shape} {when}; expected the same"
         row = next(i for i in range(one.height) if not one[i].equals(other[i]))
         column = next(c for c in one.columns if not one[row, [c]].equals(other[row, [c]]))
-        was, became = one[row, column], other[row, column]
+        was = one[row, column]
+        became = other[row, column]
         return f".{name} row {row}: {column} is {was}, and {became} {when}; expected the same"
 
 

@@ -87,7 +87,8 @@ class _Account:
     def __post_init__(self):
         self.row = self.run.jobs.row(self.j, named=True)
         self.name = f"job {self.row['job_id']}"
-        speeds, model = self.scenario.speeds, self.row.get("model")
+        speeds = self.scenario.speeds
+        model = self.row.get("model")
         known = speeds is not None and model in speeds.models
         self.table = Table(speeds, speeds.models.index(model)) if known else None
         self.work = self.row["duration"]
@@ -106,7 +107,8 @@ class _Account:
         for name, more in (("restarts", self.unseen), ("preemptions", self.unsure)):
             self.sums[name] += np.clip(self.row[name] - self.sums[name], 0, more)
         for name in COUNTED + SUMMED if ended else ("executed", "attained", "overhead", "shared", "profiled"):
-            found, expected = self.row[name], self.sums[name]
+            found = self.row[name]
+            expected = self.sums[name]
             if abs(found - expected) > TINY + 1e-8 * abs(expected):
                 found = f"{self.name}: {name} is {found:.9g} {UNITS.get(name, 's')}"
                 raise Wrong(f"{found}; its allocations add up to {expected:.9g}")
@@ -138,7 +140,9 @@ class _Account:
             self._undo(0.0, 0.0)
             self.source = s.source
         self.starts += 1
-        self.pause, self.since, self.saved = s.delay, s.start, (self.progress, self.useful)
+        self.pause = s.delay
+        self.since = s.start
+        self.saved = (self.progress, self.useful)
 
     def _in_force(self, now: float) -> list[Policy]:
         """Policies that decide at an instant: both where one takes over then."""
@@ -147,7 +151,8 @@ class _Account:
 
     def _delays(self, now: float) -> set[float]:
         """Seconds that the next start may take: those of every start, or, where rounds decide, of a kind that they may name."""
-        delays, row = self.scenario.delays, self.row
+        delays = self.scenario.delays
+        row = self.row
         switch, restart = (
             getattr(delays, name) if row.get(name) is None or math.isnan(row[name]) else row[name]
             for name in ("switch", "restart")
@@ -158,7 +163,8 @@ class _Account:
 
     def _pass(self, s: Stretch):
         """Let a stretch pass: delay first, then profiling or progress, segment by segment."""
-        length, delayed = s.end - s.start, min(self.pause, s.end - s.start)
+        length = s.end - s.start
+        delayed = min(self.pause, s.end - s.start)
         self.pause -= delayed
         self.finish = math.inf
         self.sums["executed"] += length
@@ -179,7 +185,9 @@ class _Account:
                 self.useful += until - now
                 ends = now + left <= s.end + self._slack()
                 self.progress = goal if ends else self.progress + rate * (until - now)
-            now, reached, self.rate = now + left, goal, rate
+            now = now + left
+            reached = goal
+            self.rate = rate
         self.finish = now
 
     def _segments(self, s: Stretch) -> list[tuple[float, float]]:
@@ -200,7 +208,8 @@ class _Account:
 
     def _factor(self, table: str, a: int, b: int) -> float:
         """Factor of a table for the models of two jobs."""
-        speeds, models = self.scenario.speeds, self.run.jobs["model"]
+        speeds = self.scenario.speeds
+        models = self.run.jobs["model"]
         return float(getattr(speeds, table)[speeds.models.index(models[a]), speeds.models.index(models[b])])
 
     def _rounded(self, seconds: float) -> float:
@@ -219,7 +228,8 @@ class _Account:
 
     def _end(self, s: Stretch, after: Stretch | None):
         """The job ends, fails with a node, is done with profiling, is preempted, or goes on."""
-        slack, end = self._slack(), self.row["end"]
+        slack = self._slack()
+        end = self.row["end"]
         most = self.row["limit"] + self.scenario.over if "timed_out" in self.row else math.inf
         lasted = s.end - self.since
         if lasted > most + slack:
@@ -258,7 +268,8 @@ class _Account:
 
     def _profiled(self, s: Stretch, in_force: list[Policy]) -> bool:
         """Whether a stretch ends as a profiler is done with the job."""
-        having, held = [p for p in in_force if getattr(p, "profiler_nodes", 0)], s.end - self.since
+        having = [p for p in in_force if getattr(p, "profiler_nodes", 0)]
+        held = s.end - self.since
         if not having or len(self.policies) > 1:  # one that takes over has the nodes and jobs that were there before
             times = [p.profile_time for p in having]
             return bool(times) and min(times) - TINY <= held <= max(times) + TINY
@@ -275,7 +286,8 @@ class _Account:
     def _undo(self, progress: float, useful: float):
         """Throw the job back to some progress, which took so many seconds."""
         self.sums["lost"] += self.useful - useful
-        self.progress, self.useful = progress, useful
+        self.progress = progress
+        self.useful = useful
 
     def _slack(self) -> float:
         """Seconds by which an instant may be off."""

@@ -38,7 +38,8 @@ class Stretch(NamedTuple):
 def stretches(run: Run, jobs: np.ndarray) -> dict[int, list[Stretch]]:
     """Stretches of jobs (rows of `Run.jobs`) and of their partners, in order of time."""
     by_job: dict[int, list[Stretch]] = {}
-    names, held = Stretch._fields[:-1], run.allocations
+    names = Stretch._fields[:-1]
+    held = run.allocations
     if len(jobs) < run.jobs.height:
         some = held["job"].is_in(jobs)
         held = held.filter(some | held["job"].is_in(held["partner"].filter(some).drop_nulls().implode()))
@@ -56,7 +57,8 @@ class Table:
     model: int
 
     def __post_init__(self):
-        s, m = self.speeds, self.model
+        s = self.speeds
+        m = self.model
         own = slice(s.first[m], s.first[m + 1])
         self.ends = s.seg_end[s.seg_first[m] : s.seg_first[m + 1]].tolist()
         self.entries = {}  # rates by (type, nodes, GPUs), and by (type, GPUs on each node)
@@ -67,10 +69,12 @@ class Table:
 
     def rates(self, s: Stretch, jobs: float) -> np.ndarray | None:
         """Rate of each segment on a stretch's cells, by as many jobs as its row stands for; None: the table has none."""
-        kind, counts = self.speeds.type_codes([s.gpu_type])[0], [int(gpus + TINY) for _, gpus in s.cells]
+        kind = self.speeds.type_codes([s.gpu_type])[0]
+        counts = [int(gpus + TINY) for _, gpus in s.cells]
         if kind < 0:
             return None
-        gpus, nodes = max(1, int(s.gpus + TINY)), len(counts)
+        gpus = max(1, int(s.gpus + TINY))
+        nodes = len(counts)
         if jobs > 1:
             part = max(1, round(s.gpus / jobs))
             gpus, nodes, counts = part, math.ceil(part * nodes / gpus), []

@@ -15,7 +15,9 @@ import warnings
 from gpuschedlab.cli.parser import make_parser
 from gpuschedlab.errors import LabError, RunError, SolverError, interrupts
 
-FAILED, WRONG, INTERRUPTED = 1, 2, 130
+FAILED = 1
+WRONG = 2
+INTERRUPTED = 130
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -74,7 +76,8 @@ def _interrupted_by_sigterm():
 @contextlib.contextmanager
 def _warnings_in_one_line():
     """Print warnings as errors are printed, each once, without the place in the code."""
-    before, said = warnings.formatwarning, set()
+    before = warnings.formatwarning
+    said = set()
 
     def line(message, *_) -> str:
         text = f"gpuschedlab: {message}\n"

@@ -52,7 +52,8 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(self, args=None, namespace=None):
         """Parse, once the arguments are there."""
         if self.filling is not None:
-            (module, name), self.filling = self.filling, None
+            (module, name) = self.filling
+            self.filling = None
             module = importlib.import_module(module)
             module.add(self)
             self.set_defaults(command=getattr(module, name, None))
@@ -104,7 +105,8 @@ def knobs_help(name: str, cls: type) -> str:
     from gpuschedlab.knobs import knobs_of
 
     knobs = knobs_of(cls)
-    wide, screen = max(map(len, knobs), default=0) + 4, shutil.get_terminal_size((120, 24)).columns
+    wide = max(map(len, knobs), default=0) + 4
+    screen = shutil.get_terminal_size((120, 24)).columns
     lines = [f"{name}: {(cls.__doc__ or '').strip().splitlines()[0]}"]
     for knob, info in knobs.items():
         text = info.describe() + (f": {info.knob.help}" if info.knob.help else "")

@@ -18,7 +18,8 @@ class Progress:
     """
 
     def __init__(self, stream):
-        self.stream, self.bar = stream, None
+        self.stream = stream
+        self.bar = None
 
     def say(self, text: str, stream=None) -> None:
         """Print a line at once, above the bar; on another stream than its own, if one is given."""
@@ -32,7 +33,9 @@ class Progress:
         """Show a phase; yields a function that takes how much of `total` is done (None: seconds); `each` is called once a second."""
         if announced:
             self.say(name)
-        done, ended, begin = 0.0, threading.Event(), time.monotonic()
+        done = 0.0
+        ended = threading.Event()
+        begin = time.monotonic()
         self.bar = _bar(name, total, unit)
 
         def advance(count: float) -> None:
@@ -48,7 +51,8 @@ class Progress:
                 if self.bar is not None:
                     self.bar.refresh()
                 elif time.monotonic() - said >= EVERY:
-                    said, part = time.monotonic(), "" if total is None else f"{done:.0f} of {total:.0f} {unit}, "
+                    said = time.monotonic()
+                    part = "" if total is None else f"{done:.0f} of {total:.0f} {unit}, "
                     self.say(f"{name}: {part}{time.monotonic() - begin:.0f} s so far")
 
         watcher = threading.Thread(target=watch, daemon=True)

@@ -106,7 +106,8 @@ def recipe_in(args) -> Recipe:
     given = {name: value for name in FIELDS if (value := getattr(args, name, None)) is not None}
     if getattr(args, "history", None) is not None:
         given["before"] = args.history
-    pairs, named = dict(text.partition("=")[::2] for text in args.set), named_in(args)
+    pairs = dict(text.partition("=")[::2] for text in args.set)
+    named = named_in(args)
     if named:
         recipe = with_words(recipe_of(named), pairs)
         if "minutes" in recipe.knobs and "days" in given:
@@ -128,7 +129,8 @@ def recipe_in(args) -> Recipe:
 
 def named_in(args) -> str | None:
     """Word of the recipe that is named, by --on, or by a short word such as lpt-medium in the place of a trace."""
-    word, trace = getattr(args, "on", None), args.trace
+    word = getattr(args, "on", None)
+    trace = args.trace
     if word is not None or trace in presets() or ":" in trace or Path(trace).exists():
         return word
     from gpuschedlab.scenarios import aliases

@@ -97,7 +97,8 @@ def count_sizes(nodes, sizes, only_up):
     for n in range(nodes.shape[0]):
         if only_up and nodes[n].down > 0:
             continue
-        pool, gpus = nodes[n].pool, nodes[n].size // SLOTS
+        pool = nodes[n].pool
+        gpus = nodes[n].size // SLOTS
         sizes[pool, gpus] += 1
         sizes[pool, LARGEST] = max(sizes[pool, LARGEST], gpus)
 
@@ -106,7 +107,8 @@ def count_sizes(nodes, sizes, only_up):
 def fewest_nodes(sizes, pool, slots):
     """Fewest nodes of a pool that have `slots` in all, were they empty; 0: all of them have less."""
     # Largest first is optimal here: it only counts nodes, and empty ones leave no fragments that matter.
-    k, left = 0, slots
+    k = 0
+    left = slots
     gpus = sizes[pool, LARGEST]
     while left > 0 and gpus > 0:
         n = min(sizes[pool, gpus], (left + gpus * SLOTS - 1) // (gpus * SLOTS))

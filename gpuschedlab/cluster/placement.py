@@ -198,14 +198,17 @@ def take_fewest(P, pool, slots, rule, out_node, out_slots):
     # All but one of the nodes are to be empty: mostly there are too few, and this says so without a look at any node.
     if most > 1 and most_empty(P, pool) < most - 1:
         return 0
-    k, left, last = 0, slots, -1
+    k = 0
+    left = slots
+    last = -1
     while k < most:
         if left <= largest:
             last = buddy_fit(P, pool, (left + SLOTS - 1) // SLOTS) if rule == BUDDY else best_fit(P, pool, left)
         n = largest_empty(P, pool) if last < 0 and k + 1 < most else -1
         if n < 0:
             break
-        out_node[k], out_slots[k] = n, P.nodes[n].size
+        out_node[k] = n
+        out_slots[k] = P.nodes[n].size
         left -= P.nodes[n].size
         hold(P.nodes, P.count, P.member, n, P.nodes[n].size)
         k += 1
@@ -213,7 +216,8 @@ def take_fewest(P, pool, slots, rule, out_node, out_slots):
         hold(P.nodes, P.count, P.member, out_node[i], -out_slots[i])
     if last < 0:
         return 0
-    out_node[k], out_slots[k] = last, left
+    out_node[k] = last
+    out_slots[k] = left
     return k + 1
 
 
@@ -235,18 +239,22 @@ def find_nodes(P, pool, slots, rule, patient, out_node, out_slots):
     n = best_fit(P, pool, slots)
     if n < 0:
         return take_widest(P, pool, slots, slots, out_node, out_slots)
-    out_node[0], out_slots[0] = n, slots
+    out_node[0] = n
+    out_slots[0] = slots
     return 1
 
 
 @njit(inline="never")
 def find_even(P, pool, slots, nodes, rule, out_node, out_slots):
     """Choose just so many nodes of `pool` for `slots`, evenly, each with the least room that suffices; nothing is taken yet."""
-    part, k, n = slots // nodes, 0, 0
+    part = slots // nodes
+    k = 0
+    n = 0
     while k < nodes and n >= 0:
         n = buddy_fit(P, pool, (part + SLOTS - 1) // SLOTS) if rule == BUDDY else best_fit(P, pool, part)
         if n >= 0:
-            out_node[k], out_slots[k] = n, P.nodes[n].free
+            out_node[k] = n
+            out_slots[k] = P.nodes[n].free
             hold(P.nodes, P.count, P.member, n, out_slots[k])
             k += 1
     for i in range(k):

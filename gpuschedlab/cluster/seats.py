@@ -16,8 +16,10 @@ def seat(order, node, gpus, width, buddy):
             i = -1 - event
             held[node[i]] &= ~taken[i]
             continue
-        i, left = event, gpus[event]
-        mask, bits = held[node[i]], np.uint64(0)
+        i = event
+        left = gpus[event]
+        mask = held[node[i]]
+        bits = np.uint64(0)
         if buddy:
             at = free_block(mask, gpus[i], width[node[i]])[0]
             if at >= 0:

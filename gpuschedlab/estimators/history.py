@@ -100,12 +100,15 @@ class History(Estimator):
         if self.prior is not None or jobs.height < FEW:
             return dict.fromkeys(LEVELS, 1.0 if self.prior is None else float(self.prior))
         cut = 2 * jobs.height // 3
-        tables, later = pasts(jobs[:cut], self.half_life), jobs[cut:]
+        tables = pasts(jobs[:cut], self.half_life)
+        later = jobs[cut:]
         truth = later["duration"].log().to_numpy()
-        estimate, chosen = np.ones(later.height), {}
+        estimate = np.ones(later.height)
+        chosen = {}
         for keys in reversed(LEVELS):
             found = recall(tables[keys], keys, later)
             tried = [self._narrow(estimate, found, prior, not keys) for prior in PRIORS]
             best = int(np.argmin([np.abs(np.log(t) - truth).mean() for t in tried]))
-            estimate, chosen[keys] = tried[best], PRIORS[best]
+            estimate = tried[best]
+            chosen[keys] = PRIORS[best]
         return chosen

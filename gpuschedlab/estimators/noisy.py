@@ -10,7 +10,8 @@ from gpuschedlab.estimators.base import Around, Estimator
 from gpuschedlab.estimators.oracle import Oracle
 from gpuschedlab.knobs import Knob
 
-_FNV_START, _FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
+_FNV_START = np.uint64(0xCBF29CE484222325)
+_FNV_PRIME = np.uint64(0x100000001B3)
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,8 @@ def pasts(history: pl.DataFrame, half_life: float) -> dict[tuple[str, ...], pl.D
     known = history.with_columns(known=pl.col("submit") + pl.col("duration"), log=pl.col("duration").log())
     known = known.sort("known", "job_id")
     count = pl.int_range(1, pl.len() + 1)
-    found, of = {}, {"mean": pl.col("duration"), "log_mean": pl.col("log")}
+    found = {}
+    of = {"mean": pl.col("duration"), "log_mean": pl.col("log")}
     for keys in LEVELS:
         fading = "name" in keys or "kin" in keys
         columns = {"count": count, "last": pl.col("log")}

@@ -102,10 +102,12 @@ class Runtime(Estimator):
         return np.clip(predicted, *self.range_)
 
     def _matrix(self, jobs: pl.DataFrame, at: str | None = None, label=None):
-        hour, weekday = pl.col("submit") / 3600 % 24, (pl.col("submit") / 86_400).floor() % 7  # 0: Monday
+        hour = pl.col("submit") / 3600 % 24
+        weekday = (pl.col("submit") / 86_400).floor() % 7  # 0: Monday
         if "clock" in jobs.columns:
             clock = pl.col("clock").dt
-            hour, weekday = clock.hour() + clock.minute() / 60, clock.weekday() - 1
+            hour = clock.hour() + clock.minute() / 60
+            weekday = clock.weekday() - 1
         features = jobs.select("gpus", hour=hour, weekday=weekday).to_dict()
         for c, codes in self.codes_.items():
             value = pl.col(c).cast(pl.String) if c in jobs.columns else pl.repeat(None, pl.len(), dtype=pl.String)

@@ -25,7 +25,8 @@ class Parameters:
 
     def set_params(self, **params) -> Self:
         """Change arguments of this very object, which `with_knobs` copies; one inside is replaced by a changed copy."""
-        found, inside = self.get_params(deep=False), {}
+        found = self.get_params(deep=False)
+        inside = {}
         for name, value in params.items():
             outer, nested, inner = name.partition("__")
             (inside.setdefault(outer, {}) if nested else found)[inner or outer] = value
@@ -34,7 +35,8 @@ class Parameters:
                 found[outer] = copy.copy(found[outer]).set_params(**changes)
             changed = type(self)(**found)
         except (TypeError, KeyError, AttributeError) as error:
-            who, known = type(self).__name__, ", ".join(self.get_params()) or "none"
+            who = type(self).__name__
+            known = ", ".join(self.get_params()) or "none"
             raise EstimatorError(f"{who}: found parameters {params} ({error}); expected some of {known}.") from error
         vars(self).update(vars(changed))  # it may be frozen
         return self
@@ -71,7 +73,8 @@ class Regressor:
             return np.nan
         found = self.predict(X)
         found = found.mean if isinstance(found, tuple) else found  # a `Prediction` has a spread as well
-        missed, spread = ((truth - found) ** 2).sum(), ((truth - truth.mean()) ** 2).sum()
+        missed = ((truth - found) ** 2).sum()
+        spread = ((truth - truth.mean()) ** 2).sum()
         return float(1 - missed / spread) if spread else float(missed == 0)
 
     def _labelled(self, X: pl.DataFrame, y, what: str = "X") -> pl.DataFrame:
@@ -81,7 +84,8 @@ class Regressor:
             return X
         y = np.asarray(y, float)
         if y.shape != (X.height,):
-            who, rows = type(self).__name__, f"{X.height} rows of the {what}"
+            who = type(self).__name__
+            rows = f"{X.height} rows of the {what}"
             raise EstimatorError(f"{who}: found y of shape {y.shape} for {rows}; expected one {self._target} for each.")
         return X.with_columns(pl.Series(self._target, y))
 

@@ -42,14 +42,17 @@ class Dispatch:
     """
 
     def __init__(self, view: View, rows: int, rule: str):
-        self.view, self.rows, self.rule = view, rows, rule
+        self.view = view
+        self.rows = rows
+        self.rule = rule
         self._queue, self._usable = np.flatnonzero(~view.running), view.usable()
         self.room = FreeGpus(view.cluster, rule, view.free, view.up, view.mask if rule == "buddy" else None)
         self.started: list[np.ndarray] = []
         self._show()
 
     def _show(self):
-        self.waiting, self.behind = self._queue[: self.rows], max(0, len(self._queue) - self.rows)
+        self.waiting = self._queue[: self.rows]
+        self.behind = max(0, len(self._queue) - self.rows)
         self._fits = self.room.fits(self.view.gpus[self.waiting], self._usable[self.waiting])
 
     @property
@@ -92,15 +95,18 @@ class Dispatch:
 
         If none runs and none was picked, the first that fits starts: otherwise nothing might ever happen again.
         """
-        view, started = self.view, self.started
+        view = self.view
+        started = self.started
         if not started and self.hopeful and not view.running.any():
             self.start(int(self._fits.argmax()))
-        types, gpus = np.maximum(view.gpu_type, 0), view.running_gpus.copy()
+        types = np.maximum(view.gpu_type, 0)
+        gpus = view.running_gpus.copy()
         if not started:
             return Allocation(types, gpus)
         for nodes in started:
             job = int(nodes[0, 0])
-            types[job], gpus[job] = view.cluster.node_type[int(nodes[0, 1])], view.gpus[job]
+            types[job] = view.cluster.node_type[int(nodes[0, 1])]
+            gpus[job] = view.gpus[job]
         return Allocation(types, gpus, nodes=np.concatenate(started))
 
     def observation(self) -> dict[str, np.ndarray]:
@@ -114,7 +120,9 @@ class Dispatch:
             shown, and r / (1 + r) of the running ones. `nodes`: (N,) float32, the free share of each node. `mask`: as the
             attribute.
         """
-        view, at, k = self.view, self.waiting, len(self.waiting)
+        view = self.view
+        at = self.waiting
+        k = len(self.waiting)
         jobs = np.zeros((self.rows, len(FEATURES)), np.float32)
         if k:
             times = np.stack(
@@ -124,7 +132,8 @@ class Dispatch:
             jobs[:k, 1] = view.gpus[at] / view.cluster.total_gpus
             jobs[:k, 2:6] = of_time(times)
             jobs[:k, 6] = self._fits
-        free, types = self.room.free, len(view.cluster.gpu_types)
+        free = self.room.free
+        types = len(view.cluster.gpu_types)
         total = np.bincount(view.cluster.node_type, view.cluster.node_gpus, types)
         running = len(view) - len(at) - self.behind
         counts = np.array([self.behind, running], float)

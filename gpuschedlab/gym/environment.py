@@ -80,7 +80,9 @@ class SchedulingEnv(Environment):
         if reward not in REWARDS:
             raise RunError(f"SchedulingEnv: found reward {reward!r}; expected one of {', '.join(REWARDS)}.")
         spaces = need("gymnasium.spaces")
-        self.scenario, self.reward, self.render_mode = scenario, reward, render_mode
+        self.scenario = scenario
+        self.reward = reward
+        self.render_mode = render_mode
         self.policy = Agent(first_come, rows=rows, placement=placement, actions=actions)
         cluster = (scenario(0) if callable(scenario) else scenario).cluster
         self._shape = (cluster.total_nodes, len(cluster.gpu_types))
@@ -106,7 +108,8 @@ class SchedulingEnv(Environment):
             )
         self._until = np.inf if scenario.until is None else float(scenario.until)
         self._simulation = scenario.simulation(self.policy)
-        duration, n = self._simulation.trace["duration"].to_numpy(), self._simulation.trace.height
+        duration = self._simulation.trace["duration"].to_numpy()
+        n = self._simulation.trace.height
         self._cost = (1 / duration if self.reward == "slowdown" else np.full(n, 1 / HOUR)) / max(n, 1)
         self._owed = 0.0
         self._next()
@@ -119,7 +122,8 @@ class SchedulingEnv(Environment):
         if self._dispatch is None:
             raise RunError("SchedulingEnv.step: the episode has ended, or has not begun. Call reset() first.")
         goes_on = self.policy.apply(self._dispatch, action)
-        reward, self._owed = -self._owed, 0.0
+        reward = -self._owed
+        self._owed = 0.0
         while self._dispatch is not None and not (goes_on and self._dispatch.hopeful):
             reward -= self._pass_time()
             goes_on = True
@@ -152,7 +156,8 @@ class SchedulingEnv(Environment):
 
     def _pass_time(self) -> float:
         """Put the picks into force and go on to the next event; what that time costs."""
-        view, answer = self._dispatch.view, self._dispatch.answer()
+        view = self._dispatch.view
+        answer = self._dispatch.answer()
         counted = answer.gpus == 0 if self.reward == "waiting" else slice(None)
         rate = float(self._cost[view.index[counted]].sum())
         self._simulation.answer(view, answer)

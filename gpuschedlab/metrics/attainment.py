@@ -26,8 +26,10 @@ def _judge(run, censored: bool) -> _Judged:
         wanted &= jobs["kind"] != "best_effort"
     if not censored and "censored" in jobs:
         wanted &= ~jobs["censored"]
-    submit, end = jobs["submit"][wanted], jobs["end"][wanted]
-    due, end = submit[:, None] + deadlines[wanted], np.where(np.isnan(end), np.inf, end)
+    submit = jobs["submit"][wanted]
+    end = jobs["end"][wanted]
+    due = submit[:, None] + deadlines[wanted]
+    end = np.where(np.isnan(end), np.inf, end)
     steps = (due[:, :1], np.where(np.isfinite(due), due, -np.inf).max(axis=1, keepdims=True))
     # The job has ended, or its deadline has passed.
     known = tuple(np.isfinite(end) | (step[:, 0] < run.window[1]) for step in steps)

@@ -56,7 +56,8 @@ class Reading:
     @cached_property
     def stopped(self) -> float:
         """Instant (s) at which the run stopped: that of its last event, or `info["now"]`."""
-        now, last = self.info.get("now"), self["timeline"]["time"].max(initial=0.0)
+        now = self.info.get("now")
+        last = self["timeline"]["time"].max(initial=0.0)
         return float(last if now is None or now == np.inf else max(last, now))
 
     @cached_property
@@ -65,7 +66,8 @@ class Reading:
         # It begins with the first submission, or with a run that starts among jobs, and ends with the last job, or where the
         # run stopped while jobs were left. What a policy does before and after, such as a last round or warm pools, has no
         # part in it.
-        time, jobs = self["timeline"]["time"], self["jobs"]
+        time = self["timeline"]["time"]
+        jobs = self["jobs"]
         end = jobs["end"].max(initial=-np.inf)  # nan where a job is left
         stop = float(end) if np.isfinite(end) else self.stopped
         first = float(jobs["submit"].min(initial=np.inf))
@@ -113,5 +115,6 @@ def known(given, censored: bool) -> np.ndarray:
 
 def known_jobs(given, censored: bool, *names: str) -> list[np.ndarray]:
     """Columns (k,) of the jobs with a known completion time."""
-    jobs, rows = jobs_of(given), known(given, censored)
+    jobs = jobs_of(given)
+    rows = known(given, censored)
     return [jobs[name][rows] for name in names]

@@ -102,7 +102,8 @@ def finish_time_fairness_by_type(run, speeds, censored: bool = False) -> np.ndar
         raise RunError(
             f"finish_time_fairness_by_type: found {elastic} elastic jobs and no speeds; expected the run's speeds."
         )
-    jobs, cluster = measured(run, censored), cluster_of(run)
+    jobs = measured(run, censored)
+    cluster = cluster_of(run)
     shared = (jobs["end"] - jobs["submit"]).to_numpy()
     share = cluster.capacity / average_jobs(run, jobs["submit"].to_numpy(), jobs["end"].to_numpy())[:, None]
     rigid = jobs["duration"].to_numpy()[:, None] * np.maximum(1.0, jobs["gpus"].to_numpy()[:, None] / share)
@@ -117,7 +118,8 @@ def _best_alone(jobs: pl.DataFrame, speeds, cluster, share: np.ndarray, rigid: n
     """Time (k, T) of each job alone on its share of each type: inf where it cannot run, `rigid` without a table."""
     from gpuschedlab.speeds.codes import ANY  # compiled module: loaded only when speeds are in use
 
-    alone, requested = rigid.copy(), np.maximum(1.0, np.ceil(jobs["gpus"].to_numpy()))
+    alone = rigid.copy()
+    requested = np.maximum(1.0, np.ceil(jobs["gpus"].to_numpy()))
     name = jobs["model"].fill_null("").to_numpy()
     for m, model in enumerate(speeds.models):
         rows = np.flatnonzero(name == model)
@@ -126,7 +128,8 @@ def _best_alone(jobs: pl.DataFrame, speeds, cluster, share: np.ndarray, rigid: n
         entries = entries[speeds.code[entries] >= 0]
         if not len(rows) or not len(entries):
             continue
-        kind, gpus = speeds.code[entries] >> 40, (speeds.code[entries] & ANY).astype(float)
+        kind = speeds.code[entries] >> 40
+        gpus = (speeds.code[entries] & ANY).astype(float)
         own = requested[rows][:, None]
         needs = np.where(gpus == ANY, own, gpus)
         # Speeds relative to the duration on the requested GPUs do not cover other numbers of GPUs.

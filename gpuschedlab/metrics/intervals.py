@@ -22,7 +22,8 @@ WIDER = 55.0
 """Neighbouring blocks are alike: of a log of n autocorrelation times the variance is taken (1 + 55 / n) times as large."""
 TIMES = 30
 """Autocorrelation times that a log has at least."""
-STRETCHES, FILLED = 100, 20
+STRETCHES = 100
+FILLED = 20
 """A log is cut into so many stretches; if fewer of them carry it (Kish's effective number), a few rare events are all there is."""
 
 
@@ -59,7 +60,9 @@ def autocorrelation_times(*series: np.ndarray) -> float:
     """
     found = []
     for values in series:
-        n, away, time = len(values), values - values.mean(), 1.0
+        n = len(values)
+        away = values - values.mean()
+        time = 1.0
         if away.any():
             covariance = np.fft.irfft(np.abs(np.fft.rfft(away, 1 << (2 * n - 1).bit_length())) ** 2)[:n]
             times = 2 * np.cumsum(covariance / covariance[0]) - 1
@@ -99,7 +102,8 @@ def _ratio(first: np.ndarray, second: np.ndarray, times: float, level: float) ->
     total = sums.sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):  # all of it in one block: no interval
         without = np.log((total - sums.T) / (total - sums.T)[:, 1:])[:, 0]
-        half, ratio = _half(without, times, level), total[0] / total[1]
+        half = _half(without, times, level)
+        ratio = total[0] / total[1]
     return float(ratio * np.exp(-half)), float(ratio * np.exp(half))
 
 
@@ -112,7 +116,9 @@ def difference_interval(one: np.ndarray, two: np.ndarray, level: float = LEVEL) 
     change = two - one
     if not change.any():
         return 0.0, 0.0
-    times, sums, mean = _times(change, carry=(change,)), _sums(change, BLOCKS), change.mean()
+    times = _times(change, carry=(change,))
+    sums = _sums(change, BLOCKS)
+    mean = change.mean()
     if np.isnan(times):
         return np.nan, np.nan
     without = (sums.sum() - sums) / (len(change) - _sums(np.ones(len(change)), BLOCKS))
@@ -220,7 +226,8 @@ def paired_ratio(submit, first, second, *, level: float = LEVEL) -> PairedRatio:
     if not both.any():
         return PairedRatio(*(float("nan"),) * 3, 0, 0.0)
     order = np.flatnonzero(both)[np.argsort(submit[both], kind="stable")]
-    first, second = first[order], second[order]
+    first = first[order]
+    second = second[order]
     same = (first == second).all()
     low, high = (1.0, 1.0) if same else ratio_interval(first, second, level)
     return PairedRatio(float(first.sum() / second.sum()), low, high, len(order), autocorrelation_times(first, second))

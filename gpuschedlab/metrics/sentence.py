@@ -79,7 +79,8 @@ class Difference:
         if self.kind == "few":
             return f"{count(self.jobs)}{f' {self.of}' * bool(self.of)}: too few to compare."
         at = self.amount.under if self.amount else "under"
-        direction, under = self.kind, f"{at.capitalize()} {x}"
+        direction = self.kind
+        under = f"{at.capitalize()} {x}"
         if self.kind == "short":
             direction = "less" if self.now < self.before else "more"
             under = under if self.of else f"On these jobs, {at} {x}"
@@ -165,7 +166,8 @@ def count(number: int) -> str:
 
 
 def _of_times(d: Difference, direction: str, under: str, y: str, a: str, b: str) -> str:
-    x, job = _names(d)[0], f"average of the {count(d.jobs)} {d.of}" if d.of else "average job"
+    x = _names(d)[0]
+    job = f"average of the {count(d.jobs)} {d.of}" if d.of else "average job"
     longer = 1 / d.value
     much = f"{times_of(longer)} as long as" if longer >= 1.95 else f"{100 * (longer - 1):.0f} % longer than"
     sooner = f"{under} the {job} is done {times_of(d.value)} sooner than under {y}: after {a} instead of {b}."
@@ -181,13 +183,15 @@ def _of_times(d: Difference, direction: str, under: str, y: str, a: str, b: str)
 
 def _of_shares(d: Difference, direction: str, under: str, y: str, a: str, b: str) -> str:
     if d.amount:
-        noun, found = d.amount.noun, f"{under} {d.amount.words} {a}"
+        noun = d.amount.noun
+        found = f"{under} {d.amount.words} {a}"
         ratio = d.now / d.before if d.before else 1.0
         far = f"{times_of(ratio)} as much" if ratio >= 1.95 else f"{100 * abs(1 - ratio):.0f} % {direction}"
         far = far if d.before else direction
     else:
         whose, what, noun = SHARES[d.measure]
-        points, found = abs(100 * (d.now - d.before)), f"{under} {a} of the jobs {whose} {what}"
+        points = abs(100 * (d.now - d.before))
+        found = f"{under} {a} of the jobs {whose} {what}"
         far = f"{points:.{0 if points >= 9.95 else 1}f} points {'fewer' if direction == 'less' else 'more'}"
     at = d.amount.under if d.amount else "under"
     both = f"{found[0].lower()}{found[1:]}, {at} {y} {b}"
@@ -206,7 +210,9 @@ def _names(d: Difference) -> list[str]:
 def _ends(d: Difference) -> str:
     """Which jobs end sooner, and which later; or wait less, and longer."""
     verb, less, more = TIMES[d.measure]
-    moved, number, gain = d.sooner, len(d.sooner.rows), f"No job {verb}s {less}."
+    moved = d.sooner
+    number = len(d.sooner.rows)
+    gain = f"No job {verb}s {less}."
     if number:
         few = number < 100 and d.jobs > 1000
         who = f"{count(number)} {verb}{'s' * (number == 1)}" if few else f"{percent(moved.share)} of the jobs {verb}"
@@ -220,7 +226,9 @@ def _ends(d: Difference) -> str:
 
 def _becomes(d: Difference) -> str:
     """Which jobs are late, or treated unfairly, under one of the two only."""
-    (_, what, _), (x, y), number = SHARES[d.measure], _names(d), len(d.sooner.rows)
+    (_, what, _) = SHARES[d.measure]
+    (x, y) = _names(d)
+    number = len(d.sooner.rows)
     gain = f"{count(number)} {'is' if number == 1 else 'are'} {what} only under {y}. " if number else ""
     if not len(d.later.rows):
         return f'{gain}<b class="pay">Nobody pays</b>: no job is {what} only under {x}.'

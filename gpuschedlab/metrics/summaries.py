@@ -112,7 +112,8 @@ def summary(run, *, censored: bool = False, prices: float | dict[str, float] | N
     jobs = run["jobs"]
     names = ("submit", "end", "duration", "queueing", "contention")
     known = dict(zip(names, known_jobs(jobs, censored, *names), strict=True))
-    spent, kept = usage.gpu_time(run), usage.kept_alive(run)
+    spent = usage.gpu_time(run)
+    kept = usage.kept_alive(run)
     kept_slos = attainment.slo_attainment(run, censored)
     found = {"bounded_slowdown_mean": _mean(times.bounded_slowdown(known, censored=True))}
     for function in (times.jct, times.queueing, times.slowdown):

@@ -141,6 +141,8 @@ def spread(values: np.ndarray) -> Spread:
 def _quantile(ordered: np.ndarray, share: float) -> float:
     """Quantile of sorted values, linear between two of them: `numpy.quantile`, without its checks."""
     place = share * (len(ordered) - 1)
-    low, rest = int(place), place % 1
-    a, b = float(ordered[low]), float(ordered[min(low + 1, len(ordered) - 1)])
+    low = int(place)
+    rest = place % 1
+    a = float(ordered[low])
+    b = float(ordered[min(low + 1, len(ordered) - 1)])
     return a + (b - a) * rest if rest < 0.5 else b - (b - a) * (1 - rest)

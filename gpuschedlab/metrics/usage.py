@@ -23,7 +23,8 @@ class GpuTime(NamedTuple):
 def line_of(run, *names: str) -> dict[str, np.ndarray]:
     """Columns of a run's timeline over its window: the first row is at its beginning, the last at its end."""
     run = reading(run)
-    line, (begin, stop) = run["timeline"], run.window
+    line = run["timeline"]
+    (begin, stop) = run.window
     time = line["time"]
     if not len(time):
         return {name: line[name] for name in ("time", *names)}
@@ -31,7 +32,8 @@ def line_of(run, *names: str) -> dict[str, np.ndarray]:
     rows = np.arange(first, last + 1 + (time[last] < stop))
     rows[-1] = last
     within = {name: line[name][rows] for name in ("time", *names)}
-    within["time"][0], within["time"][-1] = begin, stop
+    within["time"][0] = begin
+    within["time"][-1] = stop
     return within
 
 
@@ -124,9 +126,12 @@ def gpu_time(run) -> GpuTime:
     GpuTime(total=80.0, useful=60.0, overhead=20.0, lost=0.0)
     """
     jobs = reading(run)["jobs"]
-    attained, executed = jobs["attained"], jobs["executed"]
+    attained = jobs["attained"]
+    executed = jobs["executed"]
     held = np.divide(attained, executed, out=np.zeros(len(attained)), where=executed > 0)
-    total, overhead, lost = float(attained.sum()), _dot(jobs["overhead"], held), _dot(jobs["lost"], held)
+    total = float(attained.sum())
+    overhead = _dot(jobs["overhead"], held)
+    lost = _dot(jobs["lost"], held)
     return GpuTime(total, total - overhead - lost, overhead, lost)
 
 
@@ -145,7 +150,8 @@ def _own(run: Reading, *names: str) -> list[np.ndarray]:
 def free_levels(run) -> tuple[np.ndarray, np.ndarray]:
     """GPUs free on a node (L,), > 0, ascending, and GPU-s (L,) free on nodes while they had that many."""
     run = reading(run)
-    cluster, (begin, stop) = run.cluster, run.window
+    cluster = run.cluster
+    (begin, stop) = run.window
     size = cluster.node_gpus.astype(float)
     # Every reason why GPUs of a node are not free: allocations first, then outages.
     node, taken, start, end = _own(run, "node", "gpus", "start", "end")
@@ -158,7 +164,8 @@ def free_levels(run) -> tuple[np.ndarray, np.ndarray]:
     times = np.clip(np.concatenate([np.full(len(size), begin), start, end]), begin, stop)
     delta = np.concatenate([np.zeros(len(size)), taken, -taken])
     order = np.lexsort((times, nodes))
-    nodes, times = nodes[order], times[order]
+    nodes = nodes[order]
+    times = times[order]
     # Each node's changes add up to zero, so that one running sum serves all nodes.
     used = np.cumsum(delta[order])
     until = np.append(times[1:], stop)
@@ -213,7 +220,9 @@ def _reserved(run: Reading) -> tuple[np.ndarray, ...]:
     # In order of name, type and time: a row holds until the next of its name and type.
     name, kind = (np.unique(pools[part].astype(str), return_inverse=True)[1] for part in ("name", "gpu_type"))
     order = np.lexsort((pools["time"], kind, name))
-    name, kind, start = name[order], kind[order], pools["time"][order]
+    name = name[order]
+    kind = kind[order]
+    start = pools["time"][order]
     last = max(run.stopped, start.max())
     end = np.append(np.where((name[1:] == name[:-1]) & (kind[1:] == kind[:-1]), start[1:], last), last)
     return pools["gpu_type"][order], pools["gpus"][order], start, end

@@ -8,13 +8,16 @@ from gpuschedlab.metrics.columns import jobs_of, known
 from gpuschedlab.metrics.intervals import difference_interval, paired_ratio, ratio_interval
 from gpuschedlab.metrics.sentence import TIMES, Amount, Difference, Group, Moved
 
-CLOSE, SURE = 1.03, 1.1
+CLOSE = 1.03
+SURE = 1.1
 """Ratios: one nearer to 1 is no difference, and that is only said where the whole interval is that near."""
-POINT, POINTS = 0.01, 0.03
+POINT = 0.01
+POINTS = 0.03
 """The same two for shares of jobs, as differences."""
 FEWEST = 30
 """Jobs that a comparison needs."""
-MOVED, MOVED_SHARE = 60.0, 0.01
+MOVED = 60.0
+MOVED_SHARE = 0.01
 """Seconds, and share of its time, by which a job must end sooner or later to count."""
 FOCUS = 0.25
 """A group is named where its share of the time exceeds its share of the jobs by so much."""
@@ -36,11 +39,13 @@ def compared(
     `among` (n,) picks jobs, and `of` says which ("submitted Tue 11:00 to Wed 13:00"). The `measure` is "jct", "wait", "late" (jobs that end
     after their first deadline), "unfair" (rho above 1) or "cost" (at `prices`). `censored` as in `metrics.measured`.
     """
-    runs, jobs = [run for run in (now, before) if run is not None], jobs_of(now)
+    runs = [run for run in (now, before) if run is not None]
+    jobs = jobs_of(now)
     if not np.array_equal(jobs["job_id"], jobs_of(runs[-1])["job_id"]):
         raise RunError("sentence: found runs of different jobs; expected two runs of one trace. Run both on one.")
     if measure == "cost":  # a total, of which no interval is known
-        values, rows = [[usage.cost(run, prices)] for run in runs], np.arange(len(jobs["end"]))
+        values = [[usage.cost(run, prices)] for run in runs]
+        rows = np.arange(len(jobs["end"]))
     else:
         values = np.array([MEASURES[measure](run, censored) for run in runs])
         both = np.isfinite(values).all(axis=0)
@@ -48,10 +53,12 @@ def compared(
         values = values[:, rows]
         if measure in TIMES and not of and len(rows) < len(both):
             of = "that ended" + " under both" * (len(runs) > 1)
-    mine, theirs = np.array(values[0]), np.array(values[-1])
+    mine = np.array(values[0])
+    theirs = np.array(values[-1])
     means = [float(each.mean()) if len(each) else np.nan for each in (mine, theirs)]
     gain, loss = (_moved(jobs, rows, sign * (theirs - mine), theirs, measure) for sign in (1.0, -1.0))
-    kind, change = "alone" if before is None else "self", (1.0, 1.0, 1.0)
+    kind = "alone" if before is None else "self"
+    change = (1.0, 1.0, 1.0)
     if before is not None and now is not before:
         change, kind = _judged(measure, jobs["submit"][rows], mine, theirs)
         same = mine[0] == theirs[0] if measure == "cost" else not len(gain.rows) and not len(loss.rows)
@@ -88,7 +95,8 @@ def _jct(run, censored: bool, column: str = "") -> np.ndarray:
 
 def _unfair(run, censored: bool) -> np.ndarray:
     """1 where a job is treated unfairly, 0 where not, nan where that is not known."""
-    rows, rho = known(run, censored), fairness.finish_time_fairness(run, censored)
+    rows = known(run, censored)
+    rho = fairness.finish_time_fairness(run, censored)
     out = np.full(len(rows), np.nan)
     out[rows] = np.where(np.isnan(rho), np.nan, rho > 1.0 + 1e-9)
     return out
@@ -136,7 +144,9 @@ def _moved(jobs, rows: np.ndarray, change: np.ndarray, theirs: np.ndarray, measu
     counts = change > (np.maximum(MOVED, MOVED_SHARE * theirs) if measure in TIMES else 0.0)
     if measure == "cost" or not counts.any():
         return Moved(rows[:0], 0.0, 0.0, 0.0, None)
-    moved, change, groups = rows[counts], change[counts], []
+    moved = rows[counts]
+    change = change[counts]
+    groups = []
     for words, column, border, above in GROUPS:
         inside = (jobs[column] > border) == above
         groups.append(Group(words, float(change[inside[moved]].sum() / change.sum()), float(inside[rows].mean())))

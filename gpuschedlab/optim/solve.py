@@ -76,7 +76,8 @@ class Session:
             change = change.of(self._present("a Change"))
         same = change is self._program or (isinstance(change, Program) and change.equals(self._program))
         if self._program is None or not same:
-            self._program, self._last = change, None
+            self._program = change
+            self._last = None
 
     def solve(self) -> Solution:
         """Solve the present program, unless the last solution is of the same; errors are those of `solve`."""
@@ -137,7 +138,8 @@ def _solved(program, worker, *start) -> Solution:
 @cache
 def solvers() -> dict[str, tuple[str, str]]:
     """Module and class of each solver by its word: classes in this folder that have a `word`, then those of papers by their names."""
-    home, found = Path(__file__).parent, {}
+    home = Path(__file__).parent
+    found = {}
     for path in home.rglob("*.py"):
         module = ".".join((__package__, *path.relative_to(home).with_suffix("").parts))
         found |= {word: (module, name) for name, word in SOLVER.findall(path.read_text(encoding="utf-8"))}

@@ -44,7 +44,8 @@ def metric_bars(runs, metric: str = "jct_mean", **options) -> Bars:
     look = {"orientation": "h", "texttemplate": "%{x:,.3~r}", "textposition": "outside", "cliponaxis": False}
     sides = axis(title, rangemode="tozero"), axis("", autorange="reversed")
     points = {metric: {"x": values / divisor, "y": list(runs)}}
-    layout, hover = {"showlegend": False, "margin_r": 70}, "<b>%{x:,.3~r}</b><extra>%{y}</extra>"
+    layout = {"showlegend": False, "margin_r": 70}
+    hover = "<b>%{x:,.3~r}</b><extra>%{y}</extra>"
     return Bars(upper(METRICS[metric].label), *sides, list(runs), points, hover, look, layout)
 
 
@@ -62,4 +63,5 @@ def upper(title: str) -> str:
     return title[:1].upper() + title[1:]
 
 
-plot_interruptions, plot_metric_bars = plotter(interruptions), plotter(metric_bars)
+plot_interruptions = plotter(interruptions)
+plot_metric_bars = plotter(metric_bars)

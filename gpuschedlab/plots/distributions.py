@@ -20,7 +20,8 @@ def log_time_axis(title: str, **more) -> dict:
 def ecdf(values: np.ndarray, points: int = 500) -> tuple[np.ndarray, np.ndarray]:
     """Exact points of the empirical distribution function at no more than `points` of the values, the least and 20 greatest among them."""
     x = np.sort(values)
-    n, ranks = len(x), np.arange(len(x))
+    n = len(x)
+    ranks = np.arange(len(x))
     if n > points:
         ranks = np.union1d(np.linspace(0, n - 21, points - 20).astype(int), ranks[-20:])
     return x[ranks], (ranks + 1.0) / max(n, 1)
@@ -48,7 +49,8 @@ def jct_cdf(runs, points: int = 500, censored: bool = False) -> Lines:
     values = {}
     for name, run in as_runs(runs).items():
         times = jct(run, censored)
-        tails, left_out = spread(times), run.jobs.height - len(times)
+        tails = spread(times)
+        left_out = run.jobs.height - len(times)
         missing = f"<br>{left_out:,} jobs left out: no known end" if left_out else ""
         said = (
             f"{name}: median {spoken(tails.median)}, p90 {spoken(tails.p90)}, p99 {spoken(tails.p99)}, "
@@ -82,7 +84,8 @@ def steps(title: str, x: dict, values: dict, hover: str, **layout) -> Lines:
     return Lines(title, x, share_axis(), None, values, hover, {"shape": "hv"}, layout)
 
 
-plot_jct_cdf, plot_fairness_cdf = plotter(jct_cdf), plotter(fairness_cdf)
+plot_jct_cdf = plotter(jct_cdf)
+plot_fairness_cdf = plotter(fairness_cdf)
 
 
 SIZES = (1.0, 2.0, 4.0, 8.0, 16.0)
@@ -114,10 +117,14 @@ def slowdown_by_size(runs, censored: bool = False) -> Drawing:
 
     Parameters as in `jct_cdf`.
     """
-    runs, buckets, tables, traces = as_runs(runs), len(SIZE_LABELS), [], []
+    runs = as_runs(runs)
+    buckets = len(SIZE_LABELS)
+    tables = []
+    traces = []
     for run in runs.values():
         jobs = measured(run, censored)
-        which, values = size_bucket(jobs["gpus"].to_numpy()), slowdown(jobs, True)
+        which = size_bucket(jobs["gpus"].to_numpy())
+        values = slowdown(jobs, True)
         level = np.full((buckets, len(LEVELS)), np.nan)
         for k in np.unique(which):
             level[k] = np.percentile(values[which == k], LEVELS)

@@ -7,7 +7,9 @@ import numpy as np
 from gpuschedlab.plots.kinds.charts import Lines, Points
 from gpuschedlab.plots.kinds.style import HOUR, Drawing, axis, time_axis
 
-POINTS, MOST, SENT = 440, 1500, 4000
+POINTS = 440
+MOST = 1500
+SENT = 4000
 """Points of a line over time, dots of a still figure, and jobs of each kind (later, sooner, as before) that a page gets of a large log."""
 
 
@@ -37,7 +39,8 @@ class Compared(NamedTuple):
 
     def jobs_there(self, record: dict | None = None) -> Drawing:
         """Jobs that are in the cluster, waiting or running, over time: the area below a line is the sum of the times to finish."""
-        title, lines = "Jobs in the cluster, waiting or running", self.lines()
+        title = "Jobs in the cluster, waiting or running"
+        lines = self.lines()
         there = {name: lines[when] for name, when in zip(self.names[::-1], ("before", "now"))}
         return Lines(title, time_axis(), "jobs", lines["hours"], there).draw()._replace(record=record)
 
@@ -48,7 +51,8 @@ class Compared(NamedTuple):
         """
         if len(timed) <= 3 * SENT:
             return self._asdict()
-        change, rows = self.now - self.before, [np.array([also or 0])]
+        change = self.now - self.before
+        rows = [np.array([also or 0])]
         groups = [np.flatnonzero(timed & (self.moved == way) & np.isfinite(change)) for way in (1, -1, 0)]
         for mine in groups:
             far, rest = np.split(mine[np.argsort(-np.abs(change[mine]), kind="stable")], [SENT // 4])
@@ -60,7 +64,8 @@ class Compared(NamedTuple):
 
     def changes(self, record: dict | None = None) -> Drawing:
         """One dot per job: how much later (up) or sooner (down) it ends, by its run time."""
-        change, dots = (self.now - self.before) / HOUR, {}
+        change = (self.now - self.before) / HOUR
+        dots = {}
         for name, mine in (("others", self.moved <= 0), ("jobs that end later", self.moved > 0)):
             rows = np.flatnonzero(mine & np.isfinite(change))
             rows = rows[:: max(1, len(rows) // MOST)]

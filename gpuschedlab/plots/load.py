@@ -28,13 +28,15 @@ def load_over_time(runs, points: int = 1000, start: float | None = None, end: fl
     start, end : float, optional
         Window, s; by default the whole of the longest run.
     """
-    runs, traces = as_runs(runs), []
+    runs = as_runs(runs)
+    traces = []
     lines = [timeline_of(run) for run in runs.values()]
     start = min(line["time"].min() for line in lines) if start is None else start
     end = max(line["time"].max() for line in lines) if end is None else end
     edges = np.linspace(start, max(end, start + 1e-9), min(max(points, 1), 1000) + 1)
     for i, (name, which, frame) in enumerate(zip(runs, looks(runs), lines)):
-        time, columns = frame["time"].to_numpy(), ("used", "capacity", "waiting")
+        time = frame["time"].to_numpy()
+        columns = ("used", "capacity", "waiting")
         used, up, waiting = (bin_means(time, frame[c].to_numpy().astype(float), edges) for c in columns)
         share = np.divide(used, up, out=np.full(used.shape, np.nan), where=up > 0)
         common = {"legendgroup": str(i), "connectgaps": False}
@@ -56,7 +58,8 @@ def busy_window(runs, length: float = 86_400.0) -> tuple[float, float]:
         Its start and end, s, which are `length` apart where the runs are that long.
     """
     lines = [timeline_of(run) for run in as_runs(runs).values()]
-    first, last = min(t["time"].min() for t in lines), max(t["time"].max() for t in lines)
+    first = min(t["time"].min() for t in lines)
+    last = max(t["time"].max() for t in lines)
     if last - first <= length:
         return float(first), float(max(last, first + 1.0))
     edges = np.arange(first, last + length / 8, length / 8)
@@ -85,4 +88,5 @@ def free_space(run, points: int = 400) -> Lines:
     return Lines(title, time_axis(), "GPUs", middles(edges), means, hover, layout={"zero": True})
 
 
-plot_load_over_time, plot_free_space = plotter(load_over_time), plotter(free_space)
+plot_load_over_time = plotter(load_over_time)
+plot_free_space = plotter(free_space)

@@ -69,7 +69,8 @@ def sweep_lines(sweep, x: str, metric: str = "jct_mean") -> Lines:
     order = [v for v in frame[x].unique(maintain_order=True).to_list() if v is not None]
     if not order:
         raise RunError(f"sweep_lines: found no row with a value of {x!r}; expected some.")
-    named, log = isinstance(order[0], str), bool(about.get("log"))
+    named = isinstance(order[0], str)
+    log = bool(about.get("log"))
     order = order if named else sorted(order)
     uneven = not named and not log and _uneven(order)
     by = differing(frame, (x,)) or ["policy"]
@@ -118,7 +119,9 @@ def sweep_map(sweep, x: str, y: str, metric: str = "jct_mean") -> Landscape:
     for a, b, value in frame.group_by(x, y, maintain_order=True).agg(pl.col(metric).mean()).iter_rows():
         values[rows.index(b), columns.index(a)] = np.nan if value is None else value
     divisor, title = metric_axis(metric)
-    label, policy, shown = METRICS[metric].label, frame["policy"][0], values / divisor
+    label = METRICS[metric].label
+    policy = frame["policy"][0]
+    shown = values / divisor
     sides = (axis(knobs.get(c, {}).get("label", c), type="category") for c in (x, y))
     hover = f"<b>%{{z:,.4~r}}</b><br>{x} %{{x}}<br>{y} %{{y}}<extra></extra>"
     ramp = RAMP[:: -1 if METRICS[metric].better == "higher" else 1]

@@ -28,7 +28,8 @@ def arrivals(traces: dict, seconds: float = HOUR) -> Lines:
     submits = [(trace["submit"] - trace["submit"].min()).to_numpy() for trace in _checked(traces).values()]
     edges = np.arange(0, max(s.max() for s in submits) + seconds, seconds)
     count = np.array([np.histogram(s, edges)[0] for s in submits])
-    fano, middle = count.var(axis=1) / count.mean(axis=1), middles(edges)
+    fano = count.var(axis=1) / count.mean(axis=1)
+    middle = middles(edges)
     values = {
         name: {"x": middle, "y": jobs, "meta": f"{name}: variance over mean {over:.3g}"}
         for name, jobs, over in zip(traces, count, fano)
@@ -46,9 +47,11 @@ def durations(traces: dict, points: int = 500) -> Lines:
 
 def demand(traces: dict) -> Drawing:
     """Shares of jobs on the left, and of GPU-time (GPUs x duration) on the right, by GPUs requested."""
-    drawn, k = [], 1 + max(int(size_bucket(trace["gpus"].max())) for trace in _checked(traces).values())
+    drawn = []
+    k = 1 + max(int(size_bucket(trace["gpus"].max())) for trace in _checked(traces).values())
     for i, (name, trace) in enumerate(traces.items()):
-        gpus, seconds = trace["gpus"].to_numpy(), trace["duration"].to_numpy()
+        gpus = trace["gpus"].to_numpy()
+        seconds = trace["duration"].to_numpy()
         which = size_bucket(gpus)
         work = np.bincount(which, gpus * seconds, k)
         shares = {"jobs": np.bincount(which, minlength=k) / len(gpus), "GPU-time": work / work.sum()}

@@ -25,9 +25,11 @@ def repacked(
     may_stay[holder[np.isin(holder, todo)]] = True
     may_stay &= same
     for stays in (may_stay, may_stay & pinned):
-        free, held = fresh(), view.nodes[stays[holder]]
+        free = fresh()
+        held = view.nodes[stays[holder]]
         free.hold(held[:, NODE:])
-        follow, rows = [i for i in todo if not stays[i]], []
+        follow = [i for i in todo if not stays[i]]
+        rows = []
         for i in follow:
             own = view.nodes[holder == i, NODE:] if may_stay[i] else held[:0, NODE:]
             rows.append(own if len(own) and free.hold(own) else find(free, i))

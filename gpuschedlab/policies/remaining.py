@@ -15,7 +15,8 @@ def long_enough(kept: np.ndarray, index: np.ndarray, new: float = 0) -> np.ndarr
 def on_types(cluster, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Types, nodes and GPUs (C,) of numbers of GPUs, type by type, on the fewest nodes."""
     types = len(cluster.gpu_types)
-    kind, gpus = np.repeat(np.arange(types), len(counts)), np.tile(counts, types)
+    kind = np.repeat(np.arange(types), len(counts))
+    gpus = np.tile(counts, types)
     return kind, cluster.fewest_nodes(kind, gpus), gpus
 
 
@@ -31,9 +32,11 @@ def configurations(view, *also: int) -> tuple[np.ndarray, np.ndarray, np.ndarray
 
 def requested(view) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Types, nodes and GPUs (C,) of all numbers of GPUs that jobs ask for, number by number, on the fewest nodes."""
-    cluster, T = view.cluster, len(view.capacity)
+    cluster = view.cluster
+    T = len(view.capacity)
     whole = np.unique(np.ceil(view.gpus)).astype(np.int64)
-    types, gpus = np.tile(np.arange(T), len(whole)), np.repeat(whole, T)
+    types = np.tile(np.arange(T), len(whole))
+    gpus = np.repeat(whole, T)
     return types, cluster.fewest_nodes(types, gpus), gpus
 
 
@@ -61,8 +64,11 @@ def remaining_work(view, rate, types, nodes, gpus, whole_epochs: bool = False) -
     own = np.where(np.isnan(rate), np.inf, np.abs(gpus - view.gpus[:, None])).argmin(axis=1)
     left = view.estimate - np.where(view.elastic, 0.0, view.progress)
     if view.elastic.any():
-        elastic, speeds, at = view.elastic, view.speeds, own[view.elastic]
-        model, reached = view.model[elastic], view.progress[elastic]
+        elastic = view.elastic
+        speeds = view.speeds
+        at = own[view.elastic]
+        model = view.model[elastic]
+        reached = view.progress[elastic]
         if whole_epochs:
             reached = segment_end(speeds, model, reached)
         kinds = speeds.type_codes(view.cluster.gpu_types)[types[at]]

@@ -23,7 +23,8 @@ def restart_factor(age: np.ndarray, restarts: np.ndarray, restart: np.ndarray | 
     >>> restart_factor(age=[600.0], restarts=[2], restart=[100.0]).round(3).tolist()
     [0.571]
     """
-    age, restart = np.asarray(age, float), np.asarray(restart, float)
+    age = np.asarray(age, float)
+    restart = np.asarray(restart, float)
     total = age + restart
     factor = np.maximum(age - np.asarray(restarts) * restart, 0.0) / np.where(total > 0, total, 1.0)
     return np.where(age < restart, 1.0, np.where(total > 0, factor, 1.0))

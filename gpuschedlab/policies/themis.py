@@ -114,11 +114,13 @@ class ThemisRounds(Round):
 
     def allocate(self, view) -> Allocation:
         """Order the jobs by fairness, and serve them."""
-        n, T = len(view.index), len(view.capacity)
+        n = len(view.index)
+        T = len(view.capacity)
         if n == 0:
             return Allocation(np.empty(0, np.int64), np.empty(0))
         rate = np.nan_to_num(requested_rates(view))
-        able, best = rate > 0, np.maximum(rate.max(axis=1), 1e-300)
+        able = rate > 0
+        best = np.maximum(rate.max(axis=1), 1e-300)
         left = work_left(view)
         alone = (view.progress + left) / best * np.maximum(1.0, view.contention)
         rho = (view.age + left / best) / alone

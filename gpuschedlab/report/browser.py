@@ -66,7 +66,8 @@ def screenshot(html: str | Path, png: str | Path, width: int = 1280, height: int
     RunError
         The page does not exist, or the browser made no picture; its last words are in the message.
     """
-    html, png = Path(html).resolve(), Path(png).resolve()
+    html = Path(html).resolve()
+    png = Path(png).resolve()
     if find_browser() and not html.is_file():
         raise RunError(f"screenshot: found no page {html}; expected an HTML file. Write it first.")
     with tempfile.TemporaryDirectory(prefix="gpuschedlab-", ignore_cleanup_errors=True) as folder:

@@ -61,7 +61,8 @@ def comparison_table(runs: dict, censored: bool = False) -> str:
             shown = re.sub(r"([:,=@])", r"\1<wbr>", word)
         cells = [f'<th scope="row" data-value="{word}">{shown}</th>']
         for name in columns:
-            value, text = row[name], written(name, row[name])
+            value = row[name]
+            text = written(name, row[name])
             best_of_all = None not in (value, best[name]) and text == written(name, best[name])
             mark = ' class="best"' if best_of_all else ""
             data = f'data-label="{METRICS[name].label}" data-value="{"" if value is None else value}"'
@@ -80,7 +81,8 @@ def comparison_table(runs: dict, censored: bool = False) -> str:
 def trace_sentence(runs: dict, censored: bool = False) -> str:
     """What was run, in one sentence: jobs, span, demand, cluster."""
     run = next(iter(runs.values()))
-    jobs, cluster = run.jobs, cluster_of(run)
+    jobs = run.jobs
+    cluster = cluster_of(run)
     span = jobs["submit"].max() - jobs["submit"].min()
     demand = float((jobs["gpus"] * jobs["duration"]).sum())
     load = f", {demand / (span * cluster.total_gpus):.0%} of what the cluster has in that time" if span > 0 else ""
@@ -164,7 +166,8 @@ def over_seeds(summaries: list[dict[str, dict]], metrics: tuple[str, ...] = SHOW
     >>> row["mean"], row["change"], row["change_half"]
     (7.5, -0.5, 0.0)
     """
-    names, rows = list(dict.fromkeys(name for summary in summaries for name in summary)), []
+    names = list(dict.fromkeys(name for summary in summaries for name in summary))
+    rows = []
     for name in names:
         for metric in metrics:
             values = [[s.get(policy, {}).get(metric) for policy in (name, names[0])] for s in summaries]
@@ -189,7 +192,8 @@ def words(row: dict) -> tuple[str, str]:
 
 def seeds_table(rows: list[dict]) -> str:
     """HTML table of `over_seeds`."""
-    labels, cells = dict.fromkeys(METRICS[row["metric"]].label for row in rows), {}
+    labels = dict.fromkeys(METRICS[row["metric"]].label for row in rows)
+    cells = {}
     for row in rows:
         mean, change = words(row)
         cell = f'<td data-label="{METRICS[row["metric"]].label}">{mean}<span class="unit">{change}</span></td>'

@@ -74,7 +74,8 @@ def _html(anchor: str, drawings: list[Drawing], names: list[str]) -> str:
 
 def _page(runs: dict, title: str, window, censored: bool, command: str, seeds: list[dict] | None) -> str:
     """HTML of the page; parameters as in `write_report`."""
-    window, found = busy_window(runs, WINDOW) if window is None else window, best_of(runs, censored=censored)
+    window = busy_window(runs, WINDOW) if window is None else window
+    found = best_of(runs, censored=censored)
     here = files("gpuschedlab.report")
     again = f'<section id="again"><h2>The command</h2><pre>{escape(command)}</pre></section>' if command else ""
     return Template((here / "page.html").read_text()).substitute(
@@ -135,7 +136,8 @@ def write_report(
     MissingExtra
         plotly is not installed.
     """
-    runs, path = as_runs(runs), Path(path)
+    runs = as_runs(runs)
+    path = Path(path)
     title = title or f"{len(runs)} {'policies' if len(runs) > 1 else 'policy'} compared"
     text = _page(runs, title, window, censored, command, seeds)
     try:

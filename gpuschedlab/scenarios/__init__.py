@@ -68,7 +68,8 @@ def recipe_of(text: str | Mapping[str, object]):
         return with_values(recipe_of(text["recipe"]), {k: v for k, v in text.items() if k != "recipe"})
     name, colon, options = text.partition(":")
     if name not in recipes() and name in aliases():
-        name, colon = aliases()[name], "," if options else ""
+        name = aliases()[name]
+        colon = "," if options else ""
     return made(f"{name}{colon}{options}", recipes(), Recipe, "recipe")
 
 

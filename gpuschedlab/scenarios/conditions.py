@@ -27,7 +27,8 @@ class Played:
 
     def scenario(self, seed: int = 0) -> Scenario:
         """Jobs and cluster; with a history, which ends at 0."""
-        machines, (trace, history) = self.machines, self._parts(seed)
+        machines = self.machines
+        (trace, history) = self._parts(seed)
         learns = history is not None and not self.knobs.get("history")
         estimator = estimator_of(self.estimator or ("runtime" if learns else "oracle"))
         return self.conditions.scenario(trace, machines, history, estimator, seed)
@@ -86,7 +87,8 @@ def with_past(trace: pl.DataFrame, first: float, before: str) -> tuple[pl.DataFr
 
 def parted(trace: pl.DataFrame, cut: float, name: str) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Jobs submitted at an instant (s) or later, and those before, which is the zero of both."""
-    old, new = trace.filter(pl.col("submit") < cut), trace.filter(pl.col("submit") >= cut)
+    old = trace.filter(pl.col("submit") < cut)
+    new = trace.filter(pl.col("submit") >= cut)
     if old.is_empty() or new.is_empty():
         raise TraceError(
             f"history: found {old.height:,} jobs before {name} and {new.height:,} after it; expected some of both. Choose "

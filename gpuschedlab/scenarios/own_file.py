@@ -88,7 +88,8 @@ class OwnFile(Played, Recipe):
     def _parts(self, seed: int) -> tuple[pl.DataFrame, pl.DataFrame | None]:
         """Jobs that are played, and those before."""
         trace = self._sized(self.log.trace)
-        first, last = trace["submit"].min(), trace["submit"].max()
+        first = trace["submit"].min()
+        last = trace["submit"].max()
         if not self.history:
             return with_past(trace, first, self.before)
         if first == last:

@@ -104,8 +104,11 @@ class Week(Played, Recipe):
 
     def _generated(self, seed: int, before: float) -> pl.DataFrame:
         """Generate some days more; where it is to be exact, the others have about the jobs and just the load requested."""
-        measured, amount = bend(self.calibration or load_preset(self.preset), self.shape), self.amount.knobs
-        span, wanted, load = amount["days"], amount["jobs"], amount["load"]
+        measured = bend(self.calibration or load_preset(self.preset), self.shape)
+        amount = self.amount.knobs
+        span = amount["days"]
+        wanted = amount["jobs"]
+        load = amount["load"]
         gpus = self.conditions.gpus or self.machines.total_gpus
         amount |= {"days": span + before} | ({} if load is None else {"cluster_gpus": gpus})
         exact = self.exact and wanted and load
@@ -131,7 +134,8 @@ def bend(calibration: Calibration, shape: Shape) -> Calibration:
     >>> bend(venus, Shape()) == venus
     True
     """
-    arrivals, marks = calibration.arrivals, calibration.marks
+    arrivals = calibration.arrivals
+    marks = calibration.marks
     if shape.burstiness != 1:
         residual = tuple(_tuple(np.asarray(row, float) ** shape.burstiness) for row in arrivals.residual)
         arrivals = replace(arrivals, residual=residual)

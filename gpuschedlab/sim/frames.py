@@ -53,10 +53,13 @@ class Jobs(Part):
     """The trace's columns, and what was measured of each job."""
 
     def __init__(self, simulation):
-        job, body = simulation.state.job, simulation.state.body
-        self.trace, self.types = simulation.prepared.trace, simulation.cluster.gpu_types
+        job = simulation.state.job
+        body = simulation.state.body
+        self.trace = simulation.prepared.trace
+        self.types = simulation.cluster.gpu_types
         self.names = (*(name for name in self.trace if name not in ORDER), *ORDER)
-        started, done = np.isfinite(body["first"]), job["state"] == DONE
+        started = np.isfinite(body["first"])
+        done = job["state"] == DONE
         self.own = {"start": np.where(started, body["first"], np.nan), "end": np.where(done, body["end"], np.nan)}
         self.own |= {name: job[field].copy() for name, field in JOB.items()}
         self.own |= {name: body[field].copy() for name, field in BODY.items()}
@@ -98,7 +101,8 @@ class Timeline(Part):
     names = ("time", "used", "running", "waiting", "demanded", "capacity", "largest_free")
 
     def __init__(self, simulation, last: bool):
-        state, count = simulation.state, int(simulation.state.scalar["ticks"][0])
+        state = simulation.state
+        count = int(simulation.state.scalar["ticks"][0])
         ends = count > 0 and state.ticks["time"][count - 1] < simulation.now
         self.ticks = state.ticks[: count + ends] if last else copied(state.ticks[: count + ends])
         if ends:
@@ -124,7 +128,8 @@ class Allocations(Part):
     def __init__(self, simulation, last: bool):
         rows = simulation.state.stretches[: simulation.state.scalar["stretches"][0]]
         self.rows = rows if last else copied(rows)
-        self.types, self.node_type = simulation.cluster.gpu_types, simulation.cluster.node_type
+        self.types = simulation.cluster.gpu_types
+        self.node_type = simulation.cluster.node_type
 
     def __getitem__(self, name: str) -> np.ndarray:
         rows = self.rows
@@ -150,7 +155,8 @@ class Rows(Part):
     """Rows that Python has logged."""
 
     def __init__(self, rows: list[tuple], schema: dict):
-        self.schema, self.names = schema, tuple(schema)
+        self.schema = schema
+        self.names = tuple(schema)
         columns = zip(*rows, strict=True) if rows else [()] * len(schema)
         self.columns = {
             name: np.array(column, object if dtype == pl.Utf8 else float)
@@ -167,8 +173,10 @@ class Rows(Part):
 
 def parts_of(simulation, last: bool = False) -> dict[str, Part | pl.DataFrame]:
     """The parts of a run of a simulation in its present state; `last`: it does not go on, and gives its logs away."""
-    timeline, allocations = Timeline(simulation, last), Allocations(simulation, last)
-    rounds, pools = Rows(simulation.rounds, ROUNDS), Rows(simulation.pools, POOLS)
+    timeline = Timeline(simulation, last)
+    allocations = Allocations(simulation, last)
+    rounds = Rows(simulation.rounds, ROUNDS)
+    pools = Rows(simulation.pools, POOLS)
     if simulation.pools and simulation.cluster.events:
         pools = limited_to_up(pools.frame(), allocations.frame(), simulation.cluster, simulation.now)
     parts = {"timeline": timeline, "allocations": allocations, "rounds": rounds, "pools": pools}
@@ -181,7 +189,8 @@ def limited_to_up(pools: pl.DataFrame, allocations: pl.DataFrame, cluster: Clust
         return pools
     parts = []
     for kind, gpu_type in enumerate(cluster.gpu_types):
-        own, held = pools.filter(gpu_type=gpu_type), allocations.filter(~pl.col("guest"), gpu_type=gpu_type)
+        own = pools.filter(gpu_type=gpu_type)
+        held = allocations.filter(~pl.col("guest"), gpu_type=gpu_type)
         if own.height:
             parts.append(_limited(own, *(held[c].to_numpy() for c in ("gpus", "start", "end")), cluster, kind, now))
     return pl.concat(parts).sort("time", maintain_order=True)
@@ -191,7 +200,10 @@ def _limited(pools, gpus, start, end, cluster, kind: int, now: float) -> pl.Data
     """Reservations of one type, anew at each of their rows and of the outages."""
     outages = [e for e in cluster.events if cluster.node_type[e.node] == kind]
     times = {*pools["time"].to_list(), *(t for e in outages for t in (e.start, e.end) if t <= now)}
-    asked, shown, rows, at = {}, {}, [], 0
+    asked = {}
+    shown = {}
+    rows = []
+    at = 0
     given = pools.select("time", "name", "gpus").rows()
     for time in sorted(times):
         while at < len(given) and given[at][0] <= time:

@@ -57,7 +57,8 @@ def _check_class(cls: type):
 
 def _check_key(cls: type, name: str, arguments: tuple[str, ...]):
     """Check what can be seen of a key before it is compiled: how it is called, and which fields it reads."""
-    where, held = f"{cls.__name__}.{name}", inspect.getattr_static(cls, name)
+    where = f"{cls.__name__}.{name}"
+    held = inspect.getattr_static(cls, name)
     if not isinstance(held, staticmethod):
         raise PolicyError(
             f"{where} is no static method; expected @staticmethod above `def {name}({', '.join(arguments)})`, without self."
@@ -79,7 +80,8 @@ def _check_key(cls: type, name: str, arguments: tuple[str, ...]):
 
 def _fields_read(code) -> list[tuple[str, str]]:
     """Attributes that are read straight from a local variable: (variable, attribute), in order."""
-    found, last = [], None
+    found = []
+    last = None
     for step in dis.get_instructions(code):
         if step.opname == "LOAD_ATTR" and isinstance(last, str):
             found.append((last, step.argval))
@@ -179,7 +181,8 @@ def calls_of(policy) -> tuple[tuple, np.ndarray]:
     """(key, change, gate, standing, planner) of an ordered policy, compiled once per class, and its knobs."""
     # The last two are None where they are never called; a round policy has none of its own.
     policy = policy if isinstance(policy, Ordered) else _InOrder()
-    cls, dtype = type(policy), knob_dtype(type(policy))
+    cls = type(policy)
+    dtype = knob_dtype(type(policy))
     calls = [_compiled(getattr(cls, name), dtype, f"{cls.__name__}.{name}") for name in KEYS]
     looks = policy.period > 0
     calls.append(_compiled(cls.standing, dtype, f"{cls.__name__}.standing", STANDING) if looks else None)

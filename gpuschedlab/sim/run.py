@@ -159,7 +159,8 @@ class Run:
         """The same in words: how many, the first of them, and the nodes that are down; "" where there is none."""
         if not (names := self.never_ended):
             return ""
-        jobs, now = self.columns("jobs"), self.info["now"]
+        jobs = self.columns("jobs")
+        now = self.info["now"]
         waits = np.count_nonzero(np.isnan(jobs["start"]))
         down = len({node for node, start, end in self.info["events"] if start <= now < end})
         nodes = f"; {down} node{'s are' if down > 1 else ' is'} down and not repaired" if down else ""
@@ -171,7 +172,8 @@ class Run:
 
     def __repr__(self):
         end = self.columns("jobs")["end"]
-        done, left = np.count_nonzero(~np.isnan(end)), f"; {self.left}" if self.left else ""
+        done = np.count_nonzero(~np.isnan(end))
+        left = f"; {self.left}" if self.left else ""
         return f"Run({self.info['policy']}: {done} of {len(end)} jobs done on {self.info['cluster']}{left})"
 
     def _repr_html_(self):

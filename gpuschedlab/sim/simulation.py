@@ -79,18 +79,25 @@ class Simulation:
             )
         check_declared(policy)
         check_number(start, RunError, "start", "seconds, 0 or more")
-        self.trace, self.cluster, self.speeds = scenario.trace, scenario.cluster, scenario.speeds
+        self.trace = scenario.trace
+        self.cluster = scenario.cluster
+        self.speeds = scenario.speeds
         self.prepared = scenario.prepared
-        self.policy, self.estimator = scenario.fitted(policy), scenario.knowledge
-        self.delays, self.rng = scenario.delays, scenario.seed
+        self.policy = scenario.fitted(policy)
+        self.estimator = scenario.knowledge
+        self.delays = scenario.delays
+        self.rng = scenario.seed
         self.limits = {name: getattr(scenario, name) for name in ("limits", "over", "types")}
         self.memory = _begun(self.policy)
         self.reserved: dict[str, np.ndarray] = {}
         self.rounds: list[tuple] = []
         self.pools: list[tuple] = []
         self.seconds = 0.0
-        self.until, self.over = None, False
-        self._watcher, self._logged, self.quiet = Watch(), np.zeros(4), 0
+        self.until = None
+        self.over = False
+        self._watcher = Watch()
+        self._logged = np.zeros(4)
+        self.quiet = 0
         types = len(self.cluster.gpu_types) if self.estimator.learns_speeds else 0
         self.learnt = np.zeros((self.trace.height, types), np.int8)
         ready = None if initial is None else np.zeros(0, int)
@@ -173,12 +180,14 @@ class Simulation:
 
     def _begin_until(self, until: float):
         check_number(until, RunError, "until", "seconds, 0 or more", finite=False)
-        self.until, self.over = None if until == np.inf else float(until), False
+        self.until = None if until == np.inf else float(until)
+        self.over = False
 
     def _to_round(self, until: float, most: float, watch: bool) -> bool:
         """Go on until a round is due (True), an instant (s), or the logs hold `most` rows; `watch` as in `go`."""
         while not self.over:
-            before, counts = self.now, counts_of(self.state)
+            before = self.now
+            counts = counts_of(self.state)
             code = advance(self.state, float(until))
             if code == FULL and len(self.state.ticks) + len(self.state.stretches) > most:
                 return False
@@ -230,8 +239,11 @@ class Simulation:
     def _fork(self) -> "Simulation":
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
-        twin.memory, twin.rounds, twin.pools = copy.deepcopy(self.memory), list(self.rounds), list(self.pools)
-        twin.learnt, twin._watcher = self.learnt.copy(), copy.copy(self._watcher)
+        twin.memory = copy.deepcopy(self.memory)
+        twin.rounds = list(self.rounds)
+        twin.pools = list(self.pools)
+        twin.learnt = self.learnt.copy()
+        twin._watcher = copy.copy(self._watcher)
         twin.decisions = None if self.decisions is None else self.decisions.copy()
         return twin
 
@@ -282,7 +294,8 @@ class Simulation:
 
     def _grow(self, watch: bool = False):
         """Make room in the logs; an error if all rows since the last time are of jobs that started without progress."""
-        scalar, job = self.state.scalar[0], self.state.job
+        scalar = self.state.scalar[0]
+        job = self.state.job
         now = np.array([scalar["arrived"], scalar["done"], job["executed"].sum(), self.state.body["overhead"].sum()])
         arrived, done, executed, overhead = now - self._logged
         self._logged = now

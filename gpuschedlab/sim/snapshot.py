@@ -42,7 +42,9 @@ def take_snapshot(simulation) -> Snapshot:
     """Copy what a simulation holds now."""
     state = simulation.state
     refresh_active(state)
-    job, body, scalar = state.job, state.body, state.scalar[0]
+    job = state.job
+    body = state.body
+    scalar = state.scalar[0]
     jobs = {name: job[name].copy() for name in SEEN} | {name: body[name].copy() for name in TRUE}
     jobs |= {"rows": body["jobs"].copy(), "submitted": job["state"] != UNSEEN, "done": job["state"] == DONE}
     logged = int(scalar["ticks"] + scalar["stretches"])

@@ -18,23 +18,28 @@ class Watch:
     """Sees, once in PATIENCE, whether anything has happened in a simulation since the last time, where something could have."""
 
     def __init__(self):
-        self.still, self.progress, self.next_look = False, None, -np.inf
+        self.still = False
+        self.progress = None
+        self.next_look = -np.inf
 
     def look(self, simulation, watch: bool):
         """Look again, if it is time."""
         # If nothing has happened, the policy is stuck, which is an error where `watch` says so; but where nodes are down and stay
         # so, jobs wait for these, and the run is over.
-        state, now = simulation.state, simulation.now
+        state = simulation.state
+        now = simulation.now
         if now <= self.next_look:
             return
-        scalar, body = state.scalar[0], state.body[state.running[: state.scalar["running"][0]]]
+        scalar = state.scalar[0]
+        body = state.body[state.running[: state.scalar["running"][0]]]
         # What changes as long as anything happens: arrivals, ends, and all work and time without work so far.
         since = body["rate"] * np.maximum(now - body["last"] - body["pause"], 0.0)  # not yet added up
         worked = float(state.job["progress"].sum() + state.body["idled"].sum() + since.sum())
         progress = (*counts_of(state), worked)
         jobs = int(scalar["running"] + scalar["waiting"])
         self.still = bool(progress == self.progress and jobs > 0 and scalar["outage"] == len(state.outage))
-        self.progress, self.next_look = progress, now + PATIENCE
+        self.progress = progress
+        self.next_look = now + PATIENCE
         if not self.still or not watch:
             return
         if state.nodes["down"].any():

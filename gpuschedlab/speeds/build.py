@@ -28,11 +28,14 @@ def arrays_from_frame(
     if missing := [t for t in found if t not in types]:
         raise SpeedError(f"Speeds: found GPU type {missing[0]!r}; expected one of gpu_types={types}. Add it there.")
     models = tuple(frame["model"].unique().sort())
-    kind, model = index_of(frame["gpu_type"], types).to_numpy(), index_of(frame["model"], models).to_numpy()
+    kind = index_of(frame["gpu_type"], types).to_numpy()
+    model = index_of(frame["model"], models).to_numpy()
     code, shapes = _codes(frame, kind)
     progress = frame["progress"].to_numpy()
     order = np.lexsort((progress, code, model))
-    model, code, progress = model[order], code[order], progress[order]
+    model = model[order]
+    code = code[order]
+    progress = progress[order]
     new = np.ones(len(order), bool)
     new[1:] = (model[1:] != model[:-1]) | (code[1:] != code[:-1])
     row = np.flatnonzero(new)
@@ -68,7 +71,8 @@ def join_speeds(a, b) -> dict:
     types = a.gpu_types + tuple(t for t in b.gpu_types if t not in a.gpu_types)
     code_b, shapes_b = _retyped(b, np.array([types.index(t) for t in b.gpu_types], np.int64))
     order = np.lexsort((code_b, np.repeat(np.arange(len(b.models)), np.diff(b.first))))
-    code_b, row_b = code_b[order], b.row[order] + len(a.rate)
+    code_b = code_b[order]
+    row_b = b.row[order] + len(a.rate)
     second = {"code": code_b, "row": row_b} | {name: getattr(b, name) for name in ("rate", "seg_end", "relative")}
     second |= {name: getattr(a, name)[-1] + getattr(b, name)[1:] for name in ("first", "seg_first")}
     return {
@@ -99,11 +103,15 @@ def _retyped(speeds, index):
 
 def decode(code: np.ndarray, shapes: dict[int, tuple[int, str]]) -> tuple[np.ndarray, np.ndarray, np.ndarray, list]:
     """Type, nodes, GPUs (ANY: any number) and placement of configurations (E,) by their codes; the reverse of `_codes`."""
-    kinds, nodes, gpus, places = code >> 40, code >> 20 & ANY, code & ANY, [None] * len(code)
+    kinds = code >> 40
+    nodes = code >> 20 & ANY
+    gpus = code & ANY
+    places = [None] * len(code)
     for e in np.flatnonzero(code < 0):
         kinds[e], places[e] = shapes[int(code[e])]
         counts = [int(c) for c in places[e].split(",")]
-        nodes[e], gpus[e] = len(counts), sum(counts)
+        nodes[e] = len(counts)
+        gpus[e] = sum(counts)
     return kinds, nodes, gpus, places
 
 
@@ -122,7 +130,8 @@ def listed(speeds, kinds, nodes, gpus, places) -> pl.DataFrame:
 
 def summarise(speeds, kinds) -> pl.DataFrame:
     """One row a model, as `Speeds.summary`, from the types of its entries (`decode`)."""
-    segments, own = np.diff(speeds.seg_first), [slice(*span) for span in pairwise(speeds.first)]
+    segments = np.diff(speeds.seg_first)
+    own = [slice(*span) for span in pairwise(speeds.first)]
     rates = [speeds.rate[speeds.row[span][:, None] + np.arange(s)] for span, s in zip(own, segments, strict=True)]
     return pl.DataFrame(
         {

@@ -70,7 +70,8 @@ def check_arrays(speeds) -> None:
 
 def _check_shapes(speeds):
     """Raise SpeedError unless names are unique and the arrays have the sizes that go together."""
-    n, entries = len(speeds.models), len(speeds.code)
+    n = len(speeds.models)
+    entries = len(speeds.code)
     shapes = {"first": (n + 1,), "seg_first": (n + 1,), "relative": (n,), "row": (entries,)}
     for name, shape in shapes.items():
         if getattr(speeds, name).shape != shape:

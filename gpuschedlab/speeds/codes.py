@@ -36,7 +36,9 @@ def _mix(x):
 @njit
 def smallest_rotation(counts, k):
     """Where the lexicographically smallest rotation of counts[:k] begins; two candidates race, O(k)."""
-    i, j, same = 0, 1, 0
+    i = 0
+    j = 1
+    same = 0
     while i < k and j < k and same < k:
         a = counts[(i + same) % k]
         b = counts[(j + same) % k]

@@ -102,7 +102,8 @@ class Curves:
 
     def frame(self) -> pl.DataFrame:
         """All points as the long frame of `from_frame`: `mode, model, other, progress, metric`."""
-        lengths, names = np.diff(self.first), pl.Series(self.models, dtype=pl.Utf8)
+        lengths = np.diff(self.first)
+        names = pl.Series(self.models, dtype=pl.Utf8)
         mode, model, other = (pl.Series(np.repeat(a, lengths)) for a in (self.mode, self.model, self.other))
         return pl.DataFrame(
             {
@@ -207,7 +208,8 @@ def _checked(frame: pl.DataFrame) -> pl.DataFrame:
     need_columns(frame, "Curves", ("model", "progress", "metric"), "mode", "other")
     kinds = {"texts": (pl.Utf8, "mode", "model", "other"), "numbers": (pl.Float64, "progress", "metric")}
     frame = typed(frame, "Curves", kinds, {"mode": None, "other": None}).with_columns(pl.col("mode").fill_null("own"))
-    own, progress = pl.col("mode") == "own", pl.col("progress")
+    own = pl.col("mode") == "own"
+    progress = pl.col("progress")
     twice = pl.struct(COLUMNS[:4]).is_duplicated()
     rules = {
         "model": (pl.col("model").is_not_null(), "a name"),

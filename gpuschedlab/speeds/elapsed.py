@@ -26,7 +26,8 @@ def _seconds_to(first, code, row, rate, seg_first, seg_end, model, progress, typ
         at = find_row(first, code, row, m, types[i], nodes[i], gpus[i], unknown)
         if at < 0:
             continue
-        total, begin = 0.0, 0.0
+        total = 0.0
+        begin = 0.0
         for s in range(seg_first[m], seg_first[m + 1]):
             end = min(seg_end[s], progress[i])
             if end > begin:

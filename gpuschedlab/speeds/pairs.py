@@ -24,7 +24,8 @@ def pair_matrix(models: tuple[str, ...], pairs: Mapping[tuple[str, str], float] 
 
 def join_pairs(a, b) -> dict[str, np.ndarray | None]:
     """Matrices of the `Speeds` that holds the models of both; pairs across the two are unknown."""
-    m, n = len(a.models), len(b.models)
+    m = len(a.models)
+    n = len(b.models)
     joined: dict[str, np.ndarray | None] = dict.fromkeys(PAIRS)
     for name in PAIRS:
         parts = ((getattr(a, name), slice(0, m)), (getattr(b, name), slice(m, m + n)))

@@ -42,7 +42,8 @@ def find_places(speeds, types, nodes, gpus) -> np.ndarray:
     out = np.full((len(speeds.models), len(types)), -1, np.int64)
     for m in range(len(speeds.models)):
         own = slice(speeds.first[m], speeds.first[m + 1])
-        code, row = speeds.code[own], speeds.row[own]
+        code = speeds.code[own]
+        row = speeds.row[own]
         for key in keys:
             at = np.minimum(np.searchsorted(code, key), len(code) - 1)
             out[m] = np.where((out[m] < 0) & (code[at] == key) & (types >= 0), row[at], out[m])

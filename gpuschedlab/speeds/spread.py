@@ -142,7 +142,8 @@ def _spread_speed(measured, gpus, spread):
 def _relative(spread, by_type, shapes, gpus, sharing):
     """Relative `Speeds` of models on types (name, GPUs a node, nodes), for jobs of up to `gpus` GPUs."""
     models = tuple(sorted(spread))
-    codes, rates = [], [[] for _ in models]
+    codes = []
+    rates = [[] for _ in models]
     for t, (name, gpus_per_node, nodes) in enumerate(shapes):
         n, g = _grid(gpus_per_node, min(nodes, gpus), gpus)
         codes += [config_codes(t, n, g), [config_codes(t, ANY, ANY)]]

@@ -201,7 +201,8 @@ class Speeds:
         SpeedError
             Arrays of different lengths, or a model that does not exist.
         """
-        model, progress = np.asarray(model, np.int64), np.asarray(progress, np.float64)
+        model = np.asarray(model, np.int64)
+        progress = np.asarray(progress, np.float64)
         types, nodes, gpus = (np.asarray(a, np.int64) for a in (types, nodes, gpus))
         check_asked(self, model, progress, types, nodes, gpus)
         if self._places.first_asked(types, nodes, gpus):
@@ -242,7 +243,8 @@ class Speeds:
         >>> Speeds.from_frame(frame).usable([0, 0, -1], [1, 2, 9], np.array([0, 1])).tolist()
         [[True, False], [True, True], [True, True]]
         """
-        model, gpus = np.asarray(model, np.int64)[:, None], np.asarray(gpus, np.int64)[:, None]
+        model = np.asarray(model, np.int64)[:, None]
+        gpus = np.asarray(gpus, np.int64)[:, None]
         own = (model * len(self.gpu_types) + types) << 20
         found = (np.isin(own + gpus, self._demands) | np.isin(own + ANY, self._demands)) & (types >= 0)
         return found | (model < 0) | ~found.any(axis=1, keepdims=True)
@@ -268,7 +270,8 @@ class Speeds:
         >>> Speeds.from_frame(frame).segment_ends([0, 0, -1], [9.0, 9.5, 0.0]).tolist()
         [9.0, inf, inf]
         """
-        model, progress = np.asarray(model, np.int64), np.asarray(progress, np.float64)
+        model = np.asarray(model, np.int64)
+        progress = np.asarray(progress, np.float64)
         at = segments_at(self.seg_first, self.seg_end, model, progress)
         return np.where((at < 0) | (at == self.seg_first[model + 1] - 1), np.inf, self.seg_end[at])
 

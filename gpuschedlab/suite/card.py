@@ -78,7 +78,9 @@ def _section(standing: Standing, policy: str, about: dict) -> str:
     heads = ("task", "what is special", "what counts", "value", *beside, "above the bound")
     rows = []
     for row in standing.rows(policy):
-        task, others, metric = about[row["task"]], row["others"], row["metric"]
+        task = about[row["task"]]
+        others = row["others"]
+        metric = row["metric"]
         behind = [difference(metric, others.get(name)) for name in (*BESIDE, task.specialist, "bound")]
         behind[-2] += f" ({task.specialist})"
         cells = [task.about, METRICS[metric].label, written(metric, row["value"]), *behind]

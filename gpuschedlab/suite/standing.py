@@ -55,7 +55,8 @@ class Standing:
         both = self.frame.filter(task=task, policy=policy).join(rest, on="seed", maintain_order="left").sort("seed")
         if both.is_empty() or both["theirs"].null_count() or both["value"].null_count():
             return None
-        mine, theirs = both["value"].to_numpy(), both["theirs"].to_numpy()
+        mine = both["value"].to_numpy()
+        theirs = both["theirs"].to_numpy()
         difference = mine - theirs
         return mean_interval(
             difference if both["metric"][0] in SHARES else difference / np.where(theirs == 0, np.nan, theirs), many
@@ -93,7 +94,8 @@ class Standing:
             known = {name: d for name, d in row["others"].items() if d is not None and name != "bound"}
             if known:
                 joint = [self.against(policy, name, row["task"], len(known) + 1) for name in known]
-                low, high = max(mean - half for mean, half in joint), max(mean + half for mean, half in known.values())
+                low = max(mean - half for mean, half in joint)
+                high = max(mean + half for mean, half in known.values())
                 found["wins" if high < 0 else "loses" if low > 0 else "open"].append(row["task"])
         return found
 
@@ -142,7 +144,10 @@ def stand(
     PolicyError, RunError
         A word names no policy, or the folder cannot be written.
     """
-    asked, parts, skipped, failed = contenders_of(words), [], {}, {}
+    asked = contenders_of(words)
+    parts = []
+    skipped = {}
+    failed = {}
     for task in tasks:
         if why := task.there():
             skipped[task.name] = why
@@ -195,7 +200,8 @@ def least_jct(scenario: Scenario) -> float | None:
     less than its duration either; the larger of the two is returned. Where two jobs on the same GPUs do more together than one
     alone, the machine is as much faster. Of elastic jobs nothing is said.
     """
-    speeds, trace = scenario.speeds, scenario.trace
+    speeds = scenario.speeds
+    trace = scenario.trace
     if speeds is not None and (not speeds.relative.all() or len(scenario.cluster.gpu_types) > 1):
         return None
     together = 1.0
@@ -207,7 +213,9 @@ def least_jct(scenario: Scenario) -> float | None:
 
 def _shortest_remaining(submit: np.ndarray, work: np.ndarray) -> float:
     """Mean completion time (s) of jobs in order of submission on one machine, shortest remaining work (s) first."""
-    now, total, left = 0.0, 0.0, []
+    now = 0.0
+    total = 0.0
+    left = []
     arrivals = [*zip(submit.tolist(), work.tolist(), strict=True)]
     for at, seconds in [*arrivals, (np.inf, 0.0)]:
         while left and now + left[0][0] <= at:

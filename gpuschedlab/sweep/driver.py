@@ -96,7 +96,8 @@ def sweep(
     [('fifo', None, 0), ('themis', 0.2, 0), ('themis', 0.8, 0), ('fifo', None, 1)]
     """
     plan = make_plan(scenario, policies, seeds=seeds, measure=measure)
-    store, knobs = Store(folder), varied(plan)
+    store = Store(folder)
+    knobs = varied(plan)
     with store.held():
         done = store.metrics(plan.cells)
         if again := store.outdated(plan.rows, done):
@@ -127,7 +128,8 @@ def _run(plan: Plan, left: list[str], store: Store, workers, keep_runs: bool, ba
         how = (workers, keep_runs, pack, bar)
         while left:
             alone = deaths[left[0]] >= DEATHS
-            begun, ended = [], set()
+            begun = []
+            ended = set()
             try:
                 _batch(plan, left[:1] if alone else left, store, how, begun, ended)
             except Exception as error:
@@ -152,7 +154,9 @@ def _batch(plan: Plan, keys: list[str], store: Store, how: tuple, begun: list[st
     # Within this process nothing is pickled: a class that comes back from its pickle would take the place of itself.
     here = joblib.effective_n_jobs(workers) == 1 or getattr(parallel._backend, "supports_sharedmem", False)
     # This also imports, and compiles if need be, the engine here, rather than in all workers at the same time.
-    code, packs, audited = code_of_package(), {}, {*list(plan.cells)[::EVERY]}
+    code = code_of_package()
+    packs = {}
+    audited = {*list(plan.cells)[::EVERY]}
 
     def calls():
         for key in keys:
@@ -163,7 +167,8 @@ def _batch(plan: Plan, keys: list[str], store: Store, how: tuple, begun: list[st
                 if cell.scenario not in packs:
                     packs.clear()  # cells come scenario by scenario
                     packs[cell.scenario] = packed(pack(scenario))
-                scenario, given = packs[cell.scenario], pack(given)
+                scenario = packs[cell.scenario]
+                given = pack(given)
             begun.append(key)
             yield joblib.delayed(work)(key, given, scenario, code, keep_runs, key in audited)
 
@@ -191,7 +196,9 @@ def _mend_dask(backend):
     # here such a scenario travels with its cell.
     if type(backend).__name__ != "DaskDistributedBackend" or hasattr(backend, "_mended"):
         return
-    submit, scatter, backend._mended = backend.submit, backend._to_func_args, True
+    submit = backend.submit
+    scatter = backend._to_func_args
+    backend._mended = True
 
     def submit_and_answer(func, callback=None):
         future = submit(func, callback)
@@ -214,4 +221,6 @@ def _mend_dask(backend):
             ) from None
         return max(2, sum(backend.client.ncores().values()))
 
-    backend.submit, backend._to_func_args, backend.effective_n_jobs = submit_and_answer, arguments, cores
+    backend.submit = submit_and_answer
+    backend._to_func_args = arguments
+    backend.effective_n_jobs = cores

@@ -44,7 +44,9 @@ class Plan:
 
 def make_plan(scenario, policies, *, seeds, measure) -> Plan:
     """List the cells, scenario by scenario, in the order given: scenario, seed, policy."""
-    contenders, plan, seeds = _policies(policies), Plan(dict(measure or {})), _seeds(seeds)
+    contenders = _policies(policies)
+    plan = Plan(dict(measure or {}))
+    seeds = _seeds(seeds)
     surroundings = [code_of_package(), digest(plan.measure)]
     sources = by_name(scenario, "scenario", lambda one: word_of(one) if isinstance(one, Recipe) else "scenario")
     for (name, source), seed in itertools.product(sources.items(), seeds):

@@ -62,7 +62,8 @@ class Sweep:
         lost = {row["cell"]: store.error(row["cell"]) for row in rows if row["cell"] not in found}
         failed = {_word(row, knobs): error for row in rows if (error := lost.get(row["cell"]))}
         missing = sum(error is None for error in lost.values())
-        lines, done = store.logged(), [row for row in rows if row["cell"] in found]
+        lines = store.logged()
+        done = [row for row in rows if row["cell"] in found]
         books = [lines.get(row["cell"], {}).get("books") or None for row in done]
         wrong = {_word(row, knobs): problem for row, problem in zip(done, books, strict=True) if problem}
         frame = _frame(rows, found, knobs)
@@ -78,7 +79,8 @@ class Sweep:
         """How long (s) each simulation in the folder took when it was done: names, knobs and `seconds`, row by row."""
         store = Store(self.folder)
         rows, knobs = store.rows()
-        known, found = store.logged(), store.metrics(row["cell"] for row in rows)
+        known = store.logged()
+        found = store.metrics(row["cell"] for row in rows)
         done = [known.get(row["cell"], {}).get("seconds") for row in rows if row["cell"] in found]
         seconds = pl.Series(done, dtype=pl.Float64)
         return _frame(rows, found, knobs).select(*NAMES, *knobs).with_columns(seconds=seconds)
@@ -143,7 +145,8 @@ def varied(plan) -> dict[str, dict]:
     for name in filter(differ.__contains__, infos):
         some = infos[name]
         taken = name in NAMES or name in SCHEMA or name in METRICS
-        kinds, labels = {i.kind for i in some}, {i.label for i in some}
+        kinds = {i.kind for i in some}
+        labels = {i.label for i in some}
         # One name for different things in two policies: only its text fits in one column.
         found[f"{name}_knob" if taken else name] = {
             "name": name,

@@ -63,7 +63,8 @@ class Store:
 
     def metrics(self, keys: Iterable[str]) -> dict[str, dict]:
         """Metrics, cluster and estimator of those cells that are finished and have intact files."""
-        names, intact = [n for n in ("cluster", "estimator", *METRICS) if n in SCHEMA], {}
+        names = [n for n in ("cluster", "estimator", *METRICS) if n in SCHEMA]
+        intact = {}
         for key in keys:
             with contextlib.suppress(OSError):
                 frame = read_frame(self.cells / f"{key}.parquet")
@@ -87,7 +88,8 @@ class Store:
         row = pl.DataFrame([{"cell": key} | about | outcome.metrics], schema=SCHEMA, orient="row")
         line = {"cell": key, "seconds": outcome.seconds} | ({} if outcome.books is None else {"books": outcome.books})
         if outcome.run is not None:
-            line["rounds"], folder = outcome.rounds, self.runs / key
+            line["rounds"] = outcome.rounds
+            folder = self.runs / key
             with disk_errors(self):
                 for path in (folder, *folder.glob("*")):
                     make_way(path, folder=path == folder)

@@ -17,7 +17,9 @@ LATEST = 1e10
 
 def broken_tables() -> list[tuple[str, str, pl.Expr]]:
     """List the ways for a value table to be wrong: column, what is expected, and where it is not so."""
-    deadlines, rewards, each = pl.col("deadlines"), pl.col("rewards"), pl.element()
+    deadlines = pl.col("deadlines")
+    rewards = pl.col("rewards")
+    each = pl.element()
     rising = rewards.list.eval(each.diff() > 0).list.any()
     length = rewards.list.len().fill_null(0) != deadlines.list.len().fill_null(0)
     late = each.is_null() | ~(each > 0) | (each > LATEST)
@@ -74,8 +76,10 @@ def value_table(trace: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
         return due[:, None], np.where(np.isfinite(due), worth, 0.0)[:, None]
     steps = trace["deadlines"].list.len().fill_null(0).to_numpy().astype(np.int64)
     table = (trace.height, max(1, int(steps.max(initial=0))))
-    deadlines, rewards = np.full(table, np.inf), np.zeros(table)
-    deadlines[:, 0], rewards[:, 0] = due, np.where(np.isfinite(due), worth, 0.0)
+    deadlines = np.full(table, np.inf)
+    rewards = np.zeros(table)
+    deadlines[:, 0] = due
+    rewards[:, 0] = np.where(np.isfinite(due), worth, 0.0)
     row = np.repeat(np.arange(trace.height), steps)
     step = np.arange(len(row)) - np.repeat(np.cumsum(steps) - steps, steps)
     for out, name in ((deadlines, "deadlines"), (rewards, "rewards")):

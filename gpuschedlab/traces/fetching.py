@@ -170,14 +170,17 @@ def _untar(file: str, action: str, _) -> None:
             tar.extractall(folder, filter="data")
 
 
-CHUNK, TIMEOUT = 1 << 18, 60.0  # bytes, s
+CHUNK = 1 << 18
+TIMEOUT = 60.0  # bytes, s
 
 
 class Resuming:
     """A downloader for pooch that keeps a partial download in a .part file, and requests the rest of it next time."""
 
     def __init__(self, part: Path, *, resume: bool, progress: bool):
-        self.part, self.resume, self.progress = part, resume, progress
+        self.part = part
+        self.resume = resume
+        self.progress = progress
 
     def __call__(self, url: str, output_file, pooch) -> None:
         """Download `url` to `output_file`."""

@@ -58,9 +58,11 @@ TYPES |= {"numbers": pl.List(pl.Float64), "texts": pl.List(pl.String)}
 
 def _columns() -> dict[str, Column]:
     """Columns as the table beside this file has them; a greatest value may be one that has a name here."""
-    found, bounds = {}, {"MOST_GPUS": MOST_GPUS, "LONGEST": LONGEST, "LATEST": LATEST}
+    found = {}
+    bounds = {"MOST_GPUS": MOST_GPUS, "LONGEST": LONGEST, "LATEST": LATEST}
     for row in csv.DictReader(files("gpuschedlab.traces").joinpath("columns.csv").read_text("utf-8").splitlines()):
-        low, high = float(row["low"] or -math.inf), bounds.get(row["high"]) or float(row["high"] or math.inf)
+        low = float(row["low"] or -math.inf)
+        high = bounds.get(row["high"]) or float(row["high"] or math.inf)
         flags = {name: bool(row[name]) for name in ("required", "open_low", "unlimited")}
         range_ = {"low": low, "high": high, "choices": tuple(row["choices"].split())}
         found[row["column"]] = Column(TYPES[row["type"]], row["expected"], **range_, **flags)
@@ -208,7 +210,8 @@ def with_jobs(trace: pl.DataFrame, source: str) -> pl.DataFrame:
 
 def _cast(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Rule]]:
     """Convert to canonical types; a value that cannot be converted breaks one of the rules returned."""
-    changes, rules = [], []
+    changes = []
+    rules = []
     for name, column in SCHEMA.items():
         if name not in frame.columns or frame.schema[name] == column.dtype:
             continue
@@ -231,7 +234,8 @@ def _filled(frame: pl.DataFrame, name: str, value: pl.Expr) -> pl.Expr:
 
 def _convert(values: pl.Series, column: Column) -> pl.Series:
     """Convert one column; what would lose its meaning becomes null."""
-    dtype, given = column.dtype, values.dtype
+    dtype = column.dtype
+    given = values.dtype
     nothing = pl.Series(values.name, [None] * len(values), dtype)
     # A date is no number of seconds, nor a number a date.
     alike = (given.is_temporal(), given.is_nested()) == (dtype.is_temporal(), dtype.is_nested())

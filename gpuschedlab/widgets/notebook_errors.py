@@ -41,7 +41,8 @@ def find_errors(notebook) -> list[str]:
     ['cell 0: ValueError: no']
     """
     content = notebook if isinstance(notebook, dict) else _read(Path(notebook))
-    errors, views = [], set()
+    errors = []
+    views = set()
     for i, cell in enumerate(content["cells"]):
         for output in cell.get("outputs", ()):
             errors += _errors(output, f"cell {i}")

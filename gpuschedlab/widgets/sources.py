@@ -138,7 +138,8 @@ def _trace_code(source, rng: int, folder: Path | None) -> str:
 
 def run_code(source, cluster: Cluster, policy, rng: int, extras: dict, folder: Path | None = None) -> str:
     """Write the few lines of Python that make a run again."""
-    kind, trace = type(policy), _trace_code(source, rng, folder)
+    kind = type(policy)
+    trace = _trace_code(source, rng, folder)
     texts = {name: argument_code(value) for name, value in extras.items()}
     own = "" if kind.__module__.startswith("gpuschedlab.") else "  # your class"
     makers = sorted({f"from {_home(kind)} import {kind.__name__}{own}", *(place for _, place in texts.values())})

@@ -111,7 +111,8 @@ def _learners(made, normalised, not_by_rows, rows_of):
         metric = 2 * a + 0.1 * b
         return pl.DataFrame({"knob": a, "metric": metric, "goal": 3 * metric + 0.1 * rng.random(count)}), "goal"
 
-    made[CausalModel], rows_of[CausalModel] = lambda: CausalModel(graph, rng=3, trees=5), rows
+    made[CausalModel] = lambda: CausalModel(graph, rng=3, trees=5)
+    rows_of[CausalModel] = rows
     not_by_rows.add(RangePredictor)  # it learns from a repository at an instant
 
 

@@ -35,12 +35,16 @@ from autosched.parts import PARTS
 from gpuschedlab.autosched.methods import METHODS as METHODS_OF
 from gpuschedlab.metrics.intervals import mean_interval
 
-NODES, DAYS, CHANGE = 12, 3.0, 1.0
+NODES = 12
+DAYS = 3.0
+CHANGE = 1.0
 """Nodes of 8 GPUs, days played, and the day at whose end a regime changes."""
 SEEDS = tuple(range(10))
 FIRST = 1000
 """Added to the seed of a generated trace: presets and constants were chosen on lower ones."""
-ROUNDS, SEARCHES, MINUTES = 200, 3, 14.0
+ROUNDS = 200
+SEARCHES = 3
+MINUTES = 14.0
 METHODS = (
     "default",
     "history",
@@ -54,7 +58,8 @@ METHODS = (
     "optimal",
 )
 SIMPLE = ("default", "history", "selftune")
-NEAR, NEVER = 0.01, 0.05
+NEAR = 0.01
+NEVER = 0.05
 """By how much AutoSched may be behind the best of `SIMPLE` where nothing was tuned: over all of those cases, and in any of them."""
 
 
@@ -96,10 +101,12 @@ def scenario_of(data_dir, case: Case, seed: int):
 
     cluster = Cluster.homogeneous(case.nodes, 8)
     frame = _thinned(data_dir, *case.parts[0], cluster, seed) if case.tuned else _generated(case, cluster, seed)
-    frame, speeds = frame.filter(pl.col("gpus") <= cluster.total_gpus / 2), default_speeds(cluster)
+    frame = frame.filter(pl.col("gpus") <= cluster.total_gpus / 2)
+    speeds = default_speeds(cluster)
     models = np.random.default_rng([seed, 1]).choice(speeds.models, frame.height)
     frame = frame.with_columns(model=pl.Series(models), job_id=pl.format("{}", pl.int_range(pl.len())))
-    history, trace = frame.filter(pl.col("submit") < 0), frame.filter(pl.col("submit") >= 0)
+    history = frame.filter(pl.col("submit") < 0)
+    trace = frame.filter(pl.col("submit") >= 0)
     given = {"history": history, "speeds": speeds, "delays": Delays(restart=60.0), "seed": seed}
     return Scenario(trace, cluster, estimator=Runtime() if case.policy != "tiresias" else None, **given)
 
@@ -119,11 +126,13 @@ def _generated(case: Case, cluster, seed: int) -> pl.DataFrame:
     """Two weeks and the days of a case like its first preset; where there is a second, like that one after the change."""
     from gpuschedlab.traces import generate
 
-    frames, until = [], case.change if len(case.parts) > 1 else case.days
+    frames = []
+    until = case.change if len(case.parts) > 1 else case.days
     for (preset, load), (first, last) in zip(
         case.parts, ((-SPAN / DAY, until), (case.change, case.days)), strict=False
     ):
-        days, rng = int(last - first), FIRST + 100 * len(frames) + seed
+        days = int(last - first)
+        rng = FIRST + 100 * len(frames) + seed
         frame = generate(preset, days=days, load=load, cluster_gpus=cluster.total_gpus, rng=rng)
         frames.append(frame.drop("model", strict=False).with_columns(pl.col("submit") + first * DAY))
     return pl.concat(frames, how="diagonal_relaxed").sort("submit")
@@ -136,7 +145,8 @@ def measure(data_dir, name: str, seed: int) -> dict:
 
     scenario = scenario_of(data_dir, CASES[name], seed)
     space = Space(scenario.fitted(ALL[CASES[name].policy]()))
-    goal, end = space.policy.goals[0], float(scenario.trace["submit"].max())
+    goal = space.policy.goals[0]
+    end = float(scenario.trace["submit"].max())
     row = {"case": name, "seed": seed, "objective": goal, "jobs": scenario.trace.height}
     past = best_fixed(scenario.past, space, rounds=ROUNDS, searches=1)
     fixed = best_fixed(scenario, space, rounds=ROUNDS, searches=SEARCHES).best.policy
@@ -217,7 +227,8 @@ def bounds(rows: list[dict]) -> list[dict]:
     for name, case in CASES.items():
         group = [row for row in rows if row["case"] == name]
         if group:
-            goal, middle = group[0]["objective"], {m: statistics.median(row[m] for row in group) for m in METHODS}
+            goal = group[0]["objective"]
+            middle = {m: statistics.median(row[m] for row in group) for m in METHODS}
             behind = max(times(goal, middle[m], middle["autosched"]) for m in SIMPLE) - 1
             seeds = [max(times(goal, row[m], row["autosched"]) for m in SIMPLE) - 1 for row in group]
             bounded = all(times(goal, row[m], row["optimal"]) <= 1 for row in group for m in METHODS)

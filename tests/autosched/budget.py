@@ -33,9 +33,15 @@ from autosched.searchers import Gaussian, Lasso, Tpe
 from gpuschedlab.autosched.tuner.samplers import SAMPLERS, LatinHypercube
 from gpuschedlab.autosched.tuner.search import Tuner
 
-NODES, LIVE, KNOBS, BUDGETS = 16, 8, (8, 22), (1, 3, 10, 40, 200)
+NODES = 16
+LIVE = 8
+KNOBS = (8, 22)
+BUDGETS = (1, 3, 10, 40, 200)
 SEEDS = tuple(range(100, 110))
-RANDOM, ROOM, WITHIN, FIRST = 600, 1.05, 1.05, 40
+RANDOM = 600
+ROOM = 1.05
+WITHIN = 1.05
+FIRST = 40
 """Random configurations, and the gain below which a case is left out; measurements until a loss of `WITHIN` are of a search of `FIRST`."""
 PRICES = {"as it is": None, "30 s": 30.0, "5 min": 300.0}
 """Of a measurement (s); the thesis' take minutes (6.3)."""
@@ -51,7 +57,8 @@ class Way:
     most: int = BUDGETS[-1]
 
 
-CAUSAL, PLAIN = {"iterations": 200, "check": 200}, {"spread": 0.0}
+CAUSAL = {"iterations": 200, "check": 200}
+PLAIN = {"spread": 0.0}
 WAYS = {
     "printed": Way(Tuner.thesis(**CAUSAL), "graph"),
     "printed, layers": Way(Tuner.thesis(**CAUSAL), "layers"),
@@ -64,15 +71,13 @@ WAYS = {
     "random": Way(Tuner(**PLAIN, sampler="random")),
 }
 """Methods by their form: algorithm 3 as printed (`Tuner.thesis()`, its model asked from round 1) with three models, and searches alone."""
-GRAPH, AGAINST = (
-    "printed",
-    {
-        "BlueFin": "BlueFin alone",
-        "search": "search alone",
-        "printed, no graph": "plain regression",
-        "printed, layers": "the layers, not learnt",
-    },
-)
+GRAPH = "printed"
+AGAINST = {
+    "BlueFin": "BlueFin alone",
+    "search": "search alone",
+    "printed, no graph": "plain regression",
+    "printed, layers": "the layers, not learnt",
+}
 """What the verdict on the learnt graph is about, in words."""
 OWN = {"lasso": Lasso, "GP": Gaussian, "TPE": Tpe}
 """Samplers that are not the package's."""
@@ -92,7 +97,11 @@ class Measured:
     """A probe that measures no configuration twice, for all methods of a case; knobs that change nothing are left out."""
 
     def __init__(self, probe):
-        self.probe, self.objective, self.watched, self.seen, self.cpu = probe, probe.objective, probe.watched, {}, 0.0
+        self.probe = probe
+        self.objective = probe.objective
+        self.watched = probe.watched
+        self.seen = {}
+        self.cpu = 0.0
 
     def __call__(self, policy):
         from gpuschedlab.policies import Tiresias
@@ -152,7 +161,9 @@ class Case:
 
     def play(self, way: Way, rounds: int) -> list[tuple]:
         """After the start and each round: configurations measured beside the reference, best reward, own CPU seconds so far."""
-        begin, spent, found = time.process_time(), self.probe.cpu, []
+        begin = time.process_time()
+        spent = self.probe.cpu
+        found = []
         search = copy_of(way.tuner, iterations=rounds).steps(
             self.probe, self.space, self.space.policy, model=self.model(way.model), rng=self.seed
         )
@@ -184,7 +195,8 @@ def measure(_, knobs: int, seed: int) -> dict:
     case = Case(knobs, seed)
     row = {"knobs": knobs, "seed": seed, "ways": {}, "steps": {}}
     for name in WAYS:
-        way, curves = case.way(name), {}
+        way = case.way(name)
+        curves = {}
         budgets = [b for b in BUDGETS if b <= way.most]
         for b in budgets:
             # Rounds that are not spread do not depend on how many come: they are played once.
@@ -210,7 +222,8 @@ def judge(rows: list[dict]) -> list[dict]:
             loss = [np.log(row["best"] / r) for row, r in zip(group, reward, strict=True)]
             over = [np.log(row["ways"][GRAPH][b][1] / r) for row, r in zip(group, reward, strict=True)]
             prices = {k: statistics.fmean(row["price"] for row in group) if p is None else p for k, p in PRICES.items()}
-            made, cpu = statistics.fmean(measured), statistics.fmean(own)
+            made = statistics.fmean(measured)
+            cpu = statistics.fmean(own)
             one = {"knobs": knobs, "method": name, "budget": int(b), "cases": len(group), "measured": made}
             one |= {f"loss{end}": value for end, value in _ends(loss)}
             one |= {f"over_graph{end}": value for end, value in _ends(over)}
@@ -252,7 +265,8 @@ def verdict(cells: list[dict]) -> str:
 
     Cells in which both found the same with as many measurements in every case are left out: the same code says nothing of a model.
     """
-    said, same = [], []
+    said = []
+    same = []
     for method, name in AGAINST.items():
         mine = [row for row in cells if row["method"] == method and not row["same"]]
         for side, rows in (
@@ -280,7 +294,8 @@ def as_many(rows: list[dict]) -> list[dict]:
     """
     found = []
     for knobs, name in product(KNOBS, (name for name, way in WAYS.items() if way.model)):
-        logs, counts = [], []
+        logs = []
+        counts = []
         for row in (row for row in rows if row["knobs"] == knobs and row["best"] >= ROOM):
             made, reward, _ = row["ways"][name][str(FIRST)]
             alone = [best for count, best in row["steps"]["BlueFin"] if count <= made]
@@ -306,7 +321,8 @@ def spared(rows: list[dict]) -> str:
 
 def table(rows: list[dict]) -> list[dict]:
     """What is printed: a column for each method, a line for each budget, in words."""
-    found, cells = [], {(r["knobs"], r["method"], r["budget"]): r for r in judge(rows)}
+    found = []
+    cells = {(r["knobs"], r["method"], r["budget"]): r for r in judge(rows)}
     for row in arrivals(rows):
         line = {"method": row["method"], "knobs": row["knobs"]}
         for b in BUDGETS:

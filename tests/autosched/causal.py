@@ -26,11 +26,13 @@ from published.kept import measure_all
 
 from autosched.loop import stretch
 
-TRACES, POLICIES = ("philly", "venus", "pai"), ("tiresias", "themis", "lucid")
+TRACES = ("philly", "venus", "pai")
+POLICIES = ("tiresias", "themis", "lucid")
 BACKENDS = ("boosted",)
 """CausalNex takes up to half a second a query: no search asks it."""
 NEEDED = 0.15
-LEARNT, ASKED = 48, 24
+LEARNT = 48
+ASKED = 24
 """Configurations at each instant."""
 #: Table 6.4 of the thesis: mean relative difference, seconds to predict and to fine-tune 1,000 samples.
 PUBLISHED = {"philly": 0.1423, "venus": 0.1117, "pai": 0.1516, "predict_s": 0.0927, "tune_s": 1.4731}
@@ -52,7 +54,8 @@ def measure(data_dir, name: str, policy: str, seed: int = 0, instants: int = 24)
     plain = gather(scenario, space, configurations=ASKED, load=0.0, **sizes)
     segment = pl.col("segment")
     for split, held in {"later": segment > busy["segment"].max() * 0.75, "between": segment % 4 == 1}.items():
-        known, asked = busy.filter(~held), plain.filter(held)
+        known = busy.filter(~held)
+        asked = plain.filter(held)
         by_default = float(_errors(0.0, asked["reward"].to_numpy()).mean())
         case = about | {"split": split, "test": asked.height, "by_default": by_default}
         rows += [case | {"backend": b} | predict_held_out(known, asked, space, b, seed) for b in BACKENDS]
@@ -89,7 +92,9 @@ def predict_held_out(known: pl.DataFrame, asked: pl.DataFrame, space, backend: s
     begin = time.perf_counter()
     seen = model.predict(asked.select(given)).mean
     predict_s = (time.perf_counter() - begin) / asked.height * 1000
-    offline, tuned, spent = _errors(seen, asked["reward"].to_numpy()), [], 0.0
+    offline = _errors(seen, asked["reward"].to_numpy())
+    tuned = []
+    spent = 0.0
     for _, rows in asked.group_by("segment", maintain_order=True):
         for half in (rows[: rows.height // 2], rows[rows.height // 2 :]):
             tuned.append(_errors(model.predict(half.select(given)).mean, half["reward"].to_numpy()))

@@ -28,7 +28,9 @@ from published.kept import meaning, measure_all
 from autosched.operated import play
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
-NUMBERS, DRAWS, MINUTES = tuple(range(200, 230)), tuple(range(5)), 14.0
+NUMBERS = tuple(range(200, 230))
+DRAWS = tuple(range(5))
+MINUTES = 14.0
 KINDS = ("system", "log")
 FLAWS = ("", "hidden", "no overlap")
 NEEDED = {"holds": (0.92, 0.98), "wrong_and_sure": 0.03, "answered": 0.5}
@@ -145,17 +147,17 @@ def run(data_dir=None, traces=KINDS, seeds=NUMBERS, minutes: float = MINUTES, wo
     dict
         `rows` a kind, flaw and estimator; `left` (draws that are not measured yet); `ok`: none is, and the default is as it should be.
     """
-    about, draws = (
-        {"data_dir": None, "workers": workers, "seconds": 60 * minutes, "files": ()},
-        [*product(seeds, DRAWS)],
-    )
-    code, left = played_by(), 0
+    about = {"data_dir": None, "workers": workers, "seconds": 60 * minutes, "files": ()}
+    draws = [*product(seeds, DRAWS)]
+    code = played_by()
+    left = 0
     if "log" in traces:
         logs = measure_all("operated", play, cases=[(*draw, code) for draw in draws], **about)
         KEPT.update({draw: log for draw, log in zip(draws, logs) if log is not None})
         left = len(draws) - len(KEPT)
     cases = [(kind, *draw, code) for draw in draws for kind in traces if kind == "system" or draw in KEPT]
     answers = measure_all("causes", measure, cases=cases, **about)
-    rows, left = [row for row in answers if row is not None], left + answers.count(None)
+    rows = [row for row in answers if row is not None]
+    left = left + answers.count(None)
     judged = judge(rows)
     return {"rows": judged, "left": left, "ok": not left and good(judged)}

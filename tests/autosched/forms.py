@@ -39,9 +39,12 @@ def measure(_, seed: int) -> dict:
 
 def judge(rows: list[dict]) -> list[dict]:
     """A row a form, of the cases with room."""
-    group, found = [row for row in rows if row["best"] >= ROOM], []
+    group = [row for row in rows if row["best"] >= ROOM]
+    found = []
     for name in FORMS if group else ():
-        loss, over, same = [], [], []
+        loss = []
+        over = []
+        same = []
         for row in group:
             made, reward = row["forms"][name]
             alone = [best for count, best in row["alone"] if count <= made]

@@ -30,7 +30,8 @@ from gpuschedlab.autosched.forecast.arrivals import GlobalGenerator
 from gpuschedlab.autosched.forecast.features import RANGES, Seen
 from gpuschedlab.autosched.forecast.ranges import WEIGHTS, RangePredictor, counted, hourly, range_of
 
-DAY, HOUR = 86_400.0, 3600.0
+DAY = 86_400.0
+HOUR = 3600.0
 SPLIT = 0.7
 KINDS = ((True, "any"), (False, "any"), (True, "same"))
 """How hours are compared: in the periodic part or as they came, with all hours or with the same one of other days."""
@@ -65,11 +66,13 @@ def load(data_dir, name: str, part: str) -> pl.DataFrame:
 
 def queries(frame: pl.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rows, instants (s) and whether hourly, of the test part's queries, ascending in time."""
-    submit, end = frame["submit"].to_numpy(), frame["end"].to_numpy()
+    submit = frame["submit"].to_numpy()
+    end = frame["end"].to_numpy()
     cut = int(SPLIT * frame.height)
     owner, at = hourly(submit[cut:], end[cut:])
     rows = np.concatenate([np.arange(cut, frame.height), owner + cut])
-    at, kind = np.concatenate([submit[cut:], at]), np.repeat([False, True], [frame.height - cut, len(owner)])
+    at = np.concatenate([submit[cut:], at])
+    kind = np.repeat([False, True], [frame.height - cut, len(owner)])
     order = np.argsort(at, kind="stable")
     return rows[order], at[order], kind[order]
 
@@ -80,7 +83,8 @@ def answers(frame, rows, at, predictor: RangePredictor, daily: bool) -> tuple[np
     executed = at - frame["submit"].to_numpy()[rows]
     x = seen.features(frame[rows].with_columns(executed=pl.Series(executed)), at, predictor.recent, rows)
     share = counted(seen, x, predictor.recent)
-    found, seconds = np.zeros(len(rows), int), []
+    found = np.zeros(len(rows), int)
+    seconds = []
     now = float(frame["submit"][int(SPLIT * frame.height)])
     edges = np.arange(now, at.max() + DAY, DAY) if daily else np.array([now])
     for first, last in zip(edges, [*edges[1:], np.inf], strict=True):
@@ -98,7 +102,8 @@ def accuracy(name: str, part: str, frame, predictor: RangePredictor, daily: bool
     """One model on one trace: accuracy by instants of query and by what had run, beside the majority class."""
     rows, at, kind = queries(frame)
     found, counts, seconds = answers(frame, rows, at, predictor, daily)
-    model, swept = predictor.model, hasattr(predictor, "swept_")
+    model = predictor.model
+    swept = hasattr(predictor, "swept_")
     y = range_of(frame["duration"].to_numpy())[rows]
     ran = at - frame["submit"].to_numpy()[rows]
     sets = {"hourly": kind, "open": kind & (ran < RANGES[-1]), "arrival": ~kind}
@@ -131,15 +136,21 @@ def hindsight(name: str, frame: pl.DataFrame) -> dict:
     `WEIGHTS`, the best of these very answers counts. No bound for other models and features, but for how much more a
     longer history could teach this one.
     """
-    submit, end = frame["submit"].to_numpy(), frame["end"].to_numpy()
+    submit = frame["submit"].to_numpy()
+    end = frame["end"].to_numpy()
     cut = int(SPLIT * frame.height)
     rows, at = hourly(submit, end)
     order = np.argsort(at, kind="stable")
-    rows, at = rows[order], at[order]
-    executed, y, seen = at - submit[rows], range_of(frame["duration"].to_numpy())[rows], Seen(frame)
+    rows = rows[order]
+    at = at[order]
+    executed = at - submit[rows]
+    y = range_of(frame["duration"].to_numpy())[rows]
+    seen = Seen(frame)
     predictor = RangePredictor()
     x = seen.features(frame[rows].with_columns(executed=pl.Series(executed)), at, predictor.recent, rows)
-    share, right, asked = counted(seen, x, predictor.recent), np.zeros(len(WEIGHTS)), 0
+    share = counted(seen, x, predictor.recent)
+    right = np.zeros(len(WEIGHTS))
+    asked = 0
     for first in np.arange(submit[cut], at.max(), DAY):
         mine = np.flatnonzero((at >= first) & (at < first + DAY) & (rows >= cut))
         if not len(mine):
@@ -155,7 +166,8 @@ def hindsight(name: str, frame: pl.DataFrame) -> dict:
 def requests(name: str, frame: pl.DataFrame, periodic: bool, hour: str = "any") -> dict:
     """Relative difference of an hour's requests between what is generated and what came, over the two weeks."""
     submit = frame["submit"].to_numpy()
-    generator, differ = GlobalGenerator(periodic=periodic, hour=hour), []
+    generator = GlobalGenerator(periodic=periodic, hour=hour)
+    differ = []
     first = (SLICES[name][0] - frame["clock"][0]).total_seconds() + submit[0]
     for now in first + HOUR * np.arange(14 * 24):
         at = generator.match(submit[: np.searchsorted(submit, now, side="right")], now)
@@ -178,7 +190,8 @@ def requests(name: str, frame: pl.DataFrame, periodic: bool, hour: str = "any") 
 def measure(data_dir, name: str) -> dict:
     """Rows of one trace: bounds, accuracy and requests."""
     MODELS.update(OWN)
-    parts, found = {part: load(data_dir, name, part) for part in ("slice", "whole")}, {"bounds": [], "accuracy": []}
+    parts = {part: load(data_dir, name, part) for part in ("slice", "whole")}
+    found = {"bounds": [], "accuracy": []}
     for part, frame in parts.items():
         best = accuracy(name, part, frame, RangePredictor(), daily=part == "slice")
         held = best["hourly"] >= NEEDED[name]

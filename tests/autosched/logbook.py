@@ -33,12 +33,17 @@ from gpuschedlab.metrics.intervals import mean_interval
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "notebooks"))
 
-NODES, DAYS, EVERY, HOUR = 16, 28, 7200.0, 3600.0
+NODES = 16
+DAYS = 28
+EVERY = 7200.0
+HOUR = 3600.0
 SEEDS = tuple(range(40, 50))
 OTHERS = 3
 """Other traces, on which constants are compared."""
-NEAR, MINUTES = 1.02, 14.0
-INSTANTS, MANY = 10, 60
+NEAR = 1.02
+MINUTES = 14.0
+INSTANTS = 10
+MANY = 60
 """Forks of each value, and those behind the effect on one interval."""
 
 
@@ -98,7 +103,8 @@ def scenario_of(name: str, seed: int):
     from gpuschedlab.speeds import default_speeds
     from gpuschedlab.traces import generate
 
-    case, cluster = CASES[name], Cluster.homogeneous(NODES, 8)
+    case = CASES[name]
+    cluster = Cluster.homogeneous(NODES, 8)
     trace = generate(case.preset, days=DAYS, load=case.load, cluster_gpus=cluster.total_gpus, rng=seed)
     trace = trace.filter(pl.col("gpus") <= cluster.total_gpus / 2)
     return Scenario(trace, cluster, speeds=default_speeds(cluster), delays=Delays(restart=60.0))
@@ -118,7 +124,8 @@ def measure(data_dir, name: str, seed: int) -> dict:
 
     from gpuschedlab.autosched import operate
 
-    rule, scenario = rule_of(name, seed), scenario_of(name, seed)
+    rule = rule_of(name, seed)
+    scenario = scenario_of(name, seed)
     others = [scenario_of(name, 1000 + OTHERS * seed + i) for i in range(OTHERS)]
     means = {v: statistics.fmean(other.run(rule.at(v)).summary()["jct_mean"] for other in others) for v in rule.values}
     ratio = {v: mean / min(means.values()) for v, mean in means.items()}
@@ -134,7 +141,8 @@ def measure(data_dir, name: str, seed: int) -> dict:
     exact, naive, adjusted = (
         float(m[-1] - m[0]) for m in (brief.mean, found["own jobs: nothing"], found["own jobs: load (ridge)"])
     )
-    first, last = log.values[0], log.values[-1]
+    first = log.values[0]
+    last = log.values[-1]
     row |= {"effect": exact, "naive_misses": naive - exact, "adjusted_misses": adjusted - exact}
     row["right_end"] = (exact < 0) == (ratio[last] < ratio[first])
     tossed = operate(scenario, rule_of(name, seed, coin=1.0), DAY, wait=0.0)
@@ -201,5 +209,6 @@ def run(data_dir=None, traces=tuple(CASES), seeds=SEEDS, minutes: float = MINUTE
     """
     cases = [(name, seed) for seed, name in product(seeds, traces)]
     answers = measure_all("logbook", measure, data_dir, cases, workers, seconds=60 * minutes)
-    rows, left = [row for row in answers if row is not None], answers.count(None)
+    rows = [row for row in answers if row is not None]
+    left = answers.count(None)
     return {"rows": judge(rows), "effects": effects(rows), "left": left, "ok": not left}

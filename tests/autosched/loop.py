@@ -44,8 +44,12 @@ SEEDS = {"tiresias": 3, "themis": 3, "lucid": 15}
 TUNED = ("selftune", "optimal", "autosched")
 MINUTES = 14.0
 """After which no further case is begun."""
-ROOM, GAIN, NEAR, SLACK = 0.15, 1.10, 0.05, 0.01
-RETUNE, LOOP = 1.0, 600.0
+ROOM = 0.15
+GAIN = 1.10
+NEAR = 0.05
+SLACK = 0.01
+RETUNE = 1.0
+LOOP = 600.0
 """Most seconds of a decision, in the median, and of two weeks in the loop."""
 #: What the thesis reports of AutoSched: JCT against SelfTune, share of jobs with rho <= 1 against Fixed, JCT against SelfTune.
 PUBLISHED = {"tiresias": "1.10-1.36", "themis": "1.07-1.12 (against Fixed)", "lucid": "1.15-1.17"}
@@ -113,7 +117,8 @@ def stretch(data_dir, name: str, load: float | None, seed: int) -> Stretch:
     cluster = Cluster.homogeneous(NODES[name], 8)
     frame = _generated(cluster, seed) if name == "generated" else real_trace(data_dir, name)
     frame = frame.filter(pl.col("submit") < SPAN + 3 * DAY)
-    inside, fits = pl.col("submit").is_between(0, SPAN, closed="left"), pl.col("gpus") <= cluster.total_gpus - PROFILED
+    inside = pl.col("submit").is_between(0, SPAN, closed="left")
+    fits = pl.col("gpus") <= cluster.total_gpus - PROFILED
     left_out = frame.filter(inside & ~fits).height
     frame = frame.filter(fits)
     speeds = default_speeds(cluster)
@@ -134,7 +139,8 @@ def stretch(data_dir, name: str, load: float | None, seed: int) -> Stretch:
 
 def real_trace(data_dir, name: str) -> pl.DataFrame:
     """A real trace on a clock that is 0 where its two weeks begin."""
-    frame, first = load_real(data_dir, name, whole=True), SLICES[name][0]
+    frame = load_real(data_dir, name, whole=True)
+    first = SLICES[name][0]
     zero = frame.select(pl.col("submit").min() + (pl.lit(first) - pl.col("clock").min()).dt.total_seconds()).item()
     return frame.with_columns(pl.col("submit") - zero).drop("clock")
 
@@ -153,7 +159,8 @@ def measure(data_dir, name: str, load: float | None, policy: str, seed: int, day
     from gpuschedlab.policies import ALL
 
     cut = stretch(data_dir, name, load, seed).first(days)
-    scenario, history = cut.scenario(policy, seed), cut.history
+    scenario = cut.scenario(policy, seed)
+    history = cut.history
     space = Space(scenario.fitted(ALL[policy]()))
     samples = gather(scenario.replace(trace=cut.lessons), space)
     past = best_fixed(scenario.replace(trace=cut.lessons), space, searches=1).leaders()
@@ -192,7 +199,8 @@ def moves(decisions, loads) -> tuple[dict[str, int], dict[str, float | None]]:
     """By knob, how often decisions changed it, and the rank correlation of its numbers with the job load (None: it never moved)."""
     from scipy.stats import spearmanr
 
-    updates, with_load = {}, {}
+    updates = {}
+    with_load = {}
     for name in decisions[0].policy.knobs:
         values = [decision.policy.knobs[name] for decision in decisions]
         updates[name] = sum(a != b for a, b in itertools.pairwise(values))
@@ -296,7 +304,8 @@ def run(
     cases = [(n, load, p, s, *part) for s, n, load, p in asked if seeds or s < SEEDS[p]]
     answers = measure_all("autosched", measure, data_dir, cases, workers, seconds=60 * minutes)
     runs = [answer for answer in answers if answer is not None]
-    judged, left = judge(runs), len(answers) - len(runs)
+    judged = judge(runs)
+    left = len(answers) - len(runs)
     return {
         "rows": judged,
         "runs": runs,

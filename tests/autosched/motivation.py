@@ -15,8 +15,10 @@ from published.kept import measure_all
 from autosched.loop import NODES, PROFILED, SLICES, SPAN, real_trace
 from gpuschedlab.errors import LabError
 
-TRACE, WEEK = "venus", 7 * DAY
-FIRST, WEEKS = -7, tuple(range(-6, 0))
+TRACE = "venus"
+WEEK = 7 * DAY
+FIRST = -7
+WEEKS = tuple(range(-6, 0))
 """The week that the fixed configuration is searched on, and those that are played; 0 begins with the thesis' two weeks."""
 MINUTES = 14.0
 PUBLISHED = {"fixed_over_history": 3.8, "history_over_future": 1.4}
@@ -30,11 +32,13 @@ def scenario_of(data_dir, week: int):
     from gpuschedlab.speeds import default_speeds
 
     cluster = Cluster.homogeneous(NODES[TRACE], 8)
-    speeds, submit = default_speeds(cluster), pl.col("submit")
+    speeds = default_speeds(cluster)
+    submit = pl.col("submit")
     frame = real_trace(data_dir, TRACE).filter(pl.col("gpus") <= cluster.total_gpus - PROFILED)
     frame = frame.with_columns(model=pl.Series(np.random.default_rng(0).choice(speeds.models, frame.height)))
     frame = frame.with_columns(submit - week * WEEK).filter(submit.is_between(-SPAN, WEEK, closed="left"))
-    history, trace = frame.filter(submit < 0), frame.filter(submit >= 0)
+    history = frame.filter(submit < 0)
+    trace = frame.filter(submit >= 0)
     if not trace.height:
         raise LabError(
             f"bench motivation: found no job of {TRACE} in week {week} from {SLICES[TRACE][0]:%Y-%m-%d}; expected some."
@@ -48,11 +52,14 @@ def measure(data_dir, week: int) -> dict:
     from gpuschedlab.autosched.methods import HOUR, foreseer
     from gpuschedlab.policies import Tiresias
 
-    before, scenario = scenario_of(data_dir, FIRST), scenario_of(data_dir, week)
+    before = scenario_of(data_dir, FIRST)
+    scenario = scenario_of(data_dir, week)
     fixed = best_fixed(before, Space(before.fitted(Tiresias()))).best.policy
-    space, end = Space(scenario.fitted(Tiresias())), float(scenario.trace["submit"].max())
+    space = Space(scenario.fitted(Tiresias()))
+    end = float(scenario.trace["submit"].max())
     row = {"week": week, "jobs": scenario.trace.height, "fixed": score(scenario.simulation(fixed))["jct"]}
-    past, future = scenario.simulation(space.policy), scenario.simulation(space.policy)
+    past = scenario.simulation(space.policy)
+    future = scenario.simulation(space.policy)
     loops = {"history": attach("selftune", past, history=scenario.history, space=space)}
     loops["future"] = Controller(future, foreseer("true", horizon=HOUR), space, Tuner.thesis(), futures=0)
     for name, loop in loops.items():

@@ -52,7 +52,8 @@ def ours(study: Study) -> dict[Number, Ours | str]:
         ),
         ("causal", causal, [(*case, SEED) for case in product(TRACES, GAINS)], _causal),
     ):
-        answers, reason = kept_answers(name, bench.measure, study.data, cases), "not kept"
+        answers = kept_answers(name, bench.measure, study.data, cases)
+        reason = "not kept"
         if answers is None and not study.quick and time.monotonic() < end:
             answers = study.benched(name, bench.measure, cases, seconds=end - time.monotonic())
             if left := answers.count(None):

@@ -27,13 +27,20 @@ from gpuschedlab.autosched.methods import BLIND
 WAYS = ("autosched", "no-causal", "no-aggregator", "no-controller-40", "no-future", "no-controller")
 SIMILARITIES = tuple(name for name in DISTANCES if name not in ("manhattan", "relative"))
 """How past hours are compared instead of by Manhattan distance, which ranks them as the relative error does."""
-TRACES, LOAD, POLICIES = ("philly", "venus", "pai"), 1.1, ("tiresias", "themis", "lucid")
-DAYS, TUNED = 7.5, 0.5
+TRACES = ("philly", "venus", "pai")
+LOAD = 1.1
+POLICIES = ("tiresias", "themis", "lucid")
+DAYS = 7.5
+TUNED = 0.5
 """Days of a trace, and how many of them, the last ones, are tuned."""
 PRINTED = {"threshold": 1.1} | BLIND
 """Of all ways: the threshold as printed; what gains is not measured again on other futures."""
 #: Required: fewer measurements, cheaper ones, both together; part of the objective that is lost; seconds of a search.
-FEWER, CHEAPER, TOGETHER, LOSS, SECONDS = 5.0, 2.5, 30.0, 0.05, 1.0
+FEWER = 5.0
+CHEAPER = 2.5
+TOGETHER = 30.0
+LOSS = 0.05
+SECONDS = 1.0
 #: What the thesis reports of Tiresias: overhead by causal tuner, by aggregator, together (6.6.3); JCT by similarity, over that
 #: by Manhattan distance, on Philly, Helios and PAI (table 6.5).
 PUBLISHED = {
@@ -54,7 +61,9 @@ def measure(data_dir, name: str, load: float | None, policy: str, days: float, s
     cut = stretch(data_dir, name, load, seed).first(days)
     scenario = cut.scenario(policy, seed)
     space = Space(scenario.fitted(ALL[policy]()))
-    samples, rows, loops = gather(scenario.replace(trace=cut.lessons), space), [], {}
+    samples = gather(scenario.replace(trace=cut.lessons), space)
+    rows = []
+    loops = {}
     for way in (*WAYS, *(SIMILARITIES if policy == "tiresias" else ())):
         how = {"method": PARTS[way]} if way in WAYS else {"method": "autosched", "similarity": way}
         how |= {

@@ -5,7 +5,8 @@ from dataclasses import replace
 from gpuschedlab.autosched.methods import METHODS, Method
 from gpuschedlab.autosched.tuner.search import Tuner
 
-WHOLE, SHORT = METHODS["autosched"], {"iterations": 10, "check": 10}
+WHOLE = METHODS["autosched"]
+SHORT = {"iterations": 10, "check": 10}
 PARTS = {
     "autosched": WHOLE,
     "no-causal": replace(WHOLE, doc="AutoSched without causal model, the same rounds", tuner=Tuner.thesis(causal=False)),

@@ -45,7 +45,8 @@ def record(contest: Contest, recipe: Recipe, progress: Callable[[Contest], None]
             f"record: found a contest on another trace than that of {word_of(recipe)} with seed {loop.rng}; expected the same. "
             f"Give the recipe that made its scenario: recipe({loop.rng})."
         )
-    hours, graphs = [], []
+    hours = []
+    graphs = []
     while contest.now < contest.end:
         before = contest.policy
         for step in contest.hour():
@@ -59,7 +60,9 @@ def record(contest: Contest, recipe: Recipe, progress: Callable[[Contest], None]
 
 def _content(contest: Contest, recipe: Recipe, history, hours: list[Hour], graphs: list) -> dict:
     """All of a recording, as plain data."""
-    loop, layers, space = contest.loop, contest.graph.layers, contest.space
+    loop = contest.loop
+    layers = contest.graph.layers
+    space = contest.space
     samples, hints, fixed = contest.known
     others = [name for name in contest.simulations if name != "autosched"]
     made = {"recipe": recipe.to_dict(), "seed": loop.rng, "policy": word_of(space.policy), "tuner": loop.tuner.knobs}
@@ -86,7 +89,9 @@ def _content(contest: Contest, recipe: Recipe, history, hours: list[Hour], graph
 
 def _hour(contest: Contest, decision: Decision, before, graphs: list) -> Hour:
     """What is kept of a decision, which has just been taken."""
-    loop, tuning, turn = contest.loop, decision.tuning, (len(contest.decisions) - 1) % (1 + contest.loop.futures)
+    loop = contest.loop
+    tuning = decision.tuning
+    turn = (len(contest.decisions) - 1) % (1 + contest.loop.futures)
     ranks = [rank for rank in range(1 + loop.futures) if rank != turn] or [0]
     would = _would(loop, decision)
     trials = [
@@ -130,7 +135,8 @@ def _hour(contest: Contest, decision: Decision, before, graphs: list) -> Hour:
 def _would(loop, decision: Decision) -> dict:
     """By policy, what some of those that the model rejected are measured as, times the default's."""
     policies = list(dict.fromkeys(trial.policy for trial in decision.asked.rejected))
-    rng, found = np.random.default_rng([loop.rng, round(decision.now)]), {}
+    rng = np.random.default_rng([loop.rng, round(decision.now)])
+    found = {}
     for i in rng.permutation(len(policies))[:SAMPLED]:
         first = decision.tuning.trials[0].measurement.value
         found[policies[i]] = _round(reward(loop.probed.objective, loop.probed(policies[i]).value, first), 4)
@@ -153,8 +159,10 @@ def _to_the_end(simulation) -> np.ndarray:
 
 def _seen(contest: Contest) -> dict:
     """The last hour beside the past one that is most like it, and the likely futures."""
-    loop, now = contest.loop, contest.now
-    generator, submit = loop.forecaster.generator, loop.forecaster.learn(loop.simulation)["submit"].to_numpy()
+    loop = contest.loop
+    now = contest.now
+    generator = loop.forecaster.generator
+    submit = loop.forecaster.learn(loop.simulation)["submit"].to_numpy()
     at = generator.match(submit, now)
     bins = np.arange(BUCKETS + 1) * HOUR / BUCKETS
     recent, nearest = (np.histogram(submit, end - HOUR + bins)[0].tolist() for end in (now, at))
@@ -163,7 +171,8 @@ def _seen(contest: Contest) -> dict:
     edges = now + np.arange(round(AHEAD * HOUR / STEP) + 1) * STEP
     for rank in range(FUTURES):
         future = loop.forecaster(loop.simulation, np.random.default_rng([loop.rng, round(now), rank]), rank)
-        here, coming = future.trace[: future.existing], future.trace[future.existing :]
+        here = future.trace[: future.existing]
+        coming = future.trace[future.existing :]
         progress = future.initial["progress"].to_numpy() if future.existing else np.zeros(0)
         left = (here["gpus"] * np.maximum(here["duration"].to_numpy() - progress, 0.0)).sum()
         work = (coming["gpus"] * coming["duration"]).to_numpy() / HOUR
@@ -177,7 +186,8 @@ def _seen(contest: Contest) -> dict:
 
 def _counted(submit, work, edges) -> tuple[list[int], list[float]]:
     """Jobs and GPU-hours by bin."""
-    jobs, service = np.histogram(submit, edges)[0], np.histogram(submit, edges, weights=work)[0]
+    jobs = np.histogram(submit, edges)[0]
+    service = np.histogram(submit, edges, weights=work)[0]
     return jobs.tolist(), [_round(x, 0) for x in service.tolist()]
 
 
@@ -192,7 +202,8 @@ def _arrivals(trace: pl.DataFrame, history: pl.DataFrame, until: float) -> dict:
 
 def _system(simulation, until: float) -> dict:
     """GPUs in use and requested, and jobs that wait, at each half hour under AutoSched; and all GPUs."""
-    timeline, at = simulation.result().timeline, np.arange(0.0, until + STEP / 2, STEP)
+    timeline = simulation.result().timeline
+    at = np.arange(0.0, until + STEP / 2, STEP)
     rows = np.maximum(np.searchsorted(timeline["time"].to_numpy(), at, side="right") - 1, 0)
     found = {name: timeline[name].to_numpy()[rows].tolist() for name in ("used", "demanded", "waiting")}
     return {"step": STEP, "gpus": simulation.cluster.total_gpus} | found
@@ -207,7 +218,8 @@ def _jobs(contest: Contest) -> dict:
 
 def _axis(axis, policy) -> dict:
     """A coordinate: name, knob and its unit, values at 0 and 1 or those of a category, whether it is logarithmic, its default."""
-    knob, (low, high) = axis.info.knob, (None, None) if axis.levels else axis.range
+    knob = axis.info.knob
+    (low, high) = (None, None) if axis.levels else axis.range
     found = {"name": axis.name, "knob": axis.info.name, "place": axis.place, "unit": knob.unit, "log": bool(knob.log)}
     default = _round(axis.coordinate(getattr(policy, axis.info.name)), 4)
     return found | {"low": low, "high": high, "choices": list(knob.choices) if axis.levels else [], "default": default}

@@ -23,7 +23,8 @@ CASES = {
     "philly-venus": Case(False, (("philly", 0.8), ("venus", 1.3)), nodes=32, days=7.0, change=4.0),
     "venus-philly": Case(False, (("venus", 1.1), ("philly", 1.2)), nodes=32, days=7.0, change=4.0),
 }
-LOOKED, FRESH = tuple(range(10)), tuple(range(700, 710))
+LOOKED = tuple(range(10))
+FRESH = tuple(range(700, 710))
 SEEDS = (*LOOKED, *FRESH)
 """Ten seeds that were looked at before, and ten that nothing was chosen on."""
 METHODS = ("default", "history", "fixed", "selftune", "search", "autosched")
@@ -45,7 +46,8 @@ def measure(data_dir, name: str, seed: int) -> dict:
         row[method] = score(scenario.simulation(policy))["jct"]
     samples = gather(scenario.past, space, instants=10, configurations=20)
     for method in METHODS[3:]:
-        simulation, begin = scenario.simulation(space.policy), time.process_time()
+        simulation = scenario.simulation(space.policy)
+        begin = time.process_time()
         model = train(samples, space, rng=seed) if method == "autosched" else None
         loop = attach(
             method, simulation, history=scenario.history, model=model, space=space, hints=past.leaders(), seed=seed

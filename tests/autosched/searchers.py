@@ -14,11 +14,14 @@ from gpuschedlab.autosched.tuner.samplers import LatinHypercube, Sampler
 class Pooled(Sampler):
     """Base: asks for the point of a fresh pool that `worth` says is best; at first, while it knows too little, for any."""
 
-    least, size = 2, 512
+    least = 2
+    size = 512
 
     def __init__(self, levels, rng=0, start=None):
         super().__init__(levels, rng, start)
-        self.pool, self.u, self.y = LatinHypercube(levels, self.rng, size=self.size), [], []
+        self.pool = LatinHypercube(levels, self.rng, size=self.size)
+        self.u = []
+        self.y = []
 
     def ask(self):
         points = np.array([self.pool.ask() for _ in range(self.size)])
@@ -57,7 +60,8 @@ class Lasso(Pooled):
         super().__init__(levels, rng, start)
         if rows is not None:  # none while its options are checked
             warnings.simplefilter("ignore")
-            self.shape, y = PolynomialFeatures(2, include_bias=False), pl.col("reward")
+            self.shape = PolynomialFeatures(2, include_bias=False)
+            y = pl.col("reward")
             self.old = (
                 rows.drop("segment", "reward").to_numpy(),
                 rows.select(y - y.mean().over("segment"))["reward"].to_numpy(),
@@ -68,7 +72,8 @@ class Lasso(Pooled):
         from sklearn import linear_model
 
         own = np.array(self.y) - np.mean(self.y) if self.y else np.zeros(0)
-        u, y = np.vstack([self.old[0], *self.u]), np.concatenate([self.old[1], own])
+        u = np.vstack([self.old[0], *self.u])
+        y = np.concatenate([self.old[1], own])
         return (
             linear_model.Lasso(self.alpha, max_iter=5000)
             .fit(self.shape.transform(u), y)

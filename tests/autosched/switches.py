@@ -30,15 +30,19 @@ from gpuschedlab.autosched.controller import Controller
 
 REGIMES = {"venus": (6, 48), "shift": (12, 72)}
 """Nodes, and hours that are tuned."""
-SEEDS, FRESH = tuple(range(6000, 6062)), tuple(range(7000, 7020))
+SEEDS = tuple(range(6000, 6062))
+FRESH = tuple(range(7000, 7020))
 """Seeds of which all is measured, and those of which the JCT is, and no switch's worth; how many was set before any was looked at."""
-OTHERS, HARM, MINUTES = 12, 0.995, 14.0
+OTHERS = 12
+HARM = 0.995
+MINUTES = 14.0
 DRAWS = 4000
 """Of the bootstrap over loops, for intervals of counts and shares."""
 PLAIN = {"prune": None, "sure": None}
 RULES = {"today": PLAIN, "sure": {}, "once": PLAIN, "t05": PLAIN | {"threshold": 1.05}}
 CONSTANTS = {"never": {}, "gittins": {"metric": "gittins"}}
-DAY, HOUR = 86_400.0, 3600.0
+DAY = 86_400.0
+HOUR = 3600.0
 
 
 def world(regime: str, seed: int, other: int | None = None):
@@ -61,7 +65,8 @@ def world(regime: str, seed: int, other: int | None = None):
     frame = pl.concat(frames, how="diagonal_relaxed").sort("submit").filter(pl.col("gpus") <= 4 * nodes)
     frame = frame.with_columns(job_id=pl.format("{}", pl.int_range(pl.len())))
     frame = frame.with_columns(model=pl.Series(np.random.default_rng(seed).choice(speeds.models, frame.height)))
-    history, trace = frame.filter(pl.col("submit") < 0), frame.filter(pl.col("submit") >= 0)
+    history = frame.filter(pl.col("submit") < 0)
+    trace = frame.filter(pl.col("submit") >= 0)
     given = {"history": history, "speeds": speeds, "delays": lab.Delays(restart=60.0), "seed": seed}
     return lab.Scenario(trace, cluster, **given)
 
@@ -72,7 +77,8 @@ class Searched:
     causal = False
 
     def __init__(self, loop, tuner):
-        self.loop, self.tuner = loop, tuner
+        self.loop = loop
+        self.tuner = tuner
 
     def steps(self, *given, rng, **options):
         """The whole search at once."""
@@ -83,7 +89,10 @@ class Measured:
     """A probe that measures nothing twice."""
 
     def __init__(self, probe):
-        self.probe, self.objective, self.seen, self.measured = probe, probe.objective, {}, 0
+        self.probe = probe
+        self.objective = probe.objective
+        self.seen = {}
+        self.measured = 0
 
     def __call__(self, policy):
         """Measurement of a policy."""
@@ -153,7 +162,9 @@ def expected(decision, scenario, worlds) -> list[float]:
     """Log gain of a switch on each of other true futures: the jobs in the system as they are, other arrivals of the next 72 h."""
     from gpuschedlab.autosched import Forecast, Probe
 
-    now, initial, logs = decision.now, decision.state.unfinished(), []
+    now = decision.now
+    initial = decision.state.unfinished()
+    logs = []
     existing = decision.state.trace.join(initial.select("job_id"), on="job_id", how="semi", maintain_order="left")
     for trace in worlds:
         coming = trace.filter((pl.col("submit") > now) & (pl.col("submit") <= now + 72 * HOUR))
@@ -169,14 +180,18 @@ def measure(_, regime: str, seed: int) -> dict:
     from gpuschedlab.autosched import Space, Tuner, attach, score
     from gpuschedlab.policies import Tiresias
 
-    scenario, (_, hours), memo = world(regime, seed), REGIMES[regime], {}
+    scenario = world(regime, seed)
+    (_, hours) = REGIMES[regime]
+    memo = {}
     fresh = seed in FRESH
     worlds = [] if fresh else [world(regime, seed, other).trace for other in range(OTHERS)]
-    space, row = Space(scenario.fitted(Tiresias())), {"regime": regime, "seed": seed, "rules": {}}
+    space = Space(scenario.fitted(Tiresias()))
+    row = {"regime": regime, "seed": seed, "rules": {}}
     for rule, options in RULES.items():
         if fresh and rule == "t05":
             continue
-        simulation, switches = scenario.simulation(space.policy), []
+        simulation = scenario.simulation(space.policy)
+        switches = []
         given = {"history": scenario.history, "space": space, "seed": seed, "tuner": Tuner(40)}
         loop = attach("search", simulation, **given, **options)
         loop.__class__ = Loop
@@ -200,7 +215,8 @@ def judge(rows: list[dict]) -> list[dict]:
     over loops, of ratios by Student's t over them. JCT over others is below 1 where the rule is better; `sums_over_today` is the
     ratio of the sums of all loops' JCT.
     """
-    found, whole = [], [row for row in rows if row["seed"] not in FRESH]
+    found = []
+    whole = [row for row in rows if row["seed"] not in FRESH]
     groups = {regime: [row for row in whole if row["regime"] == regime] for regime in REGIMES}
     groups |= {"both": whole, "fresh": [row for row in rows if row["seed"] in FRESH], "all": rows}
     for (group, loops), rule in product(groups.items(), (*RULES, *CONSTANTS)):
@@ -251,7 +267,8 @@ def beforehand(rows: list[dict]) -> list[dict]:
 
     Intervals are of 95 %, by the bootstrap over loops.
     """
-    loops, rng = {}, np.random.default_rng(1)
+    loops = {}
+    rng = np.random.default_rng(1)
     for row in rows:
         for rule in (rule for rule in RULES if rule in row["rules"]):
             for s in row["rules"][rule]["switches"]:
@@ -265,7 +282,8 @@ def beforehand(rows: list[dict]) -> list[dict]:
         for each in loops.values()
     ]
     draws = [np.concatenate([parts[i] for i in rng.integers(0, len(parts), len(parts))]) for _ in range(DRAWS // 4)]
-    whole, found = np.concatenate(parts), []
+    whole = np.concatenate(parts)
+    found = []
 
     def add(name, which, value):
         ends = np.nanquantile([value(draw) for draw in draws], [0.025, 0.975]).tolist()

@@ -8,7 +8,8 @@ from scenes.believed import Answer, verdict
 
 from autosched import causes
 
-HIDDEN, NO_OVERLAP = 107, 108
+HIDDEN = 107
+NO_OVERLAP = 108
 
 
 def test_the_truth_of_a_system_is_what_setting_its_knob_does():
@@ -45,7 +46,8 @@ class Case:
     outcome = pl.Series([0.0, 2.0])
 
     def __init__(self, truth, half=0.0):
-        self.truth, self.half = truth, half
+        self.truth = truth
+        self.half = half
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,10 @@ def test_notears_finds_the_edges(curve):
 
 def test_confidence_is_the_share_of_graphs_learnt_from_segments_drawn_anew(monkeypatch):
     """An edge that is found where segment 3 is drawn, one that always is, and one that never is."""
-    drawn, always, never, sometimes = [], ("k0", "m1"), ("k1", "m1"), ("k2", "m1")
+    drawn = []
+    always = ("k0", "m1")
+    never = ("k1", "m1")
+    sometimes = ("k2", "m1")
 
     def learn(samples, layers):
         drawn.append(samples["segment"].value_counts().sort("segment"))
@@ -99,7 +102,8 @@ def test_confidence_is_the_share_of_graphs_learnt_from_segments_drawn_anew(monke
     samples = system(0, 60).with_columns(segment=pl.Series([0] * 10 + [1] * 30 + [3] * 5 + [7] * 15))
     monkeypatch.setattr("gpuschedlab.autosched.causal.graph.learn_graph", learn)
     found = confidence(samples, LAYERS, CausalGraph(LAYERS, (always, never, sometimes)), times=40, rng=1)
-    size, shares = {0: 10, 1: 30, 3: 5, 7: 15}, [3 in draw["segment"] for draw in drawn]
+    size = {0: 10, 1: 30, 3: 5, 7: 15}
+    shares = [3 in draw["segment"] for draw in drawn]
     assert all(count % size[segment] == 0 for draw in drawn for segment, count in draw.rows())
     assert all(sum(count // size[segment] for segment, count in draw.rows()) == 4 for draw in drawn)
     assert found == pytest.approx({always: 1.0, never: 0.0, sometimes: np.mean(shares)})
@@ -197,7 +201,8 @@ def test_circles_and_missing_columns_are_refused():
 def small(rows=60, seed=0):
     """A knob of two values, a metric, an objective; states are their own values."""
     rng = np.random.default_rng(seed)
-    k, c = rng.integers(0, 2, rows).astype(float), rng.integers(0, 2, rows).astype(float)
+    k = rng.integers(0, 2, rows).astype(float)
+    c = rng.integers(0, 2, rows).astype(float)
     m = ((k + rng.random(rows)) > 0.8).astype(float)
     return pl.DataFrame({"k": k, "c": c, "m": m, "o": m + c + (rng.random(rows) > 0.7)})
 
@@ -239,7 +244,8 @@ def test_values_that_differ_in_their_last_bit_have_a_state_each(value):
 
 def counted(graph, rows) -> dict:
     """P(variable | causes) by name, axes being its causes, then itself: shares of rows, one imagined in each cell."""
-    states, found = {n: rows[n].to_numpy().astype(int) for n in graph.layers.names}, {}
+    states = {n: rows[n].to_numpy().astype(int) for n in graph.layers.names}
+    found = {}
     for name in graph.layers.names:
         axes = (*graph.causes(name), name)
         counts = np.ones([states[n].max() + 1 for n in axes])
@@ -250,7 +256,8 @@ def counted(graph, rows) -> dict:
 
 def summed(graph, tables, do) -> list[float]:
     """Mean of every variable under `do`: the product of all tables, those of what is set cut, summed over all states."""
-    names, factors = graph.layers.names, []
+    names = graph.layers.names
+    factors = []
     for name, table in tables.items():
         there = name in do
         table = np.eye(table.shape[-1])[do[name]] if there else table
@@ -271,8 +278,10 @@ FIVE = {
 @pytest.mark.parametrize("edges", FIVE.values(), ids=FIVE)
 def test_causalnex_equals_sums_over_the_same_tables(edges):
     """And CausalNex' estimators count these tables."""
-    rows, graph = small(200), CausalGraph(SMALL, tuple(edges))
-    tables, model = counted(graph, rows), CausalModel(graph, backend="causalnex").fit(rows)
+    rows = small(200)
+    graph = CausalGraph(SMALL, tuple(edges))
+    tables = counted(graph, rows)
+    model = CausalModel(graph, backend="causalnex").fit(rows)
     for network in model.core.fitted:
         for name, table in network.cpds.items():
             table = table.sort_index(axis=0).reorder_levels(graph.causes(name), axis=1) if graph.causes(name) else table
@@ -302,7 +311,8 @@ def test_causalnex_itself_fits_and_answers(monkeypatch):
         "assert 'causalnex.network' in sys.modules and 'causalnex.inference' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
-    parts, called = load(), []
+    parts = load()
+    called = []
     for part, name in ((parts.BayesianNetwork, "fit_cpds"), (parts.InferenceEngine, "query")):
         plain = getattr(part, name)
         monkeypatch.setattr(
@@ -358,7 +368,8 @@ def test_tables_that_are_too_large_are_refused():
 @needs_causalnex
 def test_tables_count_each_new_row_at_once():
     """Before all is learnt anew: shares are those of all rows."""
-    first, new = small(60), small(3, seed=1)
+    first = small(60)
+    new = small(3, seed=1)
     model = CausalModel(SMALL_GRAPH, backend="causalnex", prior=None).fit(first)
     for i in range(new.height):
         model.update(new[i])
@@ -380,7 +391,8 @@ def test_newer_rows_weigh_twice_as_much_in_regressions():
 
 @pytest.mark.parametrize("backend", EVERY)
 def test_predictions_of_rows_that_were_held_out(backend):
-    train, test = system(1, 600), system(2, 300)
+    train = system(1, 600)
+    test = system(2, 300)
     model = CausalModel(learn_graph(train, LAYERS), backend=backend).fit(train)
     found = model.predict(test.select(LAYERS.knobs))
     true = system(2, 300)["o"].to_numpy()
@@ -420,7 +432,8 @@ def operated():
     rng = np.random.default_rng(0)
     night = rng.integers(0, 2, 4000)
     eager = np.where(rng.random(4000) < 0.9, night, 1 - night)
-    a, both = rng.integers(0, 2, 4000), eager * night
+    a = rng.integers(0, 2, 4000)
+    both = eager * night
     columns = {"a": a, "eager": eager, "night": night, "both": both, "reward": a + 2 * both}
     return pl.DataFrame(columns).cast(pl.Float64)
 
@@ -463,7 +476,8 @@ def two_paths(seed, rows):
     rng = np.random.default_rng(seed)
     k0, k1 = rng.random((2, rows))
     noise = 0.4 * rng.standard_normal((3, rows))
-    m0, m1 = 2 * k0 + noise[0], k1 + noise[1]
+    m0 = 2 * k0 + noise[0]
+    m1 = k1 + noise[1]
     return pl.DataFrame({"k0": k0, "k1": k1, "m0": m0, "m1": m1, "y": 2 * m0 - m1 + noise[2]})
 
 
@@ -473,12 +487,16 @@ def test_intervals_hold_eight_in_ten(backend, rows):
     """Of y under do(m0 = 1, m1 = 0.5), which is N(1.5, 0.4), and of y given the knobs; mean over ten logs."""
     from scipy.stats import norm
 
-    u, done, seen = np.random.default_rng(99).random((100, 2)), [], []
+    u = np.random.default_rng(99).random((100, 2))
+    done = []
+    seen = []
     for seed in range(10 if backend == "boosted" else 3):
         model = CausalModel(TWO, backend=backend).fit(two_paths(seed, rows))
         one = model.do({"m0": 1.0, "m1": 0.5})["y"]
         done.append(np.diff(norm.cdf([one.low, one.high], 1.5, 0.4), axis=0))
-        many, mean, sd = model.predict(u), 4 * u[:, 0] - u[:, 1], 0.4 * 6**0.5
+        many = model.predict(u)
+        mean = 4 * u[:, 0] - u[:, 1]
+        sd = 0.4 * 6**0.5
         seen.append(np.diff(norm.cdf([many.low, many.high], mean, sd), axis=0))
     # Of CausalNex a value stands for its whole state, so that what it does varies more.
     exact = backend == "boosted"
@@ -492,7 +510,8 @@ CONFOUNDED = CausalGraph(SMALL, (("k", "m"), ("c", "m"), ("m", "o"), ("c", "o"))
 def confounded(rows, seed):
     """Two knobs, a metric and an objective in few states, so that every probability is a share of rows."""
     rng = np.random.default_rng(seed)
-    k, c = rng.integers(0, 2, rows) * 1.0, rng.integers(0, 2, rows) * 1.0
+    k = rng.integers(0, 2, rows) * 1.0
+    c = rng.integers(0, 2, rows) * 1.0
     m = (k + c + rng.random(rows) > 1.4) * 1.0
     return pl.DataFrame({"k": k, "c": c, "m": m, "o": m + 2 * c + (rng.random(rows) > 0.7)})
 
@@ -566,7 +585,8 @@ def test_effects_from_as_many_samples_as_the_offline_phase_measures():
 
 @pytest.mark.parametrize("backend", EVERY)
 def test_models_repeat(backend):
-    samples, u = system(5), np.random.default_rng(0).random((5, 4))
+    samples = system(5)
+    u = np.random.default_rng(0).random((5, 4))
     one, two = (CausalModel(full_graph(LAYERS), backend=backend).fit(samples) for _ in range(2))
     assert one.predict(u).mean.tolist() == two.predict(u).mean.tolist()
     assert one.do({"k0": 0.3})["o"].mean == two.do({"k0": 0.3})["o"].mean
@@ -574,7 +594,8 @@ def test_models_repeat(backend):
 
 def test_new_rows_count_alike_one_by_one_and_all_at_once():
     """All is learnt anew twice, either way, after so many of them."""
-    new, u = system(6, 2 * BATCH + 20), np.random.default_rng(0).random((5, 4))
+    new = system(6, 2 * BATCH + 20)
+    u = np.random.default_rng(0).random((5, 4))
     single, whole = (CausalModel(full_graph(LAYERS)).fit(system(5)) for _ in range(2))
     before = whole.predict(u).mean.tolist()
     for i in range(new.height):
@@ -584,7 +605,8 @@ def test_new_rows_count_alike_one_by_one_and_all_at_once():
 
 
 def test_what_is_learnt_with_a_new_graph_is_not_learnt_again_at_once():
-    u, new = np.random.default_rng(0).random((5, 4)), system(6, 2 * BATCH)
+    u = np.random.default_rng(0).random((5, 4))
+    new = system(6, 2 * BATCH)
     model = CausalModel(full_graph(LAYERS), backend="boosted", relearn=True).fit(system(5))
     model.update(new[: BATCH - 1]).renew()
     before = model.predict(u).mean.tolist()
@@ -596,7 +618,8 @@ def test_what_is_learnt_with_a_new_graph_is_not_learnt_again_at_once():
 
 def test_regressions_learn_from_few_rows():
     """Too few for the leaves of many: the prediction varies, and rises with the first knob."""
-    u, rising = np.random.default_rng(0).random((200, 4)), []
+    u = np.random.default_rng(0).random((200, 4))
+    rising = []
     for seed in range(8):
         seen = CausalModel(full_graph(LAYERS), backend="boosted").fit(system(seed, 20)).predict(u).mean
         assert np.ptp(seen) > 0
@@ -618,8 +641,11 @@ def test_what_ifs_know_the_rows_that_predictions_know():
 
 def test_a_network_learns_to_tell_apart_what_it_had_not_seen():
     """All that came later lies beyond the cuts of the first rows: once learnt anew, it is cut, too."""
-    first, rng = small(200), np.random.default_rng(3)
-    k, c, m = rng.integers(0, 2, 128) * 1.0, rng.integers(0, 2, 128) * 1.0, 5.0 + 5.0 * rng.integers(0, 2, 128)
+    first = small(200)
+    rng = np.random.default_rng(3)
+    k = rng.integers(0, 2, 128) * 1.0
+    c = rng.integers(0, 2, 128) * 1.0
+    m = 5.0 + 5.0 * rng.integers(0, 2, 128)
     model = CausalModel(SMALL_GRAPH).fit(first)
     model.update(pl.DataFrame({"k": k, "c": c, "m": m, "o": 2 * m}))
     assert model.do({"m": 10.0})["o"].mean - model.do({"m": 5.0})["o"].mean > 5.0
@@ -627,7 +653,8 @@ def test_a_network_learns_to_tell_apart_what_it_had_not_seen():
 
 def test_a_tuners_graph_is_learnt_complete_absent_or_given():
     space = Space(Tiresias())
-    layers, rng = layers_of(space), np.random.default_rng(0)
+    layers = layers_of(space)
+    rng = np.random.default_rng(0)
     rows = pl.DataFrame(rng.random((60, len(layers.names))), schema=layers.names)
     given = CausalGraph(layers, full_graph(layers).edges[:3])
     learnt, complete, absent, told = (train(rows, space, graph=g) for g in ("learnt", "layers", "none", given))

@@ -37,7 +37,8 @@ from gpuschedlab.errors import EstimatorError, PolicyError, RunError, TraceError
 from gpuschedlab.knobs import Knob
 
 CLUSTER = lab.Cluster.homogeneous(8, 8)
-HOUR, DAY = 3600.0, 86_400.0
+HOUR = 3600.0
+DAY = 86_400.0
 
 
 @pytest.fixture(scope="module")
@@ -416,7 +417,8 @@ def decision(hour, gain=1.0, cause="hour", switched=False, measured=3, **knobs):
 
 
 def test_decisions_in_which_nothing_happens_share_a_row():
-    rows, found = Rows("selftune", {"queues": 2, "thresholds": (57_600.0,)}), []
+    rows = Rows("selftune", {"queues": 2, "thresholds": (57_600.0,)})
+    found = []
     for d in [
         decision(0, measured=0),
         decision(1, 1.004),

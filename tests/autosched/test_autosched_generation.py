@@ -33,7 +33,8 @@ from gpuschedlab.autosched.tuner.offline import busier, layers_of
 from gpuschedlab.check.samples import recurring_sample
 from gpuschedlab.errors import EstimatorError
 
-DAY, HOUR = 86_400.0, 3600.0
+DAY = 86_400.0
+HOUR = 3600.0
 
 
 def as_repository(trace):
@@ -122,7 +123,8 @@ def test_neighbours_and_completions_by_hand():
 
 
 def test_counted_shares_pool_like_jobs_with_all(whole):
-    seen, asked = Seen(whole), queries_at(whole, 3 * DAY)
+    seen = Seen(whole)
+    asked = queries_at(whole, 3 * DAY)
     x = seen.features(asked, np.full(asked.height, 3 * DAY), 0)
     share = counted(seen, x, 0)
     np.testing.assert_allclose(share.sum(axis=1), 1.0, rtol=1e-5)
@@ -164,7 +166,8 @@ def test_each_model_learns_and_respects_what_has_run(whole, model):
 
 def test_counts_follow_a_change_that_the_classifier_has_not_seen(shifting):
     """Trained when all lasted a minute; since then what ended lasted three hours."""
-    repository, now = as_repository(shifting), 2 * DAY - HOUR
+    repository = as_repository(shifting)
+    now = 2 * DAY - HOUR
     asked = shifting.filter(pl.col("submit") > now).head(5).with_columns(executed=0.0)
     found = [
         RangePredictor("logistic", weight=w).fit(repository, DAY - HOUR).predict_range(repository, asked, now)
@@ -227,13 +230,15 @@ def test_generator_repeats_a_period(metric, periodic):
 
 def matched(submit, now, metric, periodic, terms=24):
     """Instant that `match` is to find, from its definition: sums of cosines, and every past hour in turn."""
-    bucket, size = 300.0, 12
+    bucket = 300.0
+    size = 12
     count = int((now - submit[0]) // bucket)
     count -= count % 288 if periodic else 0
     edges = [now - bucket * i for i in range(count, -1, -1)]
     series = np.array([((submit >= low) & (submit < high)).sum() for low, high in itertools.pairwise(edges)], float)
     if periodic:
-        n, time = count, np.arange(count)
+        n = count
+        time = np.arange(count)
         waves = [np.exp(-2j * np.pi * k * time / n) for k in range(n // 2 + 1)]
         weights = [(series * wave).sum() for wave in waves]
         strongest = sorted(range(1, len(waves)), key=lambda k: -abs(weights[k]))[:terms]
@@ -242,11 +247,14 @@ def matched(submit, now, metric, periodic, terms=24):
             twice = 1 if 2 * k == n else 2
             part += twice / n * (weights[k] * waves[k].conj()).real
         series = np.maximum(part, 0.0)
-    last, away = series[-size:], {}
+    last = series[-size:]
+    away = {}
     for i in range(count - 2 * size + 1):  # an hour, and an hour after it
-        a, b = series[i : i + size], last
+        a = series[i : i + size]
+        b = last
         if metric == "pearson":
-            a, b = a - a.mean(), b - b.mean()
+            a = a - a.mean()
+            b = b - b.mean()
         if metric in ("manhattan", "euclidean"):
             power = 1 if metric == "manhattan" else 2
             away[edges[i + size]] = sum(abs(a - b) ** power) ** (1 / power)
@@ -351,7 +359,8 @@ def test_hyper_parameters_are_chosen_without_the_test_part(whole, monkeypatch):
     pytest.importorskip("xgboost", reason="xgboost, of the extra autosched, is not installed")
     assert [len(values) for values in range_models.SWEPT.values()] == [3, 2, 2]
     monkeypatch.setattr(range_models, "SWEPT", {"depth": (1, 4), "rate": (0.1,), "trees": (2, 12)})
-    draw, cut = np.random.default_rng(0), int(0.7 * whole.height)
+    draw = np.random.default_rng(0)
+    cut = int(0.7 * whole.height)
     whole = as_repository(
         whole.with_columns(pl.col("duration") * pl.Series(np.exp(1.5 * draw.standard_normal(whole.height))))
     )
@@ -372,7 +381,8 @@ def test_hyper_parameters_are_chosen_without_the_test_part(whole, monkeypatch):
 
 def test_users_can_be_left_out(whole):
     """As if the trace had not recorded them."""
-    now, names = 3 * DAY, pl.Series("user", [f"u{i % 7}" for i in range(whole.height)])
+    now = 3 * DAY
+    names = pl.Series("user", [f"u{i % 7}" for i in range(whole.height)])
     signed = whole.with_columns(names)
     asked = queries_at(signed, now)
     found = {}
@@ -391,7 +401,8 @@ def test_jobs_that_still_run_make_long_durations_as_frequent_as_they_are():
     seen = draw.uniform(0, 4 * np.exp(9.0), len(length))
     known = Durations.of(np.minimum(length, seen), length <= seen)
     u = draw.random(50_000)
-    short, long = np.full(len(u), 1000.0), np.full(len(u), 20_000.0)
+    short = np.full(len(u), 1000.0)
+    long = np.full(len(u), 20_000.0)
     drawn = known.draw(short, long, u)
     true = length[(length > 1000) & (length < 20_000)]
     ended = length[(length <= seen) & (length > 1000) & (length < 20_000)]
@@ -433,7 +444,8 @@ def test_one_instant_in_three_is_learnt_from_as_it_was(monkeypatch):
     rng = np.random.default_rng(0)
     frame = pl.DataFrame({"job_id": [str(i) for i in range(300)], "submit": 600.0 * np.arange(300), "gpus": 1.0})
     frame = frame.with_columns(duration=rng.uniform(600, 3600, 300))
-    loads, made = [], offline.busier
+    loads = []
+    made = offline.busier
 
     def watched(forecast, capacity, *rest):
         found = made(forecast, capacity, *rest)
@@ -453,10 +465,12 @@ def test_the_offline_phase_measures_where_most_gpus_were_requested(monkeypatch):
         for gpus, at in ((1, hours), (4, hours[48 + 22 :]))
     )
     frame = pl.concat([calm, busy]).sort("submit").with_columns(duration=3660.0)
-    seen, made = [], offline.busier
+    seen = []
+    made = offline.busier
     monkeypatch.setattr(offline, "busier", lambda forecast, *rest: (seen.append(forecast), made(forecast, *rest))[1])
     given = {"configurations": 8, "days": 2.0, "rng": 0}
-    space, cluster = Space(Tiresias(), ["pack_limit"]), Cluster.homogeneous(2, 8)
+    space = Space(Tiresias(), ["pack_limit"])
+    cluster = Cluster.homogeneous(2, 8)
     samples = offline.gather(frame, cluster, space, instants=8, horizon=6 * HOUR, **given)
     instants = [forecast.now / HOUR for forecast in seen]
     assert instants == sorted(set(instants))
@@ -487,7 +501,8 @@ def test_the_predictor_is_retrained_once_a_day_on_what_had_ended_by_then(shiftin
     trained = {}
     for hour in (5, 26, 30, 47, 48, 50):
         simulation.advance(hour * HOUR)
-        seen, day = observe(simulation), hour // 24
+        seen = observe(simulation)
+        day = hour // 24
         if day not in trained:
             trained[day] = GenerationEngine(forecaster.generator, RangePredictor("logistic"))
             if day:
@@ -575,7 +590,8 @@ def test_repository_holds_the_history_as_far_as_it_is_known():
 def test_a_forecast_runs_at_once_and_holds_no_truth(live):
     seen = observe(live)
     engine = GenerationEngine(GlobalGenerator(), RangePredictor("logistic").fit(seen, live.now))
-    engine.trained, engine.seen = live.now, (live.now, seen)
+    engine.trained = live.now
+    engine.seen = (live.now, seen)
     forecast = engine(live, 0)
     assert forecast.existing == live.unfinished().height == forecast.initial.height > 0
     liar = live.copy()
@@ -612,8 +628,10 @@ def test_looking_back_takes_known_durations_only(live):
 @pytest.mark.parametrize(("lasting", "least", "most"), [(True, 0.99, 1.0), (False, 0.6, 0.9)])
 def test_hindsight_learns_from_other_days_only(lasting, least, most):
     """Two kinds of jobs, told by their GPUs: the same numbers on all days, or on no two."""
-    n, draw = 40, np.random.default_rng(2)
-    day, kind = np.repeat(np.arange(10), n), draw.integers(0, 2, 10 * n)
+    n = 40
+    draw = np.random.default_rng(2)
+    day = np.repeat(np.arange(10), n)
+    kind = draw.integers(0, 2, 10 * n)
     submit = day * DAY + np.tile(np.sort(draw.uniform(60.0, 3000.0, n)), 10)
     trace = pl.DataFrame({"job_id": np.arange(10 * n).astype(str), "submit": submit})
     gpus = 1.0 + (kind if lasting else draw.permutation(20).reshape(10, 2)[day, kind])

@@ -22,7 +22,8 @@ from gpuschedlab.speeds import default_speeds
 CLUSTER = lab.Cluster.homogeneous(4, 8)
 BRIEF = replace(METHODS["autosched"].tuner, iterations=40)
 """A wide search of a fifth of the rounds: what is shown of it has the same parts."""
-DAY, HOUR = 86_400.0, 3600.0
+DAY = 86_400.0
+HOUR = 3600.0
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +75,8 @@ def test_an_hour_that_was_stopped_goes_on_where_it_stood(contest, stretch):
         list(whole.hour())
     pauses = 0
     while contest.now < 2 * HOUR:
-        hour, pauses = contest.hour(), pauses + 1
+        hour = contest.hour()
+        pauses = pauses + 1
         for _ in range(pauses):
             step = next(hour, "played")
             while isinstance(step, Tuning) and contest.loops["autosched"].last < contest.now:
@@ -130,8 +132,10 @@ def test_the_forecast_knows_no_future(stretch):
 def test_rejections_and_scopes_are_explained_by_paths(contest):
     """A knob that was moved, or is fixed from now on, lights all edges between it and the objective; a measurement none."""
     list(contest.hour())
-    graph, best = contest.graph, contest.tuning.best
-    goal, names = graph.layers.objectives[0], [a.name for a in contest.space.axes]
+    graph = contest.graph
+    best = contest.tuning.best
+    goal = graph.layers.objectives[0]
+    names = [a.name for a in contest.space.axes]
     i, knob = next((i, n) for i, n in enumerate(names) if graph.paths(n, goal))
     edges = {(a, b) for path in graph.paths(knob, goal) for a, b in pairwise(path)}
     u = best.u.copy()
@@ -266,7 +270,9 @@ def test_what_goes_wrong_in_the_background_is_shown(explorer, monkeypatch):
 
 
 def test_a_long_step_blocks_nothing(explorer, monkeypatch):
-    began, released, ended = threading.Event(), threading.Event(), []
+    began = threading.Event()
+    released = threading.Event()
+    ended = []
 
     def slow():
         began.set()

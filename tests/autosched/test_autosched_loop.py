@@ -143,7 +143,8 @@ class Patient(lab.Ordered):
 
 
 def test_a_policy_of_ones_own_is_tuned_for_its_own_goal(trace):
-    past, space = trace.filter(pl.col("submit") < 20 * HOUR), Space(Patient())
+    past = trace.filter(pl.col("submit") < 20 * HOUR)
+    space = Space(Patient())
     samples = gather(past, CLUSTER, space, instants=3, configurations=12, delays=DELAYS, rng=0)
     simulation = lab.Simulation(lab.Scenario(trace, CLUSTER, delays=DELAYS), Patient())
     simulation.advance(24 * HOUR)
@@ -189,7 +190,8 @@ def test_fairness_on_a_cluster_that_is_larger_than_what_is_asked_for():
 def test_a_group_that_is_rounded_up_still_lasts_as_long_as_its_jobs():
     """Three jobs of half a GPU become two GPUs, for 75 s; alone on a cluster the jobs take their 100 s all the same."""
     jobs = {"job_id": ["a", "b", "c"], "submit": [10.0, 11.0, 12.0], "gpus": 0.5, "duration": 100.0}
-    trace, empty = pl.DataFrame(jobs), pl.DataFrame({"job_id": []}, schema={"job_id": pl.String})
+    trace = pl.DataFrame(jobs)
+    empty = pl.DataFrame({"job_id": []}, schema={"job_id": pl.String})
     grouped = Forecast(0.0, *Aggregator(most=3).group(trace, empty, 0.0), 0)
     assert grouped.trace.select("gpus", "duration", "jobs").rows() == [(2.0, 75.0, 3.0)]
     assert Probe(trace, CLUSTER, lab.Fifo(), forecast=grouped)(lab.Fifo()).value == pytest.approx(100.0)
@@ -474,7 +476,8 @@ def says_again(controller, gain, monkeypatch):
         aggregated.append("jobs" in forecast.trace.columns)
         value = lambda policy: 100.0 if policy == controller.simulation.policy else 100.0 / gain  # noqa: E731
         measure = Mock(side_effect=lambda policy: Mock(value=value(policy)), measured=2)
-        measure.objective, measure.watched = "jct", ()
+        measure.objective = "jct"
+        measure.watched = ()
         return measure
 
     monkeypatch.setattr(controller, "probe", probe)
@@ -512,16 +515,19 @@ def test_the_best_of_a_search_and_the_hints_compete_on_other_futures(trace, monk
                 trial for trial in found.trials if trial.policy != self.other or trial.policy in given["hints"]
             ]
             for i, policy in enumerate(ways):
-                u, made = space.encode(policy), Measurement(policy, 50.0, {})
+                u = space.encode(policy)
+                made = Measurement(policy, 50.0, {})
                 found.trials.append(Trial(i, u, u, policy, "measured", np.nan, 2 - 0.01 * i, made, 2.0))
             yield found
 
     for hints, chosen in (((), ways[FINALISTS - 1]), ((hint,), hint)):
-        controller, ranks = loop(trace, tuner=Likes(2.0), hints=hints), []
+        controller = loop(trace, tuner=Likes(2.0), hints=hints)
+        ranks = []
 
         def probe(forecast, controller=controller):
             measure = Mock(side_effect=lambda p: Mock(value=100 / worth.get(p, 1.0)), measured=0)
-            measure.objective, measure.watched = "jct", ()
+            measure.objective = "jct"
+            measure.watched = ()
             return measure
 
         monkeypatch.setattr(controller, "probe", probe)
@@ -550,7 +556,8 @@ def test_only_what_gains_on_the_first_futures_is_measured_on_the_rest(trace, mon
     ways = [lab.Tiresias(queues=2, thresholds=(1000.0 + i,)) for i in range(5)]
     worth = {ways[0]: [1.1] * 3 + [1.3] * 5, ways[1]: [1.2, 1.3, 1.0] + [1.2] * 5}
     worth |= {ways[2]: [1.2, 1.1, 0.8] + [9.0] * 5, ways[3]: [1.04] + [9.0] * 7, ways[4]: [9.0] * 8}
-    controller, asked = loop(trace, tuner=Says(2.0, lost=ways[4:]), hints=ways, threshold=1.05), dict.fromkeys(ways, 0)
+    controller = loop(trace, tuner=Says(2.0, lost=ways[4:]), hints=ways, threshold=1.05)
+    asked = dict.fromkeys(ways, 0)
     futures = count(-1)  # the first is what is searched on
 
     def probe(_):
@@ -600,13 +607,15 @@ def test_finalists_are_pruned_on_the_future_searched_and_raced_as_they_then_are(
     for prune, changes in ((None, CHANGES), (0.005, {"metric": "time"})):
         tuner = Says(1.5)
         tuner.other = start.with_knobs(**CHANGES)
-        controller, measured = loop(trace, start, tuner=tuner, prune=prune, sure=0.9), []
+        controller = loop(trace, start, tuner=tuner, prune=prune, sure=0.9)
+        measured = []
 
         def probe(_, measured=measured):
             measure = Mock(
                 side_effect=lambda p: measured.append(p) or Mock(value=100 / (1.5 if p.metric == "time" else 1.0))
             )
-            measure.objective, measure.measured = "jct", 3
+            measure.objective = "jct"
+            measure.measured = 3
             return measure
 
         monkeypatch.setattr(controller, "probe", probe)
@@ -718,7 +727,8 @@ def test_same_seed_same_decisions(trace):
 
 def test_the_causal_graph_is_learnt_anew_once_a_day(trace, tmp_path, monkeypatch):
     """Also by a loop that goes on after a stop."""
-    past, space = trace.filter(pl.col("submit") < 20 * HOUR), Space(lab.Tiresias())
+    past = trace.filter(pl.col("submit") < 20 * HOUR)
+    space = Space(lab.Tiresias())
     samples = gather(past, CLUSTER, space, instants=2, configurations=10, delays=DELAYS, rng=0)
 
     def begun(**stopped):

@@ -104,7 +104,8 @@ def climb(name, rounds, seed, noise=0.05, **options) -> np.ndarray:
 def test_bluefin_climbs_at_the_published_rate(options, rate):
     """Average regret falls at least as T^-1/2 (two points) or T^-1/4 (one): Flaxman 2005, Shamir 2017."""
     average = np.mean([np.cumsum(climb("bluefin", 3000, s, **options)) for s in range(few(4, 12))], axis=0)
-    early, late = average[39] / 40, average[-1] / 3000
+    early = average[39] / 40
+    late = average[-1] / 3000
     assert np.log(early / late) / np.log(3000 / 40) > 0.85 * rate
     assert late < 0.25 * np.mean(climb("random", 2000, 0))
 
@@ -114,14 +115,22 @@ def test_bluefin_climbs_at_the_published_rate(options, rate):
 @pytest.mark.parametrize("every", [1, 3], ids=["all", "every third rejected"])
 def test_bluefin_moves_by_the_published_rule(feedback, optimizer, every):
     """SelfTune, algorithm 1, written out: two numbers and a category, rewards linear in the numbers, far from the walls."""
-    numbers, eta, delta, decay = [0, 2], 0.01, 0.1, 0.5
+    numbers = [0, 2]
+    eta = 0.01
+    delta = 0.1
+    decay = 0.5
     start = np.array([0.4, 0.5, 0.6])
     options = {"eta": eta, "delta": delta, "decay": decay, "feedback": feedback, "optimizer": optimizer}
-    search, asked, told = BlueFin([0, 3, 0], 5, start, **options), 0, []
-    centre, square, moves = start[numbers], 0.0, 0
+    search = BlueFin([0, 3, 0], 5, start, **options)
+    asked = 0
+    told = []
+    centre = start[numbers]
+    square = 0.0
+    moves = 0
     points = [search.ask()]
     for _ in range(6):
-        radius, gradients = delta * (1 + moves) ** (-decay / 3), []
+        radius = delta * (1 + moves) ** (-decay / 3)
+        gradients = []
         side = (points[0][numbers] - centre) / radius
         assert np.linalg.norm(side) == pytest.approx(1)
         for sign in (1, -1)[:feedback]:
@@ -193,7 +202,8 @@ def test_latin_hypercube_fills_every_slice():
 
 
 def test_a_rejected_half_of_a_pair_does_not_stop_the_climb():
-    search, rng = BlueFin([0, 0], rng=0), np.random.default_rng(1)
+    search = BlueFin([0, 0], rng=0)
+    rng = np.random.default_rng(1)
     for i in range(600):
         u = search.ask()
         if i % 2 or rng.random() < 0.5:  # every other second half has no reward
@@ -238,7 +248,10 @@ class Omniscient:
     """Stands in for a causal model that is right."""
 
     def __init__(self, space, wrong=0.0, remembered=([0.5, 0.0, 0.5, 0.5],)):
-        self.space, self.rows, self.wrong, self.remembered = space, [], wrong, remembered
+        self.space = space
+        self.rows = []
+        self.wrong = wrong
+        self.remembered = remembered
 
     def best(self, count):
         return np.array(self.remembered)[:count]
@@ -283,7 +296,8 @@ def test_without_a_model_every_new_configuration_is_measured(space):
 
 def test_sampling_moves_towards_what_was_told(space):
     """BlueFin (step 1) gets the rewards (step 5): it ends nearer the goal than it began, on average over seeds."""
-    late, early = [], []
+    late = []
+    early = []
     for seed in range(10):
         trials = search(space, rng=seed, iterations=120)[0].trials[2:]
         early += [worth(t.u) for t in trials[:20]]
@@ -341,7 +355,8 @@ def test_what_is_predicted_to_come_near_the_best_is_measured(space, monkeypatch,
 
 def test_exploration_ignores_rejection_as_often_as_epsilon_says(space):
     """Nothing comes near the goal, which is the hint: with epsilon 0.6 about 40 % are measured all the same."""
-    goal, shares = space.decode([0.2, 0.0, 0.1, 0.0]), []
+    goal = space.decode([0.2, 0.0, 0.1, 0.0])
+    shares = []
     for seed in range(8):
         options = {"rng": seed, "sampler": "random", "epsilon": 0.6, "scope": "none", "hints": [goal]}
         found, _ = search(space, Omniscient(space), **options)
@@ -379,7 +394,8 @@ def test_predictions_are_those_at_the_instants_context(space):
 
 def test_as_printed_a_model_that_predicts_too_little_rejects_all_but_round_1(space):
     """Algorithm 3, line 9, takes the measured best: 40 rounds, and nothing but the start and round 1 is measured."""
-    tuner, model = Tuner.thesis(epsilon=1.0, scope="none"), Omniscient(space, wrong=-0.7)
+    tuner = Tuner.thesis(epsilon=1.0, scope="none")
+    model = Omniscient(space, wrong=-0.7)
     found = tuner.tune(Fake(space), space, Themis(lease_term=600.0), model=model)
     assert [t.round for t in found.trials] == list(range(-1, 41))
     assert [t.round for t in found.trials if t.fate == "measured"] == [-1, 0, 1]
@@ -431,7 +447,8 @@ ASKED = [
     (0.82, 0.6),
     (1, 1),
 ]
-X, Y = ("lease_term",), ("f",)
+X = ("lease_term",)
+Y = ("f",)
 LOG = [  # of each round: where it was led to, its fate, what was predicted, and the axes that are held
     ((0.2, 0.9), "measured", 1.55, ()),
     ((0.5, 0.9), "measured", 1.7, Y),  # at the best (0.2, 0.9), y = 0.2 is thought to give 1.2 for 1.55
@@ -458,7 +475,8 @@ def test_ten_rounds_as_printed_equal_a_log_by_hand(monkeypatch):
     RECORDED.clear()
     monkeypatch.setitem(SAMPLERS, "script", Script)
     monkeypatch.setattr(f"{__name__}.worth", lambda u: 100.0 / (1 + u[0] / 2 - u[1] / 2))
-    model, space = Mistaken(), Mistaken.space
+    model = Mistaken()
+    space = Mistaken.space
     tuner = Tuner.thesis(iterations=10, sampler="script", epsilon=1.0)
     found = tuner.tune(Fake(space), space, space.policy, model=model)
     assert [(t.round, t.fate, t.reward) for t in found.trials[:2]] == [(-1, "measured", 1.0), (0, "known", 1.0)]
@@ -484,7 +502,8 @@ def test_the_model_is_fitted_after_as_many_measurements_as_asked(space, batch, l
     layers = Layers(tuple(names), ("queueing",), ("reward",), context=("pressure",))
     rows = {n: np.random.default_rng(i).random(60) for i, n in enumerate(layers.names)}
     model = CausalModel(direct_graph(layers), backend="boosted").fit(pl.DataFrame(rows))
-    seen, update = [], model.update
+    seen = []
+    update = model.update
     here = [0.5, 0.0, 0.5, 0.5, 0.15]
     model.update = lambda *given: (update(*given), seen.append(float(model.predict(here).mean[0])))
     Tuner(4, causal=True, batch=batch, epsilon=0.0, scope="none").tune(Fake(space), space, Themis(), model=model)
@@ -498,7 +517,8 @@ def test_only_what_is_asked_is_fitted(monkeypatch):
     pytest.importorskip("xgboost", reason="xgboost, of the extra autosched, is not installed")
     layers = Layers(("a", "b"), ("queueing", "aside"), ("reward",))
     graph = CausalGraph(layers, (("a", "queueing"), ("b", "aside"), ("queueing", "reward")))
-    rng, fitted = np.random.default_rng(0), []
+    rng = np.random.default_rng(0)
+    fitted = []
     model = CausalModel(graph).fit(pl.DataFrame({n: rng.random(60) for n in layers.names}))
     fit = model.core._regression
 
@@ -622,7 +642,8 @@ def test_the_printed_search_asks_its_model_in_every_round(space):
     rejected = {t.policy for t in printed.trials if t.fate == "rejected"}
     assert len(printed.asked.rejected) >= len(rejected) == printed.asked.saved > 0
     assert printed.measured + printed.asked.saved == len({t.policy for t in printed.trials})
-    taught, model.rows = len(model.rows), []
+    taught = len(model.rows)
+    model.rows = []
     assert taught == printed.measured
     plain = Tuner(20).tune(Fake(space), space, Themis(), model=model, rng=1)
     assert (plain.asked, model.rows) == (((), [], 0), [])

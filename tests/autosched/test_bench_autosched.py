@@ -61,7 +61,8 @@ def row(seed, autosched, selftune=100.0, default=100.0, optimal=100.0, **more):
     ],
 )
 def test_medians_are_judged_by_the_room_there_is(autosched, others, ok):
-    lucky, unlucky = row(0, 50.0, **others), row(1, 200.0, **others)
+    lucky = row(0, 50.0, **others)
+    unlucky = row(1, 200.0, **others)
     (found,) = judge([lucky, row(2, autosched, **others), unlucky])
     assert found["ok"] == ok
     assert (found["seeds"], found["low"], found["high"]) == (3, 0.5, 2.0)
@@ -76,7 +77,8 @@ def test_the_standard_error_says_how_much_a_median_of_few_seeds_tells():
 
 
 def test_scatter_is_none_where_jobs_do_not_wait_and_some_where_they_do():
-    trace, given = small_trace(60, rng=0), {"draws": 4}
+    trace = small_trace(60, rng=0)
+    given = {"draws": 4}
     wide, narrow = (Scenario(trace, Cluster.homogeneous(nodes, 8)) for nodes in (50, 1))
     assert scatter(wide, Fifo(), **given) < 1e-3
     assert scatter(narrow, Srtf(), **given) > scatter(wide, Srtf(), **given)
@@ -87,7 +89,8 @@ def small(monkeypatch):
     """Six hours of a small trace instead of two weeks of a real one."""
     whole = generate("venus", days=3, jobs=500, load=1.1, cluster_gpus=64, rng=0)
     whole = whole.with_columns(pl.col("submit") - 2 * DAY)
-    history, trace = whole.filter(pl.col("submit") < 0), whole.filter(pl.col("submit").is_between(0, DAY / 4))
+    history = whole.filter(pl.col("submit") < 0)
+    trace = whole.filter(pl.col("submit").is_between(0, DAY / 4))
     lessons = history.with_columns(pl.col("submit") + 2 * DAY)
     cut = Stretch(history, lessons, trace, Cluster.homogeneous(8, 8), None, 1.1)
     for bench in (autosched, overhead):
@@ -224,7 +227,8 @@ def test_cases_that_nothing_was_tuned_on_are_generated(case):
 
 def test_what_moves_the_knobs_is_counted():
     """Figure 6.16 b: leases fall where jobs ask for more GPUs; figure 6.20 b: changes, knob by knob."""
-    terms, loads = [600.0, 600.0, 300.0, 60.0], [1.0, 1.5, 2.0, 4.0]
+    terms = [600.0, 600.0, 300.0, 60.0]
+    loads = [1.0, 1.5, 2.0, 4.0]
     decisions = [SimpleNamespace(policy=Themis(lease_term=term)) for term in terms]
     updates, with_load = autosched.moves(decisions, loads)
     assert (updates["lease_term"], updates["threshold"]) == (2, 0)
@@ -372,7 +376,8 @@ def test_other_code_of_a_paper_is_measured_anew(tmp_path, monkeypatch):
     """But not where only its words differ, nor for a module that it does not import."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(kept, "TESTS", tmp_path)
-    folder, asked = tmp_path / "published" / "paper", []
+    folder = tmp_path / "published" / "paper"
+    asked = []
     folder.mkdir(parents=True)
 
     def measure(_):
@@ -518,7 +523,8 @@ def test_what_beats_the_learnt_graph_is_listed(tmp_path, monkeypatch, reward, be
 
 
 def test_knobs_that_change_nothing_are_searched_and_not_measured():
-    space, calls = Space(budget.padded(22)), []
+    space = Space(budget.padded(22))
+    calls = []
     inner = Mock(
         objective="jct", watched=(), side_effect=lambda policy: (calls.append(policy), Measurement(policy, 1.0, {}))[1]
     )

@@ -8,7 +8,8 @@ from gpuschedlab.autosched.causal.model import CausalModel
 
 
 def test_a_causal_model_takes_options_of_another_backend():
-    made, rows = {}, {}
+    made = {}
+    rows = {}
     _learners(made, set(), set(), rows)
     model = made[CausalModel]()
     model.fit(rows[CausalModel](90, np.random.default_rng(1))[0])

@@ -25,9 +25,11 @@ TRUE = -0.546
 def linear(seed, rows=1000, hidden=0.0):
     """A knob that follows the load, and two metrics; .2 -> .8 of the knob changes the reward by -.546."""
     draw = np.random.default_rng(seed).standard_normal
-    load, other = draw(rows), hidden * draw(rows)
+    load = draw(rows)
+    other = hidden * draw(rows)
     knob = 0.5 + 0.22 * load + 0.12 * draw(rows) + 0.2 * other
-    wait, restarts = load - 0.6 * knob + 0.1 * draw(rows), 0.5 * load + 0.5 * knob + 0.1 * draw(rows)
+    wait = load - 0.6 * knob + 0.1 * draw(rows)
+    restarts = 0.5 * load + 0.5 * knob + 0.1 * draw(rows)
     reward = wait - 0.62 * restarts + other + 0.1 * draw(rows)
     columns = {"load": load, "knob": knob, "wait": wait, "restarts": restarts, "reward": reward}
     return pl.DataFrame(columns)
@@ -46,10 +48,14 @@ def test_do_is_right_on_a_linear_system_with_a_confounder():
 
 def test_an_effect_has_an_interval_that_holds_it():
     """Of forty systems; of the naive kind, on no columns, none does."""
-    holds, naive, halves = [], [], []
+    holds = []
+    naive = []
+    halves = []
     for seed in range(40):
         rows = linear(seed)
-        x, a, y = rows.select("load").to_numpy(), rows["knob"].to_numpy(), rows["reward"].to_numpy()
+        x = rows.select("load").to_numpy()
+        a = rows["knob"].to_numpy()
+        y = rows["reward"].to_numpy()
         for columns, seen in ((x, holds), (x[:, :0], naive)):
             found = adjusted(columns, a, y, (0.2, 0.8))
             seen.append(abs(found.effect - TRUE) <= found.half)
@@ -64,7 +70,8 @@ def test_dead_knobs_do_not_hide_the_one_that_acts():
     found = []
     for seed in range(4):
         rng = np.random.default_rng(seed)
-        k, load = rng.random((500, 20)), rng.standard_normal(500)
+        k = rng.random((500, 20))
+        load = rng.standard_normal(500)
         wait = load + 0.8 * k[:, 0] - 0.5 * k[:, 1] + 0.4 * rng.standard_normal(500)
         restarts = 0.7 * load - 0.3 * k[:, 0] + 0.6 * k[:, 1] + 0.4 * rng.standard_normal(500)
         reward = 0.6 * wait - 0.65 * restarts + 0.3 * rng.standard_normal(500)
@@ -122,7 +129,8 @@ def test_an_effect_is_refused_by_name():
 def test_what_the_terms_do_not_fit_is_refused():
     """A wave that four knots do not follow, and that trees do."""
     rng = np.random.default_rng(0)
-    x, a = rng.random((1000, 1)), rng.integers(0, 2, 1000) * 1.0
+    x = rng.random((1000, 1))
+    a = rng.integers(0, 2, 1000) * 1.0
     wave = np.sin(25 * x[:, 0]) + a + 0.1 * rng.standard_normal(1000)
     assert "the model does not fit: trees explain" in adjusted(x, a, wave, (0.0, 1.0)).refusal
     assert adjusted(x, a, 2 * x[:, 0] + a + 0.1 * rng.standard_normal(1000), (0.0, 1.0)).refusal == ""
@@ -133,7 +141,8 @@ def test_the_strength_is_that_of_a_hidden_cause_that_explains_the_effect_away():
     rng = np.random.default_rng(0)
     a = np.repeat((0.0, 1.0), 200)[rng.permutation(400)]
     y = 0.5 * a + rng.standard_normal(400)
-    found, error = adjusted(np.empty((400, 0)), a, y, (0.0, 1.0)), np.sqrt(sum(y[a == v].var() / 200 for v in (0, 1)))
+    found = adjusted(np.empty((400, 0)), a, y, (0.0, 1.0))
+    error = np.sqrt(sum(y[a == v].var() / 200 for v in (0, 1)))
     f = (y[a == 1].mean() - y[a == 0].mean()) / error / np.sqrt(398)
     assert found.effect == pytest.approx(y[a == 1].mean() - y[a == 0].mean())
     assert found.mean == pytest.approx([y[a == v].mean() for v in (0, 1)])
@@ -171,7 +180,8 @@ def log_of(effect=-1.0, rows=600, seed=0, **columns) -> Log:
         rng.random(rows) < 0.2, rng.integers(0, 2, rows), np.log(load) + 0.5 * rng.standard_normal(rows) > 0
     )
     objective = 2 * np.log(load) + effect * knob + 0.5 * rng.standard_normal(rows)
-    time, zero = 7200.0 * np.arange(rows), np.zeros(rows)
+    time = 7200.0 * np.arange(rows)
+    zero = np.zeros(rows)
     found = {"time": time, "seen": time, "knob": knob * 1.0, "load": load, "came": zero, "count": zero}
     found |= {"objective": objective, "queueing": objective + 1, "jobs": zero + 5, "open_jobs": zero}
     return Log(pl.DataFrame(found).with_columns(**columns), "knob", 7200.0 * rows)

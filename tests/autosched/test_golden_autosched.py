@@ -61,7 +61,8 @@ def system(seed: int, rows: int = 200) -> pl.DataFrame:
     rng = np.random.default_rng(seed)
     k = {f"k{i}": rng.random(rows) for i in range(2)} | {"k3": rng.integers(0, 3, rows) / 2}
     noise = 0.3 * rng.standard_normal((3, rows))
-    m1, m2 = 2 * k["k0"] - k["k1"] + noise[0], k["k1"] + 0.8 * k["k3"] + noise[1]
+    m1 = 2 * k["k0"] - k["k1"] + noise[0]
+    m2 = k["k1"] + 0.8 * k["k3"] + noise[1]
     return pl.DataFrame(k | {"m1": m1, "m2": m2, "o": m2 + 0.8 * m1 + noise[2]})
 
 
@@ -125,7 +126,8 @@ def test_causal_models(backend):
 def test_tables_of_causalnex():
     graph = CausalGraph(LAYERS, (("k0", "m1"), ("k1", "m1"), ("k1", "m2"), ("k3", "m2"), ("m1", "o"), ("m2", "o")))
     model = CausalModel(graph, backend="causalnex", bins=(2, 2, 4), combinations=5).fit(system(2, 90))
-    found, asked = {"tables": model.core.given}, system(3, 4).select("k0", "k1", "k3")
+    found = {"tables": model.core.given}
+    asked = system(3, 4).select("k0", "k1", "k3")
     found["predict"] = [np.round(part, 6) for part in model.predict(asked)]
     found["do"] = {name: list(part) for name, part in model.do({"k0": 0.9}).items()}
     found["given"] = {name: list(part) for name, part in model.do({"m1": 0.5}, {"k1": 0.2}).items()}
@@ -167,7 +169,8 @@ def test_forecasts_of_arrivals(whole):
 @golden
 def test_forecasts_of_durations(whole):
     last = whole["submit"].max()
-    now, seen = 0.8 * last, Seen(whole)
+    now = 0.8 * last
+    seen = Seen(whole)
     asked = (
         whole.filter((pl.col("submit") < now) & (pl.col("end") > now - HOUR))
         .head(12)
@@ -212,7 +215,8 @@ def running(at: float = 10 * HOUR, policy=None, **more):
 @golden
 def test_futures_and_groups():
     simulation = running()
-    true, past = true_forecast(simulation, 3 * HOUR), past_forecast(simulation, observe(simulation), 3 * HOUR)
+    true = true_forecast(simulation, 3 * HOUR)
+    past = past_forecast(simulation, observe(simulation), 3 * HOUR)
     found = {
         "true": digest(true),
         "past": digest(past),
@@ -228,7 +232,8 @@ def test_futures_and_groups():
 
 @golden
 def test_measurements():
-    simulation, found = running(), {}
+    simulation = running()
+    found = {}
     probe = Probe(lab.Scenario.of(simulation), simulation.policy, forecast=true_forecast(simulation, 3 * HOUR))
     reference = probe(lab.Tiresias())
     for name, policy in {
@@ -240,7 +245,8 @@ def test_measurements():
         measured = probe(policy)
         found[name] = [measured.value, measured.metrics, measured.goals, reward("jct", measured.value, reference.value)]
     space = Space(lab.Tiresias())
-    u, names = space.encode(lab.Tiresias()), [axis.name for axis in space.axes]
+    u = space.encode(lab.Tiresias())
+    names = [axis.name for axis in space.axes]
     return found | {
         "sample": sample(u, names, probe(lab.Tiresias(queues=3, thresholds=(100.0, 1e4))), reference, "jct"),
         "context": context_of("jct", reference),
@@ -284,7 +290,8 @@ def test_samplers(name):
 
 @golden
 def test_samples_and_training():
-    space, scenario = Space(lab.Tiresias(), ["metric", "pack_limit"]), lab.Scenario(week(4, 80), CLUSTER)
+    space = Space(lab.Tiresias(), ["metric", "pack_limit"])
+    scenario = lab.Scenario(week(4, 80), CLUSTER)
     fixed = best_fixed(scenario, space, rounds=6, searches=1, rng=0)
     samples = gather(scenario, space, instants=2, configurations=12, days=1.0, horizon=HOUR, rng=0)
     model = train(samples, space, graph="layers", rng=0)
@@ -309,7 +316,8 @@ def test_shares():
 
 @golden
 def test_logs():
-    rng, n = np.random.default_rng(0), 24 * 20
+    rng = np.random.default_rng(0)
+    n = 24 * 20
     load = rng.normal(size=n)
     knob = np.where(rng.random(n) < 0.2, rng.integers(0, 3, n), np.digitize(load, (-0.5, 0.5))).astype(float)
     zero = np.zeros(n)
@@ -327,7 +335,8 @@ def test_logs():
         "jobs": zero + 5,
         "open_jobs": zero,
     }
-    log, found = Log(pl.DataFrame(columns), "knob", n * HOUR), {}
+    log = Log(pl.DataFrame(columns), "knob", n * HOUR)
+    found = {}
     for method in ("naive", "adjusted"):
         answer = log.estimate(method, ("load",))
         found[method] = [

@@ -12,7 +12,8 @@ from gpuschedlab.autosched.logbook.play import FLOOR, counted, fork
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.widgets import LogbookExplorer
 
-HOUR, DAY = 3600.0, 86_400.0
+HOUR = 3600.0
+DAY = 86_400.0
 
 
 # --- a log of which all is known: the operator follows the load, which delays jobs
@@ -20,7 +21,8 @@ HOUR, DAY = 3600.0, 86_400.0
 
 def known(days=40, coin=0.2, seed=0, effect=1.0) -> Log:
     """Hourly: the load is a cause of knob and outcome; the knob adds -1 at each step up, so that the truth is (0, -1, -2) and a mean."""
-    rng, n = np.random.default_rng(seed), 24 * days
+    rng = np.random.default_rng(seed)
+    n = 24 * days
     load = rng.normal(size=n)
     followed = np.digitize(load + 0.3 * rng.normal(size=n), (-0.5, 0.5))
     knob = np.where(rng.random(n) < coin, rng.integers(0, 3, n), followed)
@@ -48,7 +50,8 @@ def test_an_estimate_that_holds_the_load_fixed_finds_the_effect(method):
         found = known().estimate(method, ("load",))
         assert (found.low < found.high).all()
         assert found.best == 2.0
-        mean, effect = found.mean, found.effect
+        mean = found.mean
+        effect = found.effect
     else:
         mean, effect = asked(known(), method, ("load",))
     assert np.diff(mean) == pytest.approx([-1, -1], abs=0.4 if method == "trees" else 0.15)
@@ -73,10 +76,8 @@ def test_of_a_coin_alone_the_naive_estimate_is_right():
 
 
 def test_a_graph_says_what_to_hold_fixed():
-    log, edges = (
-        known(),
-        [("load", "knob"), ("load", "objective"), ("knob", "queueing"), ("knob", "objective"), ("load", "queueing")],
-    )
+    log = known()
+    edges = [("load", "knob"), ("load", "objective"), ("knob", "queueing"), ("knob", "objective"), ("load", "queueing")]
     found = log.estimate("backdoor", outcome="objective", graph=edges, interval=False)
     assert found.adjust == ("load",)
     assert found.mean.tolist() == log.estimate(adjust=("load",), interval=False).mean.tolist()
@@ -98,7 +99,8 @@ def test_identify_by_hand():
 def test_a_network_answers_as_its_tables_by_hand():
     """One binary column, shares as they are: P(y | do(a)) is the adjusted mean, up to K2's one imaginary row a state."""
     pytest.importorskip("causalnex", reason="causalnex is not installed; make installs it")
-    rng, n = np.random.default_rng(0), 4000
+    rng = np.random.default_rng(0)
+    n = 4000
     load = rng.integers(0, 2, n).astype(float)
     knob = np.where(rng.random(n) < 0.8, load, 1 - load)
     base = known(days=1).frame[:1].drop("time", "load", "knob", "objective")
@@ -128,7 +130,8 @@ def test_the_overlap_report_names_what_the_log_cannot_say():
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_a_log_survives_a_file(tmp_path, ending):
-    log, path = known(2), tmp_path / f"log.{ending}"
+    log = known(2)
+    path = tmp_path / f"log.{ending}"
     log.frame.write_csv(path) if ending == "csv" else log.frame.write_parquet(path)
     again = read_log(path, "knob", closed=2 * DAY)
     assert again.frame.equals(log.frame)
@@ -158,7 +161,8 @@ def test_a_log_survives_a_file(tmp_path, ending):
     ],
 )
 def test_a_log_that_would_mislead_is_refused(tmp_path, change, problem):
-    path, frame = tmp_path / "log.parquet", known(2).frame
+    path = tmp_path / "log.parquet"
+    frame = known(2).frame
     frame = (
         frame.drop("load")
         if "load" in change
@@ -170,7 +174,8 @@ def test_a_log_that_would_mislead_is_refused(tmp_path, change, problem):
 
 
 def test_rows_that_are_marked_are_left_out(tmp_path):
-    path, last = tmp_path / "log.csv", pl.int_range(pl.len()) == pl.len() - 1
+    path = tmp_path / "log.csv"
+    last = pl.int_range(pl.len()) == pl.len() - 1
     known(2).frame.with_columns(open_jobs=last.cast(pl.Int64), censored=last).write_csv(path)
     assert read_log(path, "knob", closed=2 * DAY).frame.height == 47
     with pytest.raises(EstimatorError, match="an interval that was not over"):
@@ -227,7 +232,8 @@ def test_the_log_is_what_happened(log):
 def test_a_fork_with_the_value_of_the_log_is_the_log(log):
     """Held for the interval, and then the rule goes on: the delay of the interval's jobs is the row's own."""
     scenario, rule, every, until = log.source
-    simulation, row = scenario.simulation(rule.at(log.frame["thresholds"][0])), log.frame["load"].arg_max() - 1
+    simulation = scenario.simulation(rule.at(log.frame["thresholds"][0]))
+    row = log.frame["load"].arg_max() - 1
     for i in range(row):
         simulation.switch(rule.at(log.frame["thresholds"][i]))
         simulation.advance((i + 1) * every)

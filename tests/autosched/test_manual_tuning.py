@@ -31,7 +31,8 @@ def scenario(recording):
 
 
 def equal(mine: Played, recording, name: str) -> bool:
-    jobs, averages = recording.jobs[name].to_numpy(), np.array(recording.averages[name], float)
+    jobs = recording.jobs[name].to_numpy()
+    averages = np.array(recording.averages[name], float)
     return np.array_equal(mine.jct, jobs, equal_nan=True) and np.array_equal(mine.average, averages, equal_nan=True)
 
 
@@ -59,10 +60,8 @@ def test_with_autoscheds_switches_it_is_autosched_job_by_job(recording, scenario
 
 
 def test_a_switch_changes_nothing_before_it(recording, scenario):
-    default, late = (
-        recording.jobs["default"].to_numpy(),
-        play(recording, [(40, lab.Tiresias(queues=1, thresholds=()))], scenario),
-    )
+    default = recording.jobs["default"].to_numpy()
+    late = play(recording, [(40, lab.Tiresias(queues=1, thresholds=()))], scenario)
     ended = recording.jobs["submit"].to_numpy() + np.nan_to_num(default, nan=np.inf) <= 40 * HOUR
     assert ended.sum() > 100
     assert np.array_equal(late.jct[ended], default[ended])
@@ -112,10 +111,8 @@ def test_rows_of_the_recorded_lines_stay_when_mine_changes(recording):
 
 
 def test_the_head_compares_my_line_with_autoscheds(recording):
-    trace, (mine, other) = (
-        scenario_of(recording).trace,
-        (recording.jobs[name].to_numpy() for name in ("default", "autosched")),
-    )
+    trace = scenario_of(recording).trace
+    (mine, other) = (recording.jobs[name].to_numpy() for name in ("default", "autosched"))
     found = difference(trace, mine, other, ("me", "AutoSched"))
     both = np.isfinite(mine) & np.isfinite(other)
     assert found.now == pytest.approx(mine[both].mean(), rel=1e-6)
@@ -142,7 +139,8 @@ def test_flat_curves_say_why():
 
 def test_response_curves_are_in_the_units_of_their_knobs():
     space = Space(lab.Tiresias(), ["metric", "pack_limit", "thresholds"])
-    curve, n = ([1.0, 2.0, 3.0], [0.5, 1.0, 2.0], [2.0, 3.0, 4.0]), len(space.axes)
+    curve = ([1.0, 2.0, 3.0], [0.5, 1.0, 2.0], [2.0, 3.0, 4.0])
+    n = len(space.axes)
     trials = [([0.5, 0.25, *[1.0] * (n - 2)], 0.7)]
     given = space, {a.name: curve for a in space.axes}, trials, {"default": [0.0] * n}
     panels = panels_of(*given, {})
@@ -161,7 +159,8 @@ def test_response_curves_are_in_the_units_of_their_knobs():
 
 
 def test_knob_lanes_hold_values_at_the_hour():
-    space, tuned = Space(lab.Tiresias(), ["queues", "pack_limit"]), lab.Tiresias(pack_limit=0.5)
+    space = Space(lab.Tiresias(), ["queues", "pack_limit"])
+    tuned = lab.Tiresias(pack_limit=0.5)
     lines = {"default": [(0.0, lab.Tiresias())], "me": [(0.0, lab.Tiresias()), (2 * HOUR, tuned)]}
     for now, value in ((HOUR, "0.9"), (2 * HOUR, "0.5")):
         drawn = plots.figure(plots.knob_lanes(space, lines, now, 4 * HOUR, ("default", "fixed", "me")))
@@ -216,7 +215,8 @@ def test_use_and_undo(explorer, recording):
     for _ in range(3):
         explorer.undo.click()
     explorer.hour.value = 20
-    explorer.knobs["metric"].value, explorer.knobs["pack_limit"].value = "service", 0.9  # an undo moves no slider
+    explorer.knobs["metric"].value = "service"
+    explorer.knobs["pack_limit"].value = 0.9  # an undo moves no slider
     assert explorer.plan == ()
     assert explorer.undo.disabled
     assert seen(explorer) == before
@@ -249,7 +249,8 @@ def test_what_cannot_be_simulated_is_shown_and_changes_nothing(explorer, monkeyp
 
 def test_curves_are_the_recorded_ones(explorer, recording):
     explorer.hour.value = 30
-    drawn, hour = explorer._curves().data, recording.hours[30]
+    drawn = explorer._curves().data
+    hour = recording.hours[30]
     means, in_force = ([t for t in drawn if t["name"] == name] for name in ("predicted mean", "in force"))
     for k, (axis, mean, upright) in enumerate(zip(explorer.space.axes, means, in_force, strict=True)):
         assert mean["y"].tolist() == hour.curves[axis.name][0]

@@ -26,7 +26,8 @@ def test_a_switch_is_used_and_taken_back_by_keyboard(page, jupyterlab, notebooks
     assert await_drawn(page) == []
     explorer = page.locator(".gpuschedlab-explorer")
     assert {check: found for check in (OUTSIDE, CUT, FIRST) if (found := settled(explorer, check))} == {}
-    status, mine = page.locator(".gpuschedlab-status"), page.locator(".gpuschedlab-table tr").last
+    status = page.locator(".gpuschedlab-status")
+    mine = page.locator(".gpuschedlab-table tr").last
     before = mine.inner_text(), page.evaluate(NUMBERS)
     assert "Switches of me: none" in status.inner_text()
     press(page, "hour", "ArrowRight", 3)

@@ -50,10 +50,8 @@ def test_signs_are_told_by_colour_and_symbol_and_strength_by_width():
     symbols = {trace.text[0]: trace.marker.color for trace in drawn.data if trace.mode == "markers+text"}
     assert set(symbols) == {"+", "\N{MINUS SIGN}", "~"}
     assert len(set(symbols.values())) == 3
-    named, heads = (
-        [n.text for n in drawn.layout.annotations if n.text],
-        [n for n in drawn.layout.annotations if n.showarrow],
-    )
+    named = [n.text for n in drawn.layout.annotations if n.text]
+    heads = [n for n in drawn.layout.annotations if n.showarrow]
     assert named == ["<b>k</b>", "<b>m</b>", "<b>r</b>"]
     assert len(heads) == len(edges)
 
@@ -140,7 +138,8 @@ def test_words_of_a_page_are_hours_and_averages(recording):
     queued = re.search(r"Queue \?\?= \[\]\)\.push\((.*?)\);</script>", page(recording, 0, 0, "here"), re.DOTALL)[1]
     given = json.loads(queued.replace("<\\/", "</"))
     assert [hour["name"] for hour in given["hours"]] == [f"{each.now / 3600:.0f} h" for each in recording.hours]
-    last, at = given["hours"][-1], recording.hours[-1].now
+    last = given["hours"][-1]
+    at = recording.hours[-1].now
     ended = np.searchsorted(recording.averages["time"], at, side="right") - 1
     means = {name: recording.averages[name][ended] for name in recording.lines}
     assert last["race"] == (
@@ -214,14 +213,16 @@ def test_answers_are_counted_from_the_recording(recording):
     assert answers.forecast_errors(recording).table["day"].to_list() == [1, 2, 3]
     error = answers.forecast_errors(recording).table["jobs off by (%)"][-1]
     assert error == round(100 * last_errors(recording, 71))
-    tried, rounds = answers.tried(recording), [t for hour in recording.hours for t in hour.trials if t.round > 0]
+    tried = answers.tried(recording)
+    rounds = [t for hour in recording.hours for t in hour.trials if t.round > 0]
     assert (
         f"{len(rounds):,} rounds and asked its model in {sum(t.predicted is not None for t in rounds):,}: "
         in tried.sentence
     )
     assert f"{sum(t.fate == 'rejected' for t in rounds):,} were rejected" in tried.sentence
     assert tried.table["hour"].to_list() == [hour.now / HOUR for hour in recording.hours]
-    came, ladder = answers.came_of_it(recording), recording.ladder
+    came = answers.came_of_it(recording)
+    ladder = recording.ladder
     assert came.table["hour"].to_list() == [recording.hours[place].now / HOUR for place in recording.switches]
     assert f"gains that make {ladder['announced'].product():.2f} times together" in came.sentence
     assert (

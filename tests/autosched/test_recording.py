@@ -71,7 +71,8 @@ def test_hours_hold_what_the_contest_did(played):
 
 def test_arrivals_are_those_of_the_trace(played):
     contest, recording = played
-    trace, found = contest.loop.simulation.trace, recording.arrivals
+    trace = contest.loop.simulation.trace
+    found = recording.arrivals
     bins = int(-found["start"] // found["step"])
     assert sum(found["jobs"][bins:]) == trace.height
     assert found["jobs"][bins] == trace.filter(pl.col("submit") < found["step"]).height
@@ -104,7 +105,8 @@ def test_the_ladder_is_of_all_jobs_and_of_the_decisions(played):
     """Its ends are the lines default, tuned once and AutoSched on the very same jobs; its rows are what the decisions say."""
     contest, recording = played
     switched = [d for d in contest.decisions if d.switched]
-    ladder, jct = recording.ladder, recording.jobs
+    ladder = recording.ladder
+    jct = recording.jobs
     assert ladder["hour"].to_list() == [d.now / HOUR for d in switched]
     assert len(switched) > 0
     assert ladder["announced"].to_list() == pytest.approx([d.gain for d in switched], abs=1e-4)
@@ -121,7 +123,8 @@ def test_some_of_the_rejected_are_measured(played):
     assert {t.fate for _, t in would} == {"rejected"}
     saved = [d.asked.saved for d in contest.decisions]
     assert [hour.saved for hour in recording.hours] == saved
-    last, decision = recording.hours[-1], contest.decisions[-1]
+    last = recording.hours[-1]
+    decision = contest.decisions[-1]
     for recorded, trial in zip(last.trials, decision.tuning.trials, strict=True):
         if recorded.would is not None:
             first = decision.tuning.trials[0].measurement.value
@@ -164,7 +167,8 @@ def test_a_contest_goes_on_as_it_did(played, hours):
 
 def test_strengths_by_hand():
     """M = 2 k - c and r = -m, of independent k and c with spread 1: 2 / sqrt(5), -1 / sqrt(5), -1."""
-    k, c = (np.repeat([-1.0, 1.0], 2), np.tile([-1.0, 1.0], 2))
+    k = np.repeat([-1.0, 1.0], 2)
+    c = np.tile([-1.0, 1.0], 2)
     m = 2 * k - c
     graph = CausalGraph(Layers(("k",), ("m",), ("r",), context=("c",)), (("k", "m"), ("c", "m"), ("m", "r")))
     found = strengths(graph, np.column_stack([k, c, m, -m]))
@@ -179,7 +183,8 @@ def test_strengths_add_up_along_paths():
     """K raises m by 1, and r both itself by 1 (declared) and through m by -3: its total effect on r is negative."""
     layers = Layers(("k",), ("m",), ("r",), direct=(("k", "r"),))
     graph = CausalGraph(layers, (("k", "m"), ("k", "r"), ("m", "r")))
-    k, e = np.repeat([-1.0, 1.0], 2), np.tile([-1.0, 1.0], 2)
+    k = np.repeat([-1.0, 1.0], 2)
+    e = np.tile([-1.0, 1.0], 2)
     m = k + e
     r = k - 3 * m
     found = strengths(graph, np.column_stack([k, m, r]))
@@ -189,7 +194,8 @@ def test_strengths_add_up_along_paths():
 
 def test_a_category_has_strength_and_no_sign():
     graph = CausalGraph(Layers(("k",), ("m",), ("r",), {"k": 3}), (("k", "m"), ("m", "r")))
-    k, m = np.array([0.0, 0.5, 1.0] * 2), np.array([0.0, 5.0, 0.0] * 2)
+    k = np.array([0.0, 0.5, 1.0] * 2)
+    m = np.array([0.0, 5.0, 0.0] * 2)
     assert strengths(graph, np.column_stack([k, m, m]))["k", "m"] == (pytest.approx(1.0), 0)
 
 

@@ -95,7 +95,8 @@ def test_durations_that_are_not_known_change_no_decision():
     """History's best, the offline samples, and decisions of a tuner, the first ones and those hours after."""
     whole = generate("venus", days=4, load=1.1, cluster_gpus=96, rng=1).with_columns(pl.col("submit") - 3 * DAY)
     whole = whole.filter(pl.col("gpus") <= 48)
-    history, trace = whole.filter(pl.col("submit") < 0), whole.filter(pl.col("submit") >= 0)
+    history = whole.filter(pl.col("submit") < 0)
+    trace = whole.filter(pl.col("submit") >= 0)
     late = pl.col("submit") + pl.col("duration") > 0
     assert history.filter(late).height > 3
     found = []

@@ -40,7 +40,8 @@ SECRET = worlds.secret("slow", 32)
 
 
 def test_a_restart_delay_is_found_and_put_into_the_scenario(slow, found):
-    believed, true = slow[0], SECRET["restart"]
+    believed = slow[0]
+    true = SECRET["restart"]
     restart = found.mechanisms["restart"]
     assert restart.rows >= 50
     assert restart.value == pytest.approx(true, rel=0.15)
@@ -52,7 +53,8 @@ def test_a_restart_delay_is_found_and_put_into_the_scenario(slow, found):
 
 
 def test_predictions_are_judged_by_the_work_of_the_twin(slow, found):
-    run, seen = slow[1], found.mechanisms["prediction"]
+    run = slow[1]
+    seen = found.mechanisms["prediction"]
     assert seen.low <= SECRET["error"] <= seen.high
     held = run.jobs["executed"].to_numpy()
     assert prediction_error(run.jobs["predicted"].to_numpy(), held)[1] > SECRET["error"]  # held seconds would not do
@@ -85,7 +87,8 @@ def test_placement_is_the_power_at_which_work_does_not_depend_on_where_a_job_ran
 
 def test_a_power_of_the_slowdown_leaves_the_fewest_nodes_as_they_were():
     _, speeds = worlds.parts()
-    model, types = np.arange(len(speeds.models)), np.zeros(2, int)
+    model = np.arange(len(speeds.models))
+    types = np.zeros(2, int)
     before, after = (
         s.rates(model, 0.0 * model, types, np.array([1, 4]), np.array([8, 8])) for s in (speeds, powered(speeds, 2.0))
     )
@@ -125,9 +128,11 @@ def test_repairs_end_when_a_waiting_job_takes_the_node():
 def sacct(run, path, zero=datetime(2026, 1, 5)):
     """What `sacct -D -P` says of a run."""
     words = {"done": "COMPLETED", "preempted": "PREEMPTED", "node": "NODE_FAIL"}
-    lines, before = ["JobID|User|Partition|Submit|Start|End|ElapsedRaw|State|AllocTRES|NNodes"], {}
+    lines = ["JobID|User|Partition|Submit|Start|End|ElapsedRaw|State|AllocTRES|NNodes"]
+    before = {}
     for row in attempts_of(run).iter_rows(named=True):
-        submit, before[row["job"]] = before.get(row["job"], row["submit"]), row["end"]
+        submit = before.get(row["job"], row["submit"])
+        before[row["job"]] = row["end"]
         state = words[row["why"]] if (row["why"], row["status"]) != ("done", "killed") else "CANCELLED"
         times = [f"{zero + timedelta(seconds=round(t)):%Y-%m-%dT%H:%M:%S}" for t in (submit, row["start"], row["end"])]
         elapsed = round(row["end"]) - round(row["start"])
@@ -251,8 +256,10 @@ def test_a_delay_of_few_restarts_is_said_to_be_rough():
 @pytest.mark.parametrize("seed", range(21, 21 + few(1, 10)))
 def test_canaries_show_the_placement_and_cost_others_little(seed):
     world = worlds.secret("place", seed)
-    trace, policy = worlds.trace_of(seed), lab.Tiresias(placement="consolidate")
-    believed, truth = worlds.scenario_of(trace), worlds.scenario_of(trace, world)
+    trace = worlds.trace_of(seed)
+    policy = lab.Tiresias(placement="consolidate")
+    believed = worlds.scenario_of(trace)
+    truth = worlds.scenario_of(trace, world)
     quiet = truth.run(policy)
     unseen = twin(quiet, believed)
     assert not unseen.mechanisms["placement"].seen
@@ -284,7 +291,8 @@ def test_a_choice_says_where_it_flips(found):
 def test_its_figure_has_an_interval_for_each_mechanism_that_was_seen(found):
     shown = plots.mechanisms(found)
     assert set(shown.values) == {name for name, m in found.mechanisms.items() if m.seen}
-    restart, bars = found.mechanisms["restart"], shown.values["restart"]["error_y"]
+    restart = found.mechanisms["restart"]
+    bars = shown.values["restart"]["error_y"]
     assert bars["array"] == [restart.high / restart.value - 1]
     assert bars["arrayminus"] == [1 - restart.low / restart.value]
     assert len(plots.plot_mechanisms(found).data) == len(shown.values)

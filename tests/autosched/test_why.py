@@ -20,7 +20,8 @@ from gpuschedlab.cli.progress import Progress
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.widgets import AutoSchedExplorer
 
-HOUR, DAY = 3600.0, 86_400.0
+HOUR = 3600.0
+DAY = 86_400.0
 ONE, TWO = lab.Cluster.homogeneous(1, 1), lab.Cluster.homogeneous(1, 2)
 
 
@@ -70,7 +71,8 @@ def test_shares_of_every_order_are_their_mean():
 
 def test_of_many_causes_orders_are_drawn():
     """Eight in a row that act in pairs: half for the ends, 1 for the others; they add up, and lie in their intervals."""
-    count, asked = EXACT + 2, []
+    count = EXACT + 2
+    asked = []
 
     def value(on):
         asked.append(on)
@@ -189,8 +191,10 @@ def test_what_is_the_same_has_no_share(change, seed):
 
 
 def test_a_threshold_of_a_queue_that_is_not_there_has_no_share(change):
-    (scenario, policy), space = change[0], Space(lab.Tiresias(), ["queues", "thresholds", "starve_limit"])
-    names, probe = [axis.name for axis in space.axes], Probe(scenario, policy)
+    (scenario, policy) = change[0]
+    space = Space(lab.Tiresias(), ["queues", "thresholds", "starve_limit"])
+    names = [axis.name for axis in space.axes]
+    probe = Probe(scenario, policy)
     before, after = (np.array([0.25, u, u + 0.1, u + 0.2, 2 * u, v]) for u, v in ((0.3, 0.0), (0.45, 0.02)))
     assert names.index("thresholds_4") == 4
     shares, _ = shapley(lambda on: jct_parts(probe, space.decode(np.where(on, after, before))), len(names))
@@ -238,7 +242,8 @@ def test_a_decision_explains_the_knobs_that_changed(switched):
     """On the futures that judged, not the one that was searched."""
     assert switched.switched
     assert "why" not in vars(switched)  # nothing was simulated for it yet
-    kept, found = switched.record(), switched.why
+    kept = switched.record()
+    found = switched.why
     for side, policy in ((found.before, switched.before), (found.after, switched.policy)):
         assert side.sum() == pytest.approx(np.mean([probe(policy).value for probe in switched.probes]), abs=1e-9)
     assert found.shares.sum() == pytest.approx(found.after.sum() - found.before.sum(), abs=1e-9)
@@ -247,7 +252,8 @@ def test_a_decision_explains_the_knobs_that_changed(switched):
 
 def test_its_sentence_is_its_numbers(switched):
     """How many knobs, from what to what; one gain, that of the futures that judge; and each share by a word."""
-    sentence, rows = switched.sentence, switched.why.table.to_dicts()
+    sentence = switched.sentence
+    rows = switched.why.table.to_dicts()
     assert sentence.startswith(f"{len(rows)} knobs: {rows[0]['cause']} {rows[0]['from']} -> {rows[0]['to']}, ")
     old, new, gain = map(
         float, re.search(r"average JCT ([\d.]+) -> ([\d.]+) h on 1 future \(([\d.]+) times\): ", sentence).groups()
@@ -274,7 +280,8 @@ def test_shares_that_cancel_are_said_to(switched):
 
 
 def test_the_interval_of_a_gain_is_in_the_sentence(switched):
-    policy, probe = switched.policy, switched.probes[0]
+    policy = switched.policy
+    probe = switched.probes[0]
     several = replace(switched, gain=1.06, again={policy: [0.05, 0.07]}, probes=(probe, probe))
     low, high = several.interval
     assert f"h on 2 futures (1.06 times; 90 %: {low:.2f} to {high:.2f})" in several.sentence

@@ -28,16 +28,22 @@ from published.kept import measure_all
 from autosched.ablation import interval
 from gpuschedlab.errors import PolicyError
 
-NODES, DAYS, EVERY = 16, 14, 7200.0
+NODES = 16
+DAYS = 14
+EVERY = 7200.0
 KINDS = ("restart", "slow", "size", "place", "fail", "all")
 WAYS = ("default", "believed", "nothing held", "load held", "calibrated", "exact")
 SEEDS = tuple(range(620, 630))
-OTHERS, DRAWN, MINUTES = 3, 8, 30.0
+OTHERS = 3
+DRAWN = 8
+MINUTES = 30.0
 VALUES = (1e4, 1e5, 1e6)
 NEAR = 1.03
-LONGEST, NEVER = 14_400.0, 10.0
+LONGEST = 14_400.0
+NEVER = 10.0
 """Delay (s) of a restart on 64 GPUs at most; JCT over exact of a configuration under which jobs stop making progress."""
-SIZES, MANY = (1, 8, 32), 50
+SIZES = (1, 8, 32)
+MANY = 50
 """GPUs of jobs whose delay is compared with the secret; completed restarts from which on it is."""
 
 
@@ -105,9 +111,11 @@ def operated(kind: str, seed: int):
     from gpuschedlab.autosched.logbook.play import played
     from gpuschedlab.policies import Tiresias
 
-    world, trace = secret(kind, seed), trace_of(seed)
+    world = secret(kind, seed)
+    trace = trace_of(seed)
     base = Tiresias(placement="pack" if kind in ("place", "all") else "relax")
-    rule, scenario = Rule(base, "thresholds", VALUES, seed=seed), scenario_of(trace, world, seed)
+    rule = Rule(base, "thresholds", VALUES, seed=seed)
+    scenario = scenario_of(trace, world, seed)
     simulation = scenario.simulation(rule.at(VALUES[0]))
     for _ in played(simulation, rule, EVERY, float(trace["submit"].max())):
         pass
@@ -239,7 +247,8 @@ def run(data_dir=None, traces=KINDS, seeds=SEEDS, minutes: float = MINUTES, work
     answers = measure_all(
         "worlds", measure, data_dir, product_of(seeds, traces), workers, files=(), seconds=60 * minutes
     )
-    rows, left = [row for row in answers if row is not None], answers.count(None)
+    rows = [row for row in answers if row is not None]
+    left = answers.count(None)
     lost = [row for row in rows if row["believed"] > NEAR]
     mean = {way: np.mean([math.log(row[way]) for row in rows]) for way in WAYS}
     fine = sum(row["calibrated"] <= NEAR for row in lost) >= 0.8 * len(lost) and mean["calibrated"] <= mean["believed"]

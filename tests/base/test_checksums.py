@@ -112,8 +112,10 @@ def test_what_is_no_file_in_a_files_place_is_set_aside_by_a_sweep(tmp_path):
     scenario = lab.Scenario(small_trace(), CLUSTER)
     again = lambda: sweep(scenario, [lab.Fifo()], tmp_path, keep_runs=True, progress=False)  # noqa: E731
     again()
-    (cell,), (run,) = tmp_path.glob("cells/*.parquet"), tmp_path.glob("runs/*")
-    whole, jobs = cell.read_bytes(), (run / "jobs.parquet").read_bytes()
+    (cell,) = tmp_path.glob("cells/*.parquet")
+    (run,) = tmp_path.glob("runs/*")
+    whole = cell.read_bytes()
+    jobs = (run / "jobs.parquet").read_bytes()
     for path in (cell, run / "jobs.parquet", tmp_path / "sweep.json"):
         path.unlink()
         (path / "inside").mkdir(parents=True)
@@ -131,7 +133,8 @@ def test_a_harmed_run_of_a_finished_sweep_is_run_again(tmp_path, harm):
     scenario = lab.Scenario(small_trace(), CLUSTER)
     sweep(scenario, [lab.Fifo(), lab.Srtf()], tmp_path, keep_runs=True, progress=False)
     harmed, fine = sorted(tmp_path.glob("runs/*/allocations.parquet"))
-    whole, born = harmed.read_bytes(), fine.stat().st_ino
+    whole = harmed.read_bytes()
+    born = fine.stat().st_ino
     if harm == "cut off":
         harmed.write_bytes(whole[: len(whole) // 2])
     elif harm == "flipped":

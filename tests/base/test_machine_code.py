@@ -152,7 +152,8 @@ def test_two_first_starts_at_once_both_work(tmp_path):
         (folder / "__init__.py").touch()
     (package / "toys" / "sums.py").write_text(SUMS)
     code = "import numpy as np; from gpuschedlab.toys.sums import total; print(total(np.arange(5)), total(np.array([10.0, 0.5])))"
-    words, environment = [sys.executable, "-c", code], os.environ | {"PYTHONPATH": str(tmp_path)}
+    words = [sys.executable, "-c", code]
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
     begun = [
         subprocess.Popen(
             words, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

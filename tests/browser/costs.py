@@ -23,7 +23,8 @@ BUDGET = {
     "open_seconds": 4.0,
     "gap_seconds": 0.1,
 }
-STEPS, EVERY = 40, 50
+STEPS = 40
+EVERY = 50
 """Moves of the mouse while it drags, and ms between them."""
 
 WATCH = """() => {
@@ -45,7 +46,8 @@ class Wire:
     """Counts what a page receives over its websockets."""
 
     def __init__(self, page):
-        self.messages, self.bytes = 0, 0
+        self.messages = 0
+        self.bytes = 0
         page.on("websocket", lambda socket: socket.on("framereceived", self._take))
 
     def _take(self, frame):
@@ -74,7 +76,8 @@ def run(data_dir=None, repeat: int = 1) -> dict:
     dict
         `openings`, `costs` and `ok`: whether no figure stayed empty and every budget is kept.
     """
-    opened, measured = openings(repeat), costs()
+    opened = openings(repeat)
+    measured = costs()
     return {"openings": opened, "costs": measured, "ok": all(row["ok"] for row in (*opened, *measured))}
 
 
@@ -125,7 +128,10 @@ def _pins(page, wire) -> list[dict]:
 
 def _moves(page, wire) -> list[dict]:
     control(page, "next queue after").locator(".noUi-handle").focus()
-    took, counts, sizes, empty = [], [], [], []
+    took = []
+    counts = []
+    sizes = []
+    empty = []
     for i in range(MOVES):
         key = "ArrowLeft" if i < MOVES // 2 else "ArrowDown"
         messages, size = wire.since(lambda key=key: took.append(_timed(page, lambda: page.keyboard.press(key))))
@@ -153,7 +159,8 @@ def _drag(page) -> list[dict]:
     """Drag the slider's handle: until the first drawing, and from one drawing to the next while the hand moves."""
     handle = control(page, "next queue after").locator(".noUi-handle")
     box = handle.bounding_box()
-    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    x = box["x"] + box["width"] / 2
+    y = box["y"] + box["height"] / 2
     page.mouse.move(x, y)
     page.mouse.down()
     page.evaluate(FRAMES)

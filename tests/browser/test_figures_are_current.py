@@ -85,7 +85,8 @@ STATE = """() => Array.from(document.querySelectorAll('.gpuschedlab-explorer'), 
 def test_what_moves_one_of_two_explorers_leaves_the_other_alone(page, voila):
     open_in(page, "voila", voila, "two")
     assert await_drawn(page, boards=2) == []
-    state, numbers = page.evaluate(STATE), page.evaluate(NUMBERS)
+    state = page.evaluate(STATE)
+    numbers = page.evaluate(NUMBERS)
     half = len(numbers) // 2
     pick(page, "Srtf")  # of the first
     page.wait_for_function(f"(policy) => ({AGREED})(policy)", arg="Srtf")

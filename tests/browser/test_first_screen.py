@@ -135,7 +135,8 @@ def test_changes_and_times_are_worded(shown):
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_no_word_is_cut_or_lies_on_another_at_any_width(opened, theme, artifacts):
-    page, wrong = opened(theme), {}
+    page = opened(theme)
+    wrong = {}
     for state in ("first", "job", "framed", "gpus", "Tiresias"):
         if state == "job":
             figure(page, "change").focus()
@@ -183,7 +184,8 @@ def test_an_address_brings_the_same_picture_back(opened, launch):
     figure(page, "change").focus()
     page.keyboard.press("ArrowRight")
     page.wait_for_function("() => location.hash.includes('job=')")
-    words, address = said(page), page.evaluate("location.hash")
+    words = said(page)
+    address = page.evaluate("location.hash")
     story = page.locator(".gpuschedlab-job > div").first.inner_text()
     page.goto("about:blank")
     opened(address=address)
@@ -195,7 +197,8 @@ def test_an_address_brings_the_same_picture_back(opened, launch):
 
 def test_a_drag_keeps_some_of_the_jobs_and_escape_shows_all(shown):
     page = shown
-    words, box = said(page), figure(page, "jobs").bounding_box()
+    words = said(page)
+    box = figure(page, "jobs").bounding_box()
     page.mouse.move(box["x"] + 100, box["y"] + 120)
     page.mouse.down()
     page.mouse.move(box["x"] + 240, box["y"] + 130, steps=5)
@@ -229,7 +232,8 @@ DOTS = """(self) => {
 
 
 def test_each_dot_is_drawn_also_where_nobody_pays(shown):
-    page, words = shown, said(shown)
+    page = shown
+    words = said(shown)
     page.wait_for_function(DOTS, arg=False)
     choose(page, "against", "as it is now")
     page.wait_for_function(DOTS, arg=True, timeout=60_000)

@@ -36,7 +36,8 @@ def test_a_lesson_asks_before_it_answers(page, place, notebooks, artifacts):
 
 def test_without_a_page_nothing_is_asked(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "notebooks")
-    pl, guessing = pytest.importorskip("polars"), pytest.importorskip("scenes.guessing")
+    pl = pytest.importorskip("polars")
+    guessing = pytest.importorskip("scenes.guessing")
     row = {"line": ["a"], "beside": ["default"], "times as good": [0.9], "95 % from": [0.8], "95 % to": [1.0]}
     asked = guessing.times_as_good(pl.DataFrame(row), "a")
     assert asked.asked["best"] == "default", "no line is better"

@@ -39,7 +39,8 @@ def made(name: str):
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_page_without_a_kernel_shows_each_state_that_is_chosen(name, page, artifacts, tmp_path):
-    explorer, wrong = made(name), []
+    explorer = made(name)
+    wrong = []
     states = explorer.states()
     (tmp_path / "page.html").write_text(explorer.html(), encoding="utf-8")
     page.on("pageerror", lambda error: wrong.append(str(error)))
@@ -60,7 +61,8 @@ def test_a_page_without_a_kernel_shows_each_state_that_is_chosen(name, page, art
     if not states:  # what is expensive to play shows the state that it is in
         assert wrong == []
         return
-    note, first = page.locator(".gpuschedlab-note").first, states["first"]
+    note = page.locator(".gpuschedlab-note").first
+    first = states["first"]
     assert page.locator("[data-states]").get_attribute("data-state") == str(first)
     control = page.locator(".gpuschedlab-states :is(select, input)").last
     drawn = int(page.locator(".gpuschedlab-board").get_attribute("data-drawn"))

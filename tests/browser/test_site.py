@@ -73,7 +73,9 @@ def address(site):
 @pytest.fixture(scope="module")
 def watched(launch, address):
     """A page; requests to other hosts, all of which fail; errors of scripts."""
-    shown, outside, errors = launch().new_page(viewport={"width": 1280, "height": 800}), [], []
+    shown = launch().new_page(viewport={"width": 1280, "height": 800})
+    outside = []
+    errors = []
     shown.set_default_timeout(60_000)
 
     def asked(request):
@@ -132,7 +134,8 @@ def test_pages_that_left_lead_to_what_took_their_place(watched, site, address):
 @pytest.mark.parametrize("api", [40, pytest.param(1, marks=pytest.mark.long)])
 def test_no_page_asks_another_host_for_anything(watched, site, address, api):
     page, outside, errors = watched
-    wrong, seen = {}, pages_of(site, api)
+    wrong = {}
+    seen = pages_of(site, api)
     assert len(seen) > 80
     for name in seen:
         page.goto(f"{address}/{name}", wait_until="load")
@@ -177,7 +180,8 @@ def test_the_explorer_of_the_front_page_answers_without_a_kernel(watched, addres
     page.goto(f"{address}/index.html")
     screen = page.locator(".front-board .gpuschedlab-recorded[data-begun]")
     screen.wait_for()
-    words, figures = screen.locator(".gpuschedlab-said"), screen.locator(".gpuschedlab-first .js-plotly-plot")
+    words = screen.locator(".gpuschedlab-said")
+    figures = screen.locator(".gpuschedlab-first .js-plotly-plot")
     said = {}
     for policy in ("Srtf", "Tiresias", "Fifo"):
         screen.get_by_role("button", name=policy, exact=True).click()
@@ -196,7 +200,8 @@ def test_the_explorer_of_the_front_page_answers_without_a_kernel(watched, addres
     figures.nth(0).focus()
     page.keyboard.press("ArrowRight")
     page.wait_for_function("document.querySelector('.gpuschedlab-said').innerText.includes('submitted')")
-    before, link = screen.inner_text(), page.url
+    before = screen.inner_text()
+    link = page.url
     assert {part.partition("=")[0] for part in link.partition("#")[2].split("&")} == {
         "policy",
         "against",

@@ -28,7 +28,8 @@ SHORT = 10_000
 """Jobs that are simulated, in as many runs as that takes, for one time of a run that is too short to be measured by itself."""
 AGAIN = {10: (0.8e-3, 2e-3), 500: (1.5e-3, 3e-3), 2_000: (4e-3, 6e-3), 10_000: (22e-3, 30e-3)}
 """Jobs, and the seconds allowed for a run of a scenario that has run before, without its summary and with it."""
-JOBS, NODES = 30_000, (1_000, 10_000)
+JOBS = 30_000
+NODES = (1_000, 10_000)
 ORDERED = ("fifo", "sjf", "edf", "srtf", "tiresias", "themis", "lucid")
 DEARER = 2.0
 """Ratio of the seconds per job on the larger number of nodes to those on the smaller that is allowed."""

@@ -12,12 +12,14 @@ JOBS = 1000
 
 def episode(env: SchedulingEnv) -> int:
     """Play an episode: how many steps."""
-    steps, ended = 0, False
+    steps = 0
+    ended = False
     env.action_space.seed(0)
     env.reset(seed=0)
     while not ended:
         _, _, finished, truncated, _ = env.step(env.action_space.sample())
-        steps, ended = steps + 1, finished or truncated
+        steps = steps + 1
+        ended = finished or truncated
     return steps
 
 

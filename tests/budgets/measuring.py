@@ -19,7 +19,8 @@ from budgets import OPTIONS
 from gpuschedlab.cli.text import cell, grid
 
 ROOT = Path(__file__).resolve().parents[2]
-TURNS, SLOWER = 2, 1.1
+TURNS = 2
+SLOWER = 1.1
 """Turns that two checkouts take, and the ratio of seconds at which this one counts as slower."""
 ROWS = pytest.StashKey[list]()
 
@@ -37,7 +38,10 @@ class Budget:
     """
 
     def __init__(self, benchmark, name: str, rows: list):
-        self.benchmark, self.name, self.rows, self.missed = benchmark, name, rows, []
+        self.benchmark = benchmark
+        self.name = name
+        self.rows = rows
+        self.missed = []
 
     def __call__(
         self, call, seconds: float | None = None, *, setup=None, rounds=5, warmup=1, iterations=1, quantile=0.5

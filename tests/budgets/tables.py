@@ -128,7 +128,8 @@ def _words(values) -> str:
 
 def _text(found: dict) -> str:
     """Answer of a table as text: its lists of rows, then its other values."""
-    blocks, rest = [], {}
+    blocks = []
+    rest = {}
     for key, value in found.items():
         if isinstance(value, list) and value and isinstance(value[0], dict):
             blocks.append(_grid(value))

@@ -72,12 +72,14 @@ class Plain(Round):
         return np.arange(len(view))
 
     def allocate(self, view):
-        gpus, types = np.zeros(len(view)), np.full(len(view), -1)
+        gpus = np.zeros(len(view))
+        types = np.full(len(view), -1)
         left = view.capacity.astype(float).copy()
         for i in self.order(view):
             for t in np.flatnonzero(view.allowed[i] & (left >= view.gpus[i] - 1e-9)):
                 if np.isfinite(view.rates([t], [1], [max(1, view.gpus[i])])[i]) or view.model[i] < 0:
-                    gpus[i], types[i] = view.gpus[i], t
+                    gpus[i] = view.gpus[i]
+                    types[i] = t
                     left[t] -= view.gpus[i]
                     break
         return Allocation(types, gpus)
@@ -354,11 +356,13 @@ def test_an_estimator_may_read_a_column_that_it_names():
 @pytest.mark.parametrize("law", [name for name in CHECKS if name.startswith("laws")])
 def test_what_the_battery_simulates_has_in_it_what_its_law_is_about(law, monkeypatch):
     """Nodes fail, and windows close them, while jobs come; jobs fit, some of them tightly; of each request there are several."""
-    seen, simulated = [], Scenario.run
+    seen = []
+    simulated = Scenario.run
     monkeypatch.setattr(Scenario, "run", lambda self, policy: seen.append(self) or simulated(self, policy))
     assert check_policy(Fifo(), only=(law,)).passed
     (scenario,) = seen
-    trace, cluster = scenario.trace, scenario.cluster
+    trace = scenario.trace
+    cluster = scenario.cluster
     first = trace["submit"].min()
     for closed in cluster.events:
         assert first < closed.start < closed.end

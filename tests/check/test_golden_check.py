@@ -54,7 +54,8 @@ def test_laws_of_changed_runs():
     trace = random_trace(20, 3, 1.4, 16).filter(pl.col("gpus") <= 8)
     cluster = replace(Cluster.parse("1x8,2x4"), events=(Outage(0, 500.0, 900.0),))
     scenario = Scenario(trace, cluster, delays=Delays(restart=20.0, checkpoint=100.0))
-    found, policy = {}, Srtf()
+    found = {}
+    policy = Srtf()
     run = scenario.run(policy)
     cases = {"sound": run} | {
         name: replace(run, **{frame: getattr(run, frame).with_columns(**change)})
@@ -85,12 +86,15 @@ class Rich(Round):
 
     def allocate(self, view):
         n = len(view)
-        gpus, partner, nodes = np.zeros(n), np.full(n, -1), []
+        gpus = np.zeros(n)
+        partner = np.full(n, -1)
+        nodes = []
         free = np.full(len(view.up), 4.0) * view.up
         for i in np.argsort(view.submit, kind="stable").tolist():
             host = next((k for k in np.flatnonzero(gpus).tolist() if partner[k] < 0 and k not in partner), None)
             if view.gpus[i] == 1 and host is not None and gpus[host] == 1:
-                gpus[i], partner[i] = 1, host
+                gpus[i] = 1
+                partner[i] = host
             elif free.max() >= view.gpus[i]:
                 gpus[i], node = view.gpus[i], int(free.argmax())
                 free[node] -= gpus[i]
@@ -140,7 +144,8 @@ def test_laws_of_single_changes():
         trace, cluster, speeds=speeds, delays=Delays(checkpoint=100.0, kinds={"warm": 3.0}), until=2000.0
     )
     recorded = Recorded(Rich())
-    run, found = scenario.run(recorded), {}
+    run = scenario.run(recorded)
+    found = {}
     plain = scenario.run(Tiresias())
     for what, each, policy in (("rounds", run, recorded), ("order", plain, Tiresias())):
         for name, changed in {"sound": each, **one_by_one(each, 2)}.items():
@@ -179,7 +184,8 @@ ANSWERS = {
 
 @golden
 def test_batteries():
-    policies, learner = check_policy(Fifo()), check_estimator(History())
+    policies = check_policy(Fifo())
+    learner = check_estimator(History())
     reports = [{check.name: check.problem for check in each.checks} for each in (policies, learner)]
     return {
         "reports": reports,

@@ -82,7 +82,8 @@ def test_gpus_of_a_node_that_is_down_are_found(sound):
 def reserving():
     """A run of rounds that reserve GPUs of two types, while nodes fail; what it was made in, and its policy."""
     jobs, cluster, more = parts(3)
-    scenario, policy = Scenario(jobs, cluster, **more), Dice(3)
+    scenario = Scenario(jobs, cluster, **more)
+    policy = Dice(3)
     run = scenario.run(policy)
     assert books_add_up(run, scenario, policy) is None
     assert run.pools["gpus"].max() > 1

@@ -85,7 +85,8 @@ def python(*words: str, **options) -> subprocess.CompletedProcess:
 def test_compare_says_what_simulate_says(here, capsys):
     assert main(["compare", "fifo", "srtf", "mine.py:Mine:power=2", *SCENE, "--json", "--out", ""]) == 0
     told = json.loads(capsys.readouterr().out)
-    trace, cluster = small_trace(80), Cluster.parse("5x4")
+    trace = small_trace(80)
+    cluster = Cluster.parse("5x4")
     assert list(told["policies"]) == ["fifo", "srtf", "mine.py:Mine:power=2"]
     for word, policy in {"fifo": Fifo(), "srtf": Srtf()}.items():
         wanted = simulate(trace, cluster, policy).summary()

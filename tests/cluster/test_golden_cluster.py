@@ -62,7 +62,8 @@ def test_placement(rule):
     for seed in range(4):
         rng = np.random.default_rng(seed)
         cluster = Cluster.parse(("3x8:a,2x4:a,2x3:b", "4x8:a", "2x4:a,3x8:b", "5x2:a,1x16:a")[seed])
-        space, held = FreeGpus(cluster, rule=rule, up=rng.random(cluster.total_nodes) < 0.9), []
+        space = FreeGpus(cluster, rule=rule, up=rng.random(cluster.total_nodes) < 0.9)
+        held = []
         for _ in range(40):
             gpus = float(rng.choice([0.25, 0.5, 1, 2, 3, 4, 8, 12]))
             fits = bool(space.fits(np.array([gpus]))[0])

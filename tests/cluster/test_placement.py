@@ -36,7 +36,8 @@ def cluster(free, pool=0):
 
 def place(nodes, gpus, rule, patient=True):
     """GPUs by node, or None when it does not fit."""
-    where, slots = np.zeros(len(nodes), np.int32), np.zeros(len(nodes), np.int32)
+    where = np.zeros(len(nodes), np.int32)
+    slots = np.zeros(len(nodes), np.int32)
     index = NodeIndex(nodes, *index_nodes(nodes, int(nodes["pool"].max()) + 1))
     before = [part.copy() for part in index]
     k = find_nodes(index, 0, int(gpus * SLOTS), rule, patient, where, slots)
@@ -141,7 +142,8 @@ def test_a_room_takes_cells_that_no_other_job_holds(size, data):
     """On nodes of odd sizes, too: what a room says fits can be taken, in cells that lie within the node."""
     room = FreeGpus(Cluster(tuple(Nodes("a", 1, s) for s in size)), "buddy")
     for gpus in data.draw(st.lists(st.sampled_from([0.5, 1, 1.5, 2, 3, 4, 5, 6, 9]), max_size=12)):
-        before, fits = room.nodes["mask"].copy(), bool(room.fits(np.array([gpus]))[0])
+        before = room.nodes["mask"].copy()
+        fits = bool(room.fits(np.array([gpus]))[0])
         rows = room.take(gpus)
         assert fits == bool(len(rows))
         new = room.nodes["mask"] ^ before
@@ -227,7 +229,8 @@ def test_buddy_cells_split_and_merge():
 def test_buddy_never_refuses_a_power_of_two_that_a_whole_cell_could_hold(steps, seed):
     """HiveD's guarantee: with power-of-two demands, free GPUs on a node always hold every demand up to the largest cell."""
     rng = np.random.default_rng(seed)
-    mask, held = 0, []
+    mask = 0
+    held = []
     for leave, gpus in steps:
         if leave and held:
             mask &= ~held.pop(rng.integers(len(held)))

@@ -9,7 +9,8 @@ from gpuschedlab.cluster.node_index import LARGEST, NODE, index_nodes
 
 def test_nodes_are_counted_by_the_gpus_that_are_free_on_them():
     nodes = np.zeros(3, NODE)
-    nodes["free"], nodes["size"] = (800, 200, 800), 800
+    nodes["free"] = (800, 200, 800)
+    nodes["size"] = 800
     count, member, sizes = index_nodes(nodes, 1)
     assert (count[0, 8], f"{member[8, 0]:03b}", sizes[0, 8], sizes[0, LARGEST]) == (2, "101", 3, 8)
 

@@ -70,7 +70,8 @@ def test_what_is_known_counts_by_the_gpus_requested():
     frame = pl.DataFrame(rows, schema=["model", "gpu_type", "n_gpus", "rate"], orient="row")
     speeds = Speeds.from_frame(frame, gpu_types=("a", "b", "absent"))
     found = speeds.usable([0, 0, 0, 1, -1], [1, 2, 3, 7, 3], speeds.type_codes(("c", "b", "a")))
-    t, f = True, False
+    t = True
+    f = False
     assert found.tolist() == [[f, t, t], [f, t, f], [t, t, t], [f, t, f], [t, t, t]]
     trace = jobs(["m", "m"]).with_columns(target=100.0)
     made = lab.simulate(trace, CLUSTER, lab.Fifo(), speeds=speeds)
@@ -123,7 +124,8 @@ def test_a_room_has_types():
     room = FreeGpus(CLUSTER, "pack")
     b = np.array([False, True])
     assert room.take(1.0, b).tolist() == [[1.0, 1.0]]
-    demands, usable = np.array([2.0, 2.0, 1.0]), np.array([[True, True], b, b])
+    demands = np.array([2.0, 2.0, 1.0])
+    usable = np.array([[True, True], b, b])
     assert room.fits(demands, usable).tolist() == [True, False, True]
 
 

@@ -43,7 +43,8 @@ LEARNT = [History(), History(prior=0), History(statistic="mean"), Runtime(), Run
 
 @pytest.mark.parametrize("estimator", LEARNT)
 def test_learnt_estimates_beat_the_median_of_all_jobs(estimator):
-    past, later = recurring_sample(1500, rng=2), recurring_sample(500, rng=3)
+    past = recurring_sample(1500, rng=2)
+    later = recurring_sample(500, rng=3)
     constant = np.median(np.abs(log_errors(past["duration"].median(), later)))
     learnt = np.median(np.abs(log_errors(estimator.fit(past).predict(later), later)))
     assert learnt < 0.5 * constant
@@ -57,16 +58,19 @@ def test_on_generated_traces_learnt_estimates_beat_the_mean(preset, estimator):
 
     jobs = generate(preset, days=12, jobs=4000, rng=3)
     day = (pl.col("submit") / 86_400).floor()
-    learnt, constant = [], []
+    learnt = []
+    constant = []
     for d in range(8, 12):
-        past, later = jobs.filter(day < d), jobs.filter(day == d)
+        past = jobs.filter(day < d)
+        later = jobs.filter(day == d)
         learnt.append(log_errors(estimator.fit(past).predict(later), later))
         constant.append(log_errors(np.exp(past["duration"].log().mean()), later))
     assert np.std(np.concatenate(learnt)) < np.std(np.concatenate(constant))
 
 
 def test_better_estimates_shorten_completion_times():
-    past, later = recurring_sample(600, rng=2), recurring_sample(300, rng=3)
+    past = recurring_sample(600, rng=2)
+    later = recurring_sample(300, rng=3)
     cluster = Cluster.homogeneous(1, 4)
     mean = {
         name: simulate(later, cluster, Srtf(), estimator=e).jobs["jct"].mean()
@@ -113,7 +117,8 @@ def test_a_leaking_estimator_is_shown_nothing_to_leak():
 
 def test_columns_that_an_estimator_declares_are_let_through():
     class Priority(Estimator):
-        needs_history, reads = False, ("priority",)
+        needs_history = False
+        reads = ("priority",)
 
         def _predict(self, jobs):
             return 10.0 * jobs["priority"].to_numpy()

@@ -57,7 +57,8 @@ def apart(faults: list[Mutation]) -> list[Mutation]:
 
 def _copied(source: str, to: str):
     """Copy a file with its date, unless it is there as it is."""
-    mine, its = Path(source), Path(to)
+    mine = Path(source)
+    its = Path(to)
     if not its.exists() or mine.stat().st_mtime_ns != its.stat().st_mtime_ns or mine.read_bytes() != its.read_bytes():
         shutil.copy2(source, to)
 
@@ -66,7 +67,8 @@ class Copy:
     """A private copy of the tree, with the machine code of the sources as they are."""
 
     def __init__(self, folder: Path):
-        self.folder, self.package = folder, folder / "gpuschedlab"
+        self.folder = folder
+        self.package = folder / "gpuschedlab"
         new = not folder.exists()
         # What differs is copied anew: a run that was ended leaves its faults in their places.
         leave = shutil.ignore_patterns(*LEFT_OUT)

@@ -60,7 +60,8 @@ class _Finder:
     """All faults of one file."""
 
     def __init__(self, path: str, text: str):
-        self.path, self.text = path, text
+        self.path = path
+        self.text = text
         self.lines = [line + "\n" for line in text.split("\n")]
         self.starts = [0, *accumulate(map(len, self.lines))]
 
@@ -72,7 +73,8 @@ class _Finder:
         return self._at(node.lineno, node.col_offset), self._at(node.end_lineno, node.end_col_offset)
 
     def _mutation(self, kind: str, line: int, begin: int, end: int, after: str) -> Mutation:
-        text, column = self.lines[line - 1][:-1], begin - self.starts[line - 1]
+        text = self.lines[line - 1][:-1]
+        column = begin - self.starts[line - 1]
         return Mutation(self.path, line, kind, begin, end, self.text[begin:end], after, text, column)
 
     def _make(self, kind: str, node, after: str) -> Mutation:
@@ -84,10 +86,12 @@ class _Finder:
 
     def _between(self, kind: str, left, right, old: str, after: str) -> Iterator[Mutation]:
         """The operator between two operands becomes another."""
-        begin, end = self._span(left)[1], self._span(right)[0]
+        begin = self._span(left)[1]
+        end = self._span(right)[0]
         gap = self.text[begin:end]
         if gap.count(old) == 1:
-            first, last = self._span(left)[0], self._span(right)[1]
+            first = self._span(left)[0]
+            last = self._span(right)[1]
             changed = self.text[first:begin] + gap.replace(old, after) + self.text[end:last]
             yield self._mutation(kind, left.lineno, first, last, changed)
 
@@ -104,7 +108,8 @@ class _Finder:
     def of(self, node) -> Iterator[Mutation]:
         """Faults of a node."""
         if isinstance(node, ast.Compare) and len(node.ops) == 1:
-            op, (right,) = type(node.ops[0]), node.comparators
+            op = type(node.ops[0])
+            (right,) = node.comparators
             symbol = {ast.Lt: "<", ast.Gt: ">", ast.LtE: "<=", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}.get(op)
             for kind, table in (("flipped", FLIPPED), ("edge", EDGES)):
                 if op in table:
@@ -150,7 +155,8 @@ def mutations_of(path: Path, root: Path) -> list[Mutation]:
     found = []
     for node in ast.parse(text).body:  # a statement is read again for each fault in it: a file would take too long
         first = min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", ()))])
-        begin, end = finder.starts[first - 1], finder.starts[node.end_lineno]
+        begin = finder.starts[first - 1]
+        end = finder.starts[node.end_lineno]
         for mutation in finder.walk(node):
             part = mutation._replace(begin=mutation.begin - begin, end=mutation.end - begin)
             try:

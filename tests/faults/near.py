@@ -9,7 +9,8 @@ from typing import NamedTuple
 from mutations import Mutation
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGE, TESTS = ROOT / "gpuschedlab", ROOT / "tests"
+PACKAGE = ROOT / "gpuschedlab"
+TESTS = ROOT / "tests"
 NOT_NEAR = ("browser", "faults", "published", "budgets", "house", "notebooks")
 MOST = 25
 """Functions of tests that are near."""
@@ -51,7 +52,8 @@ def _tests_of(file: Path) -> list[Test]:
     found = []
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test"):
-            words, new = set(functions[node.name]), set(functions[node.name])
+            words = set(functions[node.name])
+            new = set(functions[node.name])
             while new := {w for name in new & functions.keys() for w in functions[name]} - words:
                 words |= new
             path = file.relative_to(ROOT).as_posix()
@@ -93,8 +95,10 @@ def function_at(fault: Mutation) -> int | None:
 def nearest(fault: Mutation, seconds: dict[str, float]) -> list[str]:
     """Functions of tests, the nearest and quickest first; `seconds`: what is known of how long they take."""
     path = fault.path
-    module, tree = f"gpuschedlab.{path.removesuffix('.py').replace('/', '.')}", ast.parse((PACKAGE / path).read_text())
-    module, parts = module.removesuffix(".__init__"), Path(path).parts
+    module = f"gpuschedlab.{path.removesuffix('.py').replace('/', '.')}"
+    tree = ast.parse((PACKAGE / path).read_text())
+    module = module.removesuffix(".__init__")
+    parts = Path(path).parts
     own = [node.name for node in around(tree, fault.line)]
     defined = {node.name: _words(node) for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
     callers = {name for name, words in defined.items() if own and words & set(own) and name not in own}
@@ -110,7 +114,8 @@ def nearest(fault: Mutation, seconds: dict[str, float]) -> list[str]:
         score += 4.0 * (file.startswith(room) and "test_golden_" in file)  # they compare much at once
         if score > 1:
             ranked.append((-score / (1 + seconds.get(test.name, 0.5) / 2), test.name))
-    found, total = [], 0.0
+    found = []
+    total = 0.0
     for _, name in sorted(ranked)[: 3 * MOST]:
         if len(found) < MOST and total + seconds.get(name, 0.5) <= SECONDS:
             found.append(name)

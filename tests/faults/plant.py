@@ -80,7 +80,8 @@ PARTS += ["gpuschedlab", "notebooks"]
 
 def chosen(seed: int, count: int) -> list[Mutation]:
     """So many faults, each of another line, drawn over all lines of the package that can hold one."""
-    rng, lines = np.random.default_rng(seed), {}
+    rng = np.random.default_rng(seed)
+    lines = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         for fault in mutations_of(path, PACKAGE):
             lines.setdefault((fault.path, fault.line), []).append(fault)
@@ -92,7 +93,9 @@ class Study:
     """Faults of a seed, and what was found of them."""
 
     def __init__(self, seed: int, count: int, workers: int):
-        self.file, self.workers, self.lock = ROOT / f"build/faults-{seed}.json", workers, threading.Lock()
+        self.file = ROOT / f"build/faults-{seed}.json"
+        self.workers = workers
+        self.lock = threading.Lock()
         self.file.parent.mkdir(exist_ok=True)
         empty = {"drawn": [], "found": {}, "past": {}, "failing": {}, "skipped": [], "seconds": {}}
         self.kept = json.loads(self.file.read_text()) if self.file.exists() else empty
@@ -108,27 +111,32 @@ class Study:
 
     def left(self, stage: str) -> list[Mutation]:
         """Faults that may change an answer, are neither caught nor known to pass a stage, and whose place is still there."""
-        found, past, same = self.kept["found"], self.kept["past"], unchanging()
+        found = self.kept["found"]
+        past = self.kept["past"]
+        same = unchanging()
         left = [f for f in self.faults if f.name not in found and stage not in past.get(f.name, ())]
         return [fault for fault in left if there(fault) and place_of(fault) not in same]
 
     def learn(self, passed: dict[str, float], mode: str):
         """Tests that pass are sound; how long a function of tests takes."""
-        known, sums = self.kept["seconds"].setdefault(mode, {}), {}
+        known = self.kept["seconds"].setdefault(mode, {})
+        sums = {}
         for test, seconds in passed.items():
             sums[test.partition("[")[0]] = sums.get(test.partition("[")[0], 0) + seconds
         known |= sums
 
     def judge_near(self, fault: Mutation):
         """Judge a fault alone, by the tests nearest to it."""
-        copy, begin = self.copies.get(), time.monotonic()
+        copy = self.copies.get()
+        begin = time.monotonic()
         interpreted = compiled(fault.path)
         mode = "interpreted" if interpreted else "compiled"
         seconds = self.kept["seconds"].get(mode, {})
         has_examples = ">>>" in (PACKAGE / fault.path).read_text()
         words = [f"gpuschedlab/{fault.path}"] * has_examples + nearest(there(fault), seconds)
         skipped = [test for test in self.kept["skipped"] if test.startswith(mode)]
-        caught, skip = "", [test.partition(" ")[2] for test in skipped]
+        caught = ""
+        skip = [test.partition(" ")[2] for test in skipped]
         while words and not caught:
             found = copy.run([fault], words, interpreted=interpreted, first=True, skip=skip)
             test = found.failed[0] if found.failed else found.running
@@ -199,13 +207,16 @@ class Study:
 
     def failing(self, copy: Copy, group: list[Mutation], stage: str) -> list[str]:
         """All tests of a stage that fail with a group of faults, folder by folder, those of the faults' rooms first."""
-        names, known = [fault.name for fault in group], self.kept["failing"]
+        names = [fault.name for fault in group]
+        known = self.kept["failing"]
         if known.get(stage, {}).get("group") != names:
             known[stage] = {"group": names, "parts": {}}
-        parts, ran = known[stage]["parts"], self.kept.setdefault("ran", {})
+        parts = known[stage]["parts"]
+        ran = self.kept.setdefault("ran", {})
         own = {f"tests/{Path(fault.path).parts[0]}" for fault in group}
         for part in sorted((part for part in PARTS if part not in parts), key=lambda part: part not in own):
-            begin, skip = time.monotonic(), ran.get(part, []) if stage == "all" else []
+            begin = time.monotonic()
+            skip = ran.get(part, []) if stage == "all" else []
             found = copy.run(group, [part], stage, workers=self.workers, skip=skip)
             self.learn(found.passed, "compiled")
             parts[part] = found.failed
@@ -288,7 +299,8 @@ def few(tests: list[str], most: int = 4) -> list[str]:
 
 def rows_of(seed: int, study: Study) -> list[dict]:
     """Rows of the table: what was found of each fault, and the notes that stand in the table already."""
-    notes, rows = {tuple(row[c] for c in PLACE): row["note"] for row in table()}, []
+    notes = {tuple(row[c] for c in PLACE): row["note"] for row in table()}
+    rows = []
     for fault in study.faults:
         passed = study.kept["past"].get(fault.name)
         found = study.kept["found"].get(fault.name)
@@ -329,7 +341,8 @@ def summary(rows: list[dict]) -> str:
         for room, of in sorted(rooms.items())
     ]
     of = [row["stage"] if row["caught"] else "" for row in judged]
-    quick, every = sum(s in ("near", "test") for s in of), sum(map(bool, of))
+    quick = sum(s in ("near", "test") for s in of)
+    every = sum(map(bool, of))
     total = f"{share(quick, len(of))} are caught by `make test`, {share(every, len(of))} by ALL"
     same = sum(bool(row["note"] and not row["caught"]) for row in rows)
     rest = f"{same} change no answer, {len(rows) - len(judged) - same} were not judged"

@@ -37,10 +37,15 @@ def test_episodes(reward):
     for actions, act in (("pick", first_come), ("pick", last), ("order", scores)):
         env = SchedulingEnv(scenario(1), actions=actions, reward=reward, rows=6)
         observation, _ = env.reset(seed=0)
-        seen, total, steps, ended = [digest(observation)], 0.0, 0, False
+        seen = [digest(observation)]
+        total = 0.0
+        steps = 0
+        ended = False
         while not ended and steps < 400:
             observation, gained, done, cut, _ = env.step(act(observation))
-            total, steps, ended = total + gained, steps + 1, done or cut
+            total = total + gained
+            steps = steps + 1
+            ended = done or cut
             if steps in (1, 5, 20):
                 seen += [digest(observation), gained]
         found[f"{actions} {act.__name__}"] = [seen, total, steps, brief(env.run())["jobs"]]

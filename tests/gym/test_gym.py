@@ -32,10 +32,13 @@ FAILING = lab.Cluster.homogeneous(6, 8).with_failures(40_000.0, 3600.0, 3 * 86_4
 def play(env, act, seed=0):
     """One episode: the sum of its rewards, and what was observed first."""
     first, _ = env.reset(seed=seed)
-    observation, total, ended = first, 0.0, False
+    observation = first
+    total = 0.0
+    ended = False
     while not ended:
         observation, reward, finished, truncated, _ = env.step(act(observation))
-        total, ended = total + reward, finished or truncated
+        total = total + reward
+        ended = finished or truncated
     return total, first
 
 
@@ -170,7 +173,9 @@ def test_time_that_passes_before_the_first_action_counts(reward, cost):
 def test_an_episode_that_is_cut_counts_the_time_until_then():
     env = SchedulingEnv(scenario(3, until=30_000.0))
     env.reset(seed=0)
-    total, truncated, finished = 0.0, False, False
+    total = 0.0
+    truncated = False
+    finished = False
     while not truncated:
         _, reward, finished, truncated, info = env.step(0)
         total += reward
@@ -218,7 +223,8 @@ def test_masked_rows_are_those_that_start_something():
     ended = False
     while not ended:
         row = int(rng.integers(17))
-        before, mask = info["time"], observation["mask"]
+        before = info["time"]
+        mask = observation["mask"]
         waiting = info["waiting"]
         observation, _, ended, _, info = env.step(row)
         if info["time"] == before:

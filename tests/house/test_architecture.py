@@ -57,7 +57,8 @@ def imports(path: Path) -> set[str]:
 
 
 def test_imports_point_one_way():
-    graph, wrong = {}, []
+    graph = {}
+    wrong = []
     for path in sources():
         here = part_of(path)
         assert here in RANK, f"{here} has no place in the order of imports: give it one in ORDER"
@@ -265,7 +266,8 @@ def overrides(tree: ast.Module, node) -> bool:
 
 
 def test_policies_and_estimators_say_where_they_differ():
-    silent, seen = [], 0
+    silent = []
+    seen = 0
     for path in [
         *sorted((PACKAGE / "policies").rglob("*.py")),
         *sorted((PACKAGE / "estimators").rglob("*.py")),

@@ -81,7 +81,8 @@ SMALLER = {
 
 @pytest.mark.parametrize("path", HOWTO, ids=lambda path: path.stem)
 def test_the_code_of_a_how_to_page_runs(path, run_page):
-    text, (said, smaller) = path.read_text(), SMALLER.get(path.stem, ("", ""))
+    text = path.read_text()
+    (said, smaller) = SMALLER.get(path.stem, ("", ""))
     assert said in text
     text = text.replace(said, smaller) if said else text
     out = run_page(text)
@@ -175,7 +176,8 @@ def test_a_script_of_the_gallery_names_a_notebook(path):
 
 
 def test_every_public_name_has_a_page(tmp_path):
-    public, written = tool("public"), {}
+    public = tool("public")
+    written = {}
     tool("api_pages").write_api(tmp_path, lambda path, text: written.update({path.relative_to(tmp_path).stem: text}))
     for module in public.public_modules():
         for name in public.names_of(importlib.import_module(module)):
@@ -230,7 +232,8 @@ def test_published_numbers_stand_beside_what_was_committed(tmp_path):
     from published import Number, Ours, read_measured, read_table
     from published.committed import write_measured
 
-    tables, table = tool("published_tables"), read_table("sia")
+    tables = tool("published_tables")
+    table = read_table("sia")
     first, *others = (Number(*row) for row in table.select(Number._fields).iter_rows())
     found = {first: Ours(table["value"][0], "One of four.")} | dict.fromkeys(others, "no such data")
     path = write_measured(tmp_path / "sia.csv", "make published SOURCE=sia", found)
@@ -354,7 +357,8 @@ def test_a_toctree_names_each_page_of_its_folder_once(monkeypatch, tmp_path):
 
 
 def test_formulas_are_mathml_that_asks_for_no_script():
-    written, mathml = types.SimpleNamespace(body=[]), tool("mathml")
+    written = types.SimpleNamespace(body=[])
+    mathml = tool("mathml")
     for write in (mathml.inline, mathml.block):
         with pytest.raises(nodes.SkipNode):
             write(written, nodes.math(text=r"\sum_i r_i \le M"))
@@ -368,7 +372,8 @@ def test_formulas_are_mathml_that_asks_for_no_script():
 
 @pytest.mark.skipif(not whole(), reason="papers are not here")
 def test_the_front_page_has_what_the_code_prints_and_each_paper_with_its_claims():
-    front, tables = tool("front_page"), tool("published_tables")
+    front = tool("front_page")
+    tables = tool("published_tables")
     text = front.three_lines()
     assert "\ntiresias " in text
     assert len([line for line in front.THREE_LINES.splitlines()[1:] if line]) == 3
@@ -376,7 +381,8 @@ def test_the_front_page_has_what_the_code_prints_and_each_paper_with_its_claims(
     assert len(rows) == len(tables.TITLES)
     for name, row in zip(tables.TITLES, rows, strict=True):
         verdicts = [one.verdict for one in tables.load(name).claims]
-        held, had = sum(v in tables.HELD for v in verdicts), sum(v != tables.VERDICTS[-1] for v in verdicts)
+        held = sum(v in tables.HELD for v in verdicts)
+        had = sum(v != tables.VERDICTS[-1] for v in verdicts)
         sized = sum(one.sized for one in tables.load(name).claims)
         assert f"| {held} of {had} | {sized} |" in row
     assert {"{{board}}", "{{three_lines}}", "{{held}}", "{{score}}"} <= set((DOCS / "index.md").read_text().split())
@@ -394,14 +400,17 @@ def recording():
 
 def test_recorded_states_are_what_the_explorer_shows():
     made, explorer = recording()
-    pack, texts = made.pack(), re.compile("<[^>]*>")
+    pack = made.pack()
+    texts = re.compile("<[^>]*>")
     assert pack["names"] == ["Fifo", "Srtf", "Tiresias"]
     assert len(pack["pairs"]) == 2 * 9
     for size, name, against in itertools.product((7, 8), pack["names"], pack["names"]):
         main, rest, kind, ratio = pack["pairs"][f"{size}/{name}/{against}"]
         explorer.panel.nodes.value = size
-        explorer.panel.policy.value, explorer.panel.against.value = name, against
-        screen, shown = explorer.screen, explorer.screen.table()
+        explorer.panel.policy.value = name
+        explorer.panel.against.value = against
+        screen = explorer.screen
+        shown = explorer.screen.table()
         assert explorer.setting.nodes == size
         assert kind == screen.whole.kind
         assert (main, rest) == (screen.difference.main, screen.difference.rest) or name == against

@@ -39,7 +39,8 @@ def test_groups_and_joins_keep_the_order_of_rows():
 
 
 def test_free_gpu_time_is_summed_in_order_of_node_and_time():
-    rng, cluster = np.random.default_rng(7), Cluster.homogeneous(400, 8)
+    rng = np.random.default_rng(7)
+    cluster = Cluster.homogeneous(400, 8)
     start = rng.exponential(100.0, 1200)
     gpus = rng.integers(1, 3, 1200)  # three jobs a node at most
     rows = [(j, j % 400, float(g), float(s), float(s + d)) for j, (g, s, d) in enumerate(zip(gpus, start, start / 3))]

@@ -43,7 +43,8 @@ def public_knobs() -> list[str]:
     for name, _, _, thing, _ in public.entries():
         if not (isinstance(thing, type) and issubclass(thing, Knobbed) and is_dataclass(thing)):
             continue
-        known, defaults = knobs_of(thing), {f.name: f.default for f in fields(thing)}
+        known = knobs_of(thing)
+        defaults = {f.name: f.default for f in fields(thing)}
         lines += [f"{name}.{knob} = {defaults.get(knob)!r}: {info.knob}" for knob, info in known.items()]
     return sorted(lines)
 
@@ -75,7 +76,8 @@ def public_defaults() -> list[str]:
 
 @pytest.mark.skipif(not whole(), reason="papers are not here")
 def test_public_names_are_those_of_the_list():
-    listed, there = set(LIST.read_text(encoding="utf-8").splitlines()), set(public_names())
+    listed = set(LIST.read_text(encoding="utf-8").splitlines())
+    there = set(public_names())
     assert not listed - there, "public before, and gone: " + ", ".join(sorted(listed - there))
     assert not there - listed, f"new: run python {Path(__file__).name} for {', '.join(sorted(there - listed))}"
 
@@ -83,14 +85,16 @@ def test_public_names_are_those_of_the_list():
 @pytest.mark.skipif(not whole(), reason="papers are not here")
 def test_knobs_are_those_of_the_list():
     sys.path.insert(0, str(ROOT / "docs" / "_ext"))
-    listed, there = set(KNOBS.read_text(encoding="utf-8").splitlines()), set(public_knobs())
+    listed = set(KNOBS.read_text(encoding="utf-8").splitlines())
+    there = set(public_knobs())
     assert listed == there, f"changed: {sorted(listed ^ there)}; to accept it, run python {Path(__file__).name}"
 
 
 @pytest.mark.skipif(not whole(), reason="papers are not here")
 def test_defaults_are_those_of_the_list():
     sys.path.insert(0, str(ROOT / "docs" / "_ext"))
-    listed, there = set(DEFAULTS.read_text(encoding="utf-8").splitlines()), set(public_defaults())
+    listed = set(DEFAULTS.read_text(encoding="utf-8").splitlines())
+    there = set(public_defaults())
     assert listed == there, f"changed: {sorted(listed ^ there)}; to accept it, run python {Path(__file__).name}"
 
 

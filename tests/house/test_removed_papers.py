@@ -93,7 +93,8 @@ def test_the_laboratory_names_no_paper():
 
 def names_in(path: Path) -> list[str]:
     """Identifiers and texts of a module that are no docstrings, and what it imports."""
-    found, told = [], set()
+    found = []
+    told = set()
     for node in ast.walk(ast.parse(path.read_text())):
         found += [getattr(node, field, None) for field in ("id", "name", "attr", "arg", "module")]
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
@@ -143,7 +144,8 @@ def main(folder: Path):
     """Print what goes wrong, by paper, as JSON."""
     found = {"loaded": {policy: loaded_by(policy) for policy, names in ONE_OF.items() if set(names) <= set(PAPERS)}}
     for paper in APART:
-        here, aside = rules.PACKAGE / ("" if paper == "autosched" else "papers") / paper, folder / f"{paper} aside"
+        here = rules.PACKAGE / ("" if paper == "autosched" else "papers") / paper
+        aside = folder / f"{paper} aside"
         here.rename(aside)
         found[paper] = without(paper, folder)
         aside.rename(here)

@@ -109,7 +109,8 @@ def passes_sklearns_checks(estimator):
 def scores(estimator):
     """Scores of folds are R2 of what it predicts, as scikit-learn computes it, with y apart or in X; also in a pipeline."""
     x, column = rows_of(estimator)
-    folds, y = KFold(3), x[column]
+    folds = KFold(3)
+    y = x[column]
     plain, apart = (cross_val_score(estimator, x, given, cv=folds) for given in (None, y.to_numpy()))
     expected = []
     for learn, held in folds.split(x):
@@ -117,7 +118,8 @@ def scores(estimator):
         expected.append(r2_score(y[held].to_numpy(), number(fitted.predict(x[held]))))
     assert plain == pytest.approx(expected)
     assert apart == pytest.approx(expected)
-    other, aside = x.with_columns(2 * y), base.clone(estimator).fit(x, 2 * y)  # y counts, not the column that X has
+    other = x.with_columns(2 * y)
+    aside = base.clone(estimator).fit(x, 2 * y)  # y counts, not the column that X has
     assert number(aside.predict(x)) == pytest.approx(number(base.clone(estimator).fit(other).predict(x)))
     assert aside.score(x, 2 * y) == pytest.approx(aside.score(other))
     piped = make_pipeline(FunctionTransformer(), base.clone(estimator)).fit(x, y)
@@ -142,7 +144,8 @@ def names_what_is_wrong(estimator):
         fitted.score(x, [np.nan] + [1.0] * 89)
 
 
-EVERY, BY_ROWS = (clones, takes_parameters, passes_sklearns_checks), (scores, names_what_is_wrong)
+EVERY = (clones, takes_parameters, passes_sklearns_checks)
+BY_ROWS = (scores, names_what_is_wrong)
 RUNS = [(cls, check) for cls in dict.fromkeys([*estimators(), *MADE]) for check in EVERY]
 RUNS += [(cls, check) for cls in estimators() if cls not in NOT_BY_ROWS for check in BY_ROWS]
 
@@ -216,7 +219,8 @@ def test_a_broken_one_fails(cls, check):
 
 def test_parameters_inside_are_reached_and_what_is_shared_stays():
     inner = History()
-    noisy, other = Noisy(Noisy(inner, 0.1), 0.2), Noisy(inner)
+    noisy = Noisy(Noisy(inner, 0.1), 0.2)
+    other = Noisy(inner)
     assert noisy.get_params()["estimator__estimator__half_life"] == 10.0
     assert noisy.set_params(estimator__estimator__half_life=3.0, error=0.5).error == 0.5
     assert inner.half_life == other.estimator.half_life == 10.0

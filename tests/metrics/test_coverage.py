@@ -43,7 +43,8 @@ def pair(world: str, n: int, times: int, seed: int = 0) -> tuple[np.ndarray, np.
 
 def queue(rng, n: int, times: int, warm: int = 3_000) -> tuple[np.ndarray, np.ndarray]:
     """Sojourn times of an M/M/1 queue, by Lindley's recursion."""
-    between, service = rng.exponential(1 / LOAD, (times, n + warm)), rng.exponential(1.0, (times, n + warm))
+    between = rng.exponential(1 / LOAD, (times, n + warm))
+    service = rng.exponential(1.0, (times, n + warm))
     found = []
     for serving in (service, service / 1.25):
         path = np.cumsum(serving[:, :-1] - between[:, 1:], axis=1)
@@ -148,7 +149,8 @@ def test_ten_blocks_and_no_silence_would_not_pass(monkeypatch):
 def seeds_coverage(world: str, seeds: int, times: int) -> float:
     """Share of intervals of relative differences over seeds, each a mean over 2,500 jobs, that hold the mean of 4,000 seeds."""
     one, two = (values.mean(axis=1) for values in pair(world, 2_500, 4_000, 1))
-    change, rng = two / one - 1, np.random.default_rng(0)
+    change = two / one - 1
+    rng = np.random.default_rng(0)
     found = [mean_interval(rng.choice(change, seeds, replace=False)) for _ in range(times)]
     return float(np.mean([abs(mean - change.mean()) <= half for mean, half in found]))
 
@@ -194,7 +196,8 @@ def equal(world: str, policies: int, seeds: int, rng) -> np.ndarray:
 
 @pytest.mark.parametrize("world", WORLDS)
 def test_of_26_equal_policies_none_is_behind_the_best_in_95_of_100_tasks(world):
-    rng, times = np.random.default_rng(3), 60
+    rng = np.random.default_rng(3)
+    times = 60
     wrong = np.mean([bool(named(equal(world, 26, 10, rng))) for _ in range(times)])
     assert wrong <= 0.05 + far(0.05, times)
 
@@ -203,14 +206,16 @@ def test_of_26_equal_policies_none_is_behind_the_best_in_95_of_100_tasks(world):
 @pytest.mark.parametrize("world", WORLDS)
 @pytest.mark.parametrize(("policies", "seeds"), [(26, 10), (26, 5), (4, 10), (4, 2)])
 def test_the_best_of_equal_policies(world, policies, seeds):
-    rng, times = np.random.default_rng(4), 400
+    rng = np.random.default_rng(4)
+    times = 400
     wrong = np.mean([bool(named(equal(world, policies, seeds, rng))) for _ in range(times)])
     assert wrong <= 0.05 + far(0.05, times)
 
 
 def test_a_policy_that_is_behind_is_named():
     """A fifth behind 25 equal policies, whose own spread is 3 % on average: in 9 of 10 tasks of ten seeds."""
-    rng, times = np.random.default_rng(5), 40
+    rng = np.random.default_rng(5)
+    times = 40
     found = [named(equal("normal", 26, 10, rng) * np.append(np.ones(25), 1.2)) for _ in range(times)]
     assert np.mean(["p25" in each for each in found]) >= 0.9
     assert np.mean([len(each) > 1 for each in found]) <= 0.1 + far(0.1, times)
@@ -219,7 +224,8 @@ def test_a_policy_that_is_behind_is_named():
 def named_alone(values: np.ndarray) -> float:
     """Share of the policies that Student's t alone finds behind the best: what was there before."""
     made = standing(values)
-    best, policies = made.ladder("made")[0]["policy"], values.shape[1]
+    best = made.ladder("made")[0]["policy"]
+    policies = values.shape[1]
     differences = [made.against(f"p{p}", best, "made") for p in range(policies)]
     return sum(mean - half > 0 for mean, half in differences) / policies
 

@@ -228,7 +228,8 @@ def test_soft_slos_by_hand(run):
 
 
 def test_one_step_is_a_single_deadline(run):
-    due, worth = [10.0, 19.0, 24.0, None, 5.0], [80.0, 100.0, 60.0, None, 70.0]
+    due = [10.0, 19.0, 24.0, None, 5.0]
+    worth = [80.0, 100.0, 60.0, None, 70.0]
     single = with_jobs(run, deadline=due, reward=worth)
     tables = {"deadlines": [d and [d] for d in due], "rewards": [w and [w] for w in worth]}
     for metric in (metrics.slo_violation, metrics.slo_attainment):
@@ -312,7 +313,8 @@ def speeds(relative: bool = False, progress: bool = False) -> lab.Speeds:
     rows = {"gpu_type": ["a", "a", "b"], "n_nodes": [1, 1, 1], "n_gpus": [1, 2, 1], "rate": [1.0, 1.5, 2.0]}
     frame = pl.DataFrame({"model": ["m"] * 3} | rows)
     if progress:
-        half, rest = frame.with_columns(progress=6.0), frame.with_columns(pl.col("rate") * 2, progress=12.0)
+        half = frame.with_columns(progress=6.0)
+        rest = frame.with_columns(pl.col("rate") * 2, progress=12.0)
         frame = pl.concat([half, rest])
     return lab.Speeds.from_frame(frame, relative=relative)
 

@@ -23,7 +23,8 @@ def test_ratio_by_hand():
 def test_interval_by_hand():
     """Five blocks of 200 jobs: the logarithm of the ratio without each of them, their spread times sqrt(5 - 1), times Student's t."""
     rng = np.random.default_rng(1)
-    first, second = 1 + rng.random(1_000), 1 + rng.random(1_000)
+    first = 1 + rng.random(1_000)
+    second = 1 + rng.random(1_000)
     found = paired_ratio(np.arange(1_000.0), first, second)
     without = [np.delete(np.arange(1_000), slice(i, i + 200)) for i in range(0, 1_000, 200)]
     logs = np.log([first[kept].mean() / second[kept].mean() for kept in without])
@@ -34,8 +35,11 @@ def test_interval_by_hand():
 
 def test_swapped_schedules_give_the_inverse():
     rng = np.random.default_rng(0)
-    submit, first, second = rng.random(900), rng.exponential(2, 900), rng.exponential(1, 900)
-    one, other = paired_ratio(submit, first, second), paired_ratio(submit, second, first)
+    submit = rng.random(900)
+    first = rng.exponential(2, 900)
+    second = rng.exponential(1, 900)
+    one = paired_ratio(submit, first, second)
+    other = paired_ratio(submit, second, first)
     assert (1 / other.ratio, 1 / other.high, 1 / other.low) == pytest.approx(one[:3])
     assert {one.verdict, other.verdict} == {"better", "worse"}
     assert paired_ratio(submit, first, first)[:4] == (1.0, 1.0, 1.0, 900)
@@ -44,10 +48,12 @@ def test_swapped_schedules_give_the_inverse():
 
 def test_what_is_too_short_to_tell():
     """Few jobs; a queue that never came to rest; a few jobs that carry all."""
-    alone, nothing = paired_ratio([5.0], [4.0], [2.0]), paired_ratio([5.0], [4.0], [NAN])
+    alone = paired_ratio([5.0], [4.0], [2.0])
+    nothing = paired_ratio([5.0], [4.0], [NAN])
     assert (alone.ratio, alone.jobs, nothing.jobs) == (2.0, 1, 0)
     assert np.isnan(nothing.ratio)
-    submit, rng = np.arange(1_000.0), np.random.default_rng(0)
+    submit = np.arange(1_000.0)
+    rng = np.random.default_rng(0)
     rising = 1 + submit + rng.random(1_000)
     rare = 1 + rng.random(1_000)
     rare[::100] = 1e6
@@ -59,7 +65,9 @@ def test_what_is_too_short_to_tell():
 
 def test_jobs_count_in_order_of_submission():
     rng = np.random.default_rng(2)
-    submit, first, second = np.arange(500.0), 1 + rng.random(500), 1 + rng.random(500)
+    submit = np.arange(500.0)
+    first = 1 + rng.random(500)
+    second = 1 + rng.random(500)
     mixed = rng.permutation(500)
     found = paired_ratio(submit[mixed], first[mixed], second[mixed])
     assert found == pytest.approx(paired_ratio(submit, first, second))

@@ -38,7 +38,8 @@ RULES = (
 @pytest.fixture(scope="module")
 def states() -> list[tuple]:
     """200 pairs of runs of the same jobs: policies, their knobs, loads and nodes; a third of them on a span of the trace."""
-    rng, found = np.random.default_rng(70), []
+    rng = np.random.default_rng(70)
+    found = []
     for load in (0.3, 0.5, 0.7, 0.9, 1.1):
         for nodes in (4, 12):
             jobs = int(rng.integers(300, 1500))
@@ -74,7 +75,8 @@ def is_share(words: str, share: float) -> bool:
 
 def expected(mine, theirs, ratio) -> str:
     """What the rules say of JCTs and an interval."""
-    change, counts = mine - theirs, np.maximum(60, theirs / 100)
+    change = mine - theirs
+    counts = np.maximum(60, theirs / 100)
     if len(mine) < 30:
         return "few"
     if not (abs(change) > counts).any():
@@ -109,7 +111,9 @@ def check_main(said: str, kind: str, pair, mine, theirs, of: str):
         form = rf"{under} {x} the {job} {'is' if sooner else 'takes'} {much} under {y}: {'after ' if sooner else ''}(.+) instead of (.+)\."
         found = re.fullmatch(form, said)
         assert found, (form, said)
-        number, unit, r = float(found[1].replace(",", "")), found[2], theirs.mean() / mine.mean()
+        number = float(found[1].replace(",", ""))
+        unit = found[2]
+        r = theirs.mean() / mine.mean()
         r = r if sooner else 1 / r
         if unit.startswith("times"):
             assert r >= 1.95, said
@@ -127,7 +131,8 @@ def check_moved(said: str, change, jobs: int, group: str, pays: bool):
     if not len(change):
         assert ("Nobody pays: no job ends later." if pays else "No job ends sooner.") in said, said
         return
-    number, share = r"([\d,]+)", r"(under 0\.1|[\d.]+) %"
+    number = r"([\d,]+)"
+    share = r"(under 0\.1|[\d.]+) %"
     later = rf"{number} jobs? pays? \({share}\), ending (\S+ \w+) later on average(.*)\."
     sooner = rf"(?:(All|Nearly all) jobs end|{number} jobs? ends?|{share} of the jobs end) sooner, by (\S+ \w+) on average(.*?)\. "
     found = re.search(later if pays else sooner, said)
@@ -163,13 +168,15 @@ def group_words(change, moved, gpus, duration, pays: bool) -> str:
 def test_200_random_states_say_what_the_frames_say(states):
     kinds = Counter()
     for now, before, pair, low, high in states:
-        jobs, other = now.jobs, before.jobs
+        jobs = now.jobs
+        other = before.jobs
         submit, gpus, duration = (jobs[c].to_numpy() for c in ("submit", "gpus", "duration"))
         rows = (submit >= low) & (submit <= high)
         whole = bool(rows.all())
         mine, theirs = ((f["end"] - f["submit"]).to_numpy()[rows] for f in (jobs, other))
         ratio = paired_ratio(submit[rows], theirs, mine)
-        kind, of = expected(mine, theirs, ratio), "" if whole else "submitted then"
+        kind = expected(mine, theirs, ratio)
+        of = "" if whole else "submitted then"
         found = compared(now, before, pair, among=None if whole else rows, of=of)
         kinds[kind] += 1
         assert (found.kind, found.jobs) == (kind, len(mine)), (found, ratio)
@@ -181,7 +188,8 @@ def test_200_random_states_say_what_the_frames_say(states):
         if kind in ("few", "same"):
             continue
         assert (found.value, found.low, found.high) == pytest.approx(ratio[:3], nan_ok=True)
-        rest, change = re.sub("<[^>]*>", "", found.rest), mine - theirs
+        rest = re.sub("<[^>]*>", "", found.rest)
+        change = mine - theirs
         for pays, sign in ((True, 1.0), (False, -1.0)):
             moved = sign * change > np.maximum(60.0, theirs / 100)
             size = (sign * change)[moved]
@@ -202,7 +210,8 @@ def frame(end, submit=None, gpus=1.0, duration=10.0, **more) -> pl.DataFrame:
 
 def test_sentences_by_hand():
     n = 2000
-    submit, rng = np.arange(n) * 60.0, np.random.default_rng(0)
+    submit = np.arange(n) * 60.0
+    rng = np.random.default_rng(0)
     jct = 3600.0 + rng.exponential(600.0, n)
     fast, slow = (frame(submit + times, submit) for times in (jct, 3 * jct))
     found = compared(fast, slow, ("A<b>", "B"))
@@ -244,7 +253,8 @@ def test_the_best_is_compared_with_the_first_and_the_first_with_the_next():
 
 
 def test_late_jobs_unfair_ones_and_costs_have_sentences_of_their_own():
-    n, rng = 600, np.random.default_rng(1)
+    n = 600
+    rng = np.random.default_rng(1)
     jobs = pl.DataFrame(
         {"job_id": [f"{i}" for i in range(n)], "submit": np.sort(rng.uniform(0, 86_400, n)), "gpus": 2.0}
     )
@@ -269,8 +279,10 @@ def test_late_jobs_unfair_ones_and_costs_have_sentences_of_their_own():
 
 
 def test_shares_are_better_or_worse_only_where_the_interval_says_so():
-    n, rng = 20_000, np.random.default_rng(2)
-    submit, base = np.arange(n) * 60.0, rng.random(n)
+    n = 20_000
+    rng = np.random.default_rng(2)
+    submit = np.arange(n) * 60.0
+    base = rng.random(n)
     runs = {}
     for share in (0.2, 0.3, 0.305):
         jobs = frame(submit + np.where(base < share, 200.0, 50.0), submit, deadline=pl.lit(100.0))
@@ -321,7 +333,8 @@ def test_a_comparison_says_it_first():
 
 def waiting(waits, ran: float = 3600.0) -> pl.DataFrame:
     """Jobs a minute apart that wait so long (s), and then run."""
-    n, waits = len(waits), np.asarray(waits, float)
+    n = len(waits)
+    waits = np.asarray(waits, float)
     submit = 60.0 * np.arange(n)
     end = submit + waits + ran
     return pl.DataFrame({"job_id": [str(i) for i in range(n)], "submit": submit, "gpus": [1] * n}).with_columns(
@@ -332,7 +345,8 @@ def waiting(waits, ran: float = 3600.0) -> pl.DataFrame:
 def test_waits_are_compared_by_their_ratio():
     rng = np.random.default_rng(3)
     before = rng.exponential(1800.0, 2000)
-    half, same = compared(waiting(before / 2), waiting(before), measure="wait"), waiting(before)
+    half = compared(waiting(before / 2), waiting(before), measure="wait")
+    same = waiting(before)
     assert (half.kind, half.now, half.before) == (
         "less",
         pytest.approx(before.mean() / 2),

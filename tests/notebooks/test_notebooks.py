@@ -106,7 +106,8 @@ def test_one_that_was_copied_alone_says_what_it_lacks(path):
 @lesson
 def test_it_asks_and_leads_on(path):
     cells = nbformat.read(path, 4).cells
-    first, last = cells[0].source, cells[-1].source
+    first = cells[0].source
+    last = cells[-1].source
     assert re.match(r"# .+\n", first)
     assert "**The question.**" in first
     for link in re.findall(r"!\[[^]]+\]\((\S+?)\)", first):
@@ -292,7 +293,8 @@ def test_they_are_so_at_the_sizes_of_the_notebook_itself(path, run_batch):
 def test_each_number_of_its_text_is_checked_or_is_no_measurement(path):
     notebook = nbformat.read(path, 4)
     assert notebook_text.unknown(path.stem, notebook) == [], "say in tests/notebook_numbers.toml what this number is"
-    said, listed = notebook_text.sentences(notebook), notebook_text.NUMBERS.get(path.stem, {})
+    said = notebook_text.sentences(notebook)
+    listed = notebook_text.NUMBERS.get(path.stem, {})
     assert [part for part in listed if not any(part in sentence for sentence in said)] == [], (
         "the text says this no more"
     )

@@ -29,7 +29,8 @@ def linear(seed: int, whole: bool = False) -> Program:
 
 def choices(seed: int, mandatory: bool = False, n: int = 14) -> MultipleChoice:
     rng = np.random.default_rng(seed)
-    kinds, gpus = np.array([0, 0, 0, 1, 1, 2, 2]), np.array([1, 2, 4, 1, 3, 2, 8])
+    kinds = np.array([0, 0, 0, 1, 1, 2, 2])
+    gpus = np.array([1, 2, 4, 1, 3, 2, 8])
     worth = rng.uniform(0.1, 3, (n, 1)) * gpus ** rng.uniform(0.3, 1.1, (n, 1)) * (1 + 0.3 * kinds)
     worth[rng.random((n, 7)) < 0.15] = np.nan
     return MultipleChoice(
@@ -40,7 +41,8 @@ def choices(seed: int, mandatory: bool = False, n: int = 14) -> MultipleChoice:
 @pytest.mark.parametrize("seed", range(3))
 @golden
 def test_programs(seed):
-    found, changed = {}, Change(row_upper=np.full(4, 6.0), c=np.arange(7.0))
+    found = {}
+    changed = Change(row_upper=np.full(4, 6.0), c=np.arange(7.0))
     for whole in (False, True):
         one = linear(seed, whole)
         answer = solve(one, "highs", gap=0)
@@ -103,15 +105,18 @@ def test_kernels_of_prices(seed):
     one = choices(seed, n=9)
     order = np.lexsort((one.gpus, one.kinds))
     starts = np.searchsorted(one.kinds[order], np.arange(4))
-    gpus, kinds = one.gpus[order].astype(float), one.kinds[order]
-    v, room = one.utility, one.capacity.astype(float)
+    gpus = one.gpus[order].astype(float)
+    kinds = one.kinds[order]
+    v = one.utility
+    room = one.capacity.astype(float)
     hull, slope, size = dual.build_hulls(v, order, starts, gpus, room)
     kept = [
         [hull[i, starts[t] : starts[t] + size[i, t]], slope[i, starts[t] : starts[t] + size[i, t]]]
         for i in range(9)
         for t in range(3)
     ]
-    choice, used = np.empty(9, np.int64), np.zeros(3)
+    choice = np.empty(9, np.int64)
+    used = np.zeros(3)
     prices = np.array([0.6, 0.4, 0.3])
     found = {"hulls": digest(kept), "above": [dual.vertices_above(slope, i, 0, size[i, 0], 0.7) for i in range(9)]}
     found["evaluated"] = [
@@ -119,7 +124,8 @@ def test_kernels_of_prices(seed):
         choice.copy(),
         used.copy(),
     ]
-    mended, left = choice.copy(), used.copy()
+    mended = choice.copy()
+    left = used.copy()
     found["repaired"] = [
         repair.repair(v, order, starts, gpus, kinds, hull, slope, size, room, prices, mended, left, 6),
         mended.copy(),

@@ -116,7 +116,8 @@ def hard_program(n=60, seed=3) -> Program:
     rows = np.hstack([A, np.eye(5), -np.eye(5)])
     b = A.sum(axis=1) // 2
     whole = np.arange(n + 10) < n
-    cost, upper = np.where(whole, 0.0, 1.0), np.where(whole, 1.0, np.inf)
+    cost = np.where(whole, 0.0, 1.0)
+    upper = np.where(whole, 1.0, np.inf)
     return Program(cost, rows, row_lower=b, row_upper=b, upper=upper, integrality=whole)
 
 
@@ -183,7 +184,9 @@ def test_a_guard_in_seconds_says_that_it_struck(solver, options, program, monkey
 
 def test_a_handle_kept_counts_the_work_of_each_program():
     worker = Highs(work=2e-3, method="simplex")
-    small, whole, large = random_program(1, False), random_program(1, True), random_program(3, False, n=60, m=40)
+    small = random_program(1, False)
+    whole = random_program(1, True)
+    large = random_program(3, False, n=60, m=40)
     assert worker.solve(small).status == worker.solve(whole).status == worker.solve(small).status == "optimal"
     assert Highs(work=20.0, method="simplex").solve(large).objective == pytest.approx(solve(large).objective)
 
@@ -208,16 +211,15 @@ def test_the_status_of_a_whole_is_that_of_its_worst_part():
 def wild_program(seed: int) -> Program:
     """Rows and columns without entries, bounds that are equal, far or none, a column of large coefficients, any wholeness."""
     rng = np.random.default_rng(seed)
-    m, n = int(rng.integers(0, 14)), int(rng.integers(1, 9))
+    m = int(rng.integers(0, 14))
+    n = int(rng.integers(1, 9))
     A = np.where(rng.random((m, n)) < rng.choice([0.0, 0.15, 0.4, 0.8]), rng.integers(-3, 5, (m, n)), 0).astype(float)
     if m and rng.random() < 0.3:
         A[:, rng.integers(n)] *= rng.choice([1e6, 1e-3])
     A[rng.random(m) < rng.choice([0.0, 0.4])] = 0.0
     A[:, rng.random(n) < rng.choice([0.0, 0.4])] = 0.0
-    middle, wide = (
-        rng.normal(0, 2, m).round(1) if rng.random() < 0.5 else A @ rng.integers(-2, 3, n),
-        rng.integers(0, 4, m),
-    )
+    middle = rng.normal(0, 2, m).round(1) if rng.random() < 0.5 else A @ rng.integers(-2, 3, n)
+    wide = rng.integers(0, 4, m)
     low, high = (np.where(rng.random(m) < 0.6, middle + side * wide, side * np.inf) for side in (-1, 1))
     lower = np.where(rng.random(n) < 0.25, -np.inf, rng.integers(-3, 2, n).astype(float))
     upper = np.where(rng.random(n) < 0.25, np.inf, np.maximum(lower, -3) + rng.integers(0, 5, n))
@@ -328,7 +330,8 @@ def test_a_process_of_its_own_that_ends_is_an_error_and_the_next_program_has_ano
 def narrow_program(seed: int) -> Program:
     """Equations and ranges over columns of very different units, most of them infeasible."""
     rng = np.random.default_rng(seed)
-    n, m = int(rng.integers(2, 60)), int(rng.integers(2, 40))
+    n = int(rng.integers(2, 60))
+    m = int(rng.integers(2, 40))
     units = rng.choice([1.0, 1e-3, 1e4], (1, n))
     A = np.where(rng.random((m, n)) < rng.choice([0.1, 0.3, 0.6]), rng.integers(-3, 5, (m, n)) * units, 0.0)
     middle = rng.normal(0, 5, m)

@@ -58,8 +58,11 @@ def best_by_enumeration(utility, types, gpus, capacity):
 @given(st.integers(0, 10**6))
 def test_small_problems_equal_enumeration(seed):
     rng = np.random.default_rng(seed)
-    n, C, T = rng.integers(1, 5), rng.integers(1, 5), rng.integers(1, 4)
-    types, gpus = rng.integers(0, T, C), rng.integers(1, 5, C)
+    n = rng.integers(1, 5)
+    C = rng.integers(1, 5)
+    T = rng.integers(1, 4)
+    types = rng.integers(0, T, C)
+    gpus = rng.integers(1, 5, C)
     utility = np.round(rng.normal(1, 1, (n, C)), 2)
     utility[rng.random((n, C)) < 0.2] = np.nan
     capacity = rng.integers(0, 8, T)
@@ -135,7 +138,8 @@ def test_a_gap_allowed_is_kept():
 
 
 def test_bounds_of_answers_that_fall_short_hold():
-    rng, short = np.random.default_rng(9), 0
+    rng = np.random.default_rng(9)
+    short = 0
     for _ in range(30):
         utility, types, gpus, capacity = concave(rng, 10)
         exact = solve_mckp(utility, types, gpus, capacity, gap=0)
@@ -150,7 +154,8 @@ def test_the_order_of_configurations_and_jobs_does_not_matter():
     rng = np.random.default_rng(4)
     utility, types, gpus, capacity = concave(rng, 20)
     exact = solve_mckp(utility, types, gpus, capacity, gap=0)
-    columns, rows = rng.permutation(len(types)), rng.permutation(20)
+    columns = rng.permutation(len(types))
+    rows = rng.permutation(20)
     shuffled = solve_mckp(utility[rows][:, columns], types[columns], gpus[columns], capacity, gap=0)
     assert shuffled.objective == pytest.approx(exact.objective)
     assert columns[shuffled.choice].tolist() == exact.choice[rows].tolist()
@@ -182,7 +187,8 @@ def test_choices_follow_the_mix_of_the_relaxation(monkeypatch):
 
     def watched(v, order, starts, gpus, type_of, hull, slope, size, capacity, prices, tried, weights, choice, used):
         round_mix(v, order, starts, gpus, type_of, hull, slope, size, capacity, prices, tried, weights, choice, used)
-        mix, one = np.zeros(len(capacity)), np.zeros(len(capacity))
+        mix = np.zeros(len(capacity))
+        one = np.zeros(len(capacity))
         for at, weight in zip(tried, weights, strict=True):
             evaluate(v, order, starts, gpus, hull, slope, size, capacity, at, np.empty(len(v), np.int64), one)
             mix += weight * one
@@ -228,7 +234,9 @@ def test_few_cells_are_closed_by_highs_where_labels_are_too_few(seed, monkeypatc
     """Rounds in which jobs come in fours that are alike: two labels a job leave a gap, HiGHS none."""
     monkeypatch.setattr(prices, "QUICK", 1)
     rng = np.random.default_rng(seed)
-    types, gpus, capacity = np.repeat([0, 1, 2], 4), np.tile([3, 4, 6, 10], 3), np.array([17, 23, 29])
+    types = np.repeat([0, 1, 2], 4)
+    gpus = np.tile([3, 4, 6, 10], 3)
+    capacity = np.array([17, 23, 29])
     utility = np.repeat(rng.uniform(0.5, 2, (6, 1)) * gpus ** rng.uniform(0.3, 0.95, (6, 1)), 4, axis=0)
     found = solve_mckp(utility, types, gpus, capacity, gap=1e-6)
     labels = solve_mckp(utility, types, gpus, capacity, gap=1e-6, cells=0, labels=1)
@@ -244,7 +252,9 @@ def test_few_cells_are_closed_by_highs_where_labels_are_too_few(seed, monkeypatc
 
 
 def test_jobs_that_must_run_do_and_what_cannot_be_is_said():
-    utility, types, gpus = [[0.1, 0.2], [5.0, 9.0], [4.0, np.nan]], [0, 0], [1, 2]
+    utility = [[0.1, 0.2], [5.0, 9.0], [4.0, np.nan]]
+    types = [0, 0]
+    gpus = [1, 2]
     free = solve_mckp(utility, types, gpus, [3])
     held = solve_mckp(utility, types, gpus, [3], mandatory=[True, False, False])
     assert free.choice.tolist() == [-1, 1, 0]
@@ -288,10 +298,8 @@ def test_the_clock_does_not_change_an_answer_in_time(monkeypatch):
 
 def test_work_bounds_the_prices_that_are_tried():
     utility, types, gpus, capacity = concave(np.random.default_rng(3), 200, nodes=(30, 20, 25))
-    full, one = (
-        solve_mckp(utility, types, gpus, capacity, gap=0),
-        solve_mckp(utility, types, gpus, capacity, gap=0, work=1e-9),
-    )
+    full = solve_mckp(utility, types, gpus, capacity, gap=0)
+    one = solve_mckp(utility, types, gpus, capacity, gap=0, work=1e-9)
     few = solve_mckp(utility, types, gpus, capacity, gap=0, work=10.5 * 600 / 4e7, labels=0)
     ten = solve_mckp(utility, types, gpus, capacity, gap=0, evaluations=10, labels=0)
     assert one.status == "stopped"
@@ -324,7 +332,8 @@ def test_the_unit_of_utilities_decides_nothing(seed):
         lambda u: solve_mckp(u, types, gpus, capacity, mandatory=must).objective,
         lambda u: solve(MultipleChoice(u, types, gpus, capacity, mandatory=must), "prices").objective,
     ):
-        one, tiny = solved(utility), solved(utility * 1e-12) * 1e12
+        one = solved(utility)
+        tiny = solved(utility * 1e-12) * 1e12
         assert tiny == pytest.approx(one, rel=1e-3)
 
 
@@ -335,7 +344,9 @@ def test_prices_of_another_length_are_refused():
 
 def test_of_rows_that_limit_alike_the_largest_pivot_leaves():
     """A ratio that is less by rounding only does not make a small pivot: the basis stays well conditioned."""
-    B, rhs, basis = np.eye(2), np.array([2.0, 0.5 - 2e-14]), np.array([0, 1])
+    B = np.eye(2)
+    rhs = np.array([2.0, 0.5 - 2e-14])
+    basis = np.array([0, 1])
     assert rhs[1] / 0.5 < rhs[0] / 2.0
     assert _enter(B, rhs, basis, np.array([2.0, 0.5]), 7)
     assert basis.tolist() == [7, 1]
@@ -346,15 +357,21 @@ def test_of_rows_that_limit_alike_the_largest_pivot_leaves():
 def test_choices_of_least_loss_are_those_of_all_choices(seed):
     """Loss of the choices and price of the GPUs left idle, against every way to choose; many ways use as many GPUs."""
     rng = np.random.default_rng(seed)
-    gpus, type_of = np.array([1.0, 2.0, 1.0, 2.0, 3.0]), np.array([0, 0, 1, 1, 1])
-    config, loss, at = [], [], [0]
+    gpus = np.array([1.0, 2.0, 1.0, 2.0, 3.0])
+    type_of = np.array([0, 0, 1, 1, 1])
+    config = []
+    loss = []
+    at = [0]
     for _ in range(5):
         own = rng.permutation(5)[: rng.integers(1, 5)].tolist() + [-1] * int(rng.integers(2))
         config += own
         loss += [0.0, *np.sort(rng.integers(1, 9, len(own) - 1)).tolist()]
         at.append(len(config))
-    at, config, loss = np.array(at), np.array(config), np.array(loss, float)
-    capacity, prices = np.array([5, 6]), np.array([0.5, 1.25])
+    at = np.array(at)
+    config = np.array(config)
+    loss = np.array(loss, float)
+    capacity = np.array([5, 6])
+    prices = np.array([0.5, 1.25])
     best = np.inf
     for picks in itertools.product(*(range(i, j) for i, j in itertools.pairwise(at))):
         own = config[list(picks)]

@@ -25,7 +25,8 @@ def linear(seed: int, n: int = 8, m: int = 5) -> Program:
 
 def knapsack(seed: int, n: int = 12) -> MultipleChoice:
     rng = np.random.default_rng(seed)
-    types, gpus = np.repeat([0, 1, 2], 4), np.tile([1, 2, 4, 8], 3)
+    types = np.repeat([0, 1, 2], 4)
+    gpus = np.tile([1, 2, 4, 8], 3)
     utility = (
         rng.uniform(0.5, 2, (n, 1)) * gpus ** rng.uniform(0.2, 0.9, (n, 1)) * rng.uniform(0.5, 1.5, (n, 3))[:, types]
     )
@@ -35,9 +36,11 @@ def knapsack(seed: int, n: int = 12) -> MultipleChoice:
 
 def rows_by_kronecker(p: MultipleChoice) -> Program:
     """The same program, put together of blocks."""
-    (n, C), T = p.shape, len(p.capacity)
+    (n, C) = p.shape
+    T = len(p.capacity)
     use = sp.csr_array((p.gpus.astype(float), (p.kinds, np.arange(C))), shape=(T, C))
-    jobs, types = sp.kron(sp.eye_array(n), np.ones((1, C))), sp.kron(np.ones((1, n)), use)
+    jobs = sp.kron(sp.eye_array(n), np.ones((1, C)))
+    types = sp.kron(np.ones((1, n)), use)
     return Program(
         c=np.nan_to_num(p.utility).ravel(),
         A=sp.vstack([jobs, types], format="csc"),
@@ -52,7 +55,8 @@ def rows_by_kronecker(p: MultipleChoice) -> Program:
 
 def counted(session: Session) -> list:
     """Programs that the session's solver is given from now on."""
-    seen, solver = [], session._worker.solve
+    seen = []
+    solver = session._worker.solve
     session._worker.solve = lambda program: (seen.append(program), solver(program))[1]
     return seen
 
@@ -103,7 +107,8 @@ def test_any_change_of_a_knapsack_is_seen(part):
 
 @pytest.mark.parametrize("options", [{"solver": "highs", "method": "simplex"}, {"solver": "highs"}, {"solver": "mip"}])
 def test_changes_equal_a_rebuild(options):
-    rng, p = np.random.default_rng(5), linear(0)
+    rng = np.random.default_rng(5)
+    p = linear(0)
     session = Session(**options)
     session.update(p)
     for _ in range(40):
@@ -119,7 +124,8 @@ def test_changes_equal_a_rebuild(options):
 
 
 def test_the_simplex_method_starts_from_the_last_basis():
-    rng, p = np.random.default_rng(2), linear(1, n=120, m=60)
+    rng = np.random.default_rng(2)
+    p = linear(1, n=120, m=60)
     session = Session(method="simplex", presolve="off")
     steps = {"warm": 0, "cold": 0}
     for _ in range(6):
@@ -160,12 +166,14 @@ def test_a_copy_goes_on_as_the_original(solver, make, twin_of):
 
 
 def test_prices_are_carried():
-    session, prices = Session("prices", gap=0.0), None
+    session = Session("prices", gap=0.0)
+    prices = None
     for seed in range(6):
         p = knapsack(seed, n=30)
         session.update(p)
         found = solve_mckp(p.utility, p.kinds, p.gpus, p.capacity, gap=0.0, prices=prices)
-        answer, prices = session.solve(), found.prices
+        answer = session.solve()
+        prices = found.prices
         assert session._worker._prices.tolist() == prices.tolist()
         chosen = answer.table > 0.5
         assert np.where(chosen.any(axis=1), chosen.argmax(axis=1), -1).tolist() == found.choice.tolist()

@@ -33,13 +33,13 @@ TOLERANCE = said("TOLERANCE")
 def any_program(seed: int, whole: bool) -> Program:
     """Rows and variables with bounds of every kind, in small whole numbers: solvable, infeasible and unbounded ones alike."""
     rng = np.random.default_rng(seed)
-    m, n = rng.integers(1, 6), rng.integers(1, 8)
+    m = rng.integers(1, 6)
+    n = rng.integers(1, 8)
     A = np.where(rng.random((m, n)) < 0.6, rng.integers(-3, 5, (m, n)), 0).astype(float)
-    middle, c = A @ rng.integers(-2, 4, n), rng.integers(-5, 6, n).astype(float)
-    rows, columns = (
-        rng.integers(0, 5, m),
-        rng.integers(0, 6, n),
-    )  # equal, above, below, between, free; bounded, free, above
+    middle = A @ rng.integers(-2, 4, n)
+    c = rng.integers(-5, 6, n).astype(float)
+    rows = rng.integers(0, 5, m)
+    columns = rng.integers(0, 6, n)  # equal, above, below, between, free; bounded, free, above
     wide = np.where(rows == 0, 0, rng.integers(0, 4, m))
     sides = (
         np.where(np.isin(rows, (0, 1, 3)), middle - wide, -np.inf),
@@ -86,7 +86,8 @@ def check_same(program: Program, solver: str, options: dict, exact: tuple, cost:
         return status
     assert status == exact[0], (seed, solver, options)
     if found is not None:
-        best, sign = exact[1].objective, 1 if program.maximize else -1
+        best = exact[1].objective
+        sign = 1 if program.maximize else -1
         close = TOLERANCE.get(solver, 1e-6) * max(1.0, abs(best))
         assert found.objective / cost == pytest.approx(best, abs=close), (seed, solver, options)
         assert sign * (found.bound / cost - best) >= -close, (seed, solver, options)
@@ -126,7 +127,8 @@ def test_badly_scaled_programs_have_no_wrong_answer():
     """Coefficients of one program over twelve orders of magnitude; some solvers give up, and say so."""
     given_up = 0
     for seed in range(60):
-        p, rng = any_program(seed, False), np.random.default_rng(seed)
+        p = any_program(seed, False)
+        rng = np.random.default_rng(seed)
         m, n = p.A.shape
         exact = answered(p, "highs", {"gap": 0.0})
         q = other_units(p, 10 ** rng.uniform(-3, 3, m), 10 ** rng.uniform(-3, 3, n))
@@ -170,7 +172,9 @@ def test_programs_without_variables_or_rows(solver, options, whole):
 def round_of(seed: int, must: bool = False) -> MultipleChoice:
     """A small round; every fourth has few different utilities, and every fourth those of very different sizes."""
     rng = np.random.default_rng(seed)
-    n, C, T = rng.integers(1, 8), rng.integers(1, 7), rng.integers(1, 4)
+    n = rng.integers(1, 8)
+    C = rng.integers(1, 7)
+    T = rng.integers(1, 4)
     utility = rng.normal(1, 1, (n, C))
     utility = (
         np.round(utility) if seed % 4 == 0 else utility * 10 ** rng.uniform(-4, 4, (n, 1)) if seed % 4 == 1 else utility
@@ -198,7 +202,8 @@ def check_round(p: MultipleChoice, best, found, solver: str) -> None:
 
 @pytest.mark.parametrize("must", [False, True])
 def test_rounds(must):
-    none, short = 0, 0
+    none = 0
+    short = 0
     for seed in range(SEEDS):
         p = round_of(seed, must)
         status, best = answered(p, "highs", {"gap": 1e-9})
@@ -223,10 +228,12 @@ def test_rounds(must):
 @pytest.mark.parametrize("must", [False, True])
 def test_no_unit_of_worth_makes_a_round_worse(must, worth):
     """A round is as good in any unit of worth: no tolerance is absolute."""
-    solved, seeds = 0, few(20, 60)
+    solved = 0
+    seeds = few(20, 60)
     for seed in range(seeds):
         p = round_of(4 * seed + 2, must)
-        parts, rest = (p.kinds, p.gpus, p.capacity), {"mandatory": p.mandatory}
+        parts = (p.kinds, p.gpus, p.capacity)
+        rest = {"mandatory": p.mandatory}
         q = MultipleChoice(p.utility * worth, *parts, **rest)
         for solver, options in (*EXACT, ("prices", {"labels": 0}), *PARTS[1::2]):
             status, here = answered(p, solver, options)
@@ -242,7 +249,8 @@ def test_no_unit_of_worth_makes_a_round_worse(must, worth):
 def test_a_power_of_two_as_unit_of_worth_changes_no_choice_of_prices(must):
     for seed in range(40):
         p = round_of(seed, must)
-        parts, rest = (p.kinds, p.gpus, p.capacity), {"mandatory": p.mandatory, "gap": 1e-9}
+        parts = (p.kinds, p.gpus, p.capacity)
+        rest = {"mandatory": p.mandatory, "gap": 1e-9}
         for worth in (2.0**-40, 2.0**40):
             try:
                 here, there = (solve_mckp(p.utility * w, *parts, **rest, labels=0) for w in (1.0, worth))
@@ -295,10 +303,12 @@ CHANGE = st.tuples(st.sampled_from(["c", "row_upper", "row_lower", "box", "progr
 
 def change_of(p: Program, what: str, seed: int) -> Program | Change:
     """Another cost or other bounds of a program, another program, or none."""
-    rng, (m, n) = np.random.default_rng(seed), p.A.shape
+    rng = np.random.default_rng(seed)
+    (m, n) = p.A.shape
     if what == "program":
         return any_program(seed, False)
-    low, high = p.row_lower, p.row_upper
+    low = p.row_lower
+    high = p.row_upper
     return {
         "c": lambda: Change(c=rng.integers(-5, 6, n).astype(float)),
         "row_upper": lambda: Change(row_upper=np.maximum(low, rng.integers(-4, 9, m))),

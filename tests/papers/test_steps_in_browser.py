@@ -35,7 +35,8 @@ def players() -> dict:
 @pytest.fixture(scope="module")
 def addresses(players, tmp_path_factory) -> dict[str, str]:
     """Pages with the players, which no kernel serves."""
-    folder, found = tmp_path_factory.mktemp("steps"), {}
+    folder = tmp_path_factory.mktemp("steps")
+    found = {}
     for name, player in players.items():
         (folder / f"{name}.html").write_text(player.html(), encoding="utf-8")
         found[name] = (folder / f"{name}.html").as_uri()
@@ -66,10 +67,12 @@ def test_each_click_shows_the_next_step_of_the_recording(page, players, addresse
 
 def test_a_deadline_that_moves_tips_the_decision(page, players, addresses):
     player = players["prompt"]
-    name, at = player.what, player.at
+    name = player.what
+    at = player.at
     page.goto(addresses["prompt"])
     page.wait_for_function(SHOWN, arg=f"{at} 0")
-    slider, words = page.get_by_role("slider", name=name), set()
+    slider = page.get_by_role("slider", name=name)
+    words = set()
     for case in range(len(player.cases)):
         slider.fill(str(case))
         page.keyboard.press("End")

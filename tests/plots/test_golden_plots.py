@@ -134,7 +134,8 @@ def test_sweeps():
 
 @golden
 def test_kinds():
-    x, values = np.arange(4.0), {"one": np.array([1.0, np.nan, 3, 2]), "two": np.arange(4.0)}
+    x = np.arange(4.0)
+    values = {"one": np.array([1.0, np.nan, 3, 2]), "two": np.arange(4.0)}
     made = {
         "lines": charts.Lines("Title", "x", "y", x, values),
         "bars": charts.Bars("Title", "x", "y", ["a", "b", "c", "d"], values),

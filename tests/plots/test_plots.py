@@ -177,7 +177,8 @@ def area(found: plots.Gantt, sizes: np.ndarray) -> float:
 @pytest.mark.parametrize("shortest", [False, True])
 def test_gantt_draws_all_gpu_time_and_no_gpu_twice(runs, shortest):
     run = runs["Shortest" if shortest else "First"]
-    start, end = 8_000.0, 30_000.0
+    start = 8_000.0
+    end = 30_000.0
     found = plots.gantt(run, start, end, limit=10_000)
     held = run.allocations.with_columns(
         seconds=pl.min_horizontal("end", pl.lit(end)) - pl.max_horizontal("start", pl.lit(start))
@@ -209,14 +210,17 @@ def test_gantt_of_shared_and_fractional_gpus():
     assert found.over.tolist() == [False, True, False, False]
     assert (found.high - found.low).tolist() == pytest.approx([1.0, 1.0, 0.0625, 0.125])
     fig = plots.figure(found)
-    owner, guest = fig.data[3].width[0], fig.data[2].width[0]  # of 4 and of 2 GPUs asked for
+    owner = fig.data[3].width[0]
+    guest = fig.data[2].width[0]  # of 4 and of 2 GPUs asked for
     assert guest < owner / 2 + 0.01  # both are seen
 
 
 def test_lanes_are_split_where_free_ones_are_apart():
     # Lanes 0 and 2 become free, 1 and 3 stay busy.
-    row, width = np.zeros(5, np.int64), np.array([1, 1, 1, 1, 2])
-    start, end = np.array([0.0, 0.0, 0.0, 0.0, 5.0]), np.array([5.0, 9.0, 5.0, 9.0, 9.0])
+    row = np.zeros(5, np.int64)
+    width = np.array([1, 1, 1, 1, 2])
+    start = np.array([0.0, 0.0, 0.0, 0.0, 5.0])
+    end = np.array([5.0, 9.0, 5.0, 9.0, 9.0])
     stretch, low, high, over = pack_lanes(row, start, end, width, np.array([4]))
     assert stretch.tolist() == [0, 1, 2, 3, 4, 4]
     assert (low[-2:].tolist(), high[-2:].tolist()) == ([0, 2], [1, 3])
@@ -225,8 +229,10 @@ def test_lanes_are_split_where_free_ones_are_apart():
 
 def test_stretches_beyond_the_lanes_are_drawn_over_the_fewest_others():
     # All of 4 lanes are busy: owners 0, 1, 1, 2; two lanes over one owner alone are the middle ones.
-    row, width = np.zeros(4, np.int64), np.array([1, 2, 1, 2])
-    start, end = np.array([0.0, 0.0, 0.0, 5.0]), np.array([9.0, 9.0, 9.0, 9.0])
+    row = np.zeros(4, np.int64)
+    width = np.array([1, 2, 1, 2])
+    start = np.array([0.0, 0.0, 0.0, 5.0])
+    end = np.array([9.0, 9.0, 9.0, 9.0])
     _, low, high, over = pack_lanes(row, start, end, width, np.array([4]))
     assert (low.tolist(), high.tolist()) == ([0, 1, 3, 1], [1, 3, 4, 3])
     assert over.tolist() == [False, False, False, True]

@@ -30,7 +30,8 @@ def test_seats_have_the_numbers_of_the_frames():
     """Stretches are those of the allocations; of a long name its last eight letters are written."""
     run = hand_run()
     run = replace(run, jobs=run.jobs.with_columns(job_id="application-" + pl.col("job_id") + "-0123456"))
-    found, held = seats(run), run.allocations.sort("start", "job", "node")
+    found = seats(run)
+    held = run.allocations.sort("start", "job", "node")
     assert found.label.tolist() == ["-0123456"] * 5
     assert seats(hand_run()).label.tolist() == list("abcde")
     for name in ("job", "node", "start", "end"):
@@ -45,15 +46,18 @@ def test_seats_have_the_numbers_of_the_frames():
 
 
 def test_of_a_large_log_a_page_gets_extremes_a_share_of_the_others_and_counts_of_all():
-    n, rng = 40_000, np.random.default_rng(0)
-    submit, before = np.sort(rng.uniform(0, 6e5, n)), rng.lognormal(8, 2, n)
+    n = 40_000
+    rng = np.random.default_rng(0)
+    submit = np.sort(rng.uniform(0, 6e5, n))
+    before = rng.lognormal(8, 2, n)
     now = before * rng.lognormal(-0.2, 0.4, n)
     now[::50] = np.nan  # never ended
     moved = np.select([now - before > 60, now - before < -60], [1, -1], 0)
     given = Compared(("A", "B"), rng.integers(1, 9, n), submit, before / 2, now, before, moved, None)
     timed = submit < 3e5
     sent = given.sent(7, timed, submit >= 0)
-    rows, change = sent["rows"], now - before
+    rows = sent["rows"]
+    change = now - before
     assert 7 in rows
     assert len(rows) <= 3 * SENT + 1
     for way, name in ((1, "later"), (-1, "sooner")):

@@ -178,7 +178,8 @@ def test_an_area_has_the_shape_of_its_points(fill, x, y, share):
     content, _ = png(Drawing([area], [{"type": "scatter"}], {}, {}), 620, 300)
     seen = picture(f'src="data:image/png;base64,{base64.b64encode(content).decode()}"')
     red = (seen[..., 0] > 200) & (seen[..., 1] < 200) & (seen[..., 2] < 200)
-    heights, widths = red.sum(axis=0), red.sum(axis=1)
+    heights = red.sum(axis=0)
+    widths = red.sum(axis=1)
     assert min(heights.max(), widths.max()) > 100
     assert red.sum() / (np.count_nonzero(heights) * np.count_nonzero(widths)) == pytest.approx(share, abs=0.03)
 

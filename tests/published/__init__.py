@@ -79,8 +79,12 @@ def reproduce(
             "published: found --quick with --csv; expected whole numbers, since later runs are held to them."
         )
     if stale:
-        sources, csv = [name for name in sources if _old(name)], csv or FOLDER
-    frames, checks, claims, until = [], [], {}, time.monotonic() + 60 * MINUTES
+        sources = [name for name in sources if _old(name)]
+        csv = csv or FOLDER
+    frames = []
+    checks = []
+    claims = {}
+    until = time.monotonic() + 60 * MINUTES
     for name in sources:
         module = importlib.import_module(SOURCES[name])
         study = Study(name, Path(data_dir) if data_dir else None, quick, workers, until)
@@ -103,7 +107,8 @@ def _old(source: str) -> set[Number]:
 
 def _renewed(source: str, module, study: Study) -> dict:
     """What is measured of a source so that no row is of older code: the cheap rows alone, where the others are of today's."""
-    known, old = read_measured(FOLDER / f"{source}.csv").found, _old(source)
+    known = read_measured(FOLDER / f"{source}.csv").found
+    old = _old(source)
     cheap = module.cheap(study) if hasattr(module, "cheap") else {}
     again = {n: cheap[n] for n in old & cheap.keys() if as_ours(cheap[n]).each.keys() == as_ours(known[n]).each.keys()}
     if old - again.keys():

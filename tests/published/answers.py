@@ -20,7 +20,8 @@ class Answers:
     """
 
     def __init__(self, path: Path, source: str):
-        self.path, self.source = path, source
+        self.path = path
+        self.source = source
         records = (record for record in json_lines(path) if record.get("source") == source)
         self.known = {tuple(record["case"]): record["answer"] for record in records}
 

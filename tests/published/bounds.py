@@ -57,7 +57,10 @@ class Noticed(NamedTuple):
 
 def noticed(source: str, known: Mapping[Number, float | str | Ours]) -> Noticed:
     """What is noticed of each number but 0 that is off by `FACTOR`, either way, and all else as it was committed."""
-    rows, by_own, by_claim, clock = 0, 0, 0, 0
+    rows = 0
+    by_own = 0
+    by_claim = 0
+    clock = 0
     ranged = [(claim, claim.numbers(known)) for claim in read_claims(source) if claim.range]
     for number, value in known.items():
         if isinstance(value, str) or not as_ours(value).value:
@@ -66,7 +69,9 @@ def noticed(source: str, known: Mapping[Number, float | str | Ours]) -> Noticed:
         about = [claim for claim, numbers in ranged if number in numbers]
         own = all(moved({number: each[number]}, {number: value}) for each in wrong)
         claim = all(_outside(source, each, about) for each in wrong)
-        rows, by_own, by_claim = rows + 1, by_own + (own or claim), by_claim + claim
+        rows = rows + 1
+        by_own = by_own + (own or claim)
+        by_claim = by_claim + claim
         clock += bool(CLOCK.search(number.metric))
     return Noticed(rows, by_own, by_claim, clock)
 

@@ -217,7 +217,8 @@ def judge(
     claims : iterable of Claim, optional
         Default: those of the source.
     """
-    table, causes = _published(source), _column(source, "cause")
+    table = _published(source)
+    causes = _column(source, "cause")
     claims = read_claims(source) if claims is None else claims
     return [_explained(_judge(claim, table, found), table, causes) for claim in claims]
 
@@ -256,18 +257,22 @@ def _judge(claim: Claim, table: dict, found: Mapping) -> Judged:
     if missing:
         reason = next((text for text in missing if isinstance(text, str)), "Not measured.")
         return Judged(claim, VERDICTS[-1], published, why=claim.cause or reason)
-    sizes, each = [], []
+    sizes = []
+    each = []
     for a, b in pairs:
-        one, other = as_ours(found[a]), as_ours(found[b]) if b else None
+        one = as_ours(found[a])
+        other = as_ours(found[b]) if b else None
         sizes.append(claim.joined(one.value, other and other.value))
         keys = one.each.keys() & other.each.keys() if other else one.each.keys()
         each += [claim.joined(one.each[key], other and other.each[key]) for key in sorted(keys)] or sizes[-1:]
-    ours, (low, high) = size(sizes), _interval(each)
+    ours = size(sizes)
+    (low, high) = _interval(each)
     off = low is not None and not low <= ours <= high
     if off or size is not _mean:  # the most or the least of them, not their mean
         low = high = None
     right = sum(claim.above <= x <= claim.below for x in each)
-    side, clear = claim.above <= ours <= claim.below, True
+    side = claim.above <= ours <= claim.below
+    clear = True
     if claim.kind in ("within", "order of", "for all", "at most", "at least"):
         side = all(claim.above <= x <= claim.below for x in sizes)
         side = side and (right == len(each) or claim.kind in ("within", "order of"))

@@ -150,7 +150,8 @@ def _imported(module: str, named: frozenset[str]) -> set[str]:
 @cache
 def _imports(module: str) -> tuple[set[str], set[str]]:
     """Modules that a module names in its imports, also within functions, and those of policies that it asks the face for."""
-    modules, policies = set(), set()
+    modules = set()
+    policies = set()
     for node in ast.walk(ast.parse(_path(module).read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             modules |= {alias.name for alias in node.names}

@@ -40,7 +40,8 @@ CLOCK = re.compile(r"round_|_seconds|seconds_|_solve$|per_1000|^search|cpu_time|
 CLOCKS = re.compile(r"speedup|times_faster|slower_than|less_overhead")
 """Metrics that are ratios of such seconds, of one run."""
 
-TWICE, FIFTH = 2.0, 1.2
+TWICE = 2.0
+FIFTH = 1.2
 """Factors within which what one clock measures, or a ratio of it, counts as the same."""
 
 
@@ -126,7 +127,8 @@ def read_measured(path: Path) -> Measured:
         raise LabError(
             f"{path.name}: found rows that --csv did not write (hash {_hash(rest)}); expected {known}. Measure them again."
         )
-    found, codes = {}, {}
+    found = {}
+    codes = {}
     for *name, ours, note, each, reason, code in pl.read_csv(io.StringIO(rest), schema=SCHEMA).iter_rows():
         parts = dict(text.rsplit(": ", 1) for text in each.split("; ")) if each else {}
         found[Number(*name)] = reason or Ours(ours, note or "", {key: float(value) for key, value in parts.items()})
@@ -149,7 +151,8 @@ def moved(found: Mapping[Number, float | str | Ours], known: Mapping[Number, flo
     for number in found.keys() & known.keys():
         if isinstance(found[number], str) or isinstance(known[number], str):
             continue
-        now, then = as_ours(found[number]), as_ours(known[number])
+        now = as_ours(found[number])
+        then = as_ours(known[number])
         both = now.each.keys() & then.each.keys()
         pairs = {key: (now.each[key], then.each[key]) for key in sorted(both)}
         if now.whole and (now.each.keys() == then.each.keys() or not (now.each and then.each)):

@@ -91,7 +91,8 @@ def load_real(data_dir: str | Path, name: str, *, whole: bool = False) -> pl.Dat
     if not whole:
         first = extract.first * DAY
         frame = frame.filter(pl.col("submit").is_between(first, first + extract.days * DAY, closed="left"))
-        frame, zero = frame.with_columns(pl.col("submit") - first), start
+        frame = frame.with_columns(pl.col("submit") - first)
+        zero = start
     micro = pl.duration(microseconds=(pl.col("submit") * 1e6).cast(pl.Int64))
     return validate(frame.with_columns((pl.lit(zero) + micro).alias("clock")), source=f"load_real {name}")
 

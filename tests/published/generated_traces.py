@@ -76,7 +76,8 @@ def run(data_dir=None, seeds=SEEDS) -> dict:
 
 def compare(name: str, real: pl.DataFrame, seeds=SEEDS) -> list[dict]:
     """Compare one preset with the trace that it was calibrated on."""
-    figures, days = load_preset(name), EXTRACTS[name].days
+    figures = load_preset(name)
+    days = EXTRACTS[name].days
     made = [generate(name, days=days, start=figures.start, rng=seed) for seed in seeds]
     rows = [_row(name, "duration_ks", 0.0, [_ks_distance(_log(one), _log(real)) for one in made])]
     for low, high in _buckets(real):
@@ -87,7 +88,8 @@ def compare(name: str, real: pl.DataFrame, seeds=SEEDS) -> list[dict]:
             rows.append(_row(name, "bucket_ks", 0.0, found, f"gpus in ({low}, {high}]"))
     shares = [_share_difference(one, real) for one in made]
     rows.append(_row(name, "gpu_share", 0.0, shares))
-    synthetic, of_real = [arrivals(one, days) for one in made], arrivals(real, days)
+    synthetic = [arrivals(one, days) for one in made]
+    of_real = arrivals(real, days)
     rows += [_row(name, key, of_real[key], [one[key] for one in synthetic]) for key in of_real]
     for load, rule in itertools.product(LOADS, (None, "pack")):
         found = [queueing(one, days, load, rule) for one in made]
@@ -96,7 +98,8 @@ def compare(name: str, real: pl.DataFrame, seeds=SEEDS) -> list[dict]:
 
 
 def _row(preset: str, measure: str, real: float, made: list[float], where: str = "") -> dict:
-    bound, median = BOUNDS[measure], float(np.median(made))
+    bound = BOUNDS[measure]
+    median = float(np.median(made))
     if bound.kind == "factor":
         off = max(median, 1e-9) / max(real, 1e-9)
         off = max(off, 1 / off)

@@ -62,7 +62,8 @@ def measure_all(
         raise LabError(
             f"{command} {name}: found no reference data; expected a folder with {files[0]}/. Pass --data FOLDER."
         )
-    cases, answers = list(cases), Answers(Path("runs") / f"{command}_{name}.jsonl", source_of(measure, data_dir, files))
+    cases = list(cases)
+    answers = Answers(Path("runs") / f"{command}_{name}.jsonl", source_of(measure, data_dir, files))
     left = [case for case in cases if case not in answers.known]
     joblib = need("joblib", f"{command} {name}")
     parallel = joblib.Parallel(workers, return_as="generator_unordered", batch_size=1)
@@ -118,7 +119,9 @@ def reached(module: str) -> tuple[list[str], set[str]]:
     >>> "published.standing" in own, "published.page" in own, "policies" in package
     (True, False, True)
     """
-    own, package, left = set(), set(), [module]
+    own = set()
+    package = set()
+    left = [module]
     while left:
         name = left.pop()
         top, _, rest = name.partition(".")

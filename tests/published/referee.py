@@ -67,7 +67,8 @@ def slip_of(name: str) -> Slip:
 
 def shown(name: str, data_dir) -> dict:
     """Effect of a slip, case by case, with its mean and 95 % interval over the cases, and CPU seconds."""
-    slip, begin = slip_of(name), time.process_time()
+    slip = slip_of(name)
+    begin = time.process_time()
     study = Study(f"slip_{name}", data_dir, workers=1)
     pairs = dict(zip(slip.cases, study.measured(slip.measure, slip.cases), strict=True))
     each = {", ".join(map(str, case)): a / b for case, (a, b) in pairs.items()}
@@ -97,7 +98,8 @@ def keep(found: dict[str, dict], path: Path = FILE) -> None:
 
 def _show(args) -> int:
     for name in SLIPS if args.slips == ["all"] else args.slips:
-        slip, found = slip_of(name), shown(name, args.data and Path(args.data))
+        slip = slip_of(name)
+        found = shown(name, args.data and Path(args.data))
         print(f"{name}: {slip.artifact}, {slip.place}\n  {slip.what}\n  switch: {slip.switch}")
         for case, ratio in found["each"].items():
             print(f"  {ratio:8.4f}  {case}")

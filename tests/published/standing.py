@@ -32,7 +32,8 @@ def run(data_dir=None, *, policies=tuple(ALL), csv=None, workers=1) -> dict:
         File for the rows.
     workers : int
     """
-    parts, failed = [], {}
+    parts = []
+    failed = {}
     there = [task for task in TASKS if not task.there()]
     groups = [(10, [*policies], [task for task in there if task.name in SMALL])]
     weeks = [task for task in there if task.name not in SMALL]

@@ -41,7 +41,8 @@ def test_cheap_rows_are_what_is_committed(source, data_dir, tmp_path, monkeypatc
     """Measured anew, whatever a run before has kept."""
     monkeypatch.chdir(tmp_path)
     begin = time.process_time()
-    found, known = measured(source, data_dir.resolve()), read_measured(FOLDER / f"{source}.csv").found
+    found = measured(source, data_dir.resolve())
+    known = read_measured(FOLDER / f"{source}.csv").found
     record_property("cpu_seconds", time.process_time() - begin)
     assert moved(found, known) == []
     held = [n for n in found.keys() & known.keys() if not isinstance(known[n], str)]

@@ -207,7 +207,8 @@ def test_a_number_is_held_to_its_own_value_and_to_that_of_each_workload(tmp_path
 
 
 def test_what_was_left_this_time_stays_as_it_was(tmp_path):
-    one, two = Number("table 1", "w", "p", "m"), Number("table 1", "w", "p", "n")
+    one = Number("table 1", "w", "p", "m")
+    two = Number("table 1", "w", "p", "n")
     write_measured(tmp_path / "x.csv", "c", {one: Ours(1.0, each={"seed 0": 1.0}), two: Left("not kept")})
     found = {one: Left("not kept"), two: 2.0}
     kept = read_measured(write_measured(tmp_path / "x.csv", "c", found)).found

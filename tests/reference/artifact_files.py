@@ -106,7 +106,8 @@ def pai(rows, names) -> bytes:
 
 
 def goodputs(rows, names) -> bytes:
-    configs, by_type = {}, {}
+    configs = {}
+    by_type = {}
     for (gpu,), own in rows.group_by("gpu_type", maintain_order=True):
         shapes = own.select("n_nodes", "n_gpus").unique(maintain_order=True)
         configs[gpu] = {"num_nodes": shapes["n_nodes"].to_list(), "num_gpus": shapes["n_gpus"].to_list()}
@@ -142,10 +143,8 @@ def put(report: dict, keys, metric: str, epoch: float, value: float):
 
 
 def tuned(rows, names) -> bytes:
-    report, rates = (
-        {},
-        {1e-5: "1e-5", 2e-5: "2e-5", 4e-5: "4e-5", 1e-4: "1e-4", 4e-4: "4e-4", 1e-3: "1e-3", 1e-2: "1e-2"},
-    )
+    report = {}
+    rates = {1e-5: "1e-5", 2e-5: "2e-5", 4e-5: "4e-5", 1e-4: "1e-4", 4e-4: "4e-4", 1e-3: "1e-3", 1e-2: "1e-2"}
     for fm, task, rate, steps, *point in rows.rows():
         put(report, (fm, task, rates[rate], steps), *point)
     return saved(report)

@@ -113,16 +113,19 @@ def _checksum_of(file: Path) -> str | None:
 
 def _build(folder: Path, file: str, base_url: str) -> None:
     """Download the sources of a table, and write it if it is what it must be."""
-    must, parts = contents()[file], RECIPES[file].parts
+    must = contents()[file]
+    parts = RECIPES[file].parts
     sources = {name: folder / "sources" / name for part in parts for name in part.files}
     for name, path in sources.items():
         # What a commit names never changes, so that the pieces of two downloads belong together.
         fetching.bring(f"{base_url}/{urllib.parse.quote(name)}", path.parent, resume=True)
     try:
         frame = _read(file, sources)
-        right, found = checksum(frame) == must.sha256, f"{frame.height:,} rows with SHA256 {checksum(frame)}"
+        right = checksum(frame) == must.sha256
+        found = f"{frame.height:,} rows with SHA256 {checksum(frame)}"
     except Exception as error:  # what came may be anything: the page of a gateway, another archive
-        right, found = False, f"nothing readable ({type(error).__name__}: {reason(error)})"
+        right = False
+        found = f"nothing readable ({type(error).__name__}: {reason(error)})"
     if not right:
         for path in sources.values():
             path.unlink()
@@ -138,7 +141,8 @@ def _build(folder: Path, file: str, base_url: str) -> None:
 
 def _read(file: str, sources: dict[str, Path]) -> pl.DataFrame:
     """Table of the folder from its downloads: a column that no file has is a label of the part."""
-    schema, frames = contents()[file].schema, []
+    schema = contents()[file].schema
+    frames = []
     for labels, names in RECIPES[file].parts:
         frame = RECIPES[file].read([sources[name] for name in names], labels)
         rest = [pl.lit(labels[name]).alias(name) for name in schema if name in labels and name not in frame.columns]

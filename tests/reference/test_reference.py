@@ -92,7 +92,8 @@ def test_a_damaged_table_is_built_again_without_the_network(small, tmp_path):
 
 def test_a_table_that_fails_does_not_stop_the_others(small, tmp_path, monkeypatch):
     lost = Recipe(layouts.rows, each(f"owner/artifact/raw/{COMMIT}/lost.csv"))
-    held, content = build.RECIPES["profiles/held.parquet"], build.contents()["profiles/held.parquet"]
+    held = build.RECIPES["profiles/held.parquet"]
+    content = build.contents()["profiles/held.parquet"]
     monkeypatch.setattr(build, "RECIPES", {"profiles/lost.parquet": lost, "profiles/held.parquet": held})
     monkeypatch.setattr(build, "contents", lambda: dict.fromkeys(build.RECIPES, content))
     found = build_reference(tmp_path, base_url=small.url)

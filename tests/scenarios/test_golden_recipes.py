@@ -53,7 +53,8 @@ def test_own_files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     small_trace(50).write_parquet("jobs.parquet")
     small_trace(30).select("job_id", "submit", "gpus", "duration").write_csv("jobs.csv")
-    base, found = OwnFile("jobs.parquet", "3x4"), {}
+    base = OwnFile("jobs.parquet", "3x4")
+    found = {}
     each = {
         "plain": base,
         "history": base.with_knobs(history=0.4),

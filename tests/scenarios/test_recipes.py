@@ -55,7 +55,9 @@ def test_a_recipe_survives_a_word_a_dict_and_a_pickle(cls):
 @pytest.mark.parametrize("cls", MADE)
 def test_the_same_knobs_and_seed_make_the_same_scenario(cls):
     recipe = small_one(cls)
-    one, same, other = recipe(3), recipe_of(word_of(recipe)).scenario(3), recipe(4)
+    one = recipe(3)
+    same = recipe_of(word_of(recipe)).scenario(3)
+    other = recipe(4)
     assert one.seed == 3
     assert one.trace.equals(same.trace)
     assert one.cluster == same.cluster

@@ -53,7 +53,9 @@ def main(count: int, seed: int, names: list[str]):
     jobs, speeds = elastic_sample()
     runs = drawn(Scenario(jobs, Cluster((Nodes("slow", 4, 4), Nodes("fast", 2, 4))), speeds=speeds))
     signal.signal(signal.SIGALRM, signal.default_int_handler)
-    rng, found, names = np.random.default_rng(seed), Counter(), names or sorted(runs)
+    rng = np.random.default_rng(seed)
+    found = Counter()
+    names = names or sorted(runs)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for i in range(count or 2 * len(names)):

@@ -41,7 +41,9 @@ def tightest(room, gpus):
 
 def by_widest(room, gpus, unit):
     """So much at a time from the node with the most room; jobs of whole GPUs take whole ones."""
-    room, got, part = dict(room), {}, gpus < PART
+    room = dict(room)
+    got = {}
+    part = gpus < PART
     while gpus > 0:
         most, n = max(((r, -n) for n, r in room.items()), default=(0, 0))
         take = min(gpus, unit, most if part else most // PART * PART)
@@ -55,7 +57,8 @@ def by_widest(room, gpus, unit):
 
 def cell_of(bits, size, gpus):
     """Smallest free aligned block for so many whole GPUs: (its size, first GPU); None: there is none."""
-    need, found = 1 << (gpus - 1).bit_length(), []
+    need = 1 << (gpus - 1).bit_length()
+    found = []
     free = [not bits >> i & 1 for i in range(size)]
     for start in range(0, size - gpus + 1, need):
         if not all(free[start : min(start + need, size)]):
@@ -75,11 +78,14 @@ def by_buddy(bits, sizes, gpus):
 
 def by_fewest(room, bits, sizes, gpus, buddy):
     """As few nodes as the empty cluster would need: largest empty ones, and one for what is left."""
-    need, left = 0, gpus
+    need = 0
+    left = gpus
     for size in sorted(sizes.values(), reverse=True):
         if left > 0:
-            need, left = need + 1, left - size
-    room, got = dict(room), {}
+            need = need + 1
+            left = left - size
+    room = dict(room)
+    got = {}
     for k in range(need):
         last = None
         if gpus <= max(sizes.values()):
@@ -126,12 +132,18 @@ class ByHand:
 
     def __init__(self, jobs, sizes, types, windows=(), rule="consolidate", depth=INF, patience=INF, plan=None):
         # sizes and types of the nodes, in order of type; windows: (node, start, end), known from the beginning
-        self.jobs, self.sizes, self.types, self.windows = jobs, sizes, types, windows
-        self.rule, self.depth, self.patience = rule, depth, patience
+        self.jobs = jobs
+        self.sizes = sizes
+        self.types = types
+        self.windows = windows
+        self.rule = rule
+        self.depth = depth
+        self.patience = patience
         self.plan = {"tested": INF, "window": INF, "every": 0, "resolution": 0, "min_age": 0, "keep": False} | (
             plan or {}
         )
-        self.promises, self.now = [], 0.0
+        self.promises = []
+        self.now = 0.0
 
     def slot(self, time, up=True):
         """End of the slot in which an instant lies, or its beginning."""
@@ -161,7 +173,8 @@ class ByHand:
 
     def state(self, nodes, begin, end, claims):
         """Least room of nodes from an instant to another, and the cells that are taken at any time between."""
-        room, bits = {n: self.sizes[n] for n in nodes}, dict.fromkeys(nodes, 0)
+        room = {n: self.sizes[n] for n in nodes}
+        bits = dict.fromkeys(nodes, 0)
         for n in nodes:
             mine = [c for c in claims if c.node == n and c.begin < end and c.end > begin]
             for at in {begin} | {c.begin for c in mine if c.begin > begin}:
@@ -179,7 +192,8 @@ class ByHand:
             for n, _, cell in other.where:
                 if n in room:
                     held = sum(g for o in self.running for m, g, _ in o.where if m == n)
-                    room[n], bits[n] = min(room[n], self.sizes[n] - held), bits[n] | cell
+                    room[n] = min(room[n], self.sizes[n] - held)
+                    bits[n] = bits[n] | cell
         rule = self.rule
         if rule == "relax":
             rule = "consolidate" if self.now < job.submit + self.patience else "pack"
@@ -198,7 +212,8 @@ class ByHand:
         for kind in sorted(set(self.types)):
             where = self.place(job, kind, self.now, claims, now=True)
             if where:
-                job.start, job.where = self.now, where
+                job.start = self.now
+                job.where = where
                 self.running.append(job)
                 self.waiting.remove(job)
                 return True
@@ -206,7 +221,8 @@ class ByHand:
 
     def promise(self, job):
         """Promise a job the first instant at which it fits."""
-        best, claims = (INF, None), self.claims()
+        best = (INF, None)
+        claims = self.claims()
         for kind in sorted(set(self.types)):
             mine = [c for c in claims if self.types[c.node] == kind]
             for begin in sorted({self.now} | {c.end for c in mine if c.end > self.now}):
@@ -238,7 +254,8 @@ class ByHand:
         else:
             self.promises = []
         kept = [job for _, job, _ in self.promises]
-        blocked, tested = known or plan["keep"], plan["tested"] - len(kept)
+        blocked = known or plan["keep"]
+        tested = plan["tested"] - len(kept)
         for place, job in enumerate([job for job in self.waiting if job not in kept]):
             if blocked and place >= tested:
                 break
@@ -256,7 +273,8 @@ class ByHand:
 
     def starts(self):
         """Start of each job (s), from event to event."""
-        self.running, self.waiting = [], []
+        self.running = []
+        self.waiting = []
         todo = list(self.jobs)
         while todo or self.waiting:
             self.running = [job for job in self.running if job.start + job.duration > self.now]

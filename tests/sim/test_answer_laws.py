@@ -25,7 +25,8 @@ class InOrder(Round):
         gpus = np.zeros(len(view))
         for i in np.flatnonzero(view.running).tolist() + np.flatnonzero(~view.running).tolist():
             if view.gpus[i] <= room:
-                gpus[i], room = view.gpus[i], room - view.gpus[i]
+                gpus[i] = view.gpus[i]
+                room = room - view.gpus[i]
         return Allocation(np.zeros(len(view), int), gpus, **self.more(view, gpus))
 
     def more(self, view, gpus) -> dict:

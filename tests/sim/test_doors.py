@@ -8,7 +8,8 @@ from gpuschedlab.errors import ClusterError, LabError, RunError, SpeedError, Tra
 
 TRACE = pl.DataFrame({"job_id": ["a"], "submit": [0.0], "gpus": [1.0], "duration": [60.0]})
 CLUSTER = lab.Cluster.homogeneous(1, 4)
-NAN, INF = float("nan"), float("inf")
+NAN = float("nan")
+INF = float("inf")
 WRONG = {
     "scenario": (NAN, -5, "x", [1], True),
     "seconds": (NAN, -1, "3", None, True, INF),

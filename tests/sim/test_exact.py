@@ -163,19 +163,28 @@ def easy_backfill(submits, durations, gpus, estimates, capacity):
 
     The first job that has to wait is promised the type that by the estimates has room for it first.
     """
-    n, types = len(submits), range(len(capacity))
-    starts, ends, on = np.full(n, np.nan), np.full(n, math.inf), np.full(n, -1)
-    queue, arrived, now = [], 0, 0.0
+    n = len(submits)
+    types = range(len(capacity))
+    starts = np.full(n, np.nan)
+    ends = np.full(n, math.inf)
+    on = np.full(n, -1)
+    queue = []
+    arrived = 0
+    now = 0.0
     while arrived < n or queue:
         running = [j for j in range(n) if starts[j] <= now < ends[j]]
         free = [capacity[t] - sum(gpus[j] for j in running if on[j] == t) for t in types]
-        promised, until, extra = -1, math.inf, math.inf  # before a job has to wait, all may start
+        promised = -1
+        until = math.inf
+        extra = math.inf  # before a job has to wait, all may start
         for j in list(queue):
             late = now + estimates[j] > until
             fits = [t for t in types if gpus[j] <= free[t] and (t != promised or not late or gpus[j] <= extra)]
             if fits:
                 queue.remove(j)
-                starts[j], ends[j], on[j] = now, now + durations[j], fits[0]
+                starts[j] = now
+                ends[j] = now + durations[j]
+                on[j] = fits[0]
                 running.append(j)
                 free[fits[0]] -= gpus[j]
                 extra -= gpus[j] * (late and fits[0] == promised)
@@ -225,7 +234,8 @@ def test_littles_law_holds_on_the_path(name):
 @pytest.mark.parametrize(("law", "second"), [("exponential", 2.0), ("uniform", 4 / 3)])
 def test_mean_wait_on_one_server_is_pollaczek_khinchines(law, second):
     """Mean of 40 replications against load x E[S^2] / (2 E[S] (1 - load)), by a 99.9 % t interval."""
-    load, mean = 0.6, 100.0
+    load = 0.6
+    mean = 100.0
     waits = []
     for seed in range(40):
         rng = np.random.default_rng(seed)

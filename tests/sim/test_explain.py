@@ -16,7 +16,8 @@ from gpuschedlab.sim.explain.decisions import REASONS
 from gpuschedlab.sim.explain.wording import hours, lasting, span
 
 FRAMES = ("jobs", "timeline", "allocations")
-NODES, SIZE = 6, 8
+NODES = 6
+SIZE = 8
 CLUSTER = lab.Cluster.homogeneous(NODES, SIZE)
 FAILING = CLUSTER.with_failures(150_000.0, 7200.0, 3 * 86_400.0, 4)
 
@@ -78,7 +79,8 @@ def test_100_random_waits_of_fifo_are_explained_as_the_allocations_say(placement
     scenario = world(cluster=cluster)
     run = scenario.run(lab.Fifo(placement=placement), log=True)
     rng = np.random.default_rng(0)
-    waits, blocked = spells(run), 0
+    waits = spells(run)
+    blocked = 0
     names, submit, gpus = (run.jobs[name] for name in ("job_id", "submit", "gpus"))
     for row, since, until in (waits[i] for i in rng.choice(len(waits), 100)):
         t = rng.uniform(since, until)

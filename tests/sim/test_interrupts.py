@@ -165,7 +165,8 @@ def caught_whole(tree) -> list[tuple[str, ast.Try]]:
 
 
 def test_whoever_catches_any_exception_lets_interrupts_through():
-    root, open_doors = HERE.parents[1], set()
+    root = HERE.parents[1]
+    open_doors = set()
     for path in sorted((root / "gpuschedlab").rglob("*.py")):
         for name, block in caught_whole(ast.parse(path.read_text(encoding="utf-8"))):
             held = [item.context_expr for node in block.body if isinstance(node, ast.With) for item in node.items]

@@ -30,7 +30,8 @@ def charged(policy, columns=("user",), half_life=HALF_LIFE):
 
 def replayed(simulation, half_life=HALF_LIFE) -> dict:
     """Usage of each user by the log of allocations, half of what two jobs share for each: the integral of GPUs that decay."""
-    run, now = simulation.result(), simulation.now
+    run = simulation.result()
+    now = simulation.now
     log = run.allocations.with_columns(
         gpus=pl.col("gpus") * pl.when(pl.col("partner").is_null()).then(1.0).otherwise(0.5)
     )
@@ -43,7 +44,8 @@ def replayed(simulation, half_life=HALF_LIFE) -> dict:
 
 def ours(simulation) -> dict:
     """Usage of each user by the engine."""
-    account, usage = simulation.state.body["account"], usage_now(simulation.state)
+    account = simulation.state.body["account"]
+    usage = usage_now(simulation.state)
     return {user: usage[a] for user, a in zip(simulation.trace["user"], account)}
 
 
@@ -63,7 +65,8 @@ def test_usage_is_that_of_the_log(name):
         simulation = Simulation(made[0], charged(made[1]))
         for until in np.random.default_rng(seed).uniform(50, 2000, 3).cumsum():
             simulation.advance(until)
-            found, expected = ours(simulation), replayed(simulation)
+            found = ours(simulation)
+            expected = replayed(simulation)
             assert found == pytest.approx(expected, rel=1e-9, abs=1e-9), seed
             compared += max(expected.values()) > 0
         shared += simulation.result().allocations["partner"].null_count() < len(simulation.result().allocations)
@@ -72,7 +75,8 @@ def test_usage_is_that_of_the_log(name):
 
 
 def test_it_survives_copies_pickles_and_other_policies():
-    before, seed = {"": 0.0}, 3
+    before = {"": 0.0}
+    seed = 3
     while not max(before.values()) > 0:  # the first case in which something runs by then
         seed += 1
         made = random_case("srtf", seed)
@@ -199,7 +203,9 @@ def test_rows_of_the_timeline_are_those_of_the_log(outages):
     """At each instant GPUs in use, jobs that run and wait, GPUs up and the most that are free on a node, from the allocations."""
     cluster = Cluster((Nodes("v100", 2, 4), Nodes("v100", 1, 6)), outages)
     run = Scenario(small_trace(25), cluster).run(Srtf())
-    log, jobs, seen = run.allocations, run.jobs, set()
+    log = run.allocations
+    jobs = run.jobs
+    seen = set()
     for row in run.timeline.rows(named=True)[:-1]:
         now = row["time"]
         held = log.filter(pl.col("start") <= now, pl.col("end") > now)

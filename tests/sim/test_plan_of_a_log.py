@@ -11,7 +11,9 @@ from gpuschedlab.estimators import Requested
 pytestmark = pytest.mark.compiled("29,400 jobs take a minute and a half without machine code")
 CLUSTER = Cluster.homogeneous(25, 8)
 EASY = Fifo(backfill="easy", placement="consolidate")
-HOUR, WEEKS, LOAD = 3600, 10, 0.84
+HOUR = 3600
+WEEKS = 10
+LOAD = 0.84
 LIMITS = np.array([0.5, 1, 2, 4, 8, 12, 24, 48, 72]) * HOUR
 
 

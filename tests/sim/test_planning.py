@@ -38,7 +38,8 @@ def test_easy_backfill_decides_as_before():
 def test_plans_of_depth_0_and_1_are_greedy_and_easy_backfill():
     differ = 0
     for seed in SEEDS:
-        scenario, rule = random_scenario(seed), random_rule(seed)
+        scenario = random_scenario(seed)
+        rule = random_rule(seed)
         found = {}
         for word, depth in (("greedy", 0), ("easy", 1), ("none", None)):
             own = {"backfill": word} if depth is None else {"backfill": "plan", "depth": depth}
@@ -58,7 +59,9 @@ class Planner:
 
     def __init__(self, trace: pl.DataFrame, estimates, gpus: int, depth: float, plan: Plan):
         self.jobs = list(zip(trace["submit"], trace["gpus"], trace["duration"], estimates, strict=True))
-        self.gpus, self.depth, self.plan = gpus, depth, plan
+        self.gpus = gpus
+        self.depth = depth
+        self.plan = plan
 
     def slot(self, time: float) -> float:
         """End of the slot in which an instant lies."""
@@ -79,7 +82,9 @@ class Planner:
 
     def starts(self) -> list[float]:
         """From event to event."""
-        start, end, now = {}, {}, 0.0
+        start = {}
+        end = {}
+        now = 0.0
         while len(start) < len(self.jobs):
             waiting = [j for j, job in enumerate(self.jobs) if job[0] <= now and j not in start]
             self.decide(now, waiting, start, end)
@@ -97,7 +102,8 @@ class Planner:
                 return
             begin = self.earliest(held, now, gpus, estimate)
             if begin == now and gpus <= free:
-                start[j], end[j] = now, now + duration
+                start[j] = now
+                end[j] = now + duration
                 free -= gpus
             else:
                 blocked = 1
@@ -145,7 +151,8 @@ def test_a_planner_in_plain_python_starts_the_same_jobs(depth, plan):
 def promised(scenario, policy) -> tuple[dict, pl.DataFrame]:
     """Start that each job was first promised, and the jobs of the run."""
     jobs = scenario.run(policy).jobs
-    simulation, first = scenario.simulation(policy), {}
+    simulation = scenario.simulation(policy)
+    first = {}
     for time in sorted({*jobs["submit"], *jobs["end"]}):
         simulation.advance(time)
         state = simulation.state
@@ -183,7 +190,8 @@ def test_no_job_starts_later_than_it_was_first_promised_where_promises_are_kept(
 @pytest.mark.compiled
 def test_plans_made_anew_break_promises_that_others_keep():
     """So that the test above can fail."""
-    rng, late = np.random.default_rng(1), {True: 0, False: 0}
+    rng = np.random.default_rng(1)
+    late = {True: 0, False: 0}
     for _ in range(40):
         rows = [
             (int(a), int(b), int(c), float(o)) for a, b, c, o in rng.integers([0, 1, 1, 1], [30, 5, 90, 5], (60, 4))
@@ -208,7 +216,8 @@ def test_with_exact_estimates_it_does_not_matter_whether_promises_are_kept():
 def test_a_log_of_plans_changes_nothing_and_names_who_holds_a_job(policy):
     rows = np.random.default_rng(1).integers([0, 1, 1], [40, 5, 90], (60, 3))
     scenario = told([(int(a), int(b), int(c), 1.0) for a, b, c in rows])
-    plain, logged = scenario.run(policy), scenario.run(policy, log=True)
+    plain = scenario.run(policy)
+    logged = scenario.run(policy, log=True)
     assert plain.jobs.equals(logged.jobs)
     reserved = logged.decisions.filter(pl.col("reason") == "reserved")
     assert reserved.height > 0

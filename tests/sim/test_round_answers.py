@@ -273,7 +273,8 @@ def test_each_start_has_the_delay_of_its_kind():
 def test_a_kind_of_start_needs_to_know_the_models_of_the_jobs_that_start_so():
     """Only a starts warm, so that nobody asks what that takes a job of model b."""
     delays = Delays(switch=2, kinds={"warm": {"a": 1.0}})
-    trace, asked = jobs((0, 1, 10), (0, 1, 10), model=["a", "b"], target=[10.0, 10.0]), []
+    trace = jobs((0, 1, 10), (0, 1, 10), model=["a", "b"], target=[10.0, 10.0])
+    asked = []
 
     def says(view, kinds=("warm", "")):
         asked.append(view.start_seconds("warm", np.flatnonzero(view.model == 0)).tolist())

@@ -52,7 +52,8 @@ def test_any_policy_takes_over_jobs_that_share_gpus_and_have_other_numbers_than_
     taken = 0
     for seed in range(few(2, 6)):
         jobs, cluster, more = parts(seed)
-        scenario, policy = Scenario(jobs, cluster, **more), brief(name)
+        scenario = Scenario(jobs, cluster, **more)
+        policy = brief(name)
         simulation = Simulation(scenario, Dice(seed))
         for now in (100.0, 250.0, 400.0):
             simulation.advance(now)

@@ -130,7 +130,8 @@ def test_parts_beside_a_scenario_are_refused(scenario, call):
 
 
 def test_an_estimator_is_fitted_once_and_never_the_callers(fits):
-    mine, history = Counted(), long_before(30, rng=5)
+    mine = Counted()
+    history = long_before(30, rng=5)
     scenario = Scenario(small_trace(20), CLUSTER, estimator=mine, history=history)
     assert fits == []  # not before it is asked
     slow = scenario.replace(delays=Delays(restart=9.0))
@@ -160,7 +161,8 @@ def test_policies_that_are_compared_share_what_is_learnt(fits):
 
 
 def test_estimators_and_policies_learn_from_the_history():
-    history, trace = long_before(80, rng=7), small_trace(40)
+    history = long_before(80, rng=7)
+    trace = small_trace(40)
     scenario = Scenario(trace, CLUSTER, history=history, estimator=History())
     by_hand = simulate(trace, CLUSTER, Srtf(), estimator=History().fit(history))
     assert scenario.run(Srtf()).jobs.equals(by_hand.jobs)

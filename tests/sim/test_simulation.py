@@ -333,7 +333,8 @@ class Reserving(Round):
     on_event = True
 
     def allocate(self, view):
-        left, gpus = view.capacity[0], np.zeros(len(view))
+        left = view.capacity[0]
+        gpus = np.zeros(len(view))
         for i, asked in enumerate(view.gpus):
             gpus[i] = asked if asked <= left else 0.0
             left -= gpus[i]
@@ -383,7 +384,8 @@ def test_a_copy_under_another_policy_is_a_copy_that_was_switched(policy):
     simulation = Simulation(Scenario(random_trace(load=1.3), EIGHT), Tiresias())
     simulation.advance(4000)
     before = pickle.dumps(simulation.state)
-    twin, other = simulation.under(policy), simulation.copy()
+    twin = simulation.under(policy)
+    other = simulation.copy()
     other.switch(policy)
     assert frames(twin.run()) == frames(other.run())
     assert pickle.dumps(simulation.state) == before
@@ -408,7 +410,8 @@ class Restless(Tiresias):
     ids=str,
 )
 def test_changes_of_rank_among_those_that_go_first_need_no_decision(knobs, seed):
-    trace, delays = random_trace(seed=seed, load=0.7 + 0.15 * seed), Delays(restart=20.0)
+    trace = random_trace(seed=seed, load=0.7 + 0.15 * seed)
+    delays = Delays(restart=20.0)
     runs = [simulate(trace, EIGHT, policy(**knobs), delays=delays) for policy in (Tiresias, Restless)]
     assert runs[0].jobs["end"].to_list() == pytest.approx(runs[1].jobs["end"].to_list(), rel=1e-12)
     for column in ("job", "node", "start"):
@@ -604,7 +607,8 @@ def test_slices_shorter_than_the_delays_are_found_out():
 @pytest.mark.compiled
 def test_leases_as_short_as_the_delays_are_found_out():
     """Jobs in turns, each turn as long as what it takes to start: they would go on for ever, and fill the memory."""
-    trace, turns = jobs(*[(0, 1, 5000)] * 8), Themis(lease_term=60.0)
+    trace = jobs(*[(0, 1, 5000)] * 8)
+    turns = Themis(lease_term=60.0)
     with pytest.raises(PolicyError, match="Themis starts jobs over and over .* stops them within their delays"):
         simulate(trace, ONE, turns, delays=Delays(restart=60))
     assert simulate(trace, ONE, turns, delays=Delays(restart=60), until=3e6).summary()["finished"] == 0
@@ -629,7 +633,8 @@ def test_a_key_that_does_not_compile_is_explained():
 def test_what_does_not_fit_is_refused_at_the_door():
     with pytest.raises(ClusterError, match="job j0 asks for 9 GPUs"):
         simulate(jobs((0, 9, 5)), Cluster.homogeneous(1, 8), Fifo())
-    mixed, profiled = Cluster.parse("1x8:a,2x4:a,1x12:b"), Lucid(profiler_nodes=1)
+    mixed = Cluster.parse("1x8:a,2x4:a,1x12:b")
+    profiled = Lucid(profiler_nodes=1)
     said = "job j1 asks for 17 GPUs; the rule 'consolidate' could never place it on 1x8:a,2x4:a,1x12:b, all nodes up and empty"
     with pytest.raises(ClusterError, match=said):
         simulate(jobs((0, 16, 5), (0, 17, 5)), mixed, Fifo())

@@ -78,7 +78,8 @@ def week():
 @pytest.mark.parametrize("name", ["srtf", "tiresias", pytest.param("none", marks=pytest.mark.long)])
 def test_on_the_default_week_a_story_counts_what_the_jobs_say(week, name):
     every = week.run(POLICIES[name], log=True)
-    waits, stops = every.jobs["queueing"].to_numpy(), every.jobs["preemptions"].to_numpy()
+    waits = every.jobs["queueing"].to_numpy()
+    stops = every.jobs["preemptions"].to_numpy()
     rows = np.random.default_rng(70).choice(np.flatnonzero(waits > 1.0), 64, replace=False)
     told = Counter()
     for row in {*rows.tolist(), *np.argsort(waits)[-2:].tolist(), *np.argsort(stops)[-2:].tolist()}:

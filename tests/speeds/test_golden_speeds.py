@@ -49,8 +49,11 @@ def curves() -> Curves:
 @golden
 def test_tables():
     speeds = table(rounding=2.0)
-    types, nodes, gpus = np.array([0, 0, 1, 1, 1]), np.array([1, 2, 2, 3, 2]), np.array([2, 2, 4, 4, 8])
-    model, progress = np.array([0, 1, 2, -1]), np.array([60.0, 10.0, 0.0, 5.0])
+    types = np.array([0, 0, 1, 1, 1])
+    nodes = np.array([1, 2, 2, 3, 2])
+    gpus = np.array([2, 2, 4, 4, 8])
+    model = np.array([0, 1, 2, -1])
+    progress = np.array([60.0, 10.0, 0.0, 5.0])
     other = Speeds.from_frame(frame().with_columns(model=pl.col("model") + "2"), rounding=2.0)
     return {
         "table": digest(speeds),

@@ -14,7 +14,8 @@ from gpuschedlab.speeds import Speeds, default_speeds, placement_speeds, single_
 
 def one(speeds: Speeds, model: str, gpu_type: str, nodes: int, gpus: int, progress: float = 0.0) -> float:
     """Rate of one job in one configuration."""
-    m, t = speeds.models.index(model), speeds.gpu_types.index(gpu_type)
+    m = speeds.models.index(model)
+    t = speeds.gpu_types.index(gpu_type)
     return speeds.rates([m], [progress], [t], [nodes], [gpus])[0, 0]
 
 
@@ -41,7 +42,8 @@ def test_placement_speeds_know_all_that_nodes_can_give(gpus_per_node):
     speeds = placement_speeds(table, gpus_per_node=gpus_per_node, nodes=12, gpus=20)
     nodes, gpus = (a.ravel() for a in np.mgrid[1:13, 1:21])
     can = (nodes <= gpus) & (gpus <= nodes * gpus_per_node)
-    nodes, gpus = nodes[can], gpus[can]
+    nodes = nodes[can]
+    gpus = gpus[can]
     found = speeds.rates([0], [0.0], np.zeros(len(nodes), int), nodes, gpus)[0]
     fewest = -(-gpus // gpus_per_node)
     assert ((found >= 0.2) & (found <= 1)).all()

@@ -56,7 +56,8 @@ def test_tables_are_look_ups(kinds, models):
 
 
 def test_equal_delays_are_one_thing():
-    delays, other = Delays(kinds=KINDS), Delays(kinds=dict(reversed(KINDS.items())) | {"warm": {"*": 2.0}})
+    delays = Delays(kinds=KINDS)
+    other = Delays(kinds=dict(reversed(KINDS.items())) | {"warm": {"*": 2.0}})
     assert delays == other
     assert hash(delays) == hash(other)
     assert digest(delays) == digest(other) != digest(Delays(kinds=KINDS | {"warm": 3}))

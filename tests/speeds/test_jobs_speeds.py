@@ -21,7 +21,8 @@ def table(*rows, columns=SCHEMA):
 
 def rate(speeds, model, gpu_type, counts):
     """Rate of the first segment for GPUs on each node."""
-    m, t = speeds.models.index(model), speeds.gpu_types.index(gpu_type)
+    m = speeds.models.index(model)
+    t = speeds.gpu_types.index(gpu_type)
     counts = np.array(counts)
     arrays = (speeds.first, speeds.code, speeds.row)
     at = find_row(*arrays, m, t, len(counts), int(counts.sum()), counts)

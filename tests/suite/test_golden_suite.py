@@ -16,7 +16,8 @@ from gpuschedlab.suite.standing import least_jct
 
 def standing() -> Standing:
     """Two policies and two that stand beside them, in three tasks, with a seed that one lacks."""
-    rng, rows = np.random.default_rng(3), []
+    rng = np.random.default_rng(3)
+    rows = []
     for task, metric, scale in (
         ("venus-0.7", "jct_mean", 4000.0),
         ("pai-0.9", "late", 0.3),
@@ -61,7 +62,8 @@ def standing() -> Standing:
 
 @golden
 def test_standings(tmp_path):
-    made, found = standing(), {}
+    made = standing()
+    found = {}
     for policy in ("mine", "yours"):
         found[policy] = [made.rows(policy), made.verdicts(policy), made.costs(policy), sentences(made, policy)]
         found[f"{policy} against"] = [

@@ -35,7 +35,8 @@ def test_the_bound_is_reached_on_one_gpu_and_by_no_order_passed(seed):
     assert scenario.run(Srtf()).summary()["jct_mean"] == pytest.approx(bound, rel=1e-9)
     submit, duration = (scenario.trace[name].to_list() for name in ("submit", "duration"))
     for order in itertools.permutations(range(5)):
-        now, ends = 0.0, []
+        now = 0.0
+        ends = []
         for j in order:
             now = max(now, submit[j]) + duration[j]
             ends.append(now - submit[j])

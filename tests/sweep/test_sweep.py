@@ -202,7 +202,8 @@ def test_runs_are_kept_without_what_differs_between_two_computers(tmp_path):
     files = [{p.name: p.read_bytes() for p in sorted((tmp_path / n / "runs").glob("*/*"))} for n in ("a", "b")]
     assert files[0] == files[1]
     (folder,) = (tmp_path / "a" / "runs").iterdir()
-    run, expected = Run.from_parquet(folder), simulate(trace(0), CLUSTER, Fifo())
+    run = Run.from_parquet(folder)
+    expected = simulate(trace(0), CLUSTER, Fifo())
     assert run.jobs.equals(expected.jobs)
     assert "seconds" not in run.info
     (folder / "jobs.parquet").unlink()

@@ -97,7 +97,9 @@ def test_a_stopped_sweep_goes_on(tmp_path, monkeypatch):
 
 
 def test_a_full_disk_keeps_the_finished_cells(tmp_path, monkeypatch):
-    policies, write, seen = grid(Themis, f=5), Path.write_bytes, []
+    policies = grid(Themis, f=5)
+    write = Path.write_bytes
+    seen = []
 
     def full(path, raw):
         seen.append(path)
@@ -198,7 +200,8 @@ def test_a_cell_that_kills_its_workers_costs_only_itself(tmp_path, monkeypatch):
 
 def test_the_command_prints_means_over_seeds_and_draws(tmp_path, capsys):
     pytest.importorskip("plotly")
-    out, page = tmp_path / "s", tmp_path / "f.html"
+    out = tmp_path / "s"
+    page = tmp_path / "f.html"
     words = ["sweep", "fifo", "themis", "--vary", "f=0.2/0.8", "--seeds", "2", "--out", str(out), *SMALL]
     assert main([*words, "--plot", f"{page}=f:jct_p99"]) == 0
     told = capsys.readouterr().out

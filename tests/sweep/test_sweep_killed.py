@@ -67,7 +67,8 @@ def alone(tmp_path_factory) -> dict[str, bytes]:
 
 def test_a_killed_sweep_goes_on(alone, tmp_path):
     draw = random.Random()
-    first, second = draw.randrange(2, 120), draw.randrange(2, 70)
+    first = draw.randrange(2, 120)
+    second = draw.randrange(2, 70)
     told = f"killed at cells {first} and {second}"
     for workers, when, finished in ((2, first, first - 1), (1, second, first + second - 2)):
         assert run(tmp_path, workers, when)[0] == -signal.SIGKILL, told

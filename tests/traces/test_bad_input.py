@@ -306,7 +306,8 @@ def test_a_full_disk_keeps_the_earlier_report(full):
 
 
 def test_a_full_disk_costs_neither_the_table_nor_the_other_runs(full, tmp_path, capsys):
-    trace, huge = tmp_path / "trace.parquet", full / "runs"
+    trace = tmp_path / "trace.parquet"
+    huge = full / "runs"
     small_trace(4000).write_parquet(trace) if os.path.ismount(full) else None
     if not trace.exists():
         pytest.skip("no disk of its own could be mounted, and the limit on files holds for the trace, too")

@@ -7,7 +7,9 @@ import pytest
 import gpuschedlab as lab
 from gpuschedlab.errors import TraceError
 
-QUEUED, BEGUN, OVER = 1740988800, 1740988860, 1740996060
+QUEUED = 1740988800
+BEGUN = 1740988860
+OVER = 1740996060
 
 
 def ad(job: int, status: int, **more) -> dict:

@@ -49,7 +49,8 @@ def busy(days: float, seed: int) -> pl.DataFrame:
 
 @golden
 def test_calibrations():
-    long, short = generate("venus", days=17, rate=0.5, rng=3), busy(3, 1)
+    long = generate("venus", days=17, rate=0.5, rng=3)
+    short = busy(3, 1)
     bare = short.drop("clock", "user", "vc", "status", strict=False)
     own = calibrate(long, name="own")
     return {
@@ -177,7 +178,8 @@ def test_wrong_columns():
 def test_statistics():
     rng = np.random.default_rng(4)
     submit = np.sort(np.floor(rng.uniform(0, 90_000, 200)))
-    gpus, duration = rng.choice([1.0, 2.0, 8.0], 200), rng.lognormal(5, 1.5, 200)
+    gpus = rng.choice([1.0, 2.0, 8.0], 200)
+    duration = rng.lognormal(5, 1.5, 200)
     counts = hourly(submit, 25)
     vc = rng.choice(["a", "b"], 200)
     return {
@@ -191,7 +193,8 @@ def test_statistics():
 
 @golden
 def test_parts_of_the_generator():
-    figures, rng = load_preset("venus"), np.random.default_rng(6)
+    figures = load_preset("venus")
+    rng = np.random.default_rng(6)
     slots = submissions.place(figures.arrivals, 60, 500, 37, rng)
     spell = attributes.spells(figures.marks.new_spell, figures.marks.recency, len(slots.size), rng)
     drawn = attributes.latents(figures.marks, slots, spell, rng)

@@ -82,7 +82,8 @@ EXPRESSIONS = [
 
 @golden
 def test_expressions(tmp_path):
-    file, found = tmp_path / "jobs.csv", {}
+    file = tmp_path / "jobs.csv"
+    found = {}
     file.write_text(ROWS)
     base = {"accept": ["bad", "no_duration", "durations"], "running": "keep"}
     for text in EXPRESSIONS:
@@ -153,7 +154,8 @@ PIECES = [
 @golden
 def test_parts_and_attempts(tmp_path, attempts):
     file = tmp_path / "log.txt"
-    day, lines = "2025-03-03T", []
+    day = "2025-03-03T"
+    lines = []
     for job, submit, start, end, *rest in PIECES:
         took, state, gpus, nodes, names = rest
         last = end if end == "Unknown" else day + end
@@ -258,7 +260,8 @@ def test_speeds_of_gavel(tmp_path):
         "LM,k80,2,0.0,",
     ]
     (tmp_path / "speeds.csv").write_text("\n".join(rows) + "\n")
-    table, found = str(tmp_path / "speeds.csv"), {}
+    table = str(tmp_path / "speeds.csv")
+    found = {}
     for name in ("seven", "ten", "odd"):
         for options in (
             {},

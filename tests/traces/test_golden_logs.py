@@ -116,8 +116,10 @@ def split_of(name: str, text: str) -> list[str]:
 def odd_rows(name: str) -> str:
     """Rows of a format, each with another odd value in one field; every other row is sound."""
     *head, row = LOGS[name].split("\n")
-    sign, fields = {"slurm": "|", "swf": " ", "gavel": "\t"}.get(name, ","), split_of(name, row)
-    rows, number = [*head], 1
+    sign = {"slurm": "|", "swf": " ", "gavel": "\t"}.get(name, ",")
+    fields = split_of(name, row)
+    rows = [*head]
+    number = 1
     for at in range(len(fields)):
         for value in ODD:
             changed = [value if i == at and value != field else field for i, field in enumerate(fields)]
@@ -186,7 +188,8 @@ WRAPPED = {
 @pytest.mark.parametrize("name", RECORDS)
 @golden
 def test_odd_values_in_json(tmp_path, name):
-    record, file = RECORDS[name], tmp_path / {"philly": "cluster_job_log"}.get(name, "log.json")
+    record = RECORDS[name]
+    file = tmp_path / {"philly": "cluster_job_log"}.get(name, "log.json")
     rows = [
         changed(unique(name, record, i), path, v)
         for i, (path, v) in enumerate((p, v) for p in leaves(record) for v in JSON)
@@ -200,7 +203,8 @@ def test_odd_values_in_json(tmp_path, name):
 @pytest.mark.parametrize("name", sorted(FILES | TABLES))
 @golden
 def test_damaged_files(tmp_path, name):
-    rng, found = random.Random(len(name)), {}
+    rng = random.Random(len(name))
+    found = {}
     format = name.split()[0]
     file, raw = TABLES[name] if name in TABLES else (f"log.{format}", FILES[name].encode())
     path = tmp_path / file

@@ -58,7 +58,8 @@ def compare(found: lab.traces.Intake, entry: dict):
 
 @pytest.mark.parametrize("name", answers())
 def test_sample_logs_give_their_right_answers(name, data_dir):
-    entry, folder = answers()[name], data_dir / HOME
+    entry = answers()[name]
+    folder = data_dir / HOME
     options = entry.get("options", {}) | NEEDED.get(entry["read"], {})
     source = source_of(name, entry, folder)
     if "error" in entry or entry["jobs"] == []:
@@ -74,7 +75,8 @@ def test_sample_logs_give_their_right_answers(name, data_dir):
         return
     found = lab.intake(source, **options)
     if "cluster" in entry:
-        nodes, gpus = found.cluster.total_nodes, found.cluster.total_gpus
+        nodes = found.cluster.total_nodes
+        gpus = found.cluster.total_gpus
         kinds = f"{nodes} nodes, {gpus} GPUs, {len(found.cluster.groups)} kinds of node, {len(found.cluster.gpu_types)} types"
         assert entry["cluster"] in (kinds, str(found.cluster))
         assert found.report.counts() == entry["left_out"]
@@ -86,7 +88,9 @@ def test_sample_logs_give_their_right_answers(name, data_dir):
 
 def summary_is_right(found, entry: dict):
     """Counts of the published log."""
-    trace, want, counts = found.trace, entry["summary"], found.report.counts()
+    trace = found.trace
+    want = entry["summary"]
+    counts = found.report.counts()
     assert counts == entry["left_out"]
     assert (found.report.rows, trace.height) == (want["rows"], want["jobs"])
     assert round(found.report.gpu_hours, 1) == want["gpu_hours"]
@@ -191,7 +195,8 @@ def test_requeues_resizes_and_numbers_used_again(tmp_path):
 
 def test_clocks_that_are_set_back(tmp_path):
     """A night in Stockholm whose hour from 2 comes twice: 120 minutes by the clock are 180, or 60 are 120."""
-    head, tail = "JobID|Submit|Start|End|Elapsed|State|AllocTRES", "COMPLETED|gres/gpu=1"
+    head = "JobID|Submit|Start|End|Elapsed|State|AllocTRES"
+    tail = "COMPLETED|gres/gpu=1"
     night = "2024-10-27T"
     rows = [
         f"1|{night}01:00:00|{night}01:30:00|{night}03:30:00|03:00:00|{tail}",
@@ -212,7 +217,8 @@ def test_clocks_that_are_set_back(tmp_path):
 
 def test_a_job_that_was_suspended_is_told_beside_one_that_ran_too_long(tmp_path):
     """Of 52 jobs of two minutes by the clock one ran for one, and one for five."""
-    day, tail = "2024-10-02T", "COMPLETED|gres/gpu=1"
+    day = "2024-10-02T"
+    tail = "COMPLETED|gres/gpu=1"
     rows = [
         f"{i}|{day}01:00:00|{day}01:{i:02}:00|{day}01:{i + 2:02}:00|00:0{took}:00|{tail}"
         for i, took in enumerate([1, 5, *[2] * 50])
@@ -590,10 +596,8 @@ def test_commands_show_what_came_in(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     lines = [f"{i},{60 * i},{1 + i % 4},{600 + i},{900}" for i in range(20)]
     written(tmp_path, "\n".join(["id,submit,gpus,duration,timelimit", *lines, "x,0,0,9,"]) + "\n", "own.csv")
-    scene, line = (
-        ["--trace", "csv:own.csv", "--cluster", "2x4"],
-        "intake: 21 rows, 20 jobs, 8 GPU-h; left out: 1 CPU-only",
-    )
+    scene = ["--trace", "csv:own.csv", "--cluster", "2x4"]
+    line = "intake: 21 rows, 20 jobs, 8 GPU-h; left out: 1 CPU-only"
     kept = {
         "compare": ["compare", "fifo", "easy@requested", *scene, "--out", ""],
         "run": ["run", "fifo", *scene, "--log", "--out", "kept"],

@@ -101,7 +101,8 @@ def test_a_damaged_log_is_a_trace_or_a_trace_error(tmp_path, name):
 
 
 def damage(folder: Path, name: str, times: int):
-    format, rng = name.split()[0], random.Random(name)
+    format = name.split()[0]
+    rng = random.Random(name)
     path = folder / f"log.{format}"
     raw = FILES[name].encode()
     path.write_bytes(raw)

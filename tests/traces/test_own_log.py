@@ -117,7 +117,8 @@ def test_the_same_spec_gives_the_same_bytes_everywhere(spec, tmp_path, monkeypat
 
 def test_what_was_guessed_reads_every_sample_as_before(data_dir):
     """Of the sample logs that are recognised, but for those that say themselves what they lack."""
-    folder, read = Path(data_dir) / "inputs" / "intake", 0
+    folder = Path(data_dir) / "inputs" / "intake"
+    read = 0
     for name in json.loads((folder / "expected.json").read_text()):
         path = folder / name
         if not path.is_file() or path.suffix == ".toml":

@@ -24,7 +24,8 @@ def month():
 
 
 def test_calibrating_what_was_generated_gives_it_back(month):
-    figures, found = load_preset("venus"), calibrate(month, name="again")
+    figures = load_preset("venus")
+    found = calibrate(month, name="again")
     assert found.start == "2020-07-06 00:00:00"
     assert found.arrivals.per_hour == pytest.approx(figures.arrivals.per_hour, rel=1e-3)
     assert np.corrcoef(found.arrivals.hour, figures.arrivals.hour)[0, 1] > 0.9

@@ -132,7 +132,8 @@ def linked(name: str, target: str, kind: bytes) -> bytes:
     with tarfile.open(fileobj=held, mode="w:gz") as tar:
         tar.addfile(tarfile.TarInfo("inside"))
         info = tarfile.TarInfo(name)
-        info.type, info.linkname = kind, target
+        info.type = kind
+        info.linkname = target
         tar.addfile(info)
     return held.getvalue()
 

@@ -209,7 +209,8 @@ PAI_TASK = "a,worker,1.0,Terminated,140.0,500.0,600.0,29.3,100.0,T4\n"
     ],
 )
 def test_a_bad_pai_row(tmp_path, table, row, column, found):
-    jobs, tasks = PAI_JOB, PAI_TASK
+    jobs = PAI_JOB
+    tasks = PAI_TASK
     if table == "job":
         jobs += row
     else:

@@ -71,7 +71,8 @@ def test_recurrence_is_near_published_figures():
         log = generate("venus", days=27, rng=seed).with_columns(x=pl.col("duration").log())
         for keys in (["user"], ["user", "gpus"]):
             some = log.filter(pl.len().over(keys) >= 5)
-            own, n = pl.col("x"), pl.len().over(keys)
+            own = pl.col("x")
+            n = pl.len().over(keys)
             left = some.select(own - (own.sum().over(keys) - own) / (n - 1)).to_series()  # without the job itself
             shares.append(1 - (left**2).mean() / log["x"].var())
     assert np.median(shares[0::2]) == pytest.approx(0.11, abs=0.1)
@@ -81,8 +82,10 @@ def test_recurrence_is_near_published_figures():
 def test_a_task_is_of_one_user_and_one_gpu_count_and_ends():
     rng = np.random.default_rng(0)
     n = 20_000
-    submit, gpus = np.sort(rng.random(n)) * 100 * WEEK, rng.choice([1.0, 2.0, 8.0], n)
-    batch, lasts = np.arange(n) // 2, np.exp(2 * rng.standard_normal(n) + 6)
+    submit = np.sort(rng.random(n)) * 100 * WEEK
+    gpus = rng.choice([1.0, 2.0, 8.0], n)
+    batch = np.arange(n) // 2
+    lasts = np.exp(2 * rng.standard_normal(n) + 6)
     user = users(gpus, lasts, batch, batch, 30, rng)
     task = recur(submit, gpus, lasts, user, batch, batch, rng)
     assert sorted(set(task.tolist())) == list(range(task.max() + 1))
@@ -98,7 +101,8 @@ def test_a_task_is_of_one_user_and_one_gpu_count_and_ends():
 def test_a_spell_keeps_its_user_and_users_differ():
     rng = np.random.default_rng(1)
     batch = np.arange(40_000) // 4
-    spell, one = batch // 5, np.ones(40_000)
+    spell = batch // 5
+    one = np.ones(40_000)
     user = users(one, one, spell, batch, 200, rng)
     assert (pl.DataFrame({"s": spell, "u": user}).group_by("s").agg(pl.n_unique("u"))["u"] == 1).all()
     jobs = np.sort(np.bincount(user, minlength=200))[::-1]

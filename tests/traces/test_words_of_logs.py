@@ -69,7 +69,8 @@ def test_options_as_words():
 
 
 def test_files_are_whole_and_what_was_written(tmp_path):
-    path, note = tmp_path / "found.txt", tmp_path / "sums"
+    path = tmp_path / "found.txt"
+    note = tmp_path / "sums"
     with whole(path) as part:
         part.write_text("42")
     note.write_text(sums({"found.txt": path}))

@@ -51,7 +51,8 @@ def test_several_traces_and_clusters():
     traces = {"a": small_trace(20), "b": small_trace(30, 5)}
     explorer = Explorer(traces, {"two": CLUSTER, "three": lab.Cluster.homogeneous(3, 8)}, {"first": lab.Fifo()})
     found = {"begin": same(explorer)}
-    explorer.panel.trace.value, explorer.panel.cluster.value = "b", "three"
+    explorer.panel.trace.value = "b"
+    explorer.panel.cluster.value = "three"
     return found | {"other": same(explorer), "code": explorer.code}
 
 

@@ -46,7 +46,8 @@ def test_each_state_is_what_the_explorer_shows_there():
     explorer = Queues(Tiresias(queues=3, thresholds=(1e3, 1e4)))
     begin = explorer.status.value
     found = explorer.states()
-    (queues, metric), states = found["controls"], found["states"]
+    (queues, metric) = found["controls"]
+    states = found["states"]
     assert queues == {"name": "queues", "texts": ["1", "2", "3", "4"]}, "the present value is among those that are kept"
     assert sorted(metric["texts"]) == metric["texts"] == ["gittins", "service", "time"]
     assert len(states) == 12
@@ -54,8 +55,10 @@ def test_each_state_is_what_the_explorer_shows_there():
     assert begin in states[found["first"]][0]
     other = Queues(Tiresias())
     for i, (note, figures, table) in enumerate(states):
-        number, rule = int(queues["texts"][i // 3]), metric["texts"][i % 3]
-        other.knobs["queues"].value, other.knobs["metric"].value = number, rule
+        number = int(queues["texts"][i // 3])
+        rule = metric["texts"][i % 3]
+        other.knobs["queues"].value = number
+        other.knobs["metric"].value = rule
         assert other.status.value in note
         assert f"{number} queues by {rule}." in note
         assert table == f"<table><tr><td>{number}</td></tr></table>"
@@ -114,7 +117,8 @@ def test_a_job_of_a_pair_tells_its_story_and_logs_it():
     assert (lit["id"], lit["logged"], lit["why"][0]) == (job, False, explorer.run.story(job))
     explorer._asked("story", row)
     lit = explorer.board.drawings["change"].record["lit"]
-    rule, recipe = explorer.sides[0].name, explorer.knobs.thing
+    rule = explorer.sides[0].name
+    recipe = explorer.knobs.thing
     assert lit["logged"]
     assert lit["why"][0] == recipe(explorer.seed).run(recipe.policies[rule], log=job).story(job)
     assert not explorer.error.outputs

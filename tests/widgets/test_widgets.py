@@ -189,7 +189,8 @@ class Doubler(base.BaseExplorer):
 
     def __init__(self):
         super().__init__()
-        self.number, self.shown = 1, []
+        self.number = 1
+        self.shown = []
 
     def _compute(self):
         if self.number == 13:
@@ -272,7 +273,8 @@ def test_plotly_goes_to_the_page_once_and_when_asked():
     from gpuschedlab.plots.kinds.style import Drawing
     from gpuschedlab.widgets.parts.board import Board
 
-    clicks, sent = [], []
+    clicks = []
+    sent = []
     drawing = Drawing([{"y": np.arange(3)}], [{"type": "scatter"}], {}, {})
     board = Board((web.Place("a"),), {"a": drawing}, lambda *what: clicks.append(what))
     assert len(board.widget._esm) < 64_000, "the code that a widget carries is light"
@@ -303,7 +305,8 @@ def test_running_a_cell_again_frees_what_it_made(monkeypatch):
 @pytest.mark.parametrize("until", [None, 3000.0])
 def test_numbers_of_the_table_are_those_of_the_summary(until):
     run = lab.simulate(small_trace(), lab.Cluster.homogeneous(2, 4), lab.Fifo(), until=until)
-    mine, summary = measured(run).table(), run.summary()
+    mine = measured(run).table()
+    summary = run.summary()
     assert len(mine) == 7
     assert mine == pytest.approx({name: summary[name] for name in mine}, nan_ok=True)
 
@@ -366,7 +369,8 @@ def test_the_scan_finds_errors_of_cells_and_of_widgets(tmp_path):
     assert find_errors(notebook([warning])) == ["cell 1: Message serialization failed with: nan"]
     assert find_errors(notebook([warning | {"text": "a step took long"}])) == []
     assert find_errors(notebook([view])) == ["1 widgets were shown, but their state was not saved"]
-    good, bad = tmp_path / "good.ipynb", tmp_path / "bad.ipynb"
+    good = tmp_path / "good.ipynb"
+    bad = tmp_path / "bad.ipynb"
     good.write_text(json.dumps(notebook()))
     bad.write_text(json.dumps(notebook([ERROR])))
     assert find_errors(good) == []

@@ -86,8 +86,10 @@ def test_it_shows_what_simulate_says(explorer):
 
 def test_the_record_is_the_jobs_and_what_changed_of_each():
     explorer = Explorer(small_trace(80), lab.Cluster.homogeneous(1, 8), [lab.Fifo, lab.Srtf])
-    now, before = explorer.run.jobs, explorer.run_of(explorer.pinned).jobs
-    change, shown = (now["end"] - before["end"]).to_numpy(), record(explorer)
+    now = explorer.run.jobs
+    before = explorer.run_of(explorer.pinned).jobs
+    change = (now["end"] - before["end"]).to_numpy()
+    shown = record(explorer)
     assert np.allclose(shown["now"] - shown["before"], change)
     assert (change[shown["moved"] > 0] > 60).all()
     assert (change[shown["moved"] < 0] < -60).all()
@@ -99,7 +101,9 @@ def test_the_record_is_the_jobs_and_what_changed_of_each():
 
 
 def test_a_moved_knob_moves_the_figures_it_keeps(explorer):
-    widget, before, pinned = explorer.board.widget, line(explorer), line(explorer, 0)
+    widget = explorer.board.widget
+    before = line(explorer)
+    pinned = line(explorer, 0)
     explorer.knobs["thresholds"].parts[0].value = 300.0
     assert explorer.board.widget is widget, "the widget is the same, its numbers are others"
     assert not np.array_equal(line(explorer), before)
@@ -111,7 +115,8 @@ def test_a_moved_knob_moves_the_figures_it_keeps(explorer):
 
 
 def test_nothing_is_simulated_twice(explorer, monkeypatch):
-    calls, run = [], lab.Scenario.run
+    calls = []
+    run = lab.Scenario.run
     monkeypatch.setattr(lab.Scenario, "run", lambda self, policy: calls.append(policy) or run(self, policy))
     for metric in ("time", "service", "time", "gittins", "service", "time"):
         explorer.knobs["metric"].value = metric
@@ -123,7 +128,8 @@ def test_one_move_is_a_few_messages(explorer):
 
     with wired() as wire:
         other = Explorer(small_trace(80), lab.Cluster.homogeneous(2, 8), [lab.Fifo, lab.Tiresias])
-        slider, opened = other.knobs["thresholds"].parts[0], wire.messages
+        slider = other.knobs["thresholds"].parts[0]
+        opened = wire.messages
         slider.value = 300.0
         assert wire.messages - opened <= 6
 
@@ -236,7 +242,9 @@ def test_a_seed_makes_another_trace():
 
 
 def test_a_scenario_is_explored_with_all_its_parts():
-    trace, cluster, delays = small_trace(80), lab.Cluster.homogeneous(1, 8), lab.Delays(restart=120.0)
+    trace = small_trace(80)
+    cluster = lab.Cluster.homogeneous(1, 8)
+    delays = lab.Delays(restart=120.0)
     scenario = lab.Scenario(trace, cluster, delays=delays, until=9000.0, seed=4)
     explorer = Explorer(scenario, [lab.Fifo, lab.Srtf])
     assert explorer.run.jobs.equals(scenario.run(lab.Srtf()).jobs)
@@ -307,7 +315,8 @@ def test_the_static_twin_has_all_figures_and_their_axes(explorer):
 def test_a_shown_explorer_leaves_its_pictures_its_twin_and_its_widget(explorer, monkeypatch):
     import IPython.display
 
-    shown, updated = [], []
+    shown = []
+    updated = []
 
     def show(thing, **options):
         shown.append(thing)
@@ -358,7 +367,8 @@ class AllButTheFirst(lab.Round):
 
     def allocate(self, view):
         """Who fits is served."""
-        gpus, free = np.zeros(len(view)), view.capacity[0]
+        gpus = np.zeros(len(view))
+        free = view.capacity[0]
         for job in np.flatnonzero(view.index > 0):
             if view.gpus[job] <= free:
                 gpus[job] = view.gpus[job]
@@ -389,7 +399,8 @@ def test_jobs_that_never_end_are_named_above_the_figures(make, monkeypatch):
 
 
 def test_the_explorer_of_policies_says_so_too():
-    cluster, trace = lab.Cluster.homogeneous(2, 8), small_trace(20)
+    cluster = lab.Cluster.homogeneous(2, 8)
+    trace = small_trace(20)
     explorer = Explorer(trace, cluster, {"fifo": lab.Fifo(), "all but one": AllButTheFirst()})
     assert " all but one: 1 of 20 jobs never end, 1 of them never started" in explorer.status.value
     assert " fifo: " not in explorer.status.value
@@ -434,7 +445,8 @@ def test_a_link_brings_the_same_state_back(explorer):
     explorer.knobs["thresholds"].parts[0].value = 300.0
     explorer.panel.nodes.value = 3
     explorer._asked("view", {"by": "gpus", "job": 3, "size": (1.0, 2.5)})
-    link, shown = explorer.board.link, list(explorer.board.drawings.values())
+    link = explorer.board.link
+    shown = list(explorer.board.drawings.values())
     other = Explorer(small_trace(80), lab.Cluster.homogeneous(2, 8), [lab.Fifo, lab.Tiresias]).at(link)
     assert other.error.outputs == ()
     assert other.board.link == link
@@ -450,7 +462,8 @@ def test_a_guess_is_asked_until_it_was_answered():
     given = (small_trace(80), lab.Cluster.homogeneous(2, 8), [lab.Fifo, lab.Srtf])
     assert "guess" not in record(Explorer(*given))
     explorer = Explorer(*given, guess=True)
-    found, asked = explorer.screen.whole, record(explorer)["guess"]
+    found = explorer.screen.whole
+    asked = record(explorer)["guess"]
     assert (asked["now"], asked["before"], asked["nobody"]) == (found.now, found.before, not len(found.later.rows))
     explorer._asked("guessed", "")
     explorer.refresh()
@@ -459,7 +472,8 @@ def test_a_guess_is_asked_until_it_was_answered():
 
 def test_explorers_of_runs_simulate_what_changed():
     made = make_cluster_explorer()
-    calls, run = [], lab.Scenario.run
+    calls = []
+    run = lab.Scenario.run
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lab.Scenario, "run", lambda self, policy: calls.append(policy) or run(self, policy))
         made.knobs["placement"].value = "buddy"

@@ -14,12 +14,16 @@ KNOTS = 4
 """Of the cubic splines of what is held fixed, and of a setting that is a number."""
 FEW = 8
 """Values of a setting up to which each has a mean of its own."""
-LEAST, FREE = 40, 20
+LEAST = 40
+FREE = 20
 """Rows, and rows beyond the terms, from which on there are intervals."""
-SPARE, FEWEST, THIN = 0.02, 5, 0.02
+SPARE = 0.02
+FEWEST = 5
+THIN = 0.02
 """What an answer needs: a share of the setting's variance that what is held fixed leaves; and of either of a few settings, so many
 rows, and such a share of the rows, in each quarter of what the columns predict of the setting."""
-MISFIT, ROUNDING = 0.05, 1e-18
+MISFIT = 0.05
+ROUNDING = 1e-18
 """Share of residuals' variance that trees explain in held-out stretches: the terms do not fit; that of the outcome's which is rounding."""
 
 
@@ -61,7 +65,8 @@ def adjusted(x: np.ndarray, a: np.ndarray, y: np.ndarray, settings) -> Adjusted:
     rows, free = rows / scale, n - rows.shape[1]
     inverse = np.linalg.pinv(rows.T @ rows, hermitian=True)
     beta = inverse @ (rows.T @ y)
-    left, leverage = y - rows @ beta, np.einsum("ij,jk,ik->i", rows, inverse, rows)
+    left = y - rows @ beta
+    leverage = np.einsum("ij,jk,ik->i", rows, inverse, rows)
     asked = [design(np.full(n, setting)) / scale for setting in settings]
     asked.append(asked[-1] - asked[0])
     found = np.array([each.mean(axis=0) @ beta for each in asked])
@@ -83,7 +88,8 @@ def _setting(a: np.ndarray):
 
 def _halves(parts: np.ndarray, free: int) -> np.ndarray:
     """Half (q,) of the intervals of sums of parts (n, q) of neighbours that move together."""
-    n, reach = len(parts), int(np.ceil(len(parts) ** (1 / 3)))
+    n = len(parts)
+    reach = int(np.ceil(len(parts) ** (1 / 3)))
     variance = own = (parts**2).mean(axis=0)
     for lag in range(1, reach + 1):
         variance = variance + 2 * (1 - lag / (reach + 1)) * (parts[lag:] * parts[:-lag]).sum(axis=0) / n
@@ -114,7 +120,9 @@ def _refusal(shown, x, a, settings, left) -> str:
 
 def _misfit(table: np.ndarray, left: np.ndarray) -> float:
     """Share of residuals (n,) that trees on a table (n, p) explain in stretches held out."""
-    xgboost, folds, away = need("xgboost", "effects from rows"), np.arange(len(left)) * 4 // len(left), left.copy()
+    xgboost = need("xgboost", "effects from rows")
+    folds = np.arange(len(left)) * 4 // len(left)
+    away = left.copy()
     options = {"max_depth": 3, "min_child_weight": 10, "eta": 0.1, "nthread": 1, "max_bin": 32}
     for fold in range(4):
         kept = folds != fold

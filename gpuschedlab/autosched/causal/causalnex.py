@@ -69,7 +69,9 @@ class _NodeFunction:
     """
 
     def __init__(self, engine, name: str, args: tuple[str, ...]):
-        self.engine, self.argspec, self.__name__ = engine, list(args), name
+        self.engine = engine
+        self.argspec = list(args)
+        self.__name__ = name
         self.__code__ = (lambda: None).__code__.replace(
             co_argcount=len(args), co_nlocals=len(args), co_varnames=tuple(args), co_name=name
         )
@@ -89,7 +91,8 @@ def learn_structure(frame: pl.DataFrame, *, threshold: float = 0.0, lasso: float
     holds just for acyclic `W`. Columns are best scaled alike: edges with an absolute weight below the threshold, in units of effect
     per cause, are left out. Every column is a node, also without edges.
     """
-    parts, pandas = load(), need("pandas")
+    parts = load()
+    pandas = need("pandas")
     for column in frame:
         if not column.dtype.is_numeric() or not column.cast(pl.Float64).is_finite().fill_null(False).all():
             raise EstimatorError(
@@ -110,7 +113,8 @@ def fit_network(edges, frame: pl.DataFrame, *, prior: str | None = "K2"):
     Prior "K2" adds one imaginary row to each state under each combination of its causes, so that a combination never seen is
     uniform; None takes the shares as they are.
     """
-    parts, pandas = load(), need("pandas")
+    parts = load()
+    pandas = need("pandas")
     pairs = [(str(a), str(b)) for a, b in getattr(edges, "edges", edges)]
     names = sorted({name for pair in pairs for name in pair})
     wrong = [n for n in names if n not in frame.columns or not re.fullmatch("[0-9a-zA-Z_]+", n)]
@@ -182,7 +186,8 @@ class Intervened:
 
         Of several, each is asked for after those before it: the chain rule, since CausalNex returns marginals alone.
         """
-        likelihood, found = 1.0, self.query(observed)
+        likelihood = 1.0
+        found = self.query(observed)
         for name, state in given.items():
             likelihood *= found[name][state]
             if not likelihood:

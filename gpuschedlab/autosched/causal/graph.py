@@ -59,7 +59,8 @@ class Layers:
 
         Context may cause knobs, too: an operator's rule that follows the load. `do` on such a knob cuts that edge.
         """
-        a, b = self.tier(cause), self.tier(effect)
+        a = self.tier(cause)
+        b = self.tier(effect)
         if cause in self.context:
             return effect not in self.context
         return (cause, effect) in self.direct if (a, b) == (0, 2) else a < b or (a == b == 1 and self.between)
@@ -95,12 +96,14 @@ class CausalGraph:
 
     def order(self) -> list[str]:
         """Variables, each after its causes."""
-        found, left = [], list(self.layers.names)
+        found = []
+        left = list(self.layers.names)
         while left:
             ready = [n for n in left if set(self.causes(n)) <= {*found}]
             if not ready:
                 raise EstimatorError(f"CausalGraph: found a circle among {left}; expected edges without one.")
-            found, left = found + ready, [n for n in left if n not in ready]
+            found = found + ready
+            left = [n for n in left if n not in ready]
         return found
 
     def _repr_html_(self):
@@ -155,7 +158,8 @@ def confidence(
     ----------
     Friedman, Goldszmidt, Wyner: Data analysis with Bayesian networks: a bootstrap approach, UAI 1999.
     """
-    rng, found = np.random.default_rng(rng), dict.fromkeys(graph.edges, 0.0)
+    rng = np.random.default_rng(rng)
+    found = dict.fromkeys(graph.edges, 0.0)
     segments = samples["segment"].to_numpy() if "segment" in samples.columns else np.arange(samples.height)
     parts = [np.flatnonzero(segments == segment) for segment in np.unique(segments)]
     for _ in range(times):
@@ -237,7 +241,8 @@ def _groups(layers: Layers, names: list[str]) -> list[list[str]]:
     """
     groups = [names]
     if not layers.between:
-        first, direct = [n for n in names if n in layers.given], [k for k, _ in layers.direct if k in names]
+        first = [n for n in names if n in layers.given]
+        direct = [k for k, _ in layers.direct if k in names]
         last = [n for n in names if n not in first]
         groups = [*([*first, m] for m in last if m in layers.metrics), [*direct, *last]]
     return [group for group in groups if len(group) > 1]
@@ -247,7 +252,8 @@ def _directed(marks: np.ndarray, names: list[str], layers: Layers, before) -> li
     """Directed edges from the marks (v, v) of a partial ancestral graph, without circles among them and those `before`."""
     edges: list[tuple[str, str]] = []
     for i, j in np.argwhere(np.triu(marks)):
-        a, b = names[i], names[j]
+        a = names[i]
+        b = names[j]
         # An arrow at a and none at b: b causes a. Marks: -1 tail, 1 arrow, 2 circle, at the row's end.
         if layers.tier(a) == layers.tier(b) and (marks[i, j] == 1 != marks[j, i] or b in layers.context):
             a, b = b, a
@@ -268,7 +274,8 @@ def _normal_scores(samples: pl.DataFrame, layers: Layers) -> dict[str, np.ndarra
     """Normal score (n,) of each variable's rank; categories by the mean of the objective at each value."""
     from scipy.stats import norm, rankdata
 
-    target, found = rankdata(samples[layers.objectives[0]].to_numpy()), {}
+    target = rankdata(samples[layers.objectives[0]].to_numpy())
+    found = {}
     for name in layers.names:
         values = samples[name].to_numpy().astype(float)
         if layers.levels.get(name, 0) > 2:

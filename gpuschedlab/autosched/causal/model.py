@@ -68,9 +68,14 @@ class CausalModel(Regressor, Parameters):
     def __init__(self, graph: CausalGraph, *, backend: str = "boosted", rng: int = 0, relearn: bool = False, **options):
         if backend not in BACKENDS:
             raise EstimatorError(f"CausalModel: found backend {backend!r}; expected one of {', '.join(BACKENDS)}.")
-        self.graph, self.backend, self.rng, self.relearn, self.options = graph, backend, rng, relearn, options
+        self.graph = graph
+        self.backend = backend
+        self.rng = rng
+        self.relearn = relearn
+        self.options = options
         self._target = graph.layers.objectives[0]
-        self.core, self.rows = BACKENDS[backend](rng=rng, **options), np.empty((0, len(graph.layers.names)))
+        self.core = BACKENDS[backend](rng=rng, **options)
+        self.rows = np.empty((0, len(graph.layers.names)))
 
     def __repr__(self):
         learnt = f"{len(self.rows)} samples" if len(self.rows) else "not fitted"
@@ -83,7 +88,8 @@ class CausalModel(Regressor, Parameters):
         """Learn from measured configurations: columns of `graph.layers.names`; `y` (n,) stands in for the first objective."""
         samples = self._labelled(samples, y, "samples")
         check_samples(samples, self.graph.layers, 10, "CausalModel")
-        self.rows, self.offline = samples.select(self.graph.layers.names).to_numpy(), samples.height
+        self.rows = samples.select(self.graph.layers.names).to_numpy()
+        self.offline = samples.height
         return self._learn()
 
     def update(self, samples, batch: float = BATCH) -> Self:
@@ -95,7 +101,8 @@ class CausalModel(Regressor, Parameters):
         while len(new):
             due = max(1, int(batch if batch >= 1 else batch * (len(self.rows) - self.fresh)))
             rows, new = np.split(new, [due - self.fresh])
-            self.rows, self.fresh = np.concatenate([self.rows, rows]), self.fresh + len(rows)
+            self.rows = np.concatenate([self.rows, rows])
+            self.fresh = self.fresh + len(rows)
             self.core.update(rows)
             if self.fresh >= due:
                 self._learn()
@@ -136,7 +143,8 @@ class CausalModel(Regressor, Parameters):
         those in the same states. It must have no cause in the graph, such as the load, except for CausalNex, which takes anything
         that is not set. EstimatorError if the model has not learnt, or a variable is not in the graph, or cannot be given.
         """
-        names, given = self.graph.layers.names, given or {}
+        names = self.graph.layers.names
+        given = given or {}
         self._check("do", interventions, names)
         free = [
             n for n in names if n not in interventions and (self.backend == "causalnex" or not self.graph.causes(n))
@@ -156,7 +164,8 @@ class CausalModel(Regressor, Parameters):
             The model has not learnt; there is no such variable, no path, or no such value; the effect is not identifiable; or the
             rows cannot say: no overlap, too few, or terms that do not fit.
         """
-        names, of = [*self.graph.layers.names], of or self._target
+        names = [*self.graph.layers.names]
+        of = of or self._target
         self._check("effect", (cause, of), names)
         who = f"CausalModel.effect of {cause} on {of}"
         held = identify(self.graph, cause, of, names)

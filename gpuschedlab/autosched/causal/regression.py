@@ -7,7 +7,8 @@ from gpuschedlab.autosched.causal.adjustment import calmed
 from gpuschedlab.autosched.causal.graph import CausalGraph
 
 FOLDS = 4
-NEAR, LEAST = 8, 20
+NEAR = 8
+LEAST = 20
 """Part of the rows, and fewest of them, that a residual is drawn from."""
 
 
@@ -22,14 +23,19 @@ class Boosted:
     """
 
     def __init__(self, *, rng: int = 0, trees: int = 20, recent: float = 2.0):
-        self.rng, self.trees, self.recent = rng, trees, recent
+        self.rng = rng
+        self.trees = trees
+        self.recent = recent
 
     def learn(self, graph: CausalGraph, rows: np.ndarray, offline: int) -> None:
         """Fit regressions along a graph to rows (n, v), each when first asked; if all are of the `offline` phase, hold some out first."""
         self.graph, self.order, goal = graph, graph.order(), graph.layers.objectives[0]
-        self.column, self.rows, self.left = {n: i for i, n in enumerate(graph.layers.names)}, rows, {}
+        self.column = {n: i for i, n in enumerate(graph.layers.names)}
+        self.rows = rows
+        self.left = {}
         self.weight = np.where(np.arange(len(rows)) < offline, 1.0, self.recent)
-        self.needed, self.goal = [n for n in self.order if graph.paths(n, goal)], self.column[goal]
+        self.needed = [n for n in self.order if graph.paths(n, goal)]
+        self.goal = self.column[goal]
         if len(rows) == offline:
             missed = []
             for held, kept in self._folds():
@@ -58,7 +64,8 @@ class Boosted:
         Without causes its mean, and none.
         """
         xgboost = need("xgboost", "the causal model's boosted backend")
-        y, causes = self.rows[kept, self.column[name]], [self.column[c] for c in self.graph.causes(name)]
+        y = self.rows[kept, self.column[name]]
+        causes = [self.column[c] for c in self.graph.causes(name)]
         if not causes:
             return y.mean(), causes, None
         term = self._line(causes, kept, y) if line else None
@@ -75,7 +82,8 @@ class Boosted:
 
     def _line(self, causes: list[int], kept: np.ndarray, y: np.ndarray):
         """Function of a table (n, v): a variable (n,) by least squares on its causes, heavy tails as logarithms."""
-        calm, weight = [calmed(self.rows[:, cause]) for cause in causes], np.sqrt(self.weight[kept])
+        calm = [calmed(self.rows[:, cause]) for cause in causes]
+        weight = np.sqrt(self.weight[kept])
 
         def design(table):
             return np.column_stack([np.ones(len(table)), *(f(table[:, cause]) for f, cause in zip(calm, causes))])
@@ -96,20 +104,23 @@ class Boosted:
         for: a search asks for none, and each of its decisions would cost four times as many fits.
         """
         if name not in self.left:
-            y, found = self.rows[:, self.column[name]], np.empty(len(self.rows))
+            y = self.rows[:, self.column[name]]
+            found = np.empty(len(self.rows))
             for held, kept in self._folds():
                 found[held] = self._mean(self.rows[held], self._regression(name, kept, line=True))
             self.left[name] = np.stack([found, y - found])[:, np.argsort(found, kind="stable")]
         means, left = self.left[name]
         near = min(len(left), max(LEAST, len(left) // NEAR))
         at = sum(np.searchsorted(means, mean, side) for side in ("left", "right")) // 2 - near // 2
-        at, total = np.clip(at, 0, len(left) - near), np.cumsum([0.0, *left])
+        at = np.clip(at, 0, len(left) - near)
+        total = np.cumsum([0.0, *left])
         # Less their own mean, which is chance: else an effect would change by what windows differ in.
         return left[at + (near * rng.random(len(mean))).astype(int)] - (total[at + near] - total[at]) / near
 
     def _predicted(self, u: np.ndarray) -> np.ndarray:
         """Mean (n,) of the first objective, from what is given in the first columns."""
-        table, given = np.full((len(u), len(self.column)), np.nan), self.graph.layers.given
+        table = np.full((len(u), len(self.column)), np.nan)
+        given = self.graph.layers.given
         table[:, : len(given)] = u[:, : len(given)]
         for name in self.needed:
             if name not in given:
@@ -118,19 +129,23 @@ class Boosted:
 
     def predict(self, u: np.ndarray) -> np.ndarray:
         """Mean and spread (3, n) of the first objective."""
-        found, (low, high) = self._predicted(u), self.errors
+        found = self._predicted(u)
+        (low, high) = self.errors
         return np.stack([found, found + min(low, 0.0), found + max(high, 0.0)])
 
     def do(self, interventions: dict[str, float], given: dict | None = None, draws: int = 4000) -> dict[str, tuple]:
         """Mean and spread of every variable, some being set from outside, in rows near what is given of the roots."""
-        rng, found, rows = np.random.default_rng(self.rng), {}, self.rows
+        rng = np.random.default_rng(self.rng)
+        found = {}
+        rows = self.rows
         for name, value in (given or {}).items():
             away = np.abs(rows[:, self.column[name]] - value)
             rows = rows[away <= np.sort(away)[: max(LEAST, len(away) // NEAR)][-1]]
         # Roots together: knobs that follow the load still do.
         table = rows[rng.integers(len(rows), size=draws)]
         for name in self.order:
-            i, causes = self.column[name], self._fit(name, line=True)[1]
+            i = self.column[name]
+            causes = self._fit(name, line=True)[1]
             if causes:  # drawn also for what is set: what-ifs of the same variable at other values compare alike
                 mean = self._mean(table, self._fit(name, line=True))
                 table[:, i] = mean + self._noise(name, mean, rng)

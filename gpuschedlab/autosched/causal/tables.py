@@ -40,7 +40,10 @@ class CausalNexNetwork:
     def __init__(
         self, *, rng: int = 0, bins=(3, 3, 5), prior: str | None = "K2", cells: int = 1_000_000, combinations: int = 64
     ):
-        self.bins, self.prior, self.cells, self.combinations = bins, prior, cells, combinations
+        self.bins = bins
+        self.prior = prior
+        self.cells = cells
+        self.combinations = combinations
 
     def learn(self, graph: CausalGraph, rows: np.ndarray, offline: int = 0) -> None:
         """Cut and count rows (n, v) along a graph, all alike, however many are of the offline phase."""
@@ -58,7 +61,9 @@ class CausalNexNetwork:
         self.given = {n: self._shares(self._counts(n)) for n in self.causes}
         frame = pl.DataFrame(self.seen)
         self.fitted = [fit_network(edges, frame, prior=self.prior) for edges in pieces(self.graph.edges)]
-        self.engines, self.known, self.margins = {}, {}, {}
+        self.engines = {}
+        self.known = {}
+        self.margins = {}
 
     def _named(self, rows: np.ndarray) -> dict[str, np.ndarray]:
         """Columns of rows (n, v), by variable."""
@@ -92,7 +97,8 @@ class CausalNexNetwork:
 
     def predict(self, u: np.ndarray) -> np.ndarray:
         """Mean and spread (3, n) of the first objective."""
-        goal, states = self.graph.layers.objectives[0], self.states(dict(zip(self.graph.layers.given, u.T)))
+        goal = self.graph.layers.objectives[0]
+        states = self.states(dict(zip(self.graph.layers.given, u.T)))
         asked = [self._asked(dict(zip(states, row)), {})[1][goal] for row in zip(*states.values())]
         return self._spread(goal, np.stack(asked))
 
@@ -117,12 +123,14 @@ class CausalNexNetwork:
 
     def _check_states(self, name: str) -> None:
         """EstimatorError if causes of a variable confound it inside their states: what it does to the goal hangs on where they lie."""
-        goal, named = self.graph.layers.objectives[0], self._named(self.rows)
+        goal = self.graph.layers.objectives[0]
+        named = self._named(self.rows)
         cut = [cause for cause in self.causes[name] if len(np.unique(named[cause])) > self.size[cause]]
         if not cut or name == goal:
             return
         held = [self.seen[cause][:, None] == np.arange(self.size[cause]) for cause in self.causes[name]]
-        plain, y = np.column_stack([named[name], *held]) * 1.0, named[goal]
+        plain = np.column_stack([named[name], *held]) * 1.0
+        y = named[goal]
         whole = np.column_stack([plain, *(named[cause] for cause in cut)])
         rough, fine = (np.linalg.lstsq(x, y, rcond=None)[0] for x in (plain, whole))
         left = named[name] - whole[:, 1:] @ np.linalg.lstsq(whole[:, 1:], named[name], rcond=None)[0]
@@ -163,7 +171,9 @@ class CausalNexNetwork:
 
         The quantile of which so many cases are below that the interval, wider by it on either side, holds `COVERED` of them.
         """
-        y, every, found = self._named(self.rows)[name], np.arange(len(self.rows)), []
+        y = self._named(self.rows)[name]
+        every = np.arange(len(self.rows))
+        found = []
         for held in np.array_split(every, FOLDS):
             shares = self._shares(self._counts(name, np.delete(every, held)))
             _, low, high = spread(shares[tuple(self.seen[n][held] for n in self.causes[name])], self.means(name))

@@ -54,7 +54,9 @@ class AutoSchedExplorer(BaseExplorer):
 
     def __init__(self, contest: Contest):
         super().__init__()
-        self.contest, self._task, self._trial = contest, None, None
+        self.contest = contest
+        self._task = None
+        self._trial = None
         self._turn = threading.Lock()  # of the contest: held for a step of playing
         self._make_controls()
         self._open()

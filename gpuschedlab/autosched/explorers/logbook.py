@@ -13,7 +13,8 @@ from gpuschedlab.metrics.sentence import Amount
 from gpuschedlab.metrics.who_pays import counted
 from gpuschedlab.widgets.parts.knob_explorer import KnobExplorer
 
-DAY, EVERY = 86_400.0, 7200.0
+DAY = 86_400.0
+EVERY = 7200.0
 NARROW = 0.2
 """Width of the oracle's interval at most, beside what it is compared with: the distance of the estimates, or its own."""
 DELAY = Amount("delay", "jobs are delayed by", "", "with")
@@ -49,7 +50,8 @@ class LogbookExplorer(KnobExplorer):
     kept: ClassVar = {"reaction": (0.0, 1.5, 4.0), "coin": (0.1, 0.3, 1.0)}
 
     def __init__(self, scenario, rule: Rule, begin: dict | None = None):
-        self.scenario, self.rule = scenario, rule
+        self.scenario = scenario
+        self.rule = rule
         super().__init__(Operator(**begin or {}))
 
     def _answer(self, now: Operator) -> tuple:
@@ -66,7 +68,8 @@ class LogbookExplorer(KnobExplorer):
         return {"answers": plots.answers(answer[1])}
 
     def _said(self, answer) -> tuple:
-        log, oracle = answer[0], answer[1]["load held fixed"][1]
+        log = answer[0]
+        oracle = answer[1]["load held fixed"][1]
         names = tuple(f"{log.knob} {value:g}" for value in oracle.values[::-1])
         return (counted(DELAY, *np.exp(oracle.mean[::-1]).tolist(), names, float(np.ptp(oracle.effect[1:])) / 2),)
 

@@ -69,11 +69,14 @@ class RecordedExplorer:
                 f"RecordedExplorer: found hour {hours}, stage {stage}; expected one of {known[0]:g} to {known[-1]:g}, and 1 to "
                 f"{len(STAGES)}."
             )
-        self.place, self.stage, self.live = known.index(hours), stage - 1, None
+        self.place = known.index(hours)
+        self.stage = stage - 1
+        self.live = None
         self.identity = f"gpuschedlab-{uuid4().hex}"
         self.tie = _tie()(player=self.identity)
         self.tie.on_msg(self._heard)
-        self.status, self.below = w.HTML(), w.VBox()
+        self.status = w.HTML()
+        self.below = w.VBox()
         self.error = w.Output()
         self.box = w.VBox([self.tie, self.status, self.error, self.below])
 
@@ -83,7 +86,8 @@ class RecordedExplorer:
         from gpuschedlab.autosched.recording.resume import resumed
 
         self.status.value = f"Repeating the decisions up to {hours:g} h; a few seconds."
-        earlier, self.live = self.live, AutoSchedExplorer(resumed(self.recording, hours))
+        earlier = self.live
+        self.live = AutoSchedExplorer(resumed(self.recording, hours))
         self.below.children = (self.live.box,)
         self.status.value = f"<b>Live from {hours:g} h</b>: <i>One hour</i> takes the next decision."
         if earlier is not None:

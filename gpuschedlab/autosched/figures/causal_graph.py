@@ -17,14 +17,18 @@ def causes(graph, lit=(), held=(), strengths=None) -> Drawing:
     `strengths`: of each edge its standardised total effect and its sign, 1, -1 or 0: the width of the edge and its colour.
     Where edges explain, the others are thin; where no strength is known, those that explain are thick.
     """
-    names, known = graph.layers.names, strengths is not None
+    names = graph.layers.names
+    known = strengths is not None
     x, y = _places(np.array([graph.layers.tier(n) for n in names]))
-    fixed, given = np.isin(names, list(held)), np.isin(names, graph.layers.context)
+    fixed = np.isin(names, list(held))
+    given = np.isin(names, graph.layers.context)
     said = np.select([fixed, given], [" (fixed)", " (given)"], "")
     symbols = np.select([fixed, given], ["square-open", "diamond"], "circle").tolist()
     dots = {"x": x, "y": y, "hovertext": [f"<b>{name}</b>{more}" for name, more in zip(names, said)]}
     marker = {"size": 10, "color": INK, "symbol": symbols}
-    traces, lines, lit = [(dots, marks(marker, "%{hovertext}<extra></extra>", showlegend=False))], [], set(lit)
+    traces = [(dots, marks(marker, "%{hovertext}<extra></extra>", showlegend=False))]
+    lines = []
+    lit = set(lit)
     heads = []
     ends = np.array([(names.index(a), names.index(b)) for a, b in graph.edges], int).reshape(-1, 2)
     for edge, (i, j) in zip(graph.edges, ends.tolist()):

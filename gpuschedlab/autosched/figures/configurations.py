@@ -12,7 +12,9 @@ NOTHING = np.array([np.nan])
 
 def parallel(axes, units, ticks, places: np.ndarray, rewards: np.ndarray, fates, texts, marked: dict) -> Drawing:
     """Configurations of a search in the knobs' own units: a line each, coloured by its reward; rejected ones are dashed."""
-    x, traces, rewards = np.arange(len(axes)), [], np.asarray(rewards, float)
+    x = np.arange(len(axes))
+    traces = []
+    rewards = np.asarray(rewards, float)
     reach = min(max(0.02, float(np.nanmax(np.abs(rewards - 1), initial=0.0))), 0.5)
     strokes = {True: {"width": 1.2, "dash": "dash"}, False: {"width": 2, "dash": "solid"}}
     for i in np.argsort(np.nan_to_num(rewards, nan=-1.0), kind="stable"):  # the best on top
@@ -51,7 +53,8 @@ def _names(axes, units, ticks) -> list[dict]:
 
 def again(names, gains: tuple, ranks: tuple[int, ...], threshold: float, chosen: int = -1) -> Drawing:
     """Finalists measured again: a dot per future and finalist, the mean as a diamond, the threshold as a line."""
-    rows, places = len(names), list(range(len(names)))
+    rows = len(names)
+    places = list(range(len(names)))
     dots = {"color": COLOURS[6], "size": 9, "line": {"width": 1, "color": INK}}
     future = [f"future {rank + 1}" for rank in ranks]
     every = {"x": [g for each in gains for g in each], "y": [row for row, each in enumerate(gains) for _ in each]}
@@ -78,7 +81,9 @@ def again(names, gains: tuple, ranks: tuple[int, ...], threshold: float, chosen:
 
 def change(names, before: np.ndarray, after: np.ndarray, texts: tuple) -> Drawing:
     """Knobs before and after a decision: a knob a row, from where it was to where it is; values in its own unit."""
-    rows, before, after = list(range(len(names))), np.asarray(before), np.asarray(after)
+    rows = list(range(len(names)))
+    before = np.asarray(before)
+    after = np.asarray(after)
     moved = np.abs(after - before) > 1e-9
     way = stroke(color=COLOURS[1], width=4) | {"showlegend": False}
     traces = [({"x": [before[row], after[row]], "y": [row, row]}, way) for row in np.flatnonzero(moved).tolist()]
@@ -114,7 +119,8 @@ def weighed(searched: float, again: float | None, threshold: float) -> Drawing:
 
 def ladder(names, announced: np.ndarray, realised: np.ndarray, so_far, chosen: int = -1) -> Drawing:
     """Switches, a row each: what was announced with its interval above what came of it with its own, and all of it up to here."""
-    rows, traces = np.arange(len(names)), []
+    rows = np.arange(len(names))
+    traces = []
     sides = (
         ("announced, 90 % over futures", announced, COLOURS[0], -0.16),
         ("realised, 95 % over time", realised, COLOURS[1], 0.16),
@@ -150,4 +156,7 @@ def between(part: float) -> str:
     return "#" + "".join(f"{x:02X}" for x in found)
 
 
-Parallel, Again, Change, Weighed = parallel, again, change, weighed
+Parallel = parallel
+Again = again
+Change = change
+Weighed = weighed

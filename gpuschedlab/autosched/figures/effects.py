@@ -18,7 +18,8 @@ def answers(estimates: dict) -> Bars:
         above, below = ([b - a for a, b in zip(*ends)] for ends in ((mean, high), (low, mean)))
         whiskers = {"type": "data", "symmetric": False, "array": above, "arrayminus": below}
         values[name] = {"x": list(estimates), "y": mean, "error_y": whiskers}
-    title, y = "Effect of the highest value against the lowest", "logarithm of the delay (below 0: less)"
+    title = "Effect of the highest value against the lowest"
+    y = "logarithm of the delay (below 0: less)"
     hover = "<b>%{y:+.2f}</b> NAME<extra>%{x}</extra>"
     return Bars(title, "question and estimator", y, None, values, hover, layout={"barmode": "group"})
 

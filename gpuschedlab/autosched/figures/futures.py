@@ -13,8 +13,10 @@ FADED = "#9AA5B1"
 
 def observed(now: float, time: np.ndarray, used: np.ndarray, demanded: np.ndarray, waiting, gpus: float) -> Drawing:
     """A cluster up to now (s): GPUs that are in use and requested, and jobs that wait on an axis of their own."""
-    x, queue = time / HOUR, {"yaxis": "y2", "fill": "tozeroy", "fillcolor": "rgba(0, 158, 115, 0.18)"}
-    gpu, job = "<b>%{y:,.0f} GPUs</b>", "<b>%{y:,d} jobs</b>"
+    x = time / HOUR
+    queue = {"yaxis": "y2", "fill": "tozeroy", "fillcolor": "rgba(0, 158, 115, 0.18)"}
+    gpu = "<b>%{y:,.0f} GPUs</b>"
+    job = "<b>%{y:,d} jobs</b>"
     ends = {"x": [x[0], x[-1]], "y": [gpus] * 2, "name": "all GPUs"}
     requested = stroke(f"{gpu} requested at %{{x:.1f}} h", color=COLOURS[1], width=2, dash="dash")
     traces = [
@@ -47,7 +49,8 @@ def fan(now: float, step: float, what: str, futures: np.ndarray, past, then, ear
     """Likely futures of an instant in bins: a band from their 10 % to their 90 % point, their median, and what came."""
     low, middle, high = np.quantile(futures, [0.1, 0.5, 0.9], axis=0)
     top = 1.05 * max(1.0, *(np.max(part, initial=0.0) for part in (high, past, then)))
-    hover, silent = "<b>%{y:,.0f}</b> at %{x:.1f} h", {"showlegend": False}
+    hover = "<b>%{y:,.0f}</b> at %{x:.1f} h"
+    silent = {"showlegend": False}
     edge = stroke(color="rgba(0, 0, 0, 0)", width=0)
 
     def drawn(name: str, start: float, values, look: dict) -> tuple[dict, dict]:
@@ -72,4 +75,6 @@ def fan(now: float, step: float, what: str, futures: np.ndarray, past, then, ear
     return Drawing.of(traces, title=f"Forecast: {what}", legend=BELOW, x=time_axis(), y=axis(what, range=[0, top]))
 
 
-Observed, Alike, Fan = observed, alike, fan
+Observed = observed
+Alike = alike
+Fan = fan

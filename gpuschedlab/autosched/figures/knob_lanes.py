@@ -32,9 +32,12 @@ def knob_lanes(space, lines: dict, now: float, end: float, known: tuple[str, ...
     known : tuple of str
         Names of all lines of the figures beside it; default: those of `lines`.
     """
-    known, names = tuple(known) or tuple(lines), [axis.name for axis in space.axes]
-    which, floor = dict(zip(known, looks(known))), np.arange(len(names))[::-1]
-    traces, notes = [], []
+    known = tuple(known) or tuple(lines)
+    names = [axis.name for axis in space.axes]
+    which = dict(zip(known, looks(known)))
+    floor = np.arange(len(names))[::-1]
+    traces = []
+    notes = []
     for i, (name, switches) in enumerate(lines.items()):
         time = np.array([time for time, _ in switches])
         texts = [[spoken_knob(axis, policy) for axis in space.axes] for _, policy in switches]
@@ -44,7 +47,8 @@ def knob_lanes(space, lines: dict, now: float, end: float, known: tuple[str, ...
         look = line(which[name], f"<b>%{{text}}</b> from %{{x:.0f}} h ({name})", shape="hv", width=1.5)
         traces.append((steps | {"name": name}, look | {"mode": "lines"}))
         if i:  # the first is what the others are compared with
-            row, left = texts[int(np.searchsorted(time, now, side="right")) - 1], (i - 1) / (len(lines) - 1)
+            row = texts[int(np.searchsorted(time, now, side="right")) - 1]
+            left = (i - 1) / (len(lines) - 1)
             notes += _values(
                 floor, row, f'<span style="color:{COLOURS[which[name] % len(COLOURS)]}">■</span> <b>{name}</b>', left
             )

@@ -27,11 +27,13 @@ def forecast(submit, coming, now: float, before: float = 6 * HOUR, after: float 
         Instant, how far to look back and ahead, and length of a bin (s).
     """
     start = max(0.0, now - before)
-    back, on = np.arange(now, start - 1, -seconds)[::-1], np.arange(now + seconds, now + after + 1, seconds)
+    back = np.arange(now, start - 1, -seconds)[::-1]
+    on = np.arange(now + seconds, now + after + 1, seconds)
     edges = np.concatenate([back, on])
     came = np.histogram(submit, edges)[0].astype(float)
     ahead = np.where(edges[:-1] >= now, np.histogram(coming, edges)[0], 0.0)
-    peak, step = max(1.0, came.max(initial=0.0), ahead.max(initial=0.0)), float(np.diff(edges).mean()) / 60
+    peak = max(1.0, came.max(initial=0.0), ahead.max(initial=0.0))
+    step = float(np.diff(edges).mean()) / 60
     hover = "<b>%{y:,d} jobs</b> around %{x:.1f} h"
     hatched = {"color": COLOURS[5], "pattern": {"shape": "/"}, "line": {"color": INK, "width": 0.5}}
     upright = {"x": [now / HOUR] * 2, "y": [0, 1.05 * peak], "name": "now"}
@@ -43,13 +45,16 @@ def forecast(submit, coming, now: float, before: float = 6 * HOUR, after: float 
         ({"x": middles(edges), "y": came, "name": "actual"}, line(0, hover)),
         (upright, stroke(color=INK, dash="dot", width=2)),
     ]
-    title, y = "Arrivals: actual and forecast", f"jobs in {step:.0f} min"
+    title = "Arrivals: actual and forecast"
+    y = f"jobs in {step:.0f} min"
     return Drawing.of(traces, title=title, legend=BELOW, x=time_axis(), y=y, zero=True)
 
 
 def tried(tuning, current) -> Drawing:
     """Trials of a `gpuschedlab.autosched.Tuning`, a point each, by fate; lines at the best so far and at `current`, in force before."""
-    trials, names, traces = tuning.trials, tuning.space.names, []
+    trials = tuning.trials
+    names = tuning.space.names
+    traces = []
     for fate, marker in LOOKS.items():
         own = [t for t in trials if t.fate == fate]
         texts = ["<br>".join(f"{n} = {knob_word(t.policy.knobs[n], 3)}" for n in names) for t in own]
@@ -57,10 +62,8 @@ def tried(tuning, current) -> Drawing:
         points = {"x": np.array([max(t.round, 0) for t in own], int), "y": rewards, "text": texts, "name": fate}
         label = "predicted" if fate == "rejected" else fate
         traces.append((points, marks(marker, f"<b>%{{y:.3f}} times the default ({label})</b><br>%{{text}}")))
-    rounds, now = (
-        np.array([max(t.round, 0) for t in trials], int),
-        next((t.reward for t in trials if t.policy == current), 1.0),
-    )
+    rounds = np.array([max(t.round, 0) for t in trials], int)
+    now = next((t.reward for t in trials if t.policy == current), 1.0)
     best = {"x": rounds, "y": np.array([t.best for t in trials]), "name": "best so far"}
     in_force = {"x": [rounds.min(initial=0), rounds.max(initial=1)], "y": [now] * 2, "name": "in force"}
     traces += [
@@ -74,10 +77,15 @@ def tried(tuning, current) -> Drawing:
 def race(time, values: dict) -> Lines:
     """Average JCT (s) so far (n,) by name of each tuner at instants (n,), s."""
     hours = {name: np.asarray(value, float) / HOUR for name, value in values.items()}
-    title, x = "Average JCT of the jobs that ended so far", np.asarray(time, float) / HOUR
+    title = "Average JCT of the jobs that ended so far"
+    x = np.asarray(time, float) / HOUR
     hover = "<b>%{y:.3g} h</b> by %{x:.1f} h"
     return Lines(title, time_axis(), "average JCT (h)", x, hours, hover, layout={"zero": True})
 
 
-Forecast, Tried, Race = Drawing, Drawing, Lines
-plot_forecast, plot_tried, plot_race = plotter(forecast), plotter(tried), plotter(race)
+Forecast = Drawing
+Tried = Drawing
+Race = Lines
+plot_forecast = plotter(forecast)
+plot_tried = plotter(tried)
+plot_race = plotter(race)

@@ -83,7 +83,8 @@ class GlobalGenerator(Knobbed):
         rank = max(0, rank - len(RECENT))
         first = submit[0] if len(submit) else now
         count = int(min(now - first, self.days * DAY) // self.bucket)
-        size, ahead = round(self.segment / self.bucket), int(np.ceil(self.horizon / self.bucket))
+        size = round(self.segment / self.bucket)
+        ahead = int(np.ceil(self.horizon / self.bucket))
         if self.periodic and DAY % self.bucket == 0:
             count -= count % int(DAY // self.bucket)  # whole days: a cut one would blur the daily wave
         if count * self.bucket < DAY or count < 2 * size + ahead:
@@ -122,10 +123,12 @@ class GlobalGenerator(Knobbed):
         polars.DataFrame
             Copied rows, `submit` in (now, now + horizon], new `job_id`; `duration` null where the copied job has not ended.
         """
-        submit, horizon = repository["submit"].to_numpy(), self.horizon
+        submit = repository["submit"].to_numpy()
+        horizon = self.horizon
         at = self.match(submit, now, rank)
         first = submit[0] - 1e-3 if len(submit) else now
-        past, copies = max(now - max(at, first), self.bucket), []
+        past = max(now - max(at, first), self.bucket)
+        copies = []
         for ahead in np.arange(0.0, horizon, past):
             first, last = np.searchsorted(submit, [now - past, now - past + min(past, horizon - ahead)], side="right")
             copies.append(repository[int(first) : int(last)].with_columns(pl.col("submit") + past + ahead))

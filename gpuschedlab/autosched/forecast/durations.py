@@ -22,7 +22,8 @@ class Durations:
         >>> Durations.of([10.0, 20.0, 30.0, 40.0], [True, False, True, True]).ended.tolist()
         [0.25, 0.625, 1.0]
         """
-        ran, over = np.asarray(ran, float), np.asarray(over, bool)
+        ran = np.asarray(ran, float)
+        over = np.asarray(over, bool)
         length, ends = np.unique(ran[over], return_counts=True)
         alive = len(ran) - np.searchsorted(np.sort(ran), length, side="left")
         return cls(length, 1 - np.cumprod(1 - ends / alive))
@@ -43,7 +44,8 @@ class Durations:
         bounded = np.isfinite(high)
         first = np.searchsorted(self.length, low, side="right")
         last = np.searchsorted(self.length, high, side="left")
-        share, all_known = np.concatenate([[0.0], self.ended]), self.ended[-1]
+        share = np.concatenate([[0.0], self.ended])
+        all_known = self.ended[-1]
         mass = share[first] + u * (np.where(bounded, share[last], 1.0) - share[first])
         pick = np.searchsorted(self.ended, mass, side="right")
         known = self.length[np.minimum(pick, len(self.length) - 1)]

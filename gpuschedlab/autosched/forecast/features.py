@@ -7,7 +7,8 @@ from gpuschedlab._compiled import njit
 
 RANGES = (300.0, 1800.0, 3600.0, 7200.0, 14_400.0)
 """Bounds of the ranges (s), section 6.5.1."""
-HOUR, DAY = 3600.0, 86_400.0
+HOUR = 3600.0
+DAY = 86_400.0
 LEVELS = tuple(map(str.split, ("", "gpus", "vc", "user", "name", "vc gpus", "user gpus", "name gpus", "user name")))
 """What like jobs share; a level applies where the trace records all of it."""
 BATCH = 60.0  # s between submissions of one batch
@@ -28,7 +29,8 @@ def _near(at, submit, self_row, lo, hi, order, sub, end, dur, ran, x):
     right = left + 1
     seen = ended = opened = inside = inside_ended = 0
     total = inside_total = oldest = 0.0
-    low, high = np.inf, -np.inf
+    low = np.inf
+    high = -np.inf
     while seen < 2 * WALK:
         before = submit - sub[order[left]] if left >= lo else np.inf
         after = sub[order[right]] - submit if right < hi and sub[order[right]] <= at else np.inf
@@ -57,15 +59,21 @@ def _near(at, submit, self_row, lo, hi, order, sub, end, dur, ran, x):
             oldest = max(oldest, min(max(so_far, 0.0), at - sub[j]))
         elif ended < 4:
             if ended == 0:
-                x[0], x[1] = value, np.log1p(gap)
+                x[0] = value
+                x[1] = np.log1p(gap)
             ended += 1
             total += value
-            low, high = min(low, value), max(high, value)
+            low = min(low, value)
+            high = max(high, value)
     if ended:
-        x[2], x[3], x[4] = total / ended, low, high
+        x[2] = total / ended
+        x[3] = low
+        x[4] = high
     if seen:
-        x[5], x[6] = opened / seen, np.log1p(oldest)
-    x[7], x[8] = inside, inside_ended
+        x[5] = opened / seen
+        x[6] = np.log1p(oldest)
+    x[7] = inside
+    x[8] = inside_ended
     if inside_ended:
         x[9] = inside_total / inside_ended
 
@@ -82,7 +90,9 @@ def _past(at, submit, executed, lo, hi, order, sub, end, dur, bounds, x):
         j = order[i]
         value = np.log1p(dur[j])
         if n == 0:
-            x[1], x[2], x[3] = np.log1p(at - end[j]), np.log1p(abs(submit - sub[j])), value
+            x[1] = np.log1p(at - end[j])
+            x[2] = np.log1p(abs(submit - sub[j]))
+            x[3] = value
         n += 1
         if n <= 20:
             total += value
@@ -96,9 +106,11 @@ def _past(at, submit, executed, lo, hi, order, sub, end, dur, bounds, x):
             shares[np.searchsorted(bounds, dur[j], side="right")] += 1
     if n:
         m = min(n, 20)
-        x[4], x[5] = total3 / min(n, 3), total / m
+        x[4] = total3 / min(n, 3)
+        x[5] = total / m
         x[6] = np.sqrt(max(square / m - (total / m) ** 2, 0.0))
-        x[7], x[8] = survived, survived / n
+        x[7] = survived
+        x[8] = survived / n
     if survived:
         x[10] = longer / survived
         x[11:] = shares / survived
@@ -108,9 +120,11 @@ def _past(at, submit, executed, lo, hi, order, sub, end, dur, bounds, x):
 def _gather(at, submit, executed, rows, group, first, arrivals, first_end, ended, sub, end, dur, ran, bounds, x, width):
     """Fill (q, width) features of one level, group by group as coded in `group`."""
     for q in range(len(at)):
-        lo, hi = first[group[q]], first[group[q] + 1]
+        lo = first[group[q]]
+        hi = first[group[q] + 1]
         _near(at[q], submit[q], rows[q], lo, hi, arrivals, sub, end, dur, ran, x[q, :width])
-        lo, hi = first_end[group[q]], first_end[group[q] + 1]
+        lo = first_end[group[q]]
+        hi = first_end[group[q] + 1]
         _past(at[q], submit[q], executed[q], lo, hi, ended, sub, end, dur, bounds, x[q, width:])
 
 
@@ -118,7 +132,8 @@ class Seen:
     """A repository (of `observe`, in order of submission) as arrays, and the features of queries on it."""
 
     def __init__(self, repository: pl.DataFrame, users: bool = True):
-        end, duration = pl.col("end").fill_null(np.inf), pl.col("duration").fill_null(np.nan)
+        end = pl.col("end").fill_null(np.inf)
+        duration = pl.col("duration").fill_null(np.nan)
         columns = repository.select("submit", "gpus", end, duration, "executed")
         self.submit, self.gpus, self.end, self.duration, self.ran = (c.to_numpy().astype(float) for c in columns)
         self.frame = repository
@@ -160,12 +175,14 @@ class Seen:
         """The query's own attributes, how busy it is, and the k latest arrivals and completions."""
         columns = [np.log1p(executed), np.log2(np.maximum(query["gpus"].to_numpy(), 0.1))]
         columns += [np.sin(submit * 2 * np.pi / DAY), np.cos(submit * 2 * np.pi / DAY), (submit // DAY) % 7]
-        ends, before = self.end[self.by_end], np.searchsorted(self.submit, submit, side="left")
+        ends = self.end[self.by_end]
+        before = np.searchsorted(self.submit, submit, side="left")
         arrived, ended = (np.searchsorted(times, at, side="right") for times in (self.submit, ends))
         columns += [np.log1p(arrived - np.searchsorted(self.submit, at - w)) for w in (300.0, HOUR)]
         columns += [np.log1p(ended - np.searchsorted(ends, at - HOUR))]
         for k in range(1, recent + 1):
-            j, i = np.maximum(before - k, 0), self.by_end[np.maximum(ended - k, 0)]
+            j = np.maximum(before - k, 0)
+            i = self.by_end[np.maximum(ended - k, 0)]
             so_far = np.where(np.isinf(self.end[j]), self.ran[j], np.nan_to_num(self.duration[j]) - (self.end[j] - at))
             ran = np.where(self.end[j] <= at, self.duration[j], np.clip(so_far, 0, np.maximum(at - self.submit[j], 0)))
             found = (np.log1p(submit - self.submit[j]), np.log1p(ran), self.gpus[j])

@@ -9,7 +9,8 @@ from gpuschedlab.autosched.forecast.arrivals import GlobalGenerator
 from gpuschedlab.autosched.forecast.ranges import RangePredictor
 from gpuschedlab.autosched.forecast.repository import observe
 
-HOUR, DAY = 3600.0, 86_400.0
+HOUR = 3600.0
+DAY = 86_400.0
 HORIZON = 72 * HOUR
 """Horizon of forecast arrivals (s). The thesis copies the hour after the match (`METHODS["thesis"]`). A knob such as Tiresias'
 thresholds orders the queue, and what it does to the jobs of an hour is over before its effect on those that wait behind them shows:
@@ -43,7 +44,8 @@ def true_forecast(simulation, horizon: float = HOUR) -> Forecast:
 
     For the baseline "Optimal" (6.6.1), and for instants of the past.
     """
-    initial, now = simulation.unfinished(), simulation.now
+    initial = simulation.unfinished()
+    now = simulation.now
     existing = simulation.trace.join(initial.select("job_id"), on="job_id", how="semi", maintain_order="left")
     coming = simulation.trace.filter((pl.col("submit") > now) & (pl.col("submit") <= now + horizon))
     return Forecast(now, pl.concat([existing, coming]), initial, existing.height)
@@ -55,7 +57,8 @@ def past_forecast(simulation, repository: pl.DataFrame, span: float = HOUR) -> F
     For the baseline "SelfTune" (6.6.1). A job that has not ended counts for as long as it has run. So that there is a cluster to
     contend for, the jobs that are unfinished now and came earlier are in the system, each owed as long again as it has run.
     """
-    now, initial = simulation.now, simulation.unfinished()
+    now = simulation.now
+    initial = simulation.unfinished()
     seen = repository.filter(pl.col("submit") <= now)
     recent = seen.filter((pl.col("submit") > now - span) & (pl.col("submit") >= 0))
     lasted = pl.col("duration").fill_null(pl.col("executed").clip(60.0))
@@ -83,14 +86,21 @@ class GenerationEngine:
     """
 
     def __init__(self, generator: GlobalGenerator, predictor: RangePredictor, history=None, *, arrivals: bool = True):
-        self.generator, self.predictor, self.history, self.arrivals = generator, predictor, history, arrivals
-        self.trained, self.seen, self.ranges = -np.inf, (-np.inf, None), None
+        self.generator = generator
+        self.predictor = predictor
+        self.history = history
+        self.arrivals = arrivals
+        self.trained = -np.inf
+        self.seen = (-np.inf, None)
+        self.ranges = None
 
     def learn(self, simulation) -> pl.DataFrame:
         """Observe, and retrain if a day has passed; a resumed loop does so at the instants of the decisions it repeats."""
         if simulation.now > self.seen[0]:
-            self.seen, self.ranges = (simulation.now, observe(simulation, self.history)), None
-        repository, day = self.seen[1], np.floor(simulation.now / DAY + 1e-9) * DAY
+            self.seen = (simulation.now, observe(simulation, self.history))
+            self.ranges = None
+        repository = self.seen[1]
+        day = np.floor(simulation.now / DAY + 1e-9) * DAY
         if day > self.trained:
             self.trained = day
             if repository.filter(pl.col("end") <= day).height:
@@ -99,8 +109,10 @@ class GenerationEngine:
 
     def __call__(self, simulation, rng, rank: int = 0) -> Forecast:
         """Forecast the next `generator.horizon` seconds; of rank 1 and more, another likely future (`GlobalGenerator.match`)."""
-        repository, rng = self.learn(simulation), np.random.default_rng(rng)
-        now, initial = simulation.now, simulation.unfinished()
+        repository = self.learn(simulation)
+        rng = np.random.default_rng(rng)
+        now = simulation.now
+        initial = simulation.unfinished()
         asked = repository.filter(pl.col("duration").is_null())
         lengths = 2 * asked["executed"] + HOUR  # where nothing has ended yet
         if hasattr(self.predictor, "kinds_"):

@@ -43,11 +43,13 @@ def queries_of(repository: pl.DataFrame, now: float, rng, rows: int = ROWS) -> t
     row, submit, end, length = (jobs[c].to_numpy() for c in ("row", "submit", "end", "length"))
     begin = np.maximum(end - length, submit)
     owner, at = hourly(submit, np.minimum(end, begin + RANGES[-1]))
-    owner, at = np.concatenate([np.arange(len(row)), owner]), np.concatenate([submit, at])
+    owner = np.concatenate([np.arange(len(row)), owner])
+    at = np.concatenate([submit, at])
     order = np.argsort(at, kind="stable")
     if len(order) > rows:
         order = order[np.sort(rng.choice(len(order), rows, replace=False))]
-    owner, at = owner[order], at[order]
+    owner = owner[order]
+    at = at[order]
     return row[owner], np.maximum(at - begin[owner], 0.0), at
 
 
@@ -77,7 +79,8 @@ MODELS = {"xgboost": _boosted, "lightgbm": _leaves}
 
 def counted(seen: Seen, x: np.ndarray, recent: int) -> np.ndarray:
     """Shares (q, 6) of the ranges among the latest completions that outlasted each query, from all jobs to like ones."""
-    names, kinds = seen.names(recent), len(RANGES) + 1
+    names = seen.names(recent)
+    kinds = len(RANGES) + 1
     share = np.full((len(x), kinds), 1 / kinds)
     for keys in seen.levels:
         stem = f"past {' and '.join(keys) or 'all'}"
@@ -137,8 +140,10 @@ class RangePredictor(Parameters, Knobbed):
         """Learn from what is known by `now`; a fitted copy. EstimatorError if no job has ended by then."""
         past, queries = self._queries(repository, now)
         x, _, _, y, early, _ = queries
-        ran, over = past["duration"].fill_null(past["executed"]).to_numpy(), past["duration"].is_not_null().to_numpy()
-        found, weight = replace(self), 0.3 if self.weight is None else float(self.weight)
+        ran = past["duration"].fill_null(past["executed"]).to_numpy()
+        over = past["duration"].is_not_null().to_numpy()
+        found = replace(self)
+        weight = 0.3 if self.weight is None else float(self.weight)
         vars(found).update(durations_=Durations.of(ran, over), weight_=weight)
         if self.weight is None and len(y) >= FEW and len(early):
             half = replace(self, trees=(self.trees + 1) // 2)  # enough to rank weights
@@ -149,12 +154,14 @@ class RangePredictor(Parameters, Knobbed):
         """What is known by now, and its training queries in order of time."""
         past = known_by(repository, now)
         owner, executed, at = queries_of(past, now, np.random.default_rng(self.rng))
-        ran, over = past["duration"].fill_null(past["executed"]).to_numpy(), past["duration"].is_not_null().to_numpy()
+        ran = past["duration"].fill_null(past["executed"]).to_numpy()
+        over = past["duration"].is_not_null().to_numpy()
         if not over.any():
             raise EstimatorError(
                 "RangePredictor: found no job that has ended; expected some history. Give a longer one."
             )
-        y, cut = range_of(np.where(over, ran, np.inf))[owner], int(0.8 * len(owner))
+        y = range_of(np.where(over, ran, np.inf))[owner]
+        cut = int(0.8 * len(owner))
         x, share = self._look(past, past[owner].with_columns(executed=pl.Series(executed)), at, owner)
         # Only what was known at the cut may train it.
         end = past["end"].fill_null(np.inf).to_numpy()[owner[:cut]]

@@ -34,7 +34,8 @@ def observe(simulation, history: pl.DataFrame | None = None) -> pl.DataFrame:
     >>> observe(simulation).select("job_id", "executed", "end", "duration").rows()
     [('a', 3.0, 3.0, 3.0), ('b', 2.0, None, None)]
     """
-    now, jobs = simulation.now, simulation.snapshot().jobs
+    now = simulation.now
+    jobs = simulation.snapshot().jobs
     trace = simulation.trace[: int(np.searchsorted(jobs["submit"], now, side="right"))]
     executed, end, done = (pl.Series(jobs[c][: trace.height]) for c in ("executed", "end", "done"))
     seen = known(trace).with_columns(executed=executed, end=end, duration=trace["duration"])
@@ -62,14 +63,17 @@ def before(simulation, history: pl.DataFrame | None) -> pl.DataFrame | None:
     """Check the history of a simulation: in order, and under names that its trace does not have; None if there is none."""
     if history is None or (isinstance(history, pl.DataFrame) and history.is_empty()):
         return None
-    history, cluster = in_order(history), simulation.cluster
-    last, first = history["submit"][-1], simulation.trace["submit"].min()
+    history = in_order(history)
+    cluster = simulation.cluster
+    last = history["submit"][-1]
+    first = simulation.trace["submit"].min()
     if first is not None and last >= first:
         raise EstimatorError(
             f"history: found a job submitted at {last:g} s, the trace's first at {first:g} s; expected all before that, on "
             "the same clock. Shift it: history.with_columns(pl.col('submit') - ...), or cut it."
         )
-    most, room = history["gpus"].max(), np.bincount(cluster.node_type, weights=cluster.node_gpus).max()
+    most = history["gpus"].max()
+    room = np.bincount(cluster.node_type, weights=cluster.node_gpus).max()
     if most > room:
         raise EstimatorError(
             f"history: found a job of {most:g} GPUs; expected at most the {room:g} of one type of {cluster}, since such "

@@ -57,7 +57,8 @@ class Estimate(NamedTuple):
         return found if self.overlap is None else found.hstack(self.overlap.drop("value"))
 
     def _repr_html_(self):
-        rows, best = "", "the log names no best" if self.best is None else f"best {self.best:g}"
+        rows = ""
+        best = "the log names no best" if self.best is None else f"best {self.best:g}"
         for row in self.table.iter_rows(named=True):
             silent = "" if row.get("say", True) else "<td style='color:red'>the log cannot say</td>"
             range_ = SHORT if np.isnan(row["low"]) else f"{row['low']:.3f} to {row['high']:.3f}"
@@ -138,16 +139,21 @@ def _sound(frame: pl.DataFrame, knob: str, adjust, outcome: str) -> tuple[pl.Dat
 
 def _overlap(frame: pl.DataFrame, knob: str, values, shown: np.ndarray) -> tuple[pl.DataFrame, str]:
     """How much of each value there is where it is rarest (`Estimate.overlap`); and why nothing is said of the lowest or the highest."""
-    at, found, say, why = np.searchsorted(values, frame[knob].to_numpy()), [], [True] * len(values), {}
+    at = np.searchsorted(values, frame[knob].to_numpy())
+    found = []
+    say = [True] * len(values)
+    why = {}
     load = frame["load"].cast(pl.Float64).to_numpy()
     for by, name, ties in ((shown, "what is held fixed", 1e-9), (load, "the loads", 0.0)):
-        quarter, found = np.searchsorted(np.quantile(by, (0.25, 0.5, 0.75)), by - ties), []
+        quarter = np.searchsorted(np.quantile(by, (0.25, 0.5, 0.75)), by - ties)
+        found = []
         sizes = np.bincount(quarter, minlength=4)
         for v, value in enumerate(values):
             counts = np.bincount(quarter[at == v], minlength=4)[sizes > 0]
             found.append((value, int(counts.sum()), (counts / sizes[sizes > 0]).min(), int(counts.min())))
             _, _, least, rows = found[-1]
             if rows < FEWEST or least < THIN:
-                say[v], why[v] = False, f"{rows} rows have {value:g} in a quarter of {name}"
+                say[v] = False
+                why[v] = f"{rows} rows have {value:g} in a quarter of {name}"
     frame = pl.DataFrame(found, schema=["value", "rows", "least", "least_rows"], orient="row")
     return frame.with_columns(say=pl.Series(say)), why.get(0) or why.get(len(values) - 1, "")

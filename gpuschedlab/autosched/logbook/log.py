@@ -111,7 +111,9 @@ class Log:
                 "Log.oracle: found a log from a file; expected one of operate(scenario, rule), which can be forked."
             )
         scenario, rule, every, until = self.source
-        values, given, found = tuple(values or self.values), self.frame[self.knob].to_list(), {}
+        values = tuple(values or self.values)
+        given = self.frame[self.knob].to_list()
+        found = {}
         options = {"hold": hold, "then": then, "until": until, "which": jobs}
         after = hold + (HOUR if jobs == "system" else jobs)
         first, last = (0.0, 1 - after / until) if 10 * after < until else (0.1, 0.75)
@@ -160,7 +162,9 @@ def operate(scenario, rule: Rule, every: float = 7200.0, *, wait: float = math.i
     if not every > 0 <= wait:
         raise EstimatorError(f"operate: found every={every}, wait={wait}; expected seconds above 0, and from 0.")
     until = float(scenario.trace["submit"].max())
-    simulation, rows, last = scenario.simulation(rule.at(rule.values[0])), [], None
+    simulation = scenario.simulation(rule.at(rule.values[0]))
+    rows = []
+    last = None
     for i, value, now in played(simulation, rule, every, until):
         after = now.snapshot()
         rows.append({"time": i * every, "seen": i * every, rule.knob: value, **context_of(after, every)})
@@ -193,7 +197,8 @@ def _own_jobs(jobs, start: float, every: float, read: float) -> dict[str, float]
         spent = np.minimum(jobs["end"], read) - jobs["submit"]
         found["restricted"] = restricted_mean(spent[own], ended[own], every)
     if ended.any():
-        delay, wait = (jobs["end"] - jobs["submit"] - jobs["work"])[ended].mean(), jobs["queued"][ended].mean()
+        delay = (jobs["end"] - jobs["submit"] - jobs["work"])[ended].mean()
+        wait = jobs["queued"][ended].mean()
         found |= {"objective": float(np.log(FLOOR + delay)), "queueing": float(np.log(FLOOR + wait))}
     return found
 
@@ -232,7 +237,8 @@ def read_log(path, knob: str, *, closed: float, every: float | None = None) -> L
     if wrong := [c for c in times if not c.dtype.is_numeric() or c.has_nulls()]:
         found = f"{path}: found {wrong[0].name} of {wrong[0].dtype}, {wrong[0].null_count()} of them missing"
         raise EstimatorError(f"{found}; expected a number in each row. Write seconds, and count open jobs.")
-    time, marked = pl.col("time"), pl.col("censored") if "censored" in frame.columns else pl.lit(False)
+    time = pl.col("time")
+    marked = pl.col("censored") if "censored" in frame.columns else pl.lit(False)
     marked = marked.cast(pl.String).str.to_lowercase().is_in(("true", "1")).fill_null(False)
     first, *after = frame["time"].head(2)
     step = every or abs(float((after or [closed])[0] - first))

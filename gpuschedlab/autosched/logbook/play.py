@@ -10,7 +10,8 @@ import numpy as np
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.knobs import Knob, Knobbed, knobs_of
 
-HOUR, DAY = 3600.0, 86_400.0
+HOUR = 3600.0
+DAY = 86_400.0
 AHEAD = 2 * DAY
 """Stretches (s) in which a fork goes on until the jobs that it counts have ended."""
 FLOOR = 60.0
@@ -60,7 +61,9 @@ class Rule(Knobbed):
     def choose(self, load: float, interval: int) -> float:
         """Value for an interval: the rank among `values` is a logistic function of the logarithm of the load, with noise."""
         rng = np.random.default_rng([self.seed, interval])
-        tossed, drawn, shift = rng.random() < self.coin, rng.integers(len(self.values)), rng.standard_normal()
+        tossed = rng.random() < self.coin
+        drawn = rng.integers(len(self.values))
+        shift = rng.standard_normal()
         score = self.reaction * np.log(max(load, 0.01)) + self.noise * shift
         place = int(len(self.values) / (1 + np.exp(-score)))
         return self.values[drawn if tossed else min(place, len(self.values) - 1)]
@@ -73,7 +76,8 @@ class Rule(Knobbed):
 
 def context_of(snapshot, every: float) -> dict[str, float]:
     """What an operator sees at an instant: `load`, jobs that `came` in the last `every` seconds, `count` of jobs in the system."""
-    jobs, inside = snapshot.jobs, snapshot.jobs["submitted"] & ~snapshot.jobs["done"]
+    jobs = snapshot.jobs
+    inside = snapshot.jobs["submitted"] & ~snapshot.jobs["done"]
     came = np.count_nonzero(jobs["submitted"] & (jobs["submit"] > snapshot.now - every))
     load = jobs["gpus"][inside].sum() / max(snapshot.capacity, 1e-9)
     return {"load": float(load), "came": float(came), "count": float(np.count_nonzero(inside))}
@@ -102,10 +106,12 @@ def fork(simulation, rule: Rule, every: float, value: float, *, hold: float, the
     A value is held from now on for some seconds, then the rule goes on (None), or a constant.
     """
     start = simulation.snapshot()
-    rows, left = counted(start.jobs, start.now, which), start.jobs["work"] - start.jobs["progress"]
+    rows = counted(start.jobs, start.now, which)
+    left = start.jobs["work"] - start.jobs["progress"]
     if not len(rows):
         return math.nan
-    twin, end = simulation.under(rule.at(value)), start.now + hold
+    twin = simulation.under(rule.at(value))
+    end = start.now + hold
     twin.advance(min(end, until))
     if end < until and then is None:
         for _ in played(twin, rule, every, until):

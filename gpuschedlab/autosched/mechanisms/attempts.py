@@ -76,7 +76,8 @@ def _of_rows(log: pl.DataFrame) -> pl.DataFrame:
         why=why.when(again).then(pl.lit("preempted")).otherwise(pl.lit("done")), job=begins.cum_sum()
     )
     nodes = pl.col("nodes").fill_null(1) if "nodes" in rows.columns else pl.lit(1)
-    end, lists = pl.col("started") + pl.col("duration"), pl.lit(None, pl.List(pl.String))
+    end = pl.col("started") + pl.col("duration")
+    lists = pl.lit(None, pl.List(pl.String))
     if "nodelist" in rows.columns:
         named = {text: hosts(text) for text in rows["nodelist"].unique().drop_nulls()}
         lists = pl.Series([list(named.get(text, ())) for text in rows["nodelist"]], dtype=pl.List(pl.String))
@@ -85,9 +86,13 @@ def _of_rows(log: pl.DataFrame) -> pl.DataFrame:
 
 def load_at_start(log: pl.DataFrame, capacity: float) -> np.ndarray:
     """Load, logarithm of the wait and time of day (n, 4) at the first start of each job, as the log itself shows them."""
-    first, (start, end, gpus) = log.filter(attempt=0), (log[name].to_numpy() for name in ("start", "end", "gpus"))
-    t, begun, ended = first["start"].to_numpy(), np.argsort(start), np.argsort(end)
+    first = log.filter(attempt=0)
+    (start, end, gpus) = (log[name].to_numpy() for name in ("start", "end", "gpus"))
+    t = first["start"].to_numpy()
+    begun = np.argsort(start)
+    ended = np.argsort(end)
     before = [np.concatenate([[0.0], np.cumsum(gpus[order])]) for order in (begun, ended)]
     used = before[0][np.searchsorted(start[begun], t)] - before[1][np.searchsorted(end[ended], t, "right")]
-    hour, wait = 2 * np.pi * (t % 86_400) / 86_400, np.log1p(np.maximum(t - first["submit"].to_numpy(), 0))
+    hour = 2 * np.pi * (t % 86_400) / 86_400
+    wait = np.log1p(np.maximum(t - first["submit"].to_numpy(), 0))
     return np.column_stack([used / capacity, wait, np.sin(hour), np.cos(hour)])

@@ -9,7 +9,8 @@ from gpuschedlab.autosched.mechanisms.slowdowns import slowdowns
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.sim import Scenario
 
-NOISE, FEWEST = 0.05, 3
+NOISE = 0.05
+FEWEST = 3
 """Deviation of the logarithm of a measured duration on a real cluster, at least; canaries below which nothing is said."""
 
 
@@ -23,7 +24,8 @@ class Canaries(NamedTuple):
     @property
     def sentence(self) -> str:
         """What to submit, what it costs and what it would show."""
-        models, nodes = self.jobs["model"].n_unique(), ", ".join(map(str, self.jobs["nodes"].unique().sort()))
+        models = self.jobs["model"].n_unique()
+        nodes = ", ".join(map(str, self.jobs["nodes"].unique().sort()))
         return (
             f"Submit {self.jobs.height} canaries of known work, {models} models on {nodes} nodes, one at a time: some "
             f"{self.gpu_hours:.0f} GPU-hours; they would show the placement to a factor of {self.factor:.2f}."
@@ -57,7 +59,8 @@ def power_of_canaries(log: pl.DataFrame, slow: np.ndarray, asked: Canaries) -> t
     rows = rows.join(known, on="job_id", maintain_order="left").filter(pl.col("slow") < -1e-6)
     if rows.height < FEWEST:
         return 1.0, 0.0, np.inf, rows.height
-    x, y = rows["slow"].to_numpy(), np.log(rows["known"] / (rows["end"] - rows["start"])).to_numpy()
+    x = rows["slow"].to_numpy()
+    y = np.log(rows["known"] / (rows["end"] - rows["start"])).to_numpy()
     power = float(x @ y / (x @ x))
     half = 1.96 * max(NOISE, float(np.std(y - power * x, ddof=1))) / np.sqrt(x @ x)
     return power, max(power - half, 0.0), power + half, rows.height

@@ -32,13 +32,15 @@ def repairs(log: pl.DataFrame) -> tuple[float, float, float, int]:
     # Of each failure the node that all jobs held.
     found = found.sort("begin", "jobs", "gap").group_by("begin", maintain_order=True).last()
     gaps = found.filter("waited")["gap"].to_numpy()
-    mean, n = float(gaps.mean()) if len(gaps) else 0.0, 2 * len(gaps)
+    mean = float(gaps.mean()) if len(gaps) else 0.0
+    n = 2 * len(gaps)
     low, high = (n * mean / chi2.ppf((0.975, 0.025), n)).tolist() if n else (0.0, np.inf)
     return mean, low, high, len(gaps)
 
 
 def prediction_error(predicted: np.ndarray, work: np.ndarray) -> tuple[float, float, float]:
     """Deviation of the log-normal factor between predictions (n,) and work (n,), and its 95 % interval, as `Noisy.error`."""
-    n, variance = len(work), np.log(predicted / work).var(ddof=1)
+    n = len(work)
+    variance = np.log(predicted / work).var(ddof=1)
     ends = [variance, *(variance * (n - 1) / chi2.ppf((0.975, 0.025), n - 1))]
     return tuple(float(np.sqrt(np.expm1(v))) for v in ends)

@@ -8,9 +8,11 @@ import polars as pl
 from scipy.stats import norm
 
 EXPONENTS = np.round(np.arange(-0.2, 1.21, 0.04), 2)
-SCALES, SHAPES = (0.1, 0.5, 2.0), (1.0, 1.7)
+SCALES = (0.1, 0.5, 2.0)
+SHAPES = (1.0, 1.7)
 """Parts of the work done before over which a hazard falls, and powers of the time with which it rises before: both differ by job."""
-COARSE, SIGMAS = np.array([0.0, 0.5, 1.0]), np.array([0.2, 0.4, 0.6])
+COARSE = np.array([0.0, 0.5, 1.0])
+SIGMAS = np.array([0.2, 0.4, 0.6])
 LOGNORMAL = np.geomspace(30.0, 9000.0, 25)
 PLACES = np.linspace(0.0, 1.0, 41)[1:] - 0.0125
 """Of a grid that is fine towards its end: no delay is above the earliest completion, and the likely ones are near it."""
@@ -22,7 +24,8 @@ VARY = (0.1, 0.2)
 """A delay varies if a constant one has less than this probability, and the deviation of its logarithm is above the second."""
 MOST = 4000
 """Restarts that are used at most."""
-NOTHING, SHORTEST = 1e-12, 30.0
+NOTHING = 1e-12
+SHORTEST = 30.0
 """Likelihood of a completion within the delay; least work (s) done before: the hazard of a job is counted from there."""
 
 
@@ -61,16 +64,24 @@ class Delay(NamedTuple):
 
 def restarts(log: pl.DataFrame) -> tuple[np.ndarray, ...]:
     """Seconds of attempts after a restart less the work that they do again, work before, whether they completed, and GPUs."""
-    length, number = (log["end"] - log["start"]).to_numpy(), log["attempt"].to_numpy()
+    length = (log["end"] - log["start"]).to_numpy()
+    number = log["attempt"].to_numpy()
     failed = (log["why"] == "node").to_numpy()
-    again, before, sure = np.zeros(len(length)), np.zeros(len(length)), number > 0
+    again = np.zeros(len(length))
+    before = np.zeros(len(length))
+    sure = number > 0
     saved = far = 0.0
     for i in range(len(length)):
         if number[i] == 0:
-            saved, far, known = 0.0, 0.0, True
-        again[i], before[i], sure[i] = far - saved, far, sure[i] and known
+            saved = 0.0
+            far = 0.0
+            known = True
+        again[i] = far - saved
+        before[i] = far
+        sure[i] = sure[i] and known
         at = saved + length[i]
-        far, saved = max(far, at), saved if failed[i] else at
+        far = max(far, at)
+        saved = saved if failed[i] else at
         known &= not (failed[i] and number[i])  # of a restart that failed nobody knows how much was delay
     done = log.select((pl.col("why") == "done") & (pl.col("status") == "completed")).to_series().to_numpy()
     spent = length - again
@@ -84,7 +95,8 @@ def delay_of(log: pl.DataFrame) -> Delay | None:
     if done.sum() < FEWEST:
         return None
     sizes, counts = np.unique(rows[3][rows[2]], return_counts=True)
-    constant, varied = [], []
+    constant = []
+    varied = []
     for part, shape in itertools.product(SCALES, SHAPES):
         given = spent, before * part, done, shape
         for c in EXPONENTS:
@@ -103,7 +115,8 @@ def delay_of(log: pl.DataFrame) -> Delay | None:
     (constant, varied), top = (np.array(cells).T for cells in (constant, varied)), max(c[3] for c in constant + varied)
     one, other = (np.exp(kind[3] - top) for kind in (constant, varied))
     found = Delay(*constant[:2], one / one.sum(), sizes, counts)
-    sigma, share = np.average(varied[2], weights=other + NOTHING), one.sum() / (one.sum() + other.sum())
+    sigma = np.average(varied[2], weights=other + NOTHING)
+    share = one.sum() / (one.sum() + other.sum())
     if share > VARY[0] or sigma < VARY[1]:
         return found
     more = Delay(*varied[:2], other / other.sum(), sizes, counts)

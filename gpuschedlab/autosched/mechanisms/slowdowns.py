@@ -9,7 +9,9 @@ from gpuschedlab.speeds import Speeds
 from gpuschedlab.speeds.codes import ANY, config_codes
 
 POWERS = np.geomspace(0.05, 8.0, 100)
-CRITICAL, CLIP, OFTEN = 1.96, 3.0, 3
+CRITICAL = 1.96
+CLIP = 3.0
+OFTEN = 3
 """Test statistic at the ends of an interval; deviations at which a row is cut; repeats of a task beyond which no more is gained."""
 FACTOR = 6.0
 """Ends of an interval that are further apart than this say nothing."""
@@ -20,7 +22,8 @@ def powered(speeds: Speeds, power: float) -> Speeds:
     rate = speeds.rate.copy()
     for m in np.flatnonzero(speeds.relative):
         own = slice(speeds.first[m], speeds.first[m + 1])
-        code, row = speeds.code[own], speeds.row[own]
+        code = speeds.code[own]
+        row = speeds.row[own]
         base = np.searchsorted(code, config_codes(code >> 40, ANY, ANY))
         there = (code >= 0) & (code[np.minimum(base, len(code) - 1)] == config_codes(code >> 40, ANY, ANY))
         whole = speeds.rate[row[base[there]]]
@@ -33,12 +36,15 @@ def slowdowns(log: pl.DataFrame, speeds: Speeds | None) -> np.ndarray:
     found = np.zeros(log.height)
     if speeds is None:
         return found
-    model, nodes, gpus = speeds.model_codes(log["model"]), log["nodes"].to_numpy(), log["gpus"].to_numpy()
+    model = speeds.model_codes(log["model"])
+    nodes = log["nodes"].to_numpy()
+    gpus = log["gpus"].to_numpy()
     known = np.flatnonzero((model >= 0) & (gpus >= 1))
     cells, at = np.unique(np.column_stack([nodes, gpus])[known].astype(int), axis=0, return_inverse=True)
     if not len(known):
         return found
-    zero, progress = np.zeros(len(cells), int), np.zeros(len(speeds.models))
+    zero = np.zeros(len(cells), int)
+    progress = np.zeros(len(speeds.models))
     rates = speeds.rates(np.arange(len(speeds.models)), progress, zero, *cells.T)
     alone = speeds.rates(np.arange(len(speeds.models)), progress, zero[:1], np.array([ANY]), np.array([ANY]))
     found[known] = np.log(rates / alone)[model[known], at.ravel()]
@@ -58,7 +64,8 @@ def power_of(log: pl.DataFrame, slow: np.ndarray, delay, load: np.ndarray) -> tu
     At the true power the work that the log implies does not depend on the first placement, with model, size, load and task
     held fixed (g-estimation); the interval holds the powers that this test does not refuse.
     """
-    first, start = log.filter(attempt=0), (log["attempt"] == 0).to_numpy()
+    first = log.filter(attempt=0)
+    start = (log["attempt"] == 0).to_numpy()
     groups = (pl.col(names).cast(pl.String).fill_null("?") for names in (["model", "gpus"], ["user", "name", "gpus"]))
     groups = (first.select(pl.concat_str(names, separator="|")) for names in groups)
     stratum, task = (np.unique(group, return_inverse=True)[1].ravel() for group in groups)
@@ -71,7 +78,8 @@ def power_of(log: pl.DataFrame, slow: np.ndarray, delay, load: np.ndarray) -> tu
 
     r = residual(1.0)  # how well the work of a job is known depends on how often its task came: rows are weighed by it
     spread = np.array([r[often == k].var() if (often == k).sum() > 20 else r.var() for k in range(OFTEN + 1)])[often]
-    weight, root = 1 / spread, 1 / np.sqrt(spread)
+    weight = 1 / spread
+    root = 1 / np.sqrt(spread)
     z = slow[start]
     z = z - (np.bincount(stratum, weight * z) / np.bincount(stratum, weight))[stratum]
     z = z - x @ np.linalg.lstsq(x * root[:, None], z * root, rcond=None)[0]
@@ -93,8 +101,10 @@ def power_of(log: pl.DataFrame, slow: np.ndarray, delay, load: np.ndarray) -> tu
 
 def _within(y: np.ndarray, group: np.ndarray) -> np.ndarray:
     """What is left of y (n,) less the shrunken mean of the others of its group."""
-    r, n = y - y.mean(), np.bincount(group)
+    r = y - y.mean()
+    n = np.bincount(group)
     total = np.bincount(group, r)
     within = ((r - (total / n)[group]) ** 2).sum() / max(1, (n - 1).sum())
-    between, others = max(r.var() - within, 1e-9), n[group] - 1
+    between = max(r.var() - within, 1e-9)
+    others = n[group] - 1
     return r - np.where(others > 0, between * (total[group] - r) / (between * others + within), 0.0)

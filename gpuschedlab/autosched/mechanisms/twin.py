@@ -17,7 +17,9 @@ from gpuschedlab.estimators import Noisy
 from gpuschedlab.sim import Run, Scenario
 
 DAY = 86_400.0
-MTTR, FEWEST, MANY = 3600.0, 5, 50
+MTTR = 3600.0
+FEWEST = 5
+MANY = 50
 """Seconds of a repair, as believed; failures and predictions that a mechanism needs; restarts below which a delay is called rough."""
 SLOW = np.log(0.9)
 """Placements below this speed count as spread."""
@@ -154,7 +156,8 @@ class Twin:
             m = self.mechanisms[name]
             low, high = (m.low, m.high) if m.seen else (max(least, m.low), min(most, m.high))
             ends += [(name, {name: low}), (name, {name: high})]
-        rows, best = [], None
+        rows = []
+        best = None
         for name, value in ends:
             scenario = self.at(**value)
             found = {word: scenario.run(policy).summary()[metric] for word, policy in policies.items()}
@@ -201,7 +204,8 @@ def twin(log: Run | pl.DataFrame, scenario: Scenario, *, canaries: Canaries | No
     'placement not seen (no speeds by placement)'
     """
     attempts = attempts_of(log)
-    delay, gpus = delay_of(attempts), attempts["gpus"].to_numpy()
+    delay = delay_of(attempts)
+    gpus = attempts["gpus"].to_numpy()
     seconds = delay.of(gpus) if delay else np.full(len(gpus), scenario.delays.restart)
     slow = slowdowns(attempts, scenario.speeds)
     placement = _placement(attempts, slow, seconds, scenario, canaries)
@@ -209,7 +213,8 @@ def twin(log: Run | pl.DataFrame, scenario: Scenario, *, canaries: Canaries | No
         pl.col("job_id", "predicted").first(), pl.col("why").last()
     )
     jobs = jobs.with_columns(work=work_of(attempts, slow, seconds, placement.value))
-    restart, failure = _restart(attempts, delay, scenario), _failure(attempts, scenario.cluster)
+    restart = _restart(attempts, delay, scenario)
+    failure = _failure(attempts, scenario.cluster)
     prediction = _prediction(jobs, attempts, slow, seconds, restart, placement)
     found = restart, placement, failure, _repair(attempts), prediction
     work = jobs.filter(why="done").select("job_id", "work").unique("job_id", keep="last")
@@ -234,7 +239,11 @@ def _restart(log: pl.DataFrame, delay: Delay | None, scenario: Scenario) -> Mech
 
 def _placement(log, slow, seconds, scenario: Scenario, canaries: Canaries | None) -> Mechanism:
     """Power of the slowdown by placement, of canaries where there are any."""
-    power, low, high, rows, note = 1.0, 0.0, np.inf, 0, ""
+    power = 1.0
+    low = 0.0
+    high = np.inf
+    rows = 0
+    note = ""
     if scenario.speeds is None:
         note = "no speeds by placement"
     elif not log["model"].is_in(scenario.speeds.models).any():

@@ -9,7 +9,8 @@ from gpuschedlab.autosched.recording.stages import last_errors
 from gpuschedlab.errors import RunError
 from gpuschedlab.metrics import PairedRatio, paired_ratio
 
-HOUR, DAY = 3600.0, 24
+HOUR = 3600.0
+DAY = 24
 """Seconds in an hour, hours in a day."""
 OTHERS = {"default": "no tuning", "once": "its first switch alone", "search": "no graph", "selftune": "SelfTune"}
 """Lines beside which AutoSched is set, and what they are; all lines are beside the default."""
@@ -30,7 +31,8 @@ class Answer(NamedTuple):
 
 def forecast_errors(recording: Recording) -> Answer:
     """How far the forecasts of each day were off in the next six hours: the median future, as a share of what came."""
-    rows, hours = [], len(recording.hours)
+    rows = []
+    hours = len(recording.hours)
     for day, end in enumerate(range(DAY, hours + 1, DAY), 1):
         errors = {what: last_errors(recording, end - 1, what) for what in ("jobs", "service")}
         percent = {what: None if x is None else round(100 * x) for what, x in errors.items()}
@@ -76,7 +78,8 @@ def came_of_it(recording: Recording) -> Answer:
     if not table.height:
         return Answer("Nothing was switched.", table)
     announced, realised = (float(table[name].product()) for name in ("announced", "realised"))
-    lost, so_far = int((table["realised"] < 1).sum()), table["so far"].to_list()
+    lost = int((table["realised"] < 1).sum())
+    so_far = table["so far"].to_list()
     needed = recording.hours[recording.switches[0]].threshold
     said = (
         f"A switch needs a mean gain above {needed:g} on the futures that were not searched, and a lower 90 % end above 1. "
@@ -92,7 +95,8 @@ def gained(recording: Recording) -> Answer:
     """How many times as good the lines are as others, on all jobs, with 95 % intervals (`times_as_good`)."""
     pairs = [(name, "default") for name in recording.lines if name != "default"]
     pairs += [("autosched", name) for name in OTHERS if name != "default"]
-    rows, said = [], []
+    rows = []
+    said = []
     for name, other in pairs:
         if {name, other} <= {*recording.lines}:
             found = times_as_good(recording, name, other)

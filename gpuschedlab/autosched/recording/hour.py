@@ -3,9 +3,13 @@
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-STEP, AHEAD, SAMPLED = 1800.0, 24, 4
+STEP = 1800.0
+AHEAD = 24
+SAMPLED = 4
 """Seconds in which arrivals are counted, hours of a future that are kept, and rejected configurations of an hour that are measured."""
-FUTURES, BUCKETS, POINTS = 9, 12, 21
+FUTURES = 9
+BUCKETS = 12
+POINTS = 21
 """Likely futures; five-minute counts of an hour; points of a response curve."""
 
 

@@ -15,7 +15,8 @@ from gpuschedlab.autosched.recording.hour import Hour, Trial
 from gpuschedlab.errors import RunError
 from gpuschedlab.parse import policy_of
 
-FORMAT, VERSION = "gpuschedlab: recorded contest of tuners", 2
+FORMAT = "gpuschedlab: recorded contest of tuners"
+VERSION = 2
 SHIPPED = "contests/tuned_days.json.gz"
 """The contest of notebook 09 at its full size, below data/."""
 
@@ -127,7 +128,8 @@ class Recording:
         the true days, with its 95 % interval `from` to `to` over blocks of time and its `jobs`; `so far`, the default's average JCT over
         that with the switches up to this one, on all jobs of the trace.
         """
-        rows, jct = [], self.content["ladder"]
+        rows = []
+        jct = self.content["ladder"]
         for place, then in zip(self.switches, jct[1:], strict=True):
             hour = self.hours[place]
             named = [a["name"] for a, old, new in zip(self.axes, hour.before, hour.after, strict=True) if old != new]
@@ -154,7 +156,8 @@ class Recording:
         about = self.axes[axis]
         if about["choices"]:
             return about["choices"][round(u * (len(about["choices"]) - 1))]
-        low, high = about["low"], about["high"]
+        low = about["low"]
+        high = about["high"]
         return float(low * (high / low) ** u) if about["log"] else float(low + u * (high - low))
 
     # Going on ----------------------------------------------------------------------------------------------

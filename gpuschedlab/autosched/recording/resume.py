@@ -12,10 +12,13 @@ from gpuschedlab.scenarios import recipe_of
 
 def resumed(recording: Recording, hours: float) -> Contest:
     """The recorded contest as it was after so many whole hours, made anew from recipe and seed; it goes on as the recorded one did."""
-    time, made, known = recording.averages["time"], recording.made, recording.known
+    time = recording.averages["time"]
+    made = recording.made
+    known = recording.known
     if hours not in (0, *(x / HOUR for x in time)):
         raise RunError(f"resumed: found hour {hours}; expected a whole one, 0 to {len(time)}.")
-    scenario, now = recipe_of(made["recipe"])(made["seed"]), hours * HOUR
+    scenario = recipe_of(made["recipe"])(made["seed"])
+    now = hours * HOUR
     policy = scenario.fitted(recording.policy)
     fixed = known["fixed"] and policy.with_knobs(**knobs_of_json(known["fixed"]))
     hints = tuple(policy.with_knobs(**knobs_of_json(hint)) for hint in known["hints"])
@@ -31,7 +34,8 @@ def resumed(recording: Recording, hours: float) -> Contest:
         simulation.advance(now)
     past = int(np.searchsorted(time, now, side="right"))
     averages = {name: np.array(values[:past], float).tolist() for name, values in recording.averages.items()}
-    contest.now, contest.averages = now, averages
+    contest.now = now
+    contest.averages = averages
     rng = np.random.default_rng([contest.loop.rng, round(now)])
     contest.loop.forecast(rng)  # that of this instant, for what shows it
     return contest

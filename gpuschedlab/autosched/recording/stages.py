@@ -14,7 +14,8 @@ from gpuschedlab.knobs import knob_word
 from gpuschedlab.metrics.intervals import SHORT
 from gpuschedlab.plots import Place
 
-HOUR, DAY = 3600.0, 86_400.0
+HOUR = 3600.0
+DAY = 86_400.0
 SPAN = 6 * HOUR
 """Seconds after an instant over which its forecast is compared with what came."""
 EARLIER = (6, 12, 18)
@@ -40,12 +41,15 @@ def came(recording: Recording, start: float, end: float, what: str = "jobs") -> 
 
 def last_errors(recording: Recording, place: int, what: str = "jobs") -> float | None:
     """Error of the forecasts of the last day whose six hours are over: sum of |median - came| over that of what came; None without."""
-    now, missed, all_came = recording.hours[place].now, 0.0, 0.0
+    now = recording.hours[place].now
+    missed = 0.0
+    all_came = 0.0
     for hour in recording.hours[:place]:
         if now - DAY <= hour.now and hour.now + SPAN <= now:
             sums = np.array(getattr(hour, what), float)[:, : round(SPAN / STEP)].sum(axis=1)
             true = came(recording, hour.now, hour.now + SPAN, what).sum()
-            missed, all_came = missed + abs(float(np.median(sums)) - true), all_came + true
+            missed = missed + abs(float(np.median(sums)) - true)
+            all_came = all_came + true
     return missed / all_came if all_came else None
 
 
@@ -53,7 +57,8 @@ def last_errors(recording: Recording, place: int, what: str = "jobs") -> float |
 
 
 def _observed(recording: Recording, place: int) -> dict:
-    hour, system = recording.hours[place], recording.system
+    hour = recording.hours[place]
+    system = recording.system
     last = round(hour.now / STEP)
     first = max(0, last - round(DAY / STEP))
     rows = slice(first, last + 1)
@@ -63,10 +68,12 @@ def _observed(recording: Recording, place: int) -> dict:
 
 
 def _said_observed(recording: Recording, place: int) -> str:
-    hour, system = recording.hours[place], recording.system
+    hour = recording.hours[place]
+    system = recording.system
     at = round(hour.now / STEP)
     used, demanded, waiting = (system[name][at] for name in ("used", "demanded", "waiting"))
-    share, wait = 100 * used / system["gpus"], f"{waiting:,} jobs wait" if waiting else "no job waits"
+    share = 100 * used / system["gpus"]
+    wait = f"{waiting:,} jobs wait" if waiting else "no job waits"
     return (
         f"{used:.0f} of {system['gpus']:.0f} GPUs are in use ({share:.0f}%), {demanded:.0f} are requested, and {wait}; the last "
         f"hour brought {sum(hour.recent):,} jobs, the hour most like it, {(hour.now - hour.nearest_at) / HOUR:.0f} h ago, "
@@ -117,7 +124,8 @@ def _graph(recording: Recording, place: int) -> dict:
 
 
 def _said_graph(recording: Recording, place: int) -> str:
-    hour, goal = recording.hours[place], recording.layers["objectives"][0]
+    hour = recording.hours[place]
+    goal = recording.layers["objectives"][0]
     edges = recording.graphs[hour.graph]
     found = sorted(zip(edges, hour.strengths, strict=True), key=lambda pair: -abs(pair[1][0]))
     of_knobs = [(edge, s) for edge, s in found if edge[0] in recording.layers["knobs"]]
@@ -145,7 +153,8 @@ def _sized(strength: float, sign: int) -> str:
 
 def _trials(recording: Recording, place: int) -> dict:
     hour = recording.hours[place]
-    tried, before = hour.trials, 1 - hour.trials[0].round if hour.trials else 0
+    tried = hour.trials
+    before = 1 - hour.trials[0].round if hour.trials else 0
     worth = [t.predicted if t.fate == "rejected" else t.reward for t in tried]
     rewards = np.array([np.nan if x is None else x for x in worth], float)
     texts = []
@@ -178,7 +187,8 @@ def _said_trials(recording: Recording, place: int) -> str:
     if not measured:
         return f"{words}."
     best = max(measured, key=lambda t: t.reward)
-    least, where = min(t.reward for t in measured), _origin(before, best.round)
+    least = min(t.reward for t in measured)
+    where = _origin(before, best.round)
     words += f"; rewards {least:.2f} to {best.reward:.2f} times the default, the best by {where}"
     if would := {tuple(t.u): t.would for t in tried if t.would is not None}:
         better = sum(x > best.reward for x in would.values())
@@ -264,7 +274,8 @@ def _said_decision(recording: Recording, place: int) -> str:
 def _ladder(recording: Recording, place: int) -> dict:
     found = recording.ladder.head(sum(at <= place for at in recording.switches))
     names = tuple(f"{hour:.0f} h: {knobs}" for hour, knobs in found.select("hour", "knobs").rows())
-    announced, realised = found.select("announced", "low", "high"), found.select("realised", "from", "to")
+    announced = found.select("announced", "low", "high")
+    realised = found.select("realised", "from", "to")
     chosen = len(names) - 1 if place in recording.switches else -1
     return {"ladder": ladder(names, announced.to_numpy(), realised.to_numpy(), found["so far"].to_list(), chosen)}
 

@@ -12,7 +12,8 @@ CONSTANT = 1e-9
 
 def strengths(graph: CausalGraph, rows: np.ndarray) -> dict[tuple[str, str], tuple[float, int]]:
     """Standardised total effect of the cause of each edge on its effect, and its sign (Wright, 1934)."""
-    layers, column = graph.layers, dict(zip(graph.layers.names, np.asarray(rows, float).T, strict=True))
+    layers = graph.layers
+    column = dict(zip(graph.layers.names, np.asarray(rows, float).T, strict=True))
     own: dict[tuple[str, str], float] = {}
     for name in graph.order():
         causes = graph.causes(name)

@@ -50,10 +50,13 @@ WATCHED = {
 FLOOR = {"queueing": 60.0, "overhead": 5.0, "preemptions": 0.05, "interference": 0.02, "backlog": 0.02}
 """Differences below these (0.01 in other metrics) are noise: they keep logarithms of ratios finite and calm near 0."""
 
-SMALL, NOTHING = 1e-3, 0.01
+SMALL = 1e-3
+NOTHING = 0.01
 """An objective (in its unit) and the GPUs of a cluster count as at least these where something is divided by them."""
 
-EVENTS, LEAST, MOST = 10, 10_000, 1_000_000
+EVENTS = 10
+LEAST = 10_000
+MOST = 1_000_000
 """A measurement is given up at so many times the log rows of the first, but at least `LEAST`; the first itself at `MOST`."""
 
 
@@ -93,11 +96,16 @@ class Probe:
         if forecast is not None:
             scenario = scenario.replace(trace=forecast.trace)
             at = {"start": forecast.now, "initial": forecast.initial if forecast.initial.height else None}
-        self.objective, self.goals, self.weights = objective_of(policy), tuple(policy.goals), tuple(policy.weights)
-        self.watched, self.measured, self.most = tuple(policy.watched), 0, MOST
+        self.objective = objective_of(policy)
+        self.goals = tuple(policy.goals)
+        self.weights = tuple(policy.weights)
+        self.watched = tuple(policy.watched)
+        self.measured = 0
+        self.most = MOST
         self.base = scenario.simulation(policy, **at)
         self.now, start, trace = self.base.now, self.base.snapshot(), self.base.trace
-        self.before, self.weight = start.jobs, start.jobs["rows"]
+        self.before = start.jobs
+        self.weight = start.jobs["rows"]
         self.shift = trace["shift"].to_numpy() if "shift" in trace.columns else 0.0
         left = (self.weight * start.jobs["gpus"] * (start.jobs["work"] - start.jobs["progress"])).sum()
         last = max(self.now, start.jobs["submit"].max(initial=0.0))
@@ -140,14 +148,17 @@ class Probe:
 
     def metrics(self, after) -> dict[str, float]:
         """All of `WATCHED` at a snapshot."""
-        jobs, ended, w = after.jobs, after.jobs["done"], self.weight
+        jobs = after.jobs
+        ended = after.jobs["done"]
+        w = self.weight
         grown = ("queued", "executed", "attained", "progress", "preemptions", "overhead")
         gain = {name: jobs[name] - self.before[name] for name in grown}
         left = self.until - np.maximum(jobs["submit"], after.now)
         gain["queued"] = gain["queued"] + np.where(ended, 0.0, np.maximum(left, 0.0))
         last = np.where(ended, jobs["end"], self.until).max(initial=self.now)
         room = max(last - self.now, 1.0) * max(NOTHING, after.capacity)
-        total, gpus = max(w.sum(), 1e-9), w * jobs["gpus"]
+        total = max(w.sum(), 1e-9)
+        gpus = w * jobs["gpus"]
         done = (gpus * gain["progress"]).sum()
         found = {
             "queueing": (w * gain["queued"]).sum() / total,
@@ -179,7 +190,8 @@ def weighed(goals: dict[str, float], weights) -> float:
 
 def check_goals(policy) -> None:
     """Raise PolicyError if a policy's goals, their weights or a metric that it watches make no sense."""
-    goals, known = policy.goals, [name for name in OBJECTIVES if name != WEIGHTED]
+    goals = policy.goals
+    known = [name for name in OBJECTIVES if name != WEIGHTED]
     if not goals or not {*goals} <= {*known} or len({*goals}) < len(goals) or not {*policy.watched} <= {*WATCHED}:
         raise PolicyError(
             f"{policy.name}: found goals {goals} and watched metrics {policy.watched}; expected some of {', '.join(known)}, each "

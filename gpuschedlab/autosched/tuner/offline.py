@@ -18,7 +18,8 @@ from gpuschedlab.sim import Simulation
 from gpuschedlab.sim.entry import scenario_of
 
 DAY = 86_400.0
-TIMES, CALM = 10.0, 3
+TIMES = 10.0
+CALM = 3
 """Most often that an arrival of a calm segment comes, on average; but one in `CALM` instants stays as it was, however calm:
 there, too, a model must predict the effect of knobs."""
 
@@ -29,7 +30,8 @@ def layers_of(space: Space) -> Layers:
     The first objective is what is tuned; figure 6.6 has several.
     """
     levels = {a.name: a.levels for a in space.axes if a.levels}
-    knobs, policy = tuple(a.name for a in space.axes), space.policy
+    knobs = tuple(a.name for a in space.axes)
+    policy = space.policy
     objective = objective_of(policy)
     others = (f"reward_{goal}" for goal in others_of(objective, policy.goals))
     return Layers(knobs, tuple(policy.watched), ("reward", *others), levels, context=OBJECTIVES[objective].context)
@@ -80,9 +82,12 @@ def gather(
             f"load={load}; expected numbers above 0, and a load from 0."
         )
     scenario, space = scenario_of(scenario, space, *more, **parts)
-    space, past = Space(scenario.fitted(space.policy), space.names), _last(scenario.trace, days)
-    rng, scenario = np.random.default_rng(scenario.seed if rng is None else rng), scenario.replace(trace=past)
-    tuner, rows = Tuner(configurations, alone=0, spread=1.0), []
+    space = Space(scenario.fitted(space.policy), space.names)
+    past = _last(scenario.trace, days)
+    rng = np.random.default_rng(scenario.seed if rng is None else rng)
+    scenario = scenario.replace(trace=past)
+    tuner = Tuner(configurations, alone=0, spread=1.0)
+    rows = []
     play = scenario.simulation(space.policy)
     for number, forecast in enumerate(_instants(play, instants, horizon, load, rng)):
         found = tuner.tune(Probe(scenario, space.policy, forecast=forecast), space, space.policy, rng=rng)
@@ -116,7 +121,8 @@ def _instants(play: Simulation, count: int, horizon: float, load: float, rng) ->
 
 def busier(forecast: Forecast, capacity: float, horizon: float, rng) -> Forecast:
     """Let arrivals come several times (at most `TIMES`) where jobs request less than `capacity` GPUs over the horizon (s)."""
-    existing, coming = forecast.trace.head(forecast.existing), forecast.trace[forecast.existing :]
+    existing = forecast.trace.head(forecast.existing)
+    coming = forecast.trace[forecast.existing :]
     passed = existing.join(forecast.initial, on="job_id", how="left", maintain_order="left")["progress"]
     held = float((existing["gpus"] * (existing["duration"] - passed).clip(0, horizon)).sum())
     asked = float((coming["gpus"] * coming["duration"].clip(0, horizon)).sum())
@@ -157,7 +163,8 @@ def train(samples: pl.DataFrame, space: Space, *, graph="learnt", backend="boost
     EstimatorError
         There is no such graph, or it has other layers than the space.
     """
-    rows, layers = samples.drop("segment", strict=False), layers_of(space)
+    rows = samples.drop("segment", strict=False)
+    layers = layers_of(space)
     if isinstance(graph, CausalGraph):
         if graph.layers.given != layers.given:
             raise EstimatorError(

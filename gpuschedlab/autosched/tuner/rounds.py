@@ -15,10 +15,17 @@ class Search:
     """State of one search of `Tuner.steps`: the trial of R^max, axes that the scope holds and where, and what is known."""
 
     def __init__(self, tuner, probe: Probe, space: Space, model, rng):
-        self.tuner, self.probe, self.space, self.rng = tuner, probe, space, rng
+        self.tuner = tuner
+        self.probe = probe
+        self.space = space
+        self.rng = rng
         self.model = model if tuner.causal else None
-        self.found, self.names = Tuning(space, probe.objective), [axis.name for axis in space.axes]
-        self.known, self.fixed, self.sampler, self.levels = {}, {}, None, [axis.levels for axis in space.axes]
+        self.found = Tuning(space, probe.objective)
+        self.names = [axis.name for axis in space.axes]
+        self.known = {}
+        self.fixed = {}
+        self.sampler = None
+        self.levels = [axis.levels for axis in space.axes]
         self.top: Trial | None = None
         self.judges = False  # whether the model has a say: from round 1 on
 
@@ -28,7 +35,9 @@ class Search:
             u = self.space.encode(policy)
             self.take(t, u, u, policy)
             yield
-        self.judges, points, alone = self.model is not None, [], self.tuner.alone
+        self.judges = self.model is not None
+        points = []
+        alone = self.tuner.alone
         for t in range(1, iterations + 1):
             if t == alone + 1:
                 points = self.spread(iterations - alone)
@@ -52,11 +61,16 @@ class Search:
         before = self.known.get(policy)
         exploit = self.rng.random() <= self.tuner.epsilon
         if before is not None:
-            fate, made, worth = "known", before.measurement, before.reward
+            fate = "known"
+            made = before.measurement
+            worth = before.reward
         elif self.judges and exploit and predicted <= self.tuner.gamma * (self.top.reward if self.top else -np.inf):
-            fate, made, worth = "rejected", None, np.nan
+            fate = "rejected"
+            made = None
+            worth = np.nan
         else:
-            fate, made = "measured", self.probe(policy)
+            fate = "measured"
+            made = self.probe(policy)
             reference = self.found.trials[0].measurement if self.found.trials else made
             worth = reward(self.probe.objective, made.value, reference.value)
         best = float(np.nanmax([worth, self.found.trials[-1].best if self.found.trials else worth]))
@@ -75,12 +89,14 @@ class Search:
 
     def _given(self, u) -> np.ndarray:
         """Coordinates (n, k), or (k,) of one, and the context in the model's order: (n, k + c)."""
-        u, context = np.atleast_2d(u), context_of(self.probe.objective, self.found.trials[0].measurement)
+        u = np.atleast_2d(u)
+        context = context_of(self.probe.objective, self.found.trials[0].measurement)
         return np.hstack([u, np.tile([*context.values()], (len(u), 1))])
 
     def _project(self, asked) -> tuple:
         """Policy that the constraints allow, those of the policy and those of the scope, and its coordinates (k,)."""
-        axes, values = list(self.fixed), list(self.fixed.values())
+        axes = list(self.fixed)
+        values = list(self.fixed.values())
         for _ in range(1 + len(self.space)):
             asked = np.array(asked, float)
             asked[axes] = values

@@ -48,7 +48,8 @@ class LatinHypercube(Sampler):
 
     def __init__(self, levels, rng=0, start=None, size: int = 16):
         super().__init__(levels, rng, start)
-        self.size, self.left = size, []
+        self.size = size
+        self.left = []
 
     def ask(self) -> np.ndarray:
         """Coordinates (k,) to try next."""
@@ -117,14 +118,23 @@ class BlueFin(Sampler):
                 f"BlueFin: found feedback={feedback}, optimizer={optimizer!r}, eta={eta}, delta={delta}, decay={decay}; "
                 "expected 1 or 2, 'rmsprop' or 'sgd', eta and delta above 0, decay from 0."
             )
-        self.feedback, self.eta, self.delta, self.optimizer, self.decay = feedback, eta, delta, optimizer, decay
-        self.centre, self.square = self.start.copy(), np.zeros(self.k)
+        self.feedback = feedback
+        self.eta = eta
+        self.delta = delta
+        self.optimizer = optimizer
+        self.decay = decay
+        self.centre = self.start.copy()
+        self.square = np.zeros(self.k)
         self.logits = {i: np.zeros(len(values)) for i, values in self.values.items()}
         for i, values in self.values.items():
             self.logits[i][np.abs(values - self.start[i]).argmin()] = math.log(2.0 * max(1, len(values) - 1))
-        self.mean, self.rewards, self.moves, self.radius = 0.0, 0, 0, delta
+        self.mean = 0.0
+        self.rewards = 0
+        self.moves = 0
+        self.radius = delta
         self.plan: list[tuple] = []  # points still to ask, each with its direction
-        self.side, self.tried = None, []  # direction of the point asked last; what was tried since the last move
+        self.side = None
+        self.tried = []  # direction of the point asked last; what was tried since the last move
 
     def ask(self) -> np.ndarray:
         """Coordinates (k,) to try next."""
@@ -141,7 +151,8 @@ class BlueFin(Sampler):
         """Learn the reward of the point asked last, and where it was projected to."""
         if self.side is not None:
             self.tried.append((np.array(u, float), self.side, float(reward)))
-            self.side, self.rewards = None, self.rewards + 1
+            self.side = None
+            self.rewards = self.rewards + 1
             self.mean += (reward - self.mean) / min(self.rewards, 20)
 
     def _point(self, side: np.ndarray) -> np.ndarray:
@@ -153,7 +164,8 @@ class BlueFin(Sampler):
 
     def _move(self) -> None:
         """Move the centre and the categories' weights by the rewards of the last pair."""
-        tried, self.tried = self.tried, []
+        tried = self.tried
+        self.tried = []
         if not tried:
             return
         base = 0.0 if len(tried) == self.feedback else self.mean

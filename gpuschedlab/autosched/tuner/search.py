@@ -100,7 +100,8 @@ class Tuner(Knobbed):
         wide : bool
             Whether it is a wide search, or a check.
         """
-        search, begin = Search(self, probe, space, model, np.random.default_rng(rng)), time.perf_counter()
+        search = Search(self, probe, space, model, np.random.default_rng(rng))
+        begin = time.perf_counter()
         for _ in search.rounds(current, list(hints), self.iterations if wide else self.check):
             search.found.seconds += time.perf_counter() - begin
             yield search.found

@@ -91,7 +91,8 @@ class Space:
     """
 
     def __init__(self, policy, names=None):
-        infos, wrong = knobs_of(policy), isinstance(policy, type) or isinstance(names, str)
+        infos = knobs_of(policy)
+        wrong = isinstance(policy, type) or isinstance(names, str)
         self.policy = policy
         self.names = tuple((n for n in infos if n not in policy.set_aside) if names is None else names)
         if wrong or not self.names or len({*self.names} & infos.keys() - TAKEN) < len(self.names):
@@ -114,7 +115,8 @@ class Space:
         """Policy at coordinates (k,), projected onto ranges and constraints."""
         knobs = self.policy.knobs | dict.fromkeys(self.names, ())
         for axis, x in zip(self.axes, u, strict=True):
-            name, value = axis.info.name, axis.value(x)
+            name = axis.info.name
+            value = axis.value(x)
             knobs[name] = value if axis.place is None else (*knobs[name], value)
         return self.policy.with_knobs(**self.policy.project(knobs))
 

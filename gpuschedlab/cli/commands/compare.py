@@ -56,7 +56,8 @@ def add(parser):
 
 def compare(args) -> int:
     """Run the policies, print the table, write the report."""
-    recipe, progress = recipe_in(args), Progress(sys.stderr)
+    recipe = recipe_in(args)
+    progress = Progress(sys.stderr)
     own = {} if args.policies else {name: (policy, None) for name, policy in recipe.policies.items()}
     policies = own or contenders_of(args.policies or list(LINEUP))
     with progress.phase("jobs and estimates", announced=False):
@@ -91,12 +92,14 @@ def _run(scenario, policies: dict, progress: Progress, shown, store):
     from gpuschedlab.comparison import Comparison
     from gpuschedlab.comparison import compare as run_all
 
-    finished, begin = {}, time.monotonic()
+    finished = {}
+    begin = time.monotonic()
 
     def so_far():
         nonlocal shown
         if shown is not None and 0 < len(finished) < len(policies) and time.monotonic() - begin > SOON:
-            table, shown = _table(Comparison(dict(finished)), shown), None
+            table = _table(Comparison(dict(finished)), shown)
+            shown = None
             progress.say(f"so far:\n{textwrap.indent(table, '  ')}\n", sys.stdout)
 
     with progress.phase("policies", len(policies), "done", announced=False, each=so_far) as advance:
@@ -152,7 +155,8 @@ def _table(done, recipe) -> str:
     left = "".join(f"\n{line}" for line in left_of(done.runs))
     if not recipe.metrics:
         return metrics_table(done.table()) + left
-    price, dollars = {}, ""
+    price = {}
+    dollars = ""
     if recipe.price is not None:
         price = {"prices": recipe.price}
         dollars = f"\ncost: dollars, at {recipe.price:g} per GPU-hour held by jobs, warming, or idle in warm pools"
@@ -187,7 +191,8 @@ def _seeds_table(rows: list[dict]) -> str:
     from gpuschedlab.metrics import METRICS
     from gpuschedlab.report.html_tables import words
 
-    names, seeds = list(dict.fromkeys(row["policy"] for row in rows)), max(row["seeds"] for row in rows)
+    names = list(dict.fromkeys(row["policy"] for row in rows))
+    seeds = max(row["seeds"] for row in rows)
     columns = [["policy", *names]]
     for metric in dict.fromkeys(row["metric"] for row in rows):
         means, changes = zip(*(words(row) for row in rows if row["metric"] == metric))

@@ -34,12 +34,15 @@ def run(args) -> int:
     """Simulate, store, print the metrics; Ctrl-C keeps what has happened until then."""
     if args.log and not args.out:
         raise LabError("run: found --log without --out; expected a folder to keep the log in: --out FOLDER.")
-    policies, recipe, progress = contenders_of([args.policy]), recipe_in(args), Progress(sys.stderr)
+    policies = contenders_of([args.policy])
+    recipe = recipe_in(args)
+    progress = Progress(sys.stderr)
     with progress.phase("jobs and estimates", announced=False):
         scenario = recipe(args.seed).replace(until=args.until)
         about = recipe.about(scenario)
         name, policy, scenario = one_in(policies, scenario)
-    simulation, stopped = scenario.simulation(policy, log=args.log), False
+    simulation = scenario.simulation(policy, log=args.log)
+    stopped = False
     with progress.phase(name, announced=False):
         try:
             simulation.advance(float("inf") if scenario.until is None else scenario.until)

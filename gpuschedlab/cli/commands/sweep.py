@@ -96,7 +96,9 @@ def _scenarios(args) -> tuple[dict, dict]:
     from gpuschedlab.cluster import Cluster
     from gpuschedlab.traces import presets
 
-    traces, found, logs = args.traces or [args.trace], {}, {}
+    traces = args.traces or [args.trace]
+    found = {}
+    logs = {}
     if args.history is args.estimator is None and not all(word in presets() for word in traces):
         args = _with(args, estimator="oracle")  # of some traces there is no history: policies know the same of all
     for trace in traces:
@@ -128,7 +130,8 @@ def _varied(args) -> tuple[dict[str, list], dict]:
         if not (equals and values) or name in asked:
             raise PolicyError(f"--vary {word!r}: expected KNOB=V/V/..., KNOB=5steps or KNOB=all, each knob once.")
         asked[name] = values
-    found, used = {}, set()
+    found = {}
+    used = set()
 
     def all_of(thing) -> list:
         infos = knobs_of(thing)

@@ -63,7 +63,8 @@ def describe(args) -> int:
 
     args.history = "0"
     recipe = recipe_in(args)
-    found, about = figures(recipe.trace()), recipe.came_in
+    found = figures(recipe.trace())
+    about = recipe.came_in
     print(as_json(found | intake_of(about)) if args.json else pairs(found) + intake_line(about))
     return 0
 
@@ -73,7 +74,8 @@ def generate(args) -> int:
     from gpuschedlab.traces import load_preset, write_parquet
 
     load_preset(args.trace)
-    args.history, args.set = "0", []
+    args.history = "0"
+    args.set = []
     trace = recipe_in(args).trace(args.seed)
     write_parquet(trace, args.out)
     print(f"{args.out}: {trace.height:,} jobs over {trace['submit'].max() / 86_400:.3g} days")

@@ -37,11 +37,13 @@ def warm(args) -> int:
 
 def compile_ahead(words: Iterable[str], each: Callable[[int], None] | None = None) -> dict[str, float]:
     """Compile the engine, the generator, and what policies, figures and estimates need; `each` is called with the number of parts done."""
-    seconds, begin = {}, time.perf_counter()
+    seconds = {}
+    begin = time.perf_counter()
 
     def done(name: str):
         nonlocal begin
-        seconds[name], begin = time.perf_counter() - begin, time.perf_counter()
+        seconds[name] = time.perf_counter() - begin
+        begin = time.perf_counter()
         if each is not None:
             each(len(seconds))
 

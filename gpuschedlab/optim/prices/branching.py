@@ -38,7 +38,8 @@ def close_cells(problem: MultipleChoice, job, config, *, slack, gap, time_limit=
         raise Infeasible(f"{problem.name}: infeasible; a mandatory job has no configuration that fits.")
     alike, first = _alike(problem, job, config)
     lead = first[alike[job]] == job  # one cell stands for those of all jobs that are alike
-    job, config = job[lead], config[lead]
+    job = job[lead]
+    config = config[lead]
     slack = max(slack, CLOSED * float(np.abs(problem.utility[job, config]).max(initial=0.0)))
     solver = Highs(time_limit, gap, work=work, mip_abs_gap=slack, **(WHOLE if problem.mandatory.any() else _known()))
     found = solver.solve(_program(problem, alike, first, job, config))
@@ -46,7 +47,8 @@ def close_cells(problem: MultipleChoice, job, config, *, slack, gap, time_limit=
     members = np.split(np.argsort(alike, kind="stable"), np.cumsum(np.bincount(alike, minlength=len(first)))[:-1])
     taken = np.zeros(len(first), np.int64)
     for cell in np.flatnonzero(found.x > 0.5):
-        c, many = alike[job[cell]], round(found.x[cell])
+        c = alike[job[cell]]
+        many = round(found.x[cell])
         choice[members[c][taken[c] : taken[c] + many]] = config[cell]
         taken[c] += many
     return Closed(choice, found.bound, found.status)
@@ -74,7 +76,8 @@ def _alike(problem: MultipleChoice, job, config) -> tuple[np.ndarray, np.ndarray
 
 def _program(problem: MultipleChoice, alike, first, job, config) -> Program:
     """How many jobs of each class get each of its cells."""
-    classes, types = len(first), len(problem.capacity)
+    classes = len(first)
+    types = len(problem.capacity)
     members = np.bincount(alike, minlength=classes).astype(float)
     return Program(
         problem.utility[job, config],

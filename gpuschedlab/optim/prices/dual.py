@@ -15,13 +15,16 @@ EPS = 1e-11
 @njit
 def build_hulls(v, order, starts, gpus, capacity):
     """Upper hull of value over GPUs, for each job and type, from (0, 0) upwards."""
-    n, types = v.shape[0], starts.shape[0] - 1
+    n = v.shape[0]
+    types = starts.shape[0] - 1
     hull = np.empty(v.shape, np.int32)
     slope = np.empty(v.shape)
     size = np.zeros((n, types), np.int32)
     for i in range(n):
         for t in range(types):
-            base, k, top = starts[t], 0, 0.0
+            base = starts[t]
+            k = 0
+            top = 0.0
             for c in range(base, starts[t + 1]):
                 value = v[i, order[c]]
                 if not value > top or gpus[c] > capacity[t]:  # nan, too
@@ -35,8 +38,10 @@ def build_hulls(v, order, starts, gpus, capacity):
                         k -= 1
                         continue
                     break
-                hull[i, base + k], slope[i, base + k] = c, s
-                k, top = k + 1, value
+                hull[i, base + k] = c
+                slope[i, base + k] = s
+                k = k + 1
+                top = value
             size[i, t] = k
     return hull, slope, size
 
@@ -44,7 +49,8 @@ def build_hulls(v, order, starts, gpus, capacity):
 @njit
 def vertices_above(slope, i, base, size, price):
     """How many vertices of job i's hull from `base` have a slope above the price (a binary search)."""
-    low, high = 0, size
+    low = 0
+    high = size
     while low < high:
         mid = (low + high) // 2
         if slope[i, base + mid] > price:
@@ -58,17 +64,23 @@ def vertices_above(slope, i, base, size, price):
 def evaluate(v, order, starts, gpus, hull, slope, size, capacity, prices, choice, used):
     """Lagrangian bound, sum of max(0, max_c v - price g) + price . capacity, and the value chosen."""
     # Fills each job's best choice (-1 none; of equals the smaller) and the GPUs they use by type.
-    value, used[:], types = 0.0, 0.0, size.shape[1]
+    value = 0.0
+    used[:] = 0.0
+    types = size.shape[1]
     bound = (prices * capacity).sum()
     for i in range(size.shape[0]):
-        best, pick, kind = 0.0, -1, 0
+        best = 0.0
+        pick = -1
+        kind = 0
         for t in range(types):
             if size[i, t] == 0 or slope[i, starts[t]] <= prices[t]:
                 continue
             c = hull[i, starts[t] + vertices_above(slope, i, starts[t], size[i, t], prices[t]) - 1]
             worth = v[i, order[c]] - prices[t] * gpus[c]
             if worth > best:
-                best, pick, kind = worth, c, t
+                best = worth
+                pick = c
+                kind = t
         choice[i] = pick
         bound += best
         if pick >= 0:
@@ -82,12 +94,14 @@ def _enter(B, rhs, basis, column, index):
     """Pivot a column into the basis (B its inverse, rhs its values); False where nothing limits it."""
     m = rhs.shape[0]
     step = B @ column
-    row, best = -1, np.inf
+    row = -1
+    best = np.inf
     for r in range(m):
         if step[r] > 1e-9:
             ratio = rhs[r] / step[r]
             if ratio < best - 1e-12 or (ratio < best + 1e-12 and step[r] > step[row]):
-                best, row = ratio, r
+                best = ratio
+                row = r
     if row < 0:
         return False
     pivot = step[row]
@@ -107,27 +121,33 @@ def _enter(B, rhs, basis, column, index):
 @njit
 def _solve_master(B, rhs, basis, pool, count, tolerance, duals):
     """Let in known columns (a slack t, or types + k for answer k of the pool) until none gains; fills the duals."""
-    m, types, column = rhs.shape[0], rhs.shape[0] - 1, np.empty(rhs.shape[0])
+    m = rhs.shape[0]
+    types = rhs.shape[0] - 1
+    column = np.empty(rhs.shape[0])
     for _ in range(20 * (m + count)):  # degenerate pivots could go round in a circle; any prices give a valid bound
         duals[:] = 0.0
         for r in range(m):
             if basis[r] >= types:
                 duals += pool[basis[r] - types, types] * B[r]
-        best, enter = tolerance, -1
+        best = tolerance
+        enter = -1
         for t in range(types):
             if -duals[t] > best:
-                best, enter = -duals[t], t
+                best = -duals[t]
+                enter = t
         for k in range(count):
             gain = pool[k, types] - duals[types] - (duals[:types] * pool[k, :types]).sum()
             if gain > best:
-                best, enter = gain, types + k
+                best = gain
+                enter = types + k
         if enter < 0:
             return
         column[:] = 0.0
         if enter < types:
             column[enter] = 1.0
         else:
-            column[:types], column[types] = pool[enter - types, :types], 1.0
+            column[:types] = pool[enter - types, :types]
+            column[types] = 1.0
         if not _enter(B, rhs, basis, column, enter):
             return
 
@@ -150,7 +170,10 @@ def search_prices(v, order, starts, gpus, hull, slope, size, capacity, warm, gap
     basis = np.arange(m)  # t: idle GPUs of type t; types + k: answer k of the pool
     duals = np.empty(m)
     choice = np.empty(size.shape[0], np.int64)
-    best, bound, relaxed, count = warm.copy(), np.inf, 0.0, 1
+    best = warm.copy()
+    bound = np.inf
+    relaxed = 0.0
+    count = 1
     weight = 1.0  # of the best prices; the first evaluation is at the warm ones
     while count <= most:
         scale = abs(bound) if 0 < abs(bound) < np.inf else 1.0
@@ -165,7 +188,8 @@ def search_prices(v, order, starts, gpus, hull, slope, size, capacity, warm, gap
         gain = pool[count, types] - duals[types] - (duals[:types] * used).sum()
         count += 1
         if here < bound:
-            bound, best[:] = here, at
+            bound = here
+            best[:] = at
         elif weight == 0.0 and gain <= EPS * scale:
             break
         # Half-way again where the answer helps the master; nearer to the master's own prices where it does not.

@@ -17,7 +17,9 @@ from gpuschedlab._compiled import njit
 def core_choices(v, order, starts, gpus, type_of, capacity, prices, limit):
     """Choices whose loss is below `limit`: (job pointers (n + 1,), configurations, losses), best first in each job."""
     n, C = v.shape
-    at, config, loss = np.zeros(n + 1, np.int64), np.empty(16 * n + 64, np.int64), np.empty(16 * n + 64)
+    at = np.zeros(n + 1, np.int64)
+    config = np.empty(16 * n + 64, np.int64)
+    loss = np.empty(16 * n + 64)
     worth = np.zeros(C + 1)  # the last is none
     for i in range(n):
         best = 0.0
@@ -32,10 +34,13 @@ def core_choices(v, order, starts, gpus, type_of, capacity, prices, limit):
             loss = np.append(loss, np.empty(loss.shape[0] + C))
         for c in range(C + 1):
             if best - worth[c] < limit:
-                config[k], loss[k] = c if c < C else -1, best - worth[c]
+                config[k] = c if c < C else -1
+                loss[k] = best - worth[c]
                 k += 1
         rank = np.argsort(loss[at[i] : k], kind="mergesort")
-        config[at[i] : k], loss[at[i] : k], at[i + 1] = config[at[i] : k][rank], loss[at[i] : k][rank], k
+        config[at[i] : k] = config[at[i] : k][rank]
+        loss[at[i] : k] = loss[at[i] : k][rank]
+        at[i + 1] = k
     return at, config[: at[n]], loss[: at[n]]
 
 
@@ -70,9 +75,13 @@ def _extend(used, value, config, loss, type_of, gpus, least, most, capacity, pri
     size = 64
     while size < 2 * room:
         size *= 2
-    table, stamp, count = np.empty(size, np.int64), np.zeros(size, np.int8), 0
-    new_used, new_value = np.empty((room, used.shape[1]), np.int64), np.empty(room)
-    before, chosen = np.empty(room, np.int64), np.empty(room, np.int64)
+    table = np.empty(size, np.int64)
+    stamp = np.zeros(size, np.int8)
+    count = 0
+    new_used = np.empty((room, used.shape[1]), np.int64)
+    new_value = np.empty(room)
+    before = np.empty(room, np.int64)
+    chosen = np.empty(room, np.int64)
     for a in range(used.shape[0]):
         for k in range(config.shape[0]):
             total = value[a] + loss[k]
@@ -92,8 +101,11 @@ def _extend(used, value, config, loss, type_of, gpus, least, most, capacity, pri
                     continue
             else:
                 count += 1
-            stamp[p], table[p] = 1, at
-            new_value[at], before[at], chosen[at] = total, a, config[k]
+            stamp[p] = 1
+            table[p] = at
+            new_value[at] = total
+            before[at] = a
+            chosen[at] = config[k]
     return new_used, new_value, before, chosen, count
 
 
@@ -101,14 +113,17 @@ def _extend(used, value, config, loss, type_of, gpus, least, most, capacity, pri
 def _ranges(at, config, type_of, gpus, jobs, types):
     """Least and most GPUs of each type that the jobs from each step on may use together: two (steps + 1, T) arrays."""
     n = jobs.shape[0]
-    least, most = np.zeros((n + 1, types), np.int64), np.zeros((n + 1, types), np.int64)
+    least = np.zeros((n + 1, types), np.int64)
+    most = np.zeros((n + 1, types), np.int64)
     for step in range(n - 1, -1, -1):
         i = jobs[step]
         for t in range(types):
-            low, high = 1 << 40, 0
+            low = 1 << 40
+            high = 0
             for k in range(at[i], at[i + 1]):
                 g = np.int64(gpus[config[k]]) if config[k] >= 0 and type_of[config[k]] == t else 0
-                low, high = min(low, g), max(high, g)
+                low = min(low, g)
+                high = max(high, g)
             least[step, t] = least[step + 1, t] + low
             most[step, t] = most[step + 1, t] + high
     return least, most
@@ -129,7 +144,9 @@ def close_gap(at, config, loss, type_of, gpus, capacity, prices, limit, width):
     jobs = np.flatnonzero(counts > 1)
     jobs = jobs[np.argsort(counts[jobs], kind="mergesort")]
     least, most = _ranges(at, config, type_of, gpus, jobs, capacity.shape[0])
-    befores, choices, dropped = [jobs[:0]], [jobs[:0]], np.inf  # the first of each is of no step
+    befores = [jobs[:0]]
+    choices = [jobs[:0]]
+    dropped = np.inf  # the first of each is of no step
     for step in range(jobs.shape[0]):
         own = slice(at[jobs[step]], at[jobs[step] + 1])
         used, value, before, chosen, count = _extend(
@@ -140,16 +157,20 @@ def close_gap(at, config, loss, type_of, gpus, capacity, prices, limit, width):
             rank = np.argsort(value[:count], kind="mergesort")
             dropped = min(dropped, value[rank[width]])
             keep = rank[:width]
-        used, value = used[keep], value[keep]
+        used = used[keep]
+        value = value[keep]
         befores.append(before[keep])
         choices.append(chosen[keep])
-    found, last = limit, -1
+    found = limit
+    last = -1
     for a in range(used.shape[0]):
         total = value[a] + _idle_cost(used[a], least[-1], most[-1], capacity, prices)
         if total < found:
-            found, last = total, a
+            found = total
+            last = a
     if last < 0:
         return limit, picks[:0], dropped
     for step in range(jobs.shape[0] - 1, -1, -1):  # the choices that led to the best label
-        picks[jobs[step]], last = choices[step + 1][last], befores[step + 1][last]
+        picks[jobs[step]] = choices[step + 1][last]
+        last = befores[step + 1][last]
     return found, picks, dropped

@@ -133,7 +133,9 @@ def finished(problem: MultipleChoice, choice: np.ndarray, prices: np.ndarray, li
     small = np.count_nonzero(problem.utility > 0) <= SMALL and not problem.mandatory.any()
     inner = Prices(limits.time_limit, limits.gap, limits.work, labels=Prices.labels if small else 0)
     search = _Search(problem, prices, inner)
-    v, parts, types = problem.utility, (search.order, search.starts, search.gpus), len(search.room)
+    v = problem.utility
+    parts = (search.order, search.starts, search.gpus)
+    types = len(search.room)
     at = search.choice = search._in_order(choice)
     used = np.bincount(search.kinds[at], search.gpus[at] * (at >= 0), types)
     search.objective = advance(v, *parts, search.kinds, search.room, search.prices, at, used, 8)
@@ -148,7 +150,10 @@ class _Search:
     """One problem on its way: configurations by (type, GPUs), best choices and bound so far."""
 
     def __init__(self, problem: MultipleChoice, prices, limits: Prices):
-        self.problem, self.limits, self.start, self.late = problem, limits, time.perf_counter(), False
+        self.problem = problem
+        self.limits = limits
+        self.start = time.perf_counter()
+        self.late = False
         types = len(problem.capacity)
         self.prices = np.zeros(types) if prices is None else np.maximum(np.asarray(prices, float), 0.0)
         self.order = np.lexsort((problem.gpus, problem.kinds))
@@ -173,7 +178,8 @@ class _Search:
     def whole(self):
         """Let HiGHS solve all that is possible."""
         closed = self.closed(*possible_cells(self.problem)[:2], slack=0.0, gap=self.limits.gap)
-        self.choice, self.bound = self._in_order(closed.choice), closed.bound
+        self.choice = self._in_order(closed.choice)
+        self.bound = closed.bound
 
     def _in_order(self, choice) -> np.ndarray:
         """Choice (n,) by (type, GPUs), from the caller's order of configurations."""
@@ -181,7 +187,8 @@ class _Search:
 
     def repair(self):
         """Search prices, round the mix of their answers, and make it fit."""
-        v, parts = self.problem.utility, (self.order, self.starts, self.gpus)
+        v = self.problem.utility
+        parts = (self.order, self.starts, self.gpus)
         hulls = build_hulls(v, *parts, self.room)
         # Exact prices leave fewer choices open, and cost little where there are few cells.
         tolerance = 1e-7 if v.size < LARGE else max(0.1 * self.limits.gap, 1e-7)
@@ -189,7 +196,8 @@ class _Search:
         most = int(min(self.limits.evaluations, steps(self.limits.work, "prices", len(v) * len(self.room))))
         searched = search_prices(v, *parts, *hulls, self.room, self.prices, tolerance, most if self.in_time() else 1)
         self.prices, self.bound, _, tried, weights, _ = searched
-        self.choice, used = np.empty(len(v), np.int64), np.empty(len(self.room))
+        self.choice = np.empty(len(v), np.int64)
+        used = np.empty(len(self.room))
         round_mix(v, *parts, self.kinds, *hulls, self.room, self.prices, tried, weights, self.choice, used)
         self.objective = repair(v, *parts, self.kinds, *hulls, self.room, self.prices, self.choice, used, 8)
 
@@ -206,7 +214,8 @@ class _Search:
             return
         parts = (self.order, self.starts, self.gpus, self.kinds, self.room, self.prices)
         core = core_choices(self.problem.utility, *parts, limit)
-        exact, top = self.limits.cells > 0 and find_spec("highspy") is not None, self.bound
+        exact = self.limits.cells > 0 and find_spec("highspy") is not None
+        top = self.bound
         labels = int(min(self.limits.labels, steps(self.limits.work, "labels", 1)))
         quick = min(QUICK, labels) if exact else labels
         if not self._labels(*core, limit, quick) and exact and self.in_time():
@@ -219,14 +228,16 @@ class _Search:
         found, picks, dropped = close_gap(at, config, loss, *args)
         top = self.bound
         if len(picks):
-            self.choice, self.objective = picks, top - found
+            self.choice = picks
+            self.objective = top - found
         # All others lose `found` at least (the limit, where none was found), or what was given up.
         self.bound = top - min(found, dropped)
         return self.bound - self.objective <= self.slack + 1e-9 * abs(self.bound)
 
     def _cells(self, at, config, loss, limit, top):
         """Close it by HiGHS over the cells that lose least; whatever has another one is worth `top` less its loss at most."""
-        job, open_ = np.repeat(np.arange(len(at) - 1), np.diff(at)), np.repeat(np.diff(at) > 1, np.diff(at))
+        job = np.repeat(np.arange(len(at) - 1), np.diff(at))
+        open_ = np.repeat(np.diff(at) > 1, np.diff(at))
         if open_.sum() > self.limits.cells:
             limit = np.partition(loss[open_], self.limits.cells)[self.limits.cells]
         given = (config >= 0) & ((loss < limit) | (loss == 0))

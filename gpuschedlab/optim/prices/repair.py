@@ -12,11 +12,15 @@ def round_mix(v, order, starts, gpus, type_of, hull, slope, size, capacity, pric
     # Jobs in which the mix agrees are settled first; of the others the largest first, each taking the choice that
     # leaves the least difference, at the prices given, between what is used and what the mix uses. Fills `choice` and
     # `used`.
-    k, n, types = tried.shape[0], choice.shape[0], capacity.shape[0]
+    k = tried.shape[0]
+    n = choice.shape[0]
+    types = capacity.shape[0]
     answers = np.empty((k, n), np.int64)
     for a in range(k):
         evaluate(v, order, starts, gpus, hull, slope, size, capacity, tried[a], answers[a], used)
-    largest, target, used[:] = np.zeros(n), np.zeros(types), 0.0
+    largest = np.zeros(n)
+    target = np.zeros(types)
+    used[:] = 0.0
     for i in range(n):
         if (answers[:, i] != answers[0, i]).any():
             for c in answers[:, i]:
@@ -35,7 +39,8 @@ def round_mix(v, order, starts, gpus, type_of, hull, slope, size, capacity, pric
                 more = gpus[c] if c >= 0 and type_of[c] == t else 0.0
                 apart += (prices[t] + least_price) * abs(used[t] + more - target[t])
             if apart < least:
-                least, choice[i] = apart, c
+                least = apart
+                choice[i] = c
         if choice[i] >= 0:
             used[type_of[choice[i]]] += gpus[choice[i]]
 
@@ -57,7 +62,8 @@ def _retreat(v, order, starts, gpus, hull, slope, size, capacity, prices, choice
         loss = worth - (v[i, order[d]] - prices[t] * gpus[d])
         score = loss / min(gpus[c] - gpus[d], over)
         if score < best:
-            best, pick = score, d
+            best = score
+            pick = d
     for s in range(starts.shape[0] - 1):  # to a type with room
         if s == t or size[i, s] == 0:
             continue
@@ -70,7 +76,8 @@ def _retreat(v, order, starts, gpus, hull, slope, size, capacity, prices, choice
         d = hull[i, starts[s] + k - 1]
         score = (worth - (v[i, order[d]] - prices[s] * gpus[d])) / min(gpus[c], over)
         if score < best:
-            best, pick = score, d
+            best = score
+            pick = d
     return best, pick
 
 
@@ -80,7 +87,8 @@ def _advance(v, order, starts, gpus, capacity, prices, choice, kind, used, i):
     c = choice[i]
     now = v[i, order[c]] if c >= 0 else 0.0
     paid = prices[kind[i]] * gpus[c] if c >= 0 else 0.0
-    best, pick = -np.inf, -1
+    best = -np.inf
+    pick = -1
     for t in range(starts.shape[0] - 1):
         room = capacity[t] - used[t] + (gpus[c] if c >= 0 and kind[i] == t else 0.0)
         for d in range(starts[t], starts[t + 1]):
@@ -88,7 +96,8 @@ def _advance(v, order, starts, gpus, capacity, prices, choice, kind, used, i):
                 break
             gain = v[i, order[d]] - now
             if gain > 1e-12 * v[i, order[d]] and gain - prices[t] * gpus[d] + paid > best:
-                best, pick = gain - prices[t] * gpus[d] + paid, d
+                best = gain - prices[t] * gpus[d] + paid
+                pick = d
     return best, pick
 
 
@@ -108,7 +117,8 @@ def repair(v, order, starts, gpus, type_of, hull, slope, size, capacity, prices,
     # Each pass scores one move of every job concerned and makes them from the best on, looking again at each before it
     # is made.
     n = choice.shape[0]
-    kind, score = np.where(choice >= 0, type_of[choice], 0), np.empty(n)
+    kind = np.where(choice >= 0, type_of[choice], 0)
+    score = np.empty(n)
     while (used > capacity).any():
         score[:] = np.inf
         for i in range(n):
@@ -129,7 +139,8 @@ def repair(v, order, starts, gpus, type_of, hull, slope, size, capacity, prices,
 def advance(v, order, starts, gpus, type_of, capacity, prices, choice, used, passes):
     """Let jobs whose choices fit use what is left, those first that gain most beyond the prices; as `repair`."""
     n = choice.shape[0]
-    kind, score = np.where(choice >= 0, type_of[choice], 0), np.empty(n)
+    kind = np.where(choice >= 0, type_of[choice], 0)
+    score = np.empty(n)
     for _ in range(passes):
         moved = False
         for i in range(n):

@@ -17,7 +17,8 @@ FIELDS = ("c", "row_lower", "row_upper", "lower", "upper", "integrality", "maxim
 
 def write_program(program, path) -> None:
     """As `Program.write`."""
-    h, A = _highs(path), program.A
+    h = _highs(path)
+    A = program.A
     with whole(Path(path)) as part, tempfile.TemporaryDirectory() as folder, part.open("wb") as out:
         if h is None:
             put = {key: getattr(program, key) for key in FIELDS} | {"shape": program.shape or ()}
@@ -31,7 +32,8 @@ def write_program(program, path) -> None:
 
 def read_program(path, kind):
     """As `Program.read`; `kind` is that class."""
-    h, path = _highs(path), Path(path)
+    h = _highs(path)
+    path = Path(path)
     try:
         if h is None:
             with np.load(path, allow_pickle=False) as found:
@@ -55,7 +57,8 @@ def _highs(path):
 def _from_mps(raw: bytes, h) -> tuple[dict, tuple]:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "program.mps").write_bytes(raw)
-        failed, lp = int(h.readModel(str(Path(folder, "program.mps")))) < 0, h.getLp()
+        failed = int(h.readModel(str(Path(folder, "program.mps")))) < 0
+        lp = h.getLp()
     kinds = [int(kind) for kind in lp.integrality_] or np.zeros(lp.num_col_)
     if failed or lp.offset_ or np.max(kinds, initial=0) > 1:
         raise ValueError("what HiGHS does not read as a linear or mixed-integer program")

@@ -45,14 +45,21 @@ class EditedProgram:
 
     def __post_init__(self):
         self.amounts = {name: float(amount) for name, amount in self.amounts.items()}
-        self.edits, self.prices, none = 0, np.zeros(len(self.amounts)), np.zeros(0)
+        self.edits = 0
+        self.prices = np.zeros(len(self.amounts))
+        none = np.zeros(0)
         self._put([], np.zeros(1, np.int64), none, none, np.zeros(1, np.int64), none, none, none)
 
     def _put(self, keys, first, worth, x, ptr, at, val, must):
         """The arrays: keys, first column and must of requests, worth and x of columns, and their coefficients by column."""
         self._row = dict(zip(keys, range(len(keys)), strict=True))
-        self._first, self._worth, self.x, self._ptr = first, worth, x, ptr
-        self._at, self._val, self._must = np.asarray(at, np.int32), val, np.asarray(must, bool)
+        self._first = first
+        self._worth = worth
+        self.x = x
+        self._ptr = ptr
+        self._at = np.asarray(at, np.int32)
+        self._val = val
+        self._must = np.asarray(must, bool)
         self.edits += 1
 
     def add_request(self, key, worth, uses: dict, must: bool = False) -> None:
@@ -80,7 +87,8 @@ class EditedProgram:
         """Remove a request, its variables and its row."""
         row, columns = self._found("remove_request", key)
         gone = slice(*self._ptr[[columns.start, columns.stop]])
-        first, ptr = self._first.copy(), self._ptr.copy()
+        first = self._first.copy()
+        ptr = self._ptr.copy()
         first[row + 1 :] -= columns.stop - columns.start
         ptr[columns.stop :] -= gone.stop - gone.start
         self._put(
@@ -91,7 +99,8 @@ class EditedProgram:
 
     def change_worth(self, key, worth) -> None:
         """Give a request's variables another worth."""
-        columns, worth = self._found("change_worth", key)[1], np.array(worth, float, ndmin=1)
+        columns = self._found("change_worth", key)[1]
+        worth = np.array(worth, float, ndmin=1)
         if worth.shape != self._worth[columns].shape:
             raise SolverError(
                 f"change_worth: found shape {worth.shape} for {key!r}; expected {self._worth[columns].shape}."
@@ -141,7 +150,9 @@ class EditedProgram:
 
     def program(self) -> Program:
         """The program as it is now: rows of requests in their order of arrival, then of resources."""
-        n, k, R = len(self._row), len(self._worth), len(self.amounts)
+        n = len(self._row)
+        k = len(self._worth)
+        R = len(self.amounts)
         at = np.insert(n + self._at, self._ptr[:-1], np.repeat(np.arange(n, dtype=np.int32), np.diff(self._first)))
         parts = (np.insert(self._val, self._ptr[:-1], 1.0), at, self._ptr + np.arange(k + 1))
         lower = np.append(np.where(self._must, 1.0, -np.inf), np.full(R, -np.inf))
@@ -151,10 +162,12 @@ class EditedProgram:
 
     def solved_by(self, worker) -> Solution:
         """Let a solver find the program's best point, from the last one and its prices where it starts from some (`warm`)."""
-        n, program = len(self._row), self.program()
+        n = len(self._row)
+        program = self.program()
         start = (self.x, np.append(np.zeros(n), self.prices)) if getattr(worker, "warm", False) else ()
         found = worker.solve(program, *start)
-        self.x, self.prices = found.x, self.prices if found.duals is None else found.duals[n:]
+        self.x = found.x
+        self.prices = self.prices if found.duals is None else found.duals[n:]
         return found
 
 
@@ -164,7 +177,8 @@ def _carry(before, first, at, val, x, new_first, new_at, new_val, new_x):
     for i in range(before.shape[0]):
         if before[i] < 0:
             continue
-        p, end = first[before[i]], first[before[i] + 1]
+        p = first[before[i]]
+        end = first[before[i] + 1]
         for k in range(new_first[i], new_first[i + 1]):
             while p < end and (at[p] < new_at[k] or (at[p] == new_at[k] and val[p] < new_val[k])):
                 p += 1

@@ -104,7 +104,8 @@ class MultipleChoice(Program):
     @cached_property
     def A(self) -> sp.csc_array:
         """(n + T, n C) rows of jobs, then of types."""
-        (n, C), parts = self.shape, (self.kinds, self.gpus)
+        (n, C) = self.shape
+        parts = (self.kinds, self.gpus)
         kinds, gpus = (np.tile(part, n) for part in parts)
         return cell_rows(np.repeat(np.arange(n), C), n + kinds, gpus, n + len(self.capacity))
 
@@ -136,8 +137,11 @@ class MultipleChoice(Program):
 
 def cell_rows(job, kind, gpus, rows: int) -> sp.csc_array:
     """Coefficients (rows, k) of k cells, each of which counts once in the row of its job, and as its GPUs in that of their type."""
-    at, data = np.empty((len(job), 2), np.int32), np.ones((len(job), 2))
-    at[:, 0], at[:, 1], data[:, 1] = job, kind, gpus
+    at = np.empty((len(job), 2), np.int32)
+    data = np.ones((len(job), 2))
+    at[:, 0] = job
+    at[:, 1] = kind
+    data[:, 1] = gpus
     starts = np.arange(0, at.size + 1, 2, dtype=np.int32)
     return sp.csc_array((data.ravel(), at.ravel(), starts), shape=(rows, len(job)))
 
@@ -159,7 +163,8 @@ def _check(name, utility, kinds, gpus, room):
 
 def _read(program: Program) -> MultipleChoice | None:
     """The knapsack that a program's arrays spell out; None where they spell something else."""
-    shape, rows = program.shape or (), program.A.shape[0]
+    shape = program.shape or ()
+    rows = program.A.shape[0]
     if len(shape) != 2 or not 0 < shape[0] < rows or not shape[1]:
         return None
     n, C = shape

@@ -124,7 +124,8 @@ class Program:
         return read_program(path, Program)
 
     def __repr__(self):
-        (m, n), verb = self.A.shape, "maximize" if self.maximize else "minimize"
+        (m, n) = self.A.shape
+        verb = "maximize" if self.maximize else "minimize"
         rows = f"{m} row{'' if m == 1 else 's'}"
         return f"{self.name}: {verb} {n} variables ({self.integrality.sum()} whole), {rows}, {self.A.nnz} nonzeros"
 
@@ -259,7 +260,8 @@ def directions(program: Program) -> Program:
     def sides(low, high, most):
         return np.where(np.isinf(low), -most, 0.0), np.where(np.isinf(high), most, 0.0)
 
-    rows, bounds = sides(program.row_lower, program.row_upper, np.inf), sides(program.lower, program.upper, 1.0)
+    rows = sides(program.row_lower, program.row_upper, np.inf)
+    bounds = sides(program.lower, program.upper, 1.0)
     return Program(program.c, program.A, *rows, *bounds, maximize=program.maximize, name=program.name)
 
 

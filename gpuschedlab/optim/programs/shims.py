@@ -36,7 +36,8 @@ def relaxed(problem: MultipleChoice, cells: Cells) -> Program:
     """The linear relaxation over some cells: n rows of jobs, then T of types; a variable a cell."""
     n = len(problem.utility)
     A = cell_rows(cells.job, n + problem.kinds[cells.config], problem.gpus[cells.config], n + len(problem.capacity))
-    rows, worth = (problem.row_lower, problem.row_upper), problem.utility[cells.job, cells.config]
+    rows = (problem.row_lower, problem.row_upper)
+    worth = problem.utility[cells.job, cells.config]
     return Program(worth, A, *rows, upper=1.0, maximize=True, name=problem.name)
 
 
@@ -79,7 +80,8 @@ def _fit(order, mandatory, share, ranked, first, config, kinds, gpus, capacity):
 
 def whole(problem, choice, bound: float, gap: float, start: float, solver: str, status: str = "optimal") -> Solution:
     """A choice (n,) as a solution, with the gap that is left to a bound."""
-    x, objective = variables_of(problem, choice), worth_of(problem, choice)
+    x = variables_of(problem, choice)
+    objective = worth_of(problem, choice)
     bound = max(bound, objective)
     if status != "time limit":
         status = "optimal" if relative_gap(objective, bound) <= max(gap, 1e-9) else "stopped"
@@ -94,6 +96,7 @@ def worth_of(problem: MultipleChoice, choice: np.ndarray) -> float:
 
 def variables_of(problem: MultipleChoice, choice: np.ndarray) -> np.ndarray:
     """Variables (n C,) of a choice (n,)."""
-    jobs, x = np.flatnonzero(choice >= 0), np.zeros(problem.shape)
+    jobs = np.flatnonzero(choice >= 0)
+    x = np.zeros(problem.shape)
     x[jobs, choice[jobs]] = 1.0
     return x.ravel()

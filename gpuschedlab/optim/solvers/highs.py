@@ -34,8 +34,12 @@ class Highs(Limits):
         settings |= {"run_crossover": "on" if crossover else "off", "random_seed": 0}
         settings |= {"threads": threads} if threads > 1 else {}
         super().__init__(time_limit, gap, work)
-        self.method, self.crossover, self.settings = method, crossover, settings | options
-        self._handle, self._basis, self._newer = None, None, False
+        self.method = method
+        self.crossover = crossover
+        self.settings = settings | options
+        self._handle = None
+        self._basis = None
+        self._newer = False
 
     def __getstate__(self):
         return vars(self) | {"_basis": self.basis, "_newer": False, "_handle": None}  # it is made again
@@ -46,12 +50,14 @@ class Highs(Limits):
         if self._newer:
             found = self._handle.getBasis()
             parts = (np.array([*map(int, part)]) for part in (found.col_status, found.row_status))
-            self._basis, self._newer = tuple(parts) if found.valid else None, False
+            self._basis = tuple(parts) if found.valid else None
+            self._newer = False
         return self._basis
 
     @basis.setter
     def basis(self, parts):
-        self._basis, self._newer = parts, False
+        self._basis = parts
+        self._newer = False
 
     def solve(self, program: Program, x0: np.ndarray | None = None) -> Solution:
         """Solve a program, from a point if there is one."""
@@ -67,7 +73,8 @@ class Highs(Limits):
         known = self.basis if keeps else None
         _pass(highspy, h, program, factor)
         if known is not None and tuple(map(len, known)) == program.A.shape[::-1]:
-            basis, word = highspy.HighsBasis(), [highspy.HighsBasisStatus(i) for i in range(5)]
+            basis = highspy.HighsBasis()
+            word = [highspy.HighsBasisStatus(i) for i in range(5)]
             basis.col_status, basis.row_status = ([word[i] for i in part.tolist()] for part in known)
             h.setBasis(basis)
         if x0 is not None:
@@ -81,15 +88,21 @@ class Highs(Limits):
                 h.clearSolver()
                 h.run()
         answer = self._answer(highspy, h, program, f"highs {method}", factor, start)
-        self._basis, self._newer = None, keeps
+        self._basis = None
+        self._newer = keeps
         return answer
 
     def solve_again(self, program: Program, stays: np.ndarray, added: int) -> Solution:
         """Solve a linear program that has some columns (bool, of the one solved last), and `added` ones behind them: from its basis."""
-        start, h, highspy = time.perf_counter(), self._handle, need("highspy", "solver='highs'")
-        new, A, gone = slice(-added, None), program.A[:, -added:], np.flatnonzero(~stays).astype(np.int32)
+        start = time.perf_counter()
+        h = self._handle
+        highspy = need("highspy", "solver='highs'")
+        new = slice(-added, None)
+        A = program.A[:, -added:]
+        gone = np.flatnonzero(~stays).astype(np.int32)
         h.deleteCols(len(gone), gone)
-        entries, costs = (A.nnz, A.indptr[:-1].astype(np.int32), A.indices, A.data), program.c * cost_factor(program)
+        entries = (A.nnz, A.indptr[:-1].astype(np.int32), A.indices, A.data)
+        costs = program.c * cost_factor(program)
         h.addCols(added, costs[new], program.lower[new], program.upper[new], *entries)
         h.run()
         return self._answer(highspy, h, program, "highs simplex", cost_factor(program), start)
@@ -114,7 +127,8 @@ class Highs(Limits):
     def _answer(self, highspy, h, program: Program, solver: str, factor: float, start: float) -> Solution:
         """What HiGHS found; no point at all is an error."""
         status = _status(highspy, h, program)
-        info, found = h.getInfo(), h.getSolution()
+        info = h.getInfo()
+        found = h.getSolution()
         x = np.array(found.col_value) + 0.0  # no negative zeros
         if not np.isfinite(program.value(x)) or info.primal_solution_status != 2:
             message = f"{program.name}: HiGHS found no point ({status}); give more than work={self.work}, "
@@ -131,7 +145,8 @@ class Highs(Limits):
 
 def _failed(highspy, h) -> bool:
     """Whether a method gave up without a point, as they do on some infeasible programs that another one settles."""
-    S, status = highspy.HighsModelStatus, h.getModelStatus()
+    S = highspy.HighsModelStatus
+    status = h.getModelStatus()
     return status == S.kSolveError or (status == S.kUnknown and h.getInfo().primal_solution_status != 2)
 
 
@@ -143,7 +158,8 @@ def _set(highspy, h, **options):
 
 def _pass(highspy, h, program: Program, factor: float):
     """Give HiGHS the arrays, costs times a factor; those of what is maximised are minimised where it is below 0."""
-    A, (m, n) = program.A, program.A.shape
+    A = program.A
+    (m, n) = program.A.shape
     sense = highspy.ObjSense.kMaximize if program.maximize and factor > 0 else highspy.ObjSense.kMinimize
     kinds = program.integrality.astype(np.int32)
     status = h.passModel(
@@ -159,7 +175,8 @@ def _pass(highspy, h, program: Program, factor: float):
 
 def _status(highspy, h, program: Program) -> str:
     """Word for how HiGHS ended; infeasible and unbounded are errors."""
-    S, status = highspy.HighsModelStatus, h.getModelStatus()
+    S = highspy.HighsModelStatus
+    status = h.getModelStatus()
     if status == S.kUnboundedOrInfeasible:  # all that presolve knows: it is unbounded where it has any point
         n = len(program.c)
         h.changeColsCost(n, np.arange(n, dtype=np.int32), np.zeros(n))

@@ -53,9 +53,13 @@ class Pymip(Limits):
         if not len(program.c):
             return no_variables(program, f"mip {self.engine}")
         start = time.perf_counter()
-        factor, rows = cost_factor(program), _rows(program)
+        factor = cost_factor(program)
+        rows = _rows(program)
         m, x = _model(mip, program, rows, self.engine, factor)
-        m.verbose, m.threads, m.max_mip_gap, m.seed = 0, self.threads, self.gap, 0
+        m.verbose = 0
+        m.threads = self.threads
+        m.max_mip_gap = self.gap
+        m.seed = 0
         m.max_mip_gap_abs = 0.0  # or CBC stops at 1e-10 whatever the scale
         if self.work is not None:
             m.max_nodes = int(min(steps(self.work, self.engine, program.A.nnz), MOST))
@@ -102,7 +106,8 @@ class Pymip(Limits):
 def _quiet():
     """Keep the standard output of C libraries shut: CBC writes to it whatever its log level."""
     sys.stdout.flush()
-    kept, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    kept = os.dup(1)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
     flush = (lambda: os.name != "nt" and ctypes.CDLL(None).fflush(None),)
     with contextlib.ExitStack() as after:  # each is done, whatever interrupts the one before
         for undo in ((os.close, nowhere), (os.close, kept), (os.dup2, kept, 1), flush):

@@ -76,7 +76,8 @@ def limits_in(limits: tuple[Limit, ...], words: Mapping[str, str]) -> tuple[Limi
     for key, value in words.items():
         _, of, *rest = key.split(".")
         what = rest.pop() if rest and rest[-1] in ("gpus", "jobs") else "gpus"
-        name, field = (".".join(rest),) if rest else (), "qos" if of == "user" else "names"
+        name = (".".join(rest),) if rest else ()
+        field = "qos" if of == "user" else "names"
         if any((of, each.of, each.names[:1]) == ("account", "accounts", name) for each in limits):
             of = "accounts"  # with those below it
         most = INF if value.upper() == "UNLIMITED" else number(value, f"whatif {key}")
@@ -98,7 +99,8 @@ def _replaced(limits: tuple[Limit, ...], new: Limit, what: str) -> tuple[Limit, 
         if (each.of, each.qos) != (new.of, new.qos) or apart:
             old.append(each)
             continue
-        rest, new = tuple(n for n in each.names if n not in names), replace(new, names=names)
+        rest = tuple(n for n in each.names if n not in names)
+        new = replace(new, names=names)
         old += [replace(each, names=rest)] * bool(rest) + [replace(each, names=names, **{what: INF})]
     return (*old, new) if getattr(new, what) < INF else tuple(old)
 
@@ -137,7 +139,8 @@ def _with_word(rule: Policy, quota: str, name: str, kind: str, value: str) -> Po
         raise TraceError(
             f"whatif: found {quota}.{name}; expected a queue of the site: {', '.join(names) or 'it has none'}."
         )
-    queue, field = queues[names.index(name)], QUOTAS[quota]
+    queue = queues[names.index(name)]
+    field = QUOTAS[quota]
     kinds = [kind] if kind else [known for known, _ in queue.nominal]
     found = dict(getattr(queue, field)) | {known: number(value, f"whatif {quota}.{name}") for known in kinds}
     changed = replace(queue, **{field: tuple(found.items())})

@@ -25,7 +25,8 @@ WORDS = (
 
 def add(parser):
     """Add the arguments."""
-    word, many = {"metavar": "SITE", "default": "site.toml"}, {"action": "append", "default": []}
+    word = {"metavar": "SITE", "default": "site.toml"}
+    many = {"action": "append", "default": []}
     parser.add_argument(
         "--trace", **word, help="SITE.toml, or a log with recorded starts: FORMAT:PATH (default site.toml)"
     )
@@ -100,7 +101,8 @@ def errors(table: pl.DataFrame) -> pl.DataFrame:
 
     from gpuschedlab.metrics.intervals import SHORT
 
-    near, rank = (100 * pl.col("within_60")).round().alias("% <60 s"), pl.col("rank").round(2)
+    near = (100 * pl.col("within_60")).round().alias("% <60 s")
+    rank = pl.col("rank").round(2)
     shown = [pl.col("simulated").alias("wait"), "mae", "median", "p90", near, rank]
     if "more" not in table.columns:
         return table.select(table.columns[0], "jobs", "recorded", "bias", *shown)

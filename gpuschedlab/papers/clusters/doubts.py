@@ -11,14 +11,16 @@ from gpuschedlab.papers.clusters.schedulers.slurm import Slurm
 from gpuschedlab.sim import Scenario
 from gpuschedlab.traces.trace_statistics import demand
 
-CELLS, COMPUTE = 8, 7
+CELLS = 8
+COMPUTE = 7
 A100 = {"1g": (1, 1), "2g": (2, 2), "3g": (4, 3), "4g": (4, 4), "7g": (8, 7)}
 """Memory cells and parts of computing of each profile, on a GPU with 8 and 7 (NVIDIA, "Supported MIG Profiles")."""
 
 
 def doubts(site: Site, scenario: Scenario) -> Iterator[str]:
     """What does not fit before anything is simulated: the cluster, the log, or what the site has and no run keeps to."""
-    trace, has = scenario.trace, site.description
+    trace = scenario.trace
+    has = site.description
     if (most := site.log.report.peak) > scenario.cluster.total_gpus:
         yield f"the log uses {most:g} GPUs at once, and the cluster has {scenario.cluster.total_gpus}: the cluster is wrong"
     yield from slices_beside(trace, scenario.cluster.total_gpus)

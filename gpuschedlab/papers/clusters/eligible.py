@@ -7,7 +7,8 @@ from gpuschedlab.sim.ordered import Ordered
 
 NEAR = 1.5
 """Seconds between the end of a job and the instant at which one that depends on it becomes eligible, at most."""
-ROUNDS, WORK = 12, 2_000_000
+ROUNDS = 12
+WORK = 2_000_000
 """Runs until jobs are released when those before them end in the same run, at most; of compiled rules as many as give so many jobs."""
 
 
@@ -50,9 +51,11 @@ def play(scenario: Scenario, policy: Policy) -> Run:
     """Run of jobs submitted when they are eligible; those that wait for others, when these end in this very run."""
     waits = links(scenario.trace) if "started" in scenario.trace.columns else pl.DataFrame()
     most = max(ROUNDS, WORK // scenario.trace.height) if isinstance(policy, Ordered) else ROUNDS
-    trace, left = eligible(scenario.trace), most if waits.height else 1
+    trace = eligible(scenario.trace)
+    left = most if waits.height else 1
     while True:
-        run, left = scenario.replace(trace=trace).run(policy), left - 1
+        run = scenario.replace(trace=trace).run(policy)
+        left = left - 1
         if left == 0:
             return run
         ends = run.jobs.select("end", before="job_id").drop_nulls()
@@ -67,7 +70,8 @@ def play(scenario: Scenario, policy: Policy) -> Run:
 
 def unsettled(trace: pl.DataFrame, jobs: pl.DataFrame) -> float:
     """Share of the jobs that wait for others which start before these have ended, of `submit`, `wait` and `ran` (s) of a run."""
-    waits, start = links(trace), pl.col("submit") + pl.col("wait")
+    waits = links(trace)
+    start = pl.col("submit") + pl.col("wait")
     at = jobs.select("job_id", start=start, end=start + pl.col("ran"))
     both = waits.join(at.select("end", before="job_id"), on="before", maintain_order="left")
     both = both.join(at.select("job_id", "start"), on="job_id", maintain_order="left")

@@ -68,7 +68,8 @@ class SiteExplorer(KnobExplorer):
         from gpuschedlab.papers.clusters.whatif import compared
 
         starts = launched_by(self._scenario(thing), self.calibration.site.within(thing.played), self.calibration.launch)
-        trace, waits = self.calibration.scenario.trace, self._waits(thing)
+        trace = self.calibration.scenario.trace
+        waits = self._waits(thing)
         both = [self._jobs(each) for each in (waits, self.before)]
         said = who_pays.compared(*both, ("this change", "the site as it is"), measure="wait")
         outcome = compared(self.before, waits, self.calibration, self.calibration.site.explanation.missing)
@@ -77,8 +78,10 @@ class SiteExplorer(KnobExplorer):
     def _changes(self, both, said):
         """One dot a job that counts: how much later or sooner it ends."""
         columns = (both[0][name].to_numpy() for name in ("gpus", "submit", "duration"))
-        took, moved = ((jobs["end"] - jobs["submit"]).to_numpy() for jobs in both), np.zeros(both[0].height, int)
-        moved[said.later.rows], moved[said.sooner.rows] = 1, -1
+        took = ((jobs["end"] - jobs["submit"]).to_numpy() for jobs in both)
+        moved = np.zeros(both[0].height, int)
+        moved[said.later.rows] = 1
+        moved[said.sooner.rows] = -1
         return Compared(said.names, *columns, *took, moved, None).changes()._replace(record=None)
 
     def _numbers(self, answer) -> dict:

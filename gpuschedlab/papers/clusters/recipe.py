@@ -113,7 +113,8 @@ class Site(Recipe):
         if not self.file.endswith(".toml"):
             return taken_of(self.file)[0]
         given = dict(self.description.log)
-        path, form = given.pop("path", None), given.pop("format", None)
+        path = given.pop("path", None)
+        form = given.pop("format", None)
         if not isinstance(path, str):
             raise TraceError(
                 f'site {self.file}: found [log] path = {path!r}; expected the log, such as path = "jobs.csv".'
@@ -144,7 +145,8 @@ class Site(Recipe):
     @property
     def trace(self) -> pl.DataFrame:
         """Jobs of the log; a job that requested no time has the default, or else the limit, of its first partition."""
-        trace, bounds = self.log.trace, enumerate(self.description.limits)
+        trace = self.log.trace
+        bounds = enumerate(self.description.limits)
         trace = trace.with_columns(limit.owners(trace).alias(f"limit{k}") for k, limit in bounds)
         limits = {p.name: p.default_time or p.max_time for p in self.description.partitions}
         if not limits or "vc" not in trace.columns:
@@ -162,7 +164,8 @@ class Site(Recipe):
 
     def windows(self, cluster: Cluster) -> tuple[Window, ...]:
         """Windows of the nodes of a cluster, those for some users alone left out; of named nodes only on the site's own cluster."""
-        names, first = [name for name, *_ in self.description.nodes], cluster.groups[0].nodes - self.more
+        names = [name for name, *_ in self.description.nodes]
+        first = cluster.groups[0].nodes - self.more
         there = {name: i for i, name in enumerate(names) if not first + self.more <= i < first and not self.cluster}
         at = {name: i + self.more * (i >= first) for name, i in there.items()}
         return tuple(
@@ -205,7 +208,8 @@ class Site(Recipe):
     @property
     def quotas(self) -> tuple[Queue, ...]:
         """Queues, if each has a quota of a GPU type that is there: another could start no job."""
-        queues, types = self.description.queues, self.nodes.gpu_types
+        queues = self.description.queues
+        types = self.nodes.gpu_types
         return queues if all(any(t in types for t, _ in q.nominal) for q in queues) else ()
 
     def scenario(self, seed: int = 0) -> Scenario:
@@ -221,7 +225,8 @@ class Site(Recipe):
             cluster = replace(cluster, groups=(first, *cluster.groups[1:]))
         cluster = replace(cluster, events=cluster.events + self.windows(cluster))
         delays = Delays(switch=self.launch, restart=self.description.delays.get("restart", 0.0))
-        trace, over = self.trace, self.description.scheduler.over + delays.switch + delays.restart
+        trace = self.trace
+        over = self.description.scheduler.over + delays.switch + delays.restart
         if self.limited and "limit" not in trace.columns and "requested_time" in trace.columns:
             within = pl.col("duration") <= pl.col("requested_time")
             trace = trace.with_columns(limit=pl.when(within).then("requested_time"))
@@ -273,7 +278,8 @@ class Site(Recipe):
     @property
     def slurm(self) -> Slurm:
         """Slurm's rule with the site's weights, shares, priorities and plan."""
-        has, s = self.description, self.description.scheduler
+        has = self.description
+        s = self.description.scheduler
         w = s.weights
         found = {f"weight_{name}": getattr(w, name) for name in ("age", "fairshare", "size", "partition", "qos")}
         found |= {name: getattr(s, name) for name in ("fairshare", "half_life", "recalculated", "damping")}

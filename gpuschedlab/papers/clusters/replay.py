@@ -94,7 +94,8 @@ class Calibration:
     @property
     def verdict(self) -> str:
         """In plain words: which rule is nearest, if that is not the site's own; how near the own is; which rules are as near."""
-        own, table = self.errors(self.own), self.table
+        own = self.errors(self.own)
+        table = self.table
         nearest = table["rule"][0] if table["mae"][0] < own["mae"] else self.own
         near = table.filter((pl.col("more_low") <= 0) & (pl.col("more_high") >= 0))
         short = table.filter(pl.col("more_low").is_nan())["rule"]
@@ -118,7 +119,8 @@ class Calibration:
 
 def rules(site: Site) -> dict[str, tuple[Policy, Estimator | None]]:
     """Rules that a log is replayed by, each with what it knows of run times (None: what the site knew)."""
-    known, own = site.policies, own_rule(site)
+    known = site.policies
+    own = own_rule(site)
     if not isinstance(site.own, Limited) and isinstance(kept := site.within(known["EASY"]), Limited):
         known = known | {"EASY within limits": kept}
     found = {name: (policy, None) for name, policy in ({own: site.own} | known if own not in known else known).items()}
@@ -147,7 +149,8 @@ def replay(site: Site) -> Calibration:
     trace = scenario.trace
     if "started" not in trace.columns or trace["started"].null_count() == trace.height:
         raise TraceError(f"replay {site.file}: found no recorded starts; expected a log with the column started.")
-    ways, own = rules(site), own_rule(site)
+    ways = rules(site)
+    own = own_rule(site)
     run = {
         name: launched_by(scenario if knows is None else scenario.replace(estimator=knows), rule)
         for name, (rule, knows) in ways.items()
@@ -177,7 +180,8 @@ def launched_by(scenario: Scenario, policy: Policy, delay: float = 0.0) -> pl.Se
 
 def grouped(trace: pl.DataFrame) -> pl.DataFrame:
     """Jobs with what they are grouped by: size class, partition, account, hour, weekday, and fourth of the log."""
-    gpus, columns = pl.col("gpus"), trace.columns
+    gpus = pl.col("gpus")
+    columns = trace.columns
     *classes, more = SIZES
     held = zip(classes, (gpus < 2, gpus < 8, gpus == 8, gpus <= 64), strict=True)
     size = pl.coalesce(*(pl.when(holds).then(pl.lit(name)) for name, holds in held), pl.lit(more))

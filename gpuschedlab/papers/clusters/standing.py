@@ -9,12 +9,14 @@ from gpuschedlab.papers.clusters.recipe import Site
 
 def standing(site: Site) -> pl.DataFrame:
     """Users at the last recorded end: decayed usage (GPU-s) by recorded starts, level fair share, factor, and points of priority."""
-    trace, has = site.trace, site.description
+    trace = site.trace
+    has = site.description
     if lacking := [name for name in ("account", "user", "started") if name not in trace.columns]:
         raise TraceError(
             f"standing {site.file}: found no column {lacking[0]}; expected account, user and started in the log."
         )
-    tree, s = has.shares, has.scheduler
+    tree = has.shares
+    s = has.scheduler
     place = tree.places(trace["account"], trace["user"])
     jobs = trace.with_columns(place=pl.Series(place, dtype=pl.Int64)).filter(
         pl.col("started").is_not_null(), pl.col("place") >= 0

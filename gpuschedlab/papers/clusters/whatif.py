@@ -17,7 +17,8 @@ from gpuschedlab.sim import Policy, Scenario
 from gpuschedlab.sim.setup.prepared import limits_of
 from gpuschedlab.traces.logs.options import nearest
 
-WARM_UP, SHORTEST = 3 * DAY, 8 * DAY
+WARM_UP = 3 * DAY
+SHORTEST = 8 * DAY
 """Seconds of which no job counts, and those of a log that has them at least: a cluster is empty when a log begins."""
 CHANGES = ("more", "cluster", "policy", "estimator", "delays", "limits", "within")
 BOUND = 10.0
@@ -25,7 +26,8 @@ BOUND = 10.0
 
 UNSETTLED = 0.01
 """Share of the jobs that wait for others which may start before these have ended."""
-BELOW, UNTOLD = "below what the replay misses", "no verdict"
+BELOW = "below what the replay misses"
+UNTOLD = "no verdict"
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,8 @@ def whatif(
         )
     wanted = other.within(site.policies[wanted] if isinstance(wanted, str) else wanted)
     parts = {k: v for k, v in changes.items() if k in ("estimator", "delays", "limits")}
-    scenario, changed = site(), other().replace(**parts)
+    scenario = site()
+    changed = other().replace(**parts)
     before, after = played(((scenario, own), (changed, wanted)), weeks)
     unknown = stopped(scenario.trace, limits_of(changed.trace, changed.limits)) if "limits" in parts else 0.0
     starts = "started" in scenario.trace.columns and scenario.trace["started"].count()
@@ -149,7 +152,8 @@ def stopped(trace: pl.DataFrame, limits: np.ndarray) -> float:
 def played(sides: tuple[tuple[Scenario, Policy], ...], weeks: int | None = None) -> tuple[pl.DataFrame, ...]:
     """For each side the jobs that count, in order of submission: `job_id`, `submit`, `wait`, `ran` (s), and `undone` (GPU-s)."""
     submit = sides[0][0].trace["submit"]
-    first, last = float(submit.min()), float(submit.max())
+    first = float(submit.min())
+    last = float(submit.max())
     warm = first + WARM_UP if last - first >= SHORTEST else first
     counts = pl.col("submit") >= (max(warm, last - 7 * DAY * weeks) if weeks else warm)
     runs = (play(scenario, policy).jobs.filter(counts) for scenario, policy in sides)
@@ -161,7 +165,8 @@ def waits(jobs: pl.DataFrame) -> pl.DataFrame:
     ran = pl.col("duration")
     if "timed_out" in jobs.columns:  # stopped at its limit
         ran = pl.when("timed_out").then("executed").otherwise(ran)
-    wait, undone = pl.col("end") - pl.col("submit") - ran, pl.col("gpus") * (pl.col("duration") - ran)
+    wait = pl.col("end") - pl.col("submit") - ran
+    undone = pl.col("gpus") * (pl.col("duration") - ran)
     return jobs.select("job_id", "submit", wait=wait, ran=ran, undone=undone)
 
 
@@ -180,7 +185,8 @@ def compared(
     missed = biases(calibration) if calibration else {}
     rows = []
     for name in one:
-        difference, bias = float((two[name] - one[name]).mean()), missed.get(name)
+        difference = float((two[name] - one[name]).mean())
+        bias = missed.get(name)
         low, high = difference_interval(one[name], two[name])
         said = verdict(low, high, ("lower", "higher"))
         said = UNTOLD if missing else BELOW if bias is not None and abs(difference) < abs(bias) else said

@@ -65,13 +65,17 @@ class Chronus(Round):
         n = len(view)
         if n == 0:
             return Allocation(np.empty(0, np.int64), np.empty(0))
-        kept, left, by_type = view.memory, time_left(view), rounded_up(view)
+        kept = view.memory
+        left = time_left(view)
+        by_type = rounded_up(view)
         room = np.where(by_type <= view.cluster.capacity, by_type, np.inf).min(axis=1)
         capacity = float(np.floor(view.capacity).sum())
         cycle = np.floor(view.now / self.lease + 1e-9)
         start = view.now if cycle > kept.cycle else (cycle + 1) * self.lease
-        kept.state, kept.aim = long_enough(kept.state, view.index, NEW), long_enough(kept.aim, view.index, -1)
-        state, aim = kept.state[view.index], kept.aim[view.index]
+        kept.state = long_enough(kept.state, view.index, NEW)
+        kept.aim = long_enough(kept.aim, view.index, -1)
+        state = kept.state[view.index]
+        aim = kept.aim[view.index]
         state[~((view.kind > 0) & np.isfinite(view.deadlines[:, 0]))] = DEMOTED
         need = np.ceil(left * self.margin * (1 + view.restart / self.lease) / self.lease).astype(np.int64)
         due = np.floor(np.where(np.isfinite(view.deadlines), view.deadlines - start, 0) / self.lease + 1e-9)
@@ -81,7 +85,8 @@ class Chronus(Round):
         if cycle > kept.cycle:
             kept.cycle = cycle
             program = self._renew(view, jobs, state, aim, capacity)
-        kept.state[view.index], kept.aim[view.index] = state, aim
+        kept.state[view.index] = state
+        kept.aim[view.index] = aim
         leased = np.isin(view.index, kept.leased)
         spare = np.argsort(left * room, kind="stable")
         filling = ~leased & chosen_by_count(spare[~leased[spare]], room, capacity - room[leased].sum())
@@ -113,7 +118,8 @@ class Chronus(Round):
 
 def rounded_up(view: View) -> np.ndarray:
     """GPUs (n, T) that must be free on a job's nodes of each type: powers of two up to its largest node, then whole nodes."""
-    gpus, by_type = view.gpus, []
+    gpus = view.gpus
+    by_type = []
     power = 2.0 ** np.ceil(np.log2(np.maximum(gpus, 1)))
     for t, whole in enumerate(view.cluster.largest_nodes):
         nodes = np.minimum(view.cluster.fewest_nodes(t, gpus), len(whole))
@@ -141,7 +147,8 @@ def _admit(jobs: LeaseJobs, state: np.ndarray, aim: np.ndarray, capacity: float)
     together[hopeful] = first[hopeful]
     both = (state == ACCEPTED) | np.isin(n, hopeful)
     if met(together, both):
-        aim[hopeful], state[hopeful] = first[hopeful], ACCEPTED
+        aim[hopeful] = first[hopeful]
+        state[hopeful] = ACCEPTED
         return
     for i in hopeful:
         for f in np.flatnonzero(able[i]):

@@ -21,7 +21,8 @@ def _board(name: str, lease: float, stretches: tuple, dates: tuple) -> Lanes:
     """Lanes of stretches (jobs, row, kind, gpus, begin, end) and a mark per date (owner, due, value, met), larger where worth more."""
     jobs, *_, ends = stretches
     owner, due, value, in_time = dates
-    over, edge = [], {"width": 1, "color": INK}
+    over = []
+    edge = {"width": 1, "color": INK}
     for met, words, which in ((True, "deadline met", (3, 2)), (False, "missed", (4, 1))):
         mine = in_time == met
         points = {"y": [jobs[r] for r in owner[mine]], "x": due[mine] / HOUR}
@@ -29,7 +30,8 @@ def _board(name: str, lease: float, stretches: tuple, dates: tuple) -> Lanes:
         marker = {"symbol": SYMBOLS[which[0]], "color": COLOURS[which[1]], "line": edge}
         hover = f"<b>%{{y}}</b>: worth %{{text}} by %{{x:.2f}} h, {words}<extra></extra>"
         over.append((points, marks(marker, hover, name=words)))
-    all_jobs, kept = set(owner.tolist()), set(owner[in_time].tolist())
+    all_jobs = set(owner.tolist())
+    kept = set(owner[in_time].tolist())
     title = f"Leases under {name}: {len(all_jobs - kept)} of {len(all_jobs)} jobs missed every deadline"
     # A lease between two lines of the grid, or several where there would be more than 7.
     last = max(ends.max(initial=0.0), due.max(initial=0.0))
@@ -167,5 +169,7 @@ def arrival(metric: np.ndarray, seen: int, target: float, *, most: int | None = 
     return Lines(title, "epoch", "metric, probability", x, values)
 
 
-plot_lease_board, plot_planned_leases = plotter(lease_board), plotter(planned_leases)
-plot_trade_off, plot_arrival = plotter(trade_off), plotter(arrival)
+plot_lease_board = plotter(lease_board)
+plot_planned_leases = plotter(planned_leases)
+plot_trade_off = plotter(trade_off)
+plot_arrival = plotter(arrival)

@@ -63,7 +63,8 @@ class Genie(Round):
         """GPUs that each job is to have (n,), and the time (s) that it can then wait."""
         asked = np.ceil(view.gpus)
         due = np.where(np.isfinite(view.deadlines), view.deadlines, view.now).max(axis=1)
-        gpus, laxity = view.gpus.copy(), due - view.now - left
+        gpus = view.gpus.copy()
+        laxity = due - view.now - left
         rows = np.flatnonzero(view.elastic & ~view.running)
         if not len(rows):
             return gpus, laxity

@@ -21,7 +21,8 @@ def pack(P, order, level, slots, room, stays, split, held, kinds):
     stay, `kinds` (n, T) the types in the order in which they are tried, -1: it cannot have this one.
     """
     n = len(slots)
-    at, done = np.full(n, -1), np.zeros(n, np.bool_)  # node of the jobs that are on one: only these are displaced
+    at = np.full(n, -1)
+    done = np.zeros(n, np.bool_)  # node of the jobs that are on one: only these are displaced
     rows = [(0, 0, 0) for _ in range(0)]
     _stay(P, order, level, stays, held, at, done, rows, CHOSEN)
     later = [0 for _ in range(0)]
@@ -76,7 +77,8 @@ def _stay(P, order, level, stays, held, at, done, rows, least):
 @njit
 def _put(P, i, slots, room, split, kinds, at, done, rows):
     """Place a job where there is room: consolidated, otherwise, if it may be split, on any whole GPUs; whether it was."""
-    node, taken = np.empty(len(P.nodes) + 1, np.int32), np.empty(len(P.nodes) + 1, np.int32)
+    node = np.empty(len(P.nodes) + 1, np.int32)
+    taken = np.empty(len(P.nodes) + 1, np.int32)
     for consolidated in (True, False):
         for t in kinds[i]:
             if t < 0 or not (consolidated or (split[i] and slots[i] >= SLOTS)):
@@ -105,7 +107,8 @@ def _put(P, i, slots, room, split, kinds, at, done, rows):
 def _displace(P, i, level, slots, room, kinds, at, done):
     """Empty a node, or several, for a job, of the first type on which that is possible; the jobs that lose their place."""
     out = [0 for _ in range(0)]
-    loose, cost = np.zeros(len(P.nodes), np.int64), np.zeros(len(P.nodes))
+    loose = np.zeros(len(P.nodes), np.int64)
+    cost = np.zeros(len(P.nodes))
     for j in range(len(slots)):
         if at[j] >= 0 and _yields(j, i, level, slots):
             loose[at[j]] += slots[j]
@@ -132,7 +135,8 @@ def _displace(P, i, level, slots, room, kinds, at, done):
                 for j in range(len(slots)):
                     fits = P.nodes[node].free >= need
                     if not fits and at[j] == node and _yields(j, i, level, slots) and (level[j] < level[i]) == lower:
-                        at[j], done[j] = -1, False
+                        at[j] = -1
+                        done[j] = False
                         hold(P.nodes, P.count, P.member, node, -slots[j])
                         out.append(j)
         break

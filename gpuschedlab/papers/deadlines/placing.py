@@ -33,7 +33,8 @@ def time_left(view: View) -> np.ndarray:
 
 def chosen_by_count(order: np.ndarray, gpus: np.ndarray, capacity: float) -> np.ndarray:
     """Whether each job (n,) is chosen: those in `order`, one after the other, for which there is still room."""
-    chosen, room = np.zeros(len(gpus), bool), capacity
+    chosen = np.zeros(len(gpus), bool)
+    room = capacity
     for i in order:
         if gpus[i] <= room + LITTLE:
             chosen[i] = True
@@ -80,7 +81,8 @@ def placed(
     job, node, taken = pack(
         free.index, np.asarray(order, np.int64), np.asarray(level, np.int64), slots, room, stays, split, held, kinds
     ).T
-    given, kind = np.bincount(job, taken, len(gpus)) / SLOTS, np.zeros(len(gpus), np.int64)
+    given = np.bincount(job, taken, len(gpus)) / SLOTS
+    kind = np.zeros(len(gpus), np.int64)
     kind[job] = view.cluster.node_type[node]
     return Allocation(kind, given, nodes=np.column_stack([job, node, taken / SLOTS]), **answer)
 

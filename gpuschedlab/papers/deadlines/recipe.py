@@ -60,7 +60,8 @@ class SmallLeases(Recipe):
 
     def scenario(self, seed: int = 0) -> Scenario:
         """Nodes and jobs; leases are not part of it (`policies`). One seed is the same dice for all values of the knobs."""
-        cluster, knows = Cluster.homogeneous(self.nodes, 8), errors_of(self.estimator, seed)
+        cluster = Cluster.homogeneous(self.nodes, 8)
+        knows = errors_of(self.estimator, seed)
         return Scenario(jobs_of(self, seed), cluster, estimator=knows, seed=seed)
 
 

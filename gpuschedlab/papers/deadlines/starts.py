@@ -24,9 +24,12 @@ def start_program(
     >>> solve(start_program([[5, 4], [3, 1]], load, [], np.zeros((0, 2)), [1, 1])).x.tolist()  # 4 + 3
     [0.0, 1.0, 1.0, 0.0]
     """
-    reward, load, keep_load = np.asarray(reward, float), np.asarray(load, float), np.asarray(keep_load, float)
+    reward = np.asarray(reward, float)
+    load = np.asarray(load, float)
+    keep_load = np.asarray(keep_load, float)
     n, K = reward.shape
-    m, T = len(keep_reward), len(free)
+    m = len(keep_reward)
+    T = len(free)
     once = sp.csr_array((np.ones(n * K), (np.repeat(np.arange(n), K), np.arange(n * K))), shape=(n, n * K + m))
     held = sp.csr_array(np.concatenate([load.reshape(n * K, T), keep_load.reshape(m, T)]).T)
     return Program(

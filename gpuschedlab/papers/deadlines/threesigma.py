@@ -18,7 +18,8 @@ from gpuschedlab.sim.policy import Round
 from gpuschedlab.sim.rounds.allocation import Allocation
 from gpuschedlab.sim.rounds.view import View
 
-SLO, BEST_EFFORT = 1000.0, 25.0
+SLO = 1000.0
+BEST_EFFORT = 25.0
 """Rewards of a job that is in time, and of a best-effort job of one slot (TitanSched)."""
 
 
@@ -77,9 +78,12 @@ class ThreeSigma(Round):
         capacity = float(np.floor(view.capacity).sum())
         in_time = view.now + left <= np.where(np.isfinite(view.deadlines), view.deadlines, -1).max(axis=1)
         slo = (view.kind > 0) & (in_time | view.running)
-        fixed, kept = view.running & slo, np.flatnonzero(view.running & ~slo)
+        fixed = view.running & slo
+        kept = np.flatnonzero(view.running & ~slo)
         waiting = np.flatnonzero(~view.running)
-        chosen, found, worth = np.zeros(n, bool), None, np.zeros(n)
+        chosen = np.zeros(n, bool)
+        found = None
+        worth = np.zeros(n)
         chosen[kept] = True
         room = capacity - view.gpus[view.running].sum()
         most = room + view.gpus[kept].sum()  # without a place for any, no plan starts one now
@@ -104,7 +108,8 @@ class ThreeSigma(Round):
     def _solve(self, view, left, slo, fixed, kept, waiting, capacity):
         """Jobs that start or go on now, their rewards, and what the solver found."""
         spare = np.where(np.isfinite(view.deadlines), view.deadlines, 0).max(axis=1) - view.now - left
-        urgent, others = waiting[slo[waiting]], waiting[~slo[waiting]]
+        urgent = waiting[slo[waiting]]
+        others = waiting[~slo[waiting]]
         urgent = urgent[np.argsort(spare[urgent], kind="stable")][: self.window]
         others = others[np.argsort((left * view.gpus)[others], kind="stable")][: self.window]
         jobs = np.concatenate([urgent, others])
@@ -122,7 +127,8 @@ class ThreeSigma(Round):
             found = solve(program, work=self.work, time_limit=self.time_limit, gap=self.gap)
         except OutOfTime as error:  # no point: nothing new starts by plan
             return kept, 0.0, Solution(np.zeros(0), f"cached, {error.status}", np.nan, np.nan, np.nan, "")
-        s, y = found.x[: reward.size].reshape(reward.shape)[:, 0] > 0.5, found.x[reward.size :] > 0.5
+        s = found.x[: reward.size].reshape(reward.shape)[:, 0] > 0.5
+        y = found.x[reward.size :] > 0.5
         return np.concatenate([jobs[s], kept[y]]), np.concatenate([reward[s, 0], keep[y]]), found
 
     def _reward(self, view, left, slo, jobs, at):

@@ -81,9 +81,11 @@ class UniSched(Round):
         """Solve the program of this cycle, and place the jobs that it chose."""
         if len(view) == 0:
             return Allocation(np.empty(0, np.int64), np.empty(0))
-        kept, capacity = view.memory, float(np.floor(view.capacity).sum())
+        kept = view.memory
+        capacity = float(np.floor(view.capacity).sum())
         cycle = np.floor(view.now / self.lease + 1e-9)
-        renew, kept.cycle = cycle > kept.cycle, cycle
+        renew = cycle > kept.cycle
+        kept.cycle = cycle
         # The start is part of a profiler's lease: otherwise its delay would cost a second one.
         profiling = view.profiled < np.maximum(self.profile - view.restart, min(self.profile, 1.0)) - 1e-6
         gpus = np.where(profiling, np.minimum(view.gpus, self.profile_gpus), view.gpus)
@@ -114,7 +116,8 @@ class UniSched(Round):
         """Leases that jobs with deadlines need (n,), and have until each (n, F)."""
         until = np.where(np.isfinite(view.deadlines), view.deadlines - view.now, 0.0)
         if self.suspensions:
-            n, m = np.ceil(left / self.lease), np.floor(until.max(axis=1) / self.lease)
+            n = np.ceil(left / self.lease)
+            m = np.floor(until.max(axis=1) / self.lease)
             left = left + suspensions_slo(n, m) * view.restart + np.where(view.running, view.pause, view.restart)
         need = np.ceil(left / self.lease - 1e-9).astype(np.int64)
         due = np.floor(np.maximum(until, 0) / self.lease + 1e-9)
@@ -131,9 +134,12 @@ class UniSched(Round):
         others = others[np.cumsum(gpus[others]) <= CANDIDATES * capacity]
         mine = np.sort(np.concatenate([rows[slo[rows]], others]))
         best_effort = ~slo[mine]
-        dues, values = due[mine], np.where(np.isfinite(view.deadlines[mine]), view.rewards[mine], 0.0)
-        dues[best_effort], values[best_effort] = 0, 0.0
-        dues[best_effort, 0], values[best_effort, 0] = 1, value[mine[best_effort]]
+        dues = due[mine]
+        values = np.where(np.isfinite(view.deadlines[mine]), view.rewards[mine], 0.0)
+        dues[best_effort] = 0
+        values[best_effort] = 0.0
+        dues[best_effort, 0] = 1
+        values[best_effort, 0] = value[mine[best_effort]]
         jobs = LeaseJobs.of(gpus[mine], np.where(best_effort, 1, need[mine]), dues, values)
         rows = view.index[mine].tolist()
         aim = np.array([view.memory.aim.get(row, 0) for row in rows], np.int64)  # the first one where it is new
@@ -152,7 +158,8 @@ class UniSched(Round):
         speed = np.ones(len(view))
         for count in np.unique(many[slo & (many > 1)]):
             least = int(view.cluster.fewest_nodes(0, count))
-            types, nodes = np.zeros(2, np.int64), np.array([least, min(2 * least, count)])
+            types = np.zeros(2, np.int64)
+            nodes = np.array([least, min(2 * least, count)])
             rate = view.rates(types, nodes, np.full(2, count))
             same = many == count
             speed[same] = np.nan_to_num((rate[:, 1] / rate[:, 0])[same], nan=0.0)
@@ -167,7 +174,8 @@ def suspensions_slo(needed: np.ndarray, leases: np.ndarray) -> np.ndarray:
 
     Of each job (j,), n and m; where m is less than n, no lease is spared, and it is never suspended.
     """
-    n, m = np.asarray(needed, float), np.asarray(leases, float)
+    n = np.asarray(needed, float)
+    m = np.asarray(leases, float)
     return np.maximum(n - 1, 0) * np.maximum(m - n, 0) / np.maximum(m, 1)
 
 

@@ -76,7 +76,8 @@ def with_deadlines(
             "values that fall."
         )
     rng = np.random.default_rng(rng)
-    level, stretch = rng.random(trace.height), rng.uniform(*slack, trace.height)
+    level = rng.random(trace.height)
+    stretch = rng.uniform(*slack, trace.height)
     kind = np.where(level < strict, "strict", np.where(level < strict + soft, "soft", "best_effort"))
     first = trace["duration"].to_numpy() * stretch
     taken = {"strict": 1, "soft": len(steps), "best_effort": 0}

@@ -67,7 +67,10 @@ class Gavel(Round):
         if kept.inputs is None or not kept.inputs.hold(view):
             kept.inputs = Inputs.of(view, "index", "capacity")
             self._plan(view, kept)
-        received, total, answer, order = view.seconds_on + self.interval / 2, kept.total.copy(), kept.settled, None
+        received = view.seconds_on + self.interval / 2
+        total = kept.total.copy()
+        answer = kept.settled
+        order = None
         if answer is None:
             order = serving_order(kept.shares, received / total)
             answer = self._serve(view, kept, order)
@@ -165,7 +168,8 @@ def serving_order(shares, received) -> np.ndarray:
     T = shares.shape[1]
     priority = np.divide(shares, received, out=shares * 1e9, where=received > 0)
     order = np.lexsort((-shares.T.ravel(), -priority.T.ravel()))  # by type, then job, where all else is equal
-    job, kind = order % len(shares), order // len(shares)
+    job = order % len(shares)
+    kind = order // len(shares)
     return job * T + kind
 
 
@@ -176,14 +180,18 @@ def rounds_in_order(order, shares, received, gained, total, given) -> float:
     such meeting counts. Ties that last are no meeting. By job and type (n, T), and by type (T,) for all jobs that ever were: seconds
     received until now, > 0, and gained in each round.
     """
-    p, q, T = order[:-1], order[1:], shares.shape[1]
+    p = order[:-1]
+    q = order[1:]
+    T = shares.shape[1]
     X, a, da = shares.ravel(), received.ravel(), gained.ravel()
 
     def terms(p, q):
-        b, db = total[p % T], given[p % T]
+        b = total[p % T]
+        db = given[p % T]
         return np.array([X[p] * b * a[q], X[p] * (b * da[q] + db * a[q]), X[p] * db * da[q]])
 
-    ours, theirs = terms(p, q), terms(q, p)
+    ours = terms(p, q)
+    theirs = terms(q, p)
     tied = (X[p] == X[q]) & (ours == theirs).all(axis=0)
     c0, c1, c2 = ours * (1 - 1e-9) - theirs  # too early rather than late
     inside = c1 * c1 - 4 * c2 * c0

@@ -11,7 +11,8 @@ def _checked(throughput, gpus, capacity) -> tuple[np.ndarray, np.ndarray, np.nda
     """Throughputs (n, T), 0 where a job cannot run; GPUs (n,), capacity (T,); where a job can run (n, T)."""
     throughput = np.atleast_2d(np.asarray(throughput, float))
     n, T = throughput.shape
-    gpus, capacity = np.asarray(gpus, float), np.asarray(capacity, float)
+    gpus = np.asarray(gpus, float)
+    capacity = np.asarray(capacity, float)
     if gpus.shape != (n,) or capacity.shape != (T,):
         raise SolverError(f"gavel: found GPUs {gpus.shape}, capacity {capacity.shape}; expected ({n},) and ({T},).")
     able = (np.nan_to_num(throughput) > 0) & (gpus[:, None] <= capacity)
@@ -21,11 +22,14 @@ def _checked(throughput, gpus, capacity) -> tuple[np.ndarray, np.ndarray, np.nda
 def _columns(gpus, T: int, *more) -> tuple[np.ndarray, np.ndarray]:
     """Coefficients and rows (n, T, k) of the variables X: 1 in the job's row, its GPUs in the type's (3.1), and `more`."""
     n = len(gpus)
-    data, rows = np.ones((n, T, 2 + len(more))), np.empty((n, T, 2 + len(more)), np.int32)
+    data = np.ones((n, T, 2 + len(more)))
+    rows = np.empty((n, T, 2 + len(more)), np.int32)
     data[:, :, 1] = gpus[:, None]
-    rows[:, :, 0], rows[:, :, 1] = np.arange(n)[:, None], n + np.arange(T)
+    rows[:, :, 0] = np.arange(n)[:, None]
+    rows[:, :, 1] = n + np.arange(T)
     for k, (values, at) in enumerate(more, 2):
-        data[:, :, k], rows[:, :, k] = values, at
+        data[:, :, k] = values
+        rows[:, :, k] = at
     return data, rows
 
 
@@ -165,8 +169,11 @@ def gavel_water_filling(
     [[0.5, 0.0], [0.5, 0.0], [0.0, 1.0]]
     """
     scaled, gpus, capacity, able = _normalised(throughput, gpus, capacity, weights)
-    (n, T), first = scaled.shape, sum(scaled.shape)
-    free, floors, X = able.any(axis=1), np.zeros(len(scaled)), np.zeros(scaled.shape)
+    (n, T) = scaled.shape
+    first = sum(scaled.shape)
+    free = able.any(axis=1)
+    floors = np.zeros(len(scaled))
+    X = np.zeros(scaled.shape)
     while free.any():
         step = _level_program(scaled, gpus, capacity, able, free, floors, "Gavel water filling")
         answer = solve(step, method="simplex", **options)

@@ -67,7 +67,8 @@ def _nodes(view, gpu_type, gpus):
     job, node = view.nodes[:, [POSITION, NODE]].T.astype(int)
     stays = (gpus > 0) & (gpus == view.running_gpus) & (gpu_type == view.gpu_type)
     stays[job[~view.up[node]]] = False
-    rows, free = [view.nodes[stays[job]]], FreeGpus(view.cluster, "widest", up=view.up)
+    rows = [view.nodes[stays[job]]]
+    free = FreeGpus(view.cluster, "widest", up=view.up)
     free.hold(rows[0][:, NODE:])
     for i in np.argsort(gpus, kind="stable"):
         if gpus[i] > 0 and not stays[i]:
@@ -113,7 +114,10 @@ def _first_type(seconds, counts, room, held):
 def grow(seconds, counts, room, held):
     """Types and GPUs (n,): the fewest of each job, in order, then one step more at a time where each GPU saves most."""
     n = seconds.shape[0]
-    gpu_type, at, gpus, left = np.zeros(n, np.int64), np.full(n, -1), np.zeros(n), room.copy()
+    gpu_type = np.zeros(n, np.int64)
+    at = np.full(n, -1)
+    gpus = np.zeros(n)
+    left = room.copy()
     queue = [(0.0, 0) for _ in range(0)]
     for i in range(n):
         t = _first_type(seconds[i], counts, left, held[i])

@@ -4,7 +4,10 @@ import numpy as np
 
 from gpuschedlab._compiled import njit
 
-RESET, THIN, DROP, JOIN = 0.1, 0.1, 0.1, 0.1
+RESET = 0.1
+THIN = 0.1
+DROP = 0.1
+JOIN = 0.1
 """Chances that a mutation resets a row to what its job holds, thins a row, drops a cell of a row that is thinned (Pollux
 artifact), and places a rigid job as a whole."""
 
@@ -118,7 +121,8 @@ def mutate(rows, size, base, most, least, state, may):
                 if rows[j, n] > 0 or not held:
                     cells += 1
                     if draw(state) * cells < 1.0:
-                        chosen_j, chosen_n = j, n
+                        chosen_j = j
+                        chosen_n = n
         if cells > 0:
             old = rows[chosen_j, chosen_n]
             rows[chosen_j, chosen_n] = old + below(state, size[chosen_n] + 1 - old)
@@ -168,7 +172,8 @@ def search(population, size, base, speedup, factor, most, least, power, small, g
         for k in range(P, 2 * P):
             pair = np.empty(2, np.int64)
             for side in range(2):
-                a, b = below(state, P), below(state, P)
+                a = below(state, P)
+                b = below(state, P)
                 pair[side] = a if values[a] >= values[b] else b
             cut = below(state, J)
             pool[k, :cut] = pool[pair[0], :cut]

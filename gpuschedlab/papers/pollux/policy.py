@@ -65,8 +65,10 @@ class Pollux(Round):
         if len(view.index) == 0 or not view.up.any():
             return Allocation(np.zeros(len(view.index), np.int64), np.zeros(len(view.index)))
         cells = _Cells.of(view)
-        kept, order = view.memory, np.lexsort((view.submit, view.attained))
-        whole, elastic = np.ceil(view.gpus).astype(np.int64), view.elastic
+        kept = view.memory
+        order = np.lexsort((view.submit, view.attained))
+        whole = np.ceil(view.gpus).astype(np.int64)
+        elastic = view.elastic
         kept.most = long_enough(kept.most, view.index)
         held = kept.most[view.index]
         speedup = cells.speedups(view)
@@ -74,7 +76,8 @@ class Pollux(Round):
         top = np.minimum((able * np.arange(speedup.shape[2])).max(axis=1), view.declared("max_gpus", np.inf))
         fewest = np.where(able.any(axis=1), able.argmax(axis=1), 0)
         most = np.minimum(np.maximum(self.growth * held, fewest), top).astype(np.int64)
-        most, least = np.where(elastic, most, whole), np.where(elastic, 1, whole)
+        most = np.where(elastic, most, whole)
+        least = np.where(elastic, 1, whole)
         base = kept.base(view, cells)
         factor = restart_factor(view.age, view.restarts, view.restart)
         small = SMALL * cells.size.sum() / max((cells.size > 0).sum(), 1)
@@ -94,7 +97,8 @@ class Pollux(Round):
             view.allowed[:, cells.kind][order],
         )
         back = np.argsort(order)
-        kept.rows, kept.index = rows[:, back], view.index
+        kept.rows = rows[:, back]
+        kept.index = view.index
         chosen = cells.one_type(view, kept.rows[0])
         lost = kept.rows[0].any(axis=1) & ~chosen.any(axis=1)
         kept.rows[:, lost] = 0  # or the search would find it as good again, for ever
@@ -122,12 +126,14 @@ class _Cells:
 
     def speedups(self, view) -> np.ndarray:
         """(n, N + 1, G + 1) goodput of each job on numbers of cells and GPUs over that on its fair share; 0: impossible."""
-        total, cells = int(self.size.sum()), int((self.size > 0).sum())
+        total = int(self.size.sum())
+        cells = int((self.size > 0).sum())
         shape = (len(view.index), len(self.size) + 1, int(len(self.size) * self.width) + 1)
         # Numbers of cells that can hold each number of GPUs.
         counts = [(m, g) for g in range(1, total + 1) for m in range(-(-g // self.width), min(g, cells) + 1)]
         used, gpus = np.array(counts, np.int64).reshape(-1, 2).T
-        goodput, weight = np.zeros((shape[0], len(used))), np.zeros((shape[0], len(used)))
+        goodput = np.zeros((shape[0], len(used)))
+        weight = np.zeros((shape[0], len(used)))
         for kind, capacity in enumerate(np.bincount(self.kind, self.size)):
             each = int(view.cluster.node_gpus[view.cluster.node_type == kind].min()) // self.width
             rate = view.rates(np.full(len(used), kind), -(-used // each), gpus)
@@ -191,7 +197,8 @@ class _Carried:
         held = np.zeros((len(view.index), count), np.int64)
         job, node = view.nodes[:, :2].T.astype(int)
         held[job, node] = np.ceil(view.nodes[:, 2])
-        rows, free = np.zeros((len(view.index), len(cells.node)), np.int64), cells.size.copy()
+        rows = np.zeros((len(view.index), len(cells.node)), np.int64)
+        free = cells.size.copy()
         then, now = self._now(view.index)
         for i, j in zip(then, now, strict=True):
             if np.array_equal(np.bincount(cells.node, self.last[i], count), held[j]):

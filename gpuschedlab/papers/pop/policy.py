@@ -50,7 +50,8 @@ class Pop(Wrapped):
         kept = view.memory
         if kept.deal(view, self.parts):
             kept.carried = [self.policy.begin() for _ in range(kept.count)]
-        mine, answers = kept.of_jobs(view), []
+        mine = kept.of_jobs(view)
+        answers = []
         for k in range(kept.count):
             rows = np.flatnonzero(mine == k)
             part = view.take(rows, nodes=kept.node == k, memory=kept.carried[k])
@@ -72,7 +73,8 @@ class _Parts:
         """Deal the nodes out, unless they are in as many parts as can be; whether there are more or fewer parts than before."""
         # What each part must hold: GPU types (T,) bool that some jobs can use, and the most GPUs that one of these asks for.
         types, which = np.unique(view.usable(), axis=0, return_inverse=True)
-        most_of, before = np.zeros(len(types)), self.count
+        most_of = np.zeros(len(types))
+        before = self.count
         np.maximum.at(most_of, which.ravel(), view.gpus)
         wants = [(np.ones(len(view.capacity), bool), 1.0), *zip(types, most_of, strict=True)]
         for count in range(most, 0, -1):
@@ -82,7 +84,8 @@ class _Parts:
             dealt = self.node if same else self._dealt(view, count)
             if count == 1 or _hold(view, dealt, count, wants):
                 break
-        self.count, self.node = count, dealt
+        self.count = count
+        self.node = dealt
         if count != before:
             self.job = {}
         return count != before
@@ -90,13 +93,15 @@ class _Parts:
     def _dealt(self, view, count: int) -> np.ndarray:
         """Part of each node (N,): nodes that share a job together, where they were if there are as many parts as before."""
         cluster = view.cluster
-        size, part = np.zeros((count, len(view.capacity))), np.full(cluster.total_nodes, -1)
+        size = np.zeros((count, len(view.capacity)))
+        part = np.full(cluster.total_nodes, -1)
         group = _groups(view)
         held = np.bincount(group, cluster.node_gpus, len(group))[group]
         busy = np.isin(np.arange(len(group)), view.nodes[:, NODE])
         for n in np.lexsort((group, -held, ~view.up, ~busy)).tolist():  # what holds jobs first, and what is down last
             if part[n] < 0:
-                together, kind = np.flatnonzero(group == group[n]), cluster.node_type[n]
+                together = np.flatnonzero(group == group[n])
+                kind = cluster.node_type[n]
                 stays = busy[n] and count == self.count
                 part[together] = self.node[n] if stays else size[:, kind].argmin()
                 size[part[n], kind] += cluster.node_gpus[together].sum()

@@ -84,8 +84,10 @@ class ElasticFlow(Round):
     def allocate(self, view: View) -> Allocation:
         """Plan, admit newcomers, and give out what is left, type by type."""
         demand = demand_of(view, self.most)
-        n, T = len(view), len(view.capacity)
-        level, wake = np.full(n, -1), np.inf
+        n = len(view)
+        T = len(view.capacity)
+        level = np.full(n, -1)
+        wake = np.inf
         room = np.asarray(view.capacity, float).copy()
         # Seconds that a start or a change costs in a plan.
         setup = demand.begin + demand.warm_up if self.aware else np.zeros(n)
@@ -97,7 +99,8 @@ class ElasticFlow(Round):
 
     def _plan(self, view, demand: Demand, setup, room, t: int, level) -> float:
         """Levels of the jobs of one type, and what they leave in `room`; seconds until a planned level changes."""
-        kept, rows = view.memory, np.flatnonzero(demand.gpu_type == t)
+        kept = view.memory
+        rows = np.flatnonzero(demand.gpu_type == t)
         order = rows[np.lexsort((rows, demand.due[rows]))]
         dated = order[np.isfinite(demand.due[order])]
         seen = kept.admitted | kept.declined
@@ -123,7 +126,9 @@ class ElasticFlow(Round):
         jobs = np.asarray(jobs, np.int64)
         due = demand.due[jobs] - view.now
         slot = max(self.slot, BEYOND * float(due.max(initial=0.0)) / SLOTS)
-        free, held, owed = np.full(SLOTS, room), view.running_gpus[jobs], view.pause[jobs]
+        free = np.full(SLOTS, room)
+        held = view.running_gpus[jobs]
+        owed = view.pause[jobs]
         return satisfactory_shares(demand.gpus[jobs], demand.work[jobs], setup[jobs], held, owed, due, free, slot)
 
     @staticmethod
@@ -164,7 +169,8 @@ def _step(demand, ends, i: int, at: int, room: float):
             return None
         if at < 0:
             return (-np.inf, i, up, more)
-        now, then = float(ends[at]), float(ends[up])
+        now = float(ends[at])
+        then = float(ends[up])
         if then >= now - EPS:
             continue
         growth = float(demand.gpus[i, up]) * then - held * now

@@ -18,7 +18,8 @@ def ready_times(title: str, until: np.ndarray, gpus: np.ndarray, latest: float, 
     until : (n,) s, ascending, when they are ready; gpus : (n,); latest : when a job must start, s or nan; due : its deadline; end : of
     the axis, s.
     """
-    top, busy = float(gpus.sum()), np.minimum(until, end)
+    top = float(gpus.sum())
+    busy = np.minimum(until, end)
     at = {"y": np.cumsum(gpus) - gpus / 2, "width": 0.9 * gpus}
     free = bars(bar(2), "<b>ready</b> in %{base:.1f} s<extra></extra>", name="ready")
     held = bars(bar(5), "busy, claimed or warming for %{x:.1f} s<extra></extra>", name="busy, claimed or warming")
@@ -28,7 +29,8 @@ def ready_times(title: str, until: np.ndarray, gpus: np.ndarray, latest: float, 
         points = {"x": ends, "y": [0.0, max(top, 1.0)][: len(ends)], "showlegend": bool(ends)}
         traces.append((points, stroke(f"{name} %{{x:.1f}} s", name=name, color=INK, width=2.5, dash=dash)))
     live = {"title_text": title, "xaxis_range": [0, end], "yaxis_range": [max(top, 1.0), 0]}
-    x, y = axis("time from now (s)"), axis("GPUs of the pool", tickformat="d", showgrid=False)
+    x = axis("time from now (s)")
+    y = axis("GPUs of the pool", tickformat="d", showgrid=False)
     return Drawing.of(traces, live, barmode="overlay", showlegend=True, x=x, y=y)
 
 
@@ -59,8 +61,10 @@ def prompt_map(bank, scored: np.ndarray, chosen: int) -> Drawing:
     # The library may return either sign.
     way = way[:2] * np.sign(way[np.arange(2), np.abs(way[:2]).argmax(axis=1)])[:, None]
     share = (size**2 / max((size**2).sum(), 1e-300))[:2].round(9)
-    at, colours = (unit - unit.mean(axis=0)) @ way.T, np.array(COLOURS)[bank.cluster % len(COLOURS)]
-    both, rim = np.isin(scored, bank.medoids), {"color": INK, "width": 1.2}
+    at = (unit - unit.mean(axis=0)) @ way.T
+    colours = np.array(COLOURS)[bank.cluster % len(COLOURS)]
+    both = np.isin(scored, bank.medoids)
+    rim = {"color": INK, "width": 1.2}
     groups = (
         (np.arange(len(at)), {"size": 6, "opacity": 0.3}, "prompt, by cluster"),
         (scored[~both], {"size": 10, "line": rim}, "scored, of the cluster"),
@@ -86,7 +90,8 @@ def pools(run, title: str = "GPUs by model", points: int = 300, end: float | Non
     edges = np.linspace(0.0, max(last, 1e-9), points + 1)
     traces = []
     for m, model in enumerate(frame["llm"].unique().sort()):
-        own, colour = frame.filter(llm=model), COLOURS[m % len(COLOURS)]
+        own = frame.filter(llm=model)
+        colour = COLOURS[m % len(COLOURS)]
         time = np.concatenate([[0.0], own["time"].to_numpy(), [max(last, own["time"].max())]])
         for state, shape in STATES.items():
             value = np.concatenate([[0.0], own[state].to_numpy(), [0.0]])
@@ -102,8 +107,10 @@ def pools(run, title: str = "GPUs by model", points: int = 300, end: float | Non
     tick = {"symbol": "line-ns-open", "color": red, "size": 9, "line": {"color": red, "width": 1.5}}
     ticks = {"x": (late / 60).astype("f4"), "y": np.full(len(late), -0.8, "f4"), "name": "ended late"}
     traces.append((ticks, marks(tick, "late at %{x:.1f} min")))
-    title, x = f"{title}<br>filled: busy, hatched: warming, dotted: idle", "time since the trace's start (min)"
+    title = f"{title}<br>filled: busy, hatched: warming, dotted: idle"
+    x = "time since the trace's start (min)"
     return Drawing.of(traces, title, showlegend=True, x=x, y="GPUs")
 
 
-plot_prompt_map, plot_pools = plotter(prompt_map), plotter(pools)
+plot_prompt_map = plotter(prompt_map)
+plot_pools = plotter(pools)

@@ -64,15 +64,18 @@ class Infless(Round):
 
     def allocate(self, view: View) -> Allocation:
         """Settle the instances, and start what can start."""
-        demand, pools = demand_of(view, self.most), view.memory
+        demand = demand_of(view, self.most)
+        pools = view.memory
         pools.settle(view, demand, self.keep_alive)
         delay = np.full(len(view), "", object)
         pending = [i for i, row in enumerate(view.index.tolist()) if row not in pools.running]
         if self.aware:
             pending.sort(key=lambda i: demand.due[i])
-        late, hopes = [], []
+        late = []
+        hopes = []
         for i in pending:
-            left, seconds = float(demand.due[i]) - view.now, self._reckoned(view, demand, i)
+            left = float(demand.due[i]) - view.now
+            seconds = self._reckoned(view, demand, i)
             in_time = np.isfinite(seconds) & (seconds <= left + EPS)
             if demand.seconds[i].min() > left + EPS:
                 late.append(i)
@@ -90,7 +93,9 @@ class Infless(Round):
 
     def _start(self, view, demand, i: int, delay, level: int) -> bool:
         """Start a job on a number of instances, idle ones first, if there are as many; whether there are."""
-        pools, key, gpus = view.memory, _key(view, demand, i), float(demand.gpus[i, level])
+        pools = view.memory
+        key = _key(view, demand, i)
+        gpus = float(demand.gpus[i, level])
         pool = pools.pool(key)
         idle = pool.ready
         new = gpus > idle + EPS

@@ -18,13 +18,15 @@ LOADS = {"low": (41, 55, 42), "medium": (77, 71, 65), "high": (99, 85, 76)}
 MINUTES = 20
 """Length of a trace of the thesis (4.6.1)."""
 
-DATA_SETS, PARTS = 12, 10
+DATA_SETS = 12
+PARTS = 10
 """Tasks of an LLM: data sets (table 4.5) times exclusive partitions (4.6.1)."""
 
 BUDGET = 0.2
 """Share of the time to the deadline that a search of the bank may take (4.5.2)."""
 
-SIZES, SHARES = (1, 2, 4, 8), (0.6, 0.2, 0.15, 0.05)
+SIZES = (1, 2, 4, 8)
+SHARES = (0.6, 0.2, 0.15, 0.05)
 """GPUs that jobs of the trace hold, and shares of the jobs: a stand-in."""
 
 LENGTH = 1.56

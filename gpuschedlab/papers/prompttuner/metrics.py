@@ -37,7 +37,8 @@ def pool_levels(run) -> pl.DataFrame:
 def _held(rows: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     """Instants and GPUs held from each on."""
     start, end, gpus = (rows[name].to_numpy() for name in ("start", "end", "gpus"))
-    time, step = np.concatenate([start, end]), np.concatenate([gpus, -gpus])
+    time = np.concatenate([start, end])
+    step = np.concatenate([gpus, -gpus])
     order = np.argsort(time, kind="stable")
     return time[order], np.round(np.cumsum(step[order]), 6)
 

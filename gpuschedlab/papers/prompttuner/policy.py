@@ -104,7 +104,9 @@ class Turn:
     ready: dict = field(default_factory=dict)
 
     def __post_init__(self):
-        self.pools, self.now, self.bought = self.view.memory, self.view.now, False
+        self.pools = self.view.memory
+        self.now = self.view.now
+        self.bought = False
         self.delay = np.full(len(self.view), "", object)
         waits = np.array([row not in self.pools.running for row in self.view.index.tolist()], bool)
         pending = np.flatnonzero(waits)
@@ -152,12 +154,14 @@ class Turn:
 
     def _wait(self, key, gpus: float, most: float, busy: bool) -> float:
         """Instant at which a pool has GPUs that no job waits for, inf if that is after `most`; `busy`: whether busy ones count."""
-        there, since = 0.0, -np.inf
+        there = 0.0
+        since = -np.inf
         for instant, each, held in self.ready_times(key):
             if instant > most + EPS:
                 break
             if not self.reused and instant > since + EPS:  # what was ready before has left the pool
-                there, since = 0.0, instant
+                there = 0.0
+                since = instant
             there += each if busy or not held else 0.0
             if there >= gpus - EPS:
                 return instant
@@ -165,7 +169,8 @@ class Turn:
 
     def _claim(self, key, gpus: float, instant: float, seconds: float, busy: bool):
         """The first GPUs of a pool that are there at an instant are taken from it on for some seconds."""
-        left, kept = gpus, []
+        left = gpus
+        kept = []
         for ready, each, held in self.ready_times(key):
             there = self.reused or ready >= instant - EPS
             taken = min(each, left) if there and (busy or not held) else 0.0
@@ -185,9 +190,11 @@ class Turn:
         if self.delaying == "own":
             return self.pools.bought.get(int(self.view.index[i]), -np.inf) > self.now + EPS
         busy = self.delaying == "any"
-        key, due = self.key(i), float(self.demand.due[i])
+        key = self.key(i)
+        due = float(self.demand.due[i])
         for level in np.flatnonzero(np.isfinite(self.demand.seconds[i])):
-            gpus, seconds = float(self.demand.gpus[i, level]), float(self.demand.seconds[i, level])
+            gpus = float(self.demand.gpus[i, level])
+            seconds = float(self.demand.seconds[i, level])
             instant = self._wait(key, gpus, due - seconds, busy)
             if np.isfinite(instant):
                 self._claim(key, gpus, instant, seconds, busy)
@@ -201,7 +208,9 @@ class Turn:
 
     def _buy(self, i: int, level: int):
         """Move GPUs from the cold pool to that of a job, and claim them for it."""
-        gpus, ready, key = float(self.demand.gpus[i, level]), self.ready_at(i), self.key(i)
+        gpus = float(self.demand.gpus[i, level])
+        ready = self.ready_at(i)
+        key = self.key(i)
         end = ready + float(self.demand.seconds[i, level])
         self.ready[key] = sorted(self.ready_times(key) + self._returned(end, gpus))
         self.bought = True
@@ -234,8 +243,11 @@ class Turn:
         level = self.demand.fewest(i)
         if level < 0:
             return "none"
-        key, gpus, seconds = self.key(i), float(self.demand.gpus[i, level]), float(self.demand.seconds[i, level])
-        pool, instant = self.pools.pool(key), self._wait(key, gpus, np.inf, busy=False)
+        key = self.key(i)
+        gpus = float(self.demand.gpus[i, level])
+        seconds = float(self.demand.seconds[i, level])
+        pool = self.pools.pool(key)
+        instant = self._wait(key, gpus, np.inf, busy=False)
         if np.isfinite(instant):
             self._claim(key, gpus, instant, seconds, busy=False)
             if instant > self.now + EPS or pool.ready < gpus - EPS:

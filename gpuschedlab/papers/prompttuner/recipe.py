@@ -86,7 +86,8 @@ class PromptLab(Recipe):
         jobs = replace(self.jobs, scale=self.jobs.scale * self.gpus / 32) if self.grown else self.jobs
         # Without errors, what is known is what they would be around.
         exact = None if self.estimator.estimator == Oracle() else self.estimator.estimator
-        known, delays = errors_of(self.estimator, seed) or exact, prompt_delays(self.jobs.warm_up)
+        known = errors_of(self.estimator, seed) or exact
+        delays = prompt_delays(self.jobs.warm_up)
         return Scenario(jobs(seed), servers(self), speeds=prompt_speeds(), delays=delays, estimator=known, seed=seed)
 
 

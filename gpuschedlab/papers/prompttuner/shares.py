@@ -17,7 +17,8 @@ def satisfactory_shares(gpus, seconds, setup, held, owed, due, free, slot):
     """
     n, L = gpus.shape
     S = free.shape[0]
-    share, first = np.full(n, -1), np.full(n, -1)
+    share = np.full(n, -1)
+    first = np.full(n, -1)
     turn = np.inf
     plan = np.empty(S, np.int64)
     for i in range(n):
@@ -27,7 +28,8 @@ def satisfactory_shares(gpus, seconds, setup, held, owed, due, free, slot):
             last = _fill(gpus[i], seconds[i], setup[i], held[i], owed[i], due[i], free, slot, top, plan)
             if last < 0:
                 continue
-            share[i], first[i] = top, plan[0]
+            share[i] = top
+            first[i] = plan[0]
             for s in range(last + 1):
                 if plan[s] >= 0:
                     free[s] -= gpus[i, plan[s]]
@@ -40,7 +42,8 @@ def satisfactory_shares(gpus, seconds, setup, held, owed, due, free, slot):
 @njit
 def _fill(gpus, seconds, setup, held, owed, due, free, slot, top, plan):
     """Plan one job at a level; its last slot, -1: it does not end by its deadline."""
-    done, before = 0.0, held
+    done = 0.0
+    before = held
     for s in range(free.shape[0]):
         if s * slot >= due:
             return -1

@@ -46,13 +46,17 @@ class _Noted(Turn):
 
     def __post_init__(self):
         super().__post_init__()
-        self.steps, self.decided, self.shown, self.at = [], {}, list(self.pending), -1
+        self.steps = []
+        self.decided = {}
+        self.shown = list(self.pending)
+        self.at = -1
         each = ((self.view.job_id(i), self.pool_name(i), spell(self.left(i)), self.times(i)) for i in self.shown)
         self.cells = dict(zip(self.shown, each))
 
     def note(self, line: int, read: str, decided: str, latest: float = np.nan):
         """Keep a step of the job that the round looks at, with E as it is now."""
-        known, key = dict(self.ready), self.key(self.at)
+        known = dict(self.ready)
+        key = self.key(self.at)
         times = self.ready_times(key) if key in self.pools.pools else []
         entries = [(float(max(instant - self.now, 0.0)), gpus) for instant, gpus, _ in times]
         self.ready = known  # the round makes its own E, later
@@ -85,7 +89,8 @@ class _Noted(Turn):
     def _wait(self, key, gpus: float, most: float, busy: bool) -> float:
         instant = super()._wait(key, gpus, most, busy)
         if np.isfinite(most):
-            left, said = most - self.now, "They are not ready by then."
+            left = most - self.now
+            said = "They are not ready by then."
             if np.isfinite(instant):
                 said = f"They are ready in {spell(instant - self.now)}: it can wait."
             start = f"it must start within {spell(left)}" if left >= 0 else f"it had to start {spell(-left)} ago"
@@ -115,11 +120,14 @@ class _Noted(Turn):
 
 def busiest_round(scenario, policy: PromptTuner, most: int = 8):
     """View of the round of a run with the most pending jobs, but no more than `most`, before it is decided."""
-    simulation, count, found = Simulation(scenario, policy), 0, None
+    simulation = Simulation(scenario, policy)
+    count = 0
+    found = None
     while (view := simulation.ask()) is not None:
         pending = int((~view.running).sum())
         if count < pending <= most:
-            count, found = pending, simulation.copy()
+            count = pending
+            found = simulation.copy()
         simulation.answer(view, simulation.policy.allocate(view))
     if found is None:
         raise RunError(
@@ -142,7 +150,8 @@ def cases_of(view, policy: PromptTuner, job: str | None = None, count: int = 13)
 
     `job`: its name; by default the first that cannot wait for GPUs of its pool, or else the first.
     """
-    demand, turn = demand_of(view, policy.most), decided_again(view, policy, {})
+    demand = demand_of(view, policy.most)
+    turn = decided_again(view, policy, {})
     named = {view.job_id(i): i for i in turn.shown}
     if job is not None and job not in named:
         raise RunError(f"steps: found no pending job {job!r} at {view.now:g} s; expected one of {', '.join(named)}.")
@@ -150,7 +159,8 @@ def cases_of(view, policy: PromptTuner, job: str | None = None, count: int = 13)
     job = job or next(cannot, next(iter(named)))
     i = named[job]
     able = demand.seconds[i][np.isfinite(demand.seconds[i])]
-    own, wait = float(demand.due[i]), float(able.max() + demand.warm_up[i])
+    own = float(demand.due[i])
+    wait = float(able.max() + demand.warm_up[i])
     dues = {own, *(view.now + np.linspace(able.min() / 2, 1.5 * max(own - view.now, wait), count - 1)).tolist()}
     turns = {due: decided_again(view, policy, {i: due}) for due in sorted(dues)}
     cases = [Case(f"due in {spell(due - view.now)}", HEAD, turn.steps) for due, turn in turns.items()]

@@ -11,13 +11,15 @@ from gpuschedlab.policies.remaining import on_types, remaining_work
 from gpuschedlab.sim.rounds.allocation import Allocation
 from gpuschedlab.sim.rounds.view import View
 
-WARM, COLD = "warm", "cold"
+WARM = "warm"
+COLD = "cold"
 """Kinds of start (`Delays.kinds`): on GPUs that hold the runtime of the model, and on others."""
 
 BANK = " bank"
 """Ends the name of a kind of start that begins with a search of the prompt bank."""
 
-ASKS, PROMPTS = "prompt", ("", "user", "bank")
+ASKS = "prompt"
+PROMPTS = ("", "user", "bank")
 """Text column of a trace, and its values: how a job gets its initial prompt; "bank": from the prompt bank."""
 
 NO_MODEL = "other"
@@ -65,7 +67,9 @@ def demand_of(view: View, most: int) -> Demand:
 
     The type is the one that can hold the job on which it is fastest; of equals the one with the most GPUs.
     """
-    n, cluster, T = len(view), view.cluster, len(view.capacity)
+    n = len(view)
+    cluster = view.cluster
+    T = len(view.capacity)
     counts = np.unique(np.concatenate([np.arange(1, most + 1), np.ceil(view.gpus).astype(np.int64)]))
     types, nodes, levels = on_types(cluster, counts)
     rate = view.rates(types, nodes, levels)
@@ -96,7 +100,8 @@ def start_kinds(view: View) -> tuple[np.ndarray, np.ndarray]:
 
     The prompt bank is searched at a job's first start only.
     """
-    prompts, known = view.texts(ASKS), view.start_kinds
+    prompts = view.texts(ASKS)
+    known = view.start_kinds
     sources = set(prompts.tolist())
     if odd := sorted(sources - {*PROMPTS}):
         raise TraceError(
@@ -238,12 +243,15 @@ class WarmPools:
 
         Unused GPUs that are given back now were not yet cold for this round: the next one may use them.
         """
-        n, T = len(view), len(view.capacity)
-        gpu_type, gpus = np.zeros(n, np.int64), np.zeros(n)
+        n = len(view)
+        T = len(view.capacity)
+        gpu_type = np.zeros(n, np.int64)
+        gpus = np.zeros(n)
         for i, row in enumerate(view.index.tolist()):
             if row in self.running:
                 job = self.running[row]
-                gpu_type[i], gpus[i] = job.key[1], job.gpus
+                gpu_type[i] = job.key[1]
+                gpus[i] = job.gpus
         reserved: dict[str, np.ndarray] = {}
         for (model, t), pool in sorted(self.pools.items()):
             pool.age()

@@ -58,10 +58,12 @@ class Shockwave(Round):
 
     def allocate(self, view) -> Allocation:
         """Serve the plan; make it anew where jobs have changed or its window is over."""
-        n, T = len(view.index), len(view.capacity)
+        n = len(view.index)
+        T = len(view.capacity)
         if n == 0:
             return Allocation(np.empty(0, np.int64), np.empty(0))
-        rate, plan = np.nan_to_num(requested_rates(view)), view.memory
+        rate = np.nan_to_num(requested_rates(view))
+        plan = view.memory
         if not plan.holds(view):
             self._solve(view, rate, plan)
         used = np.where(
@@ -81,8 +83,10 @@ class Shockwave(Round):
 
     def _solve(self, view, rate, plan) -> None:
         """Plan the rounds of the next window."""
-        best, work = np.maximum(rate.max(axis=1), 1e-300), work_left(view)
-        seconds, whole = work / best, (view.progress + work) / best
+        best = np.maximum(rate.max(axis=1), 1e-300)
+        work = work_left(view)
+        seconds = work / best
+        whole = (view.progress + work) / best
         crowd = np.maximum(1.0, view.contention)
         rho = (view.age + seconds * crowd) / (whole * crowd)
         largest = rho.max() ** self.fairness  # all of the objective is divided by it
@@ -101,8 +105,11 @@ class Shockwave(Round):
         found = solve(program, gap=self.gap)
         plan.rounds = np.round(found.x[:-1].reshape(len(rate), -1).sum(axis=1))
         plan.proved = _proved(program, found, plan.rounds, self.gap)
-        plan.gain, plan.served = program.c[:-1].reshape(len(rate), -1), np.zeros(len(rate), np.int64)
-        plan.index, plan.capacity, plan.left = view.index, view.capacity, self.window
+        plan.gain = program.c[:-1].reshape(len(rate), -1)
+        plan.served = np.zeros(len(rate), np.int64)
+        plan.index = view.index
+        plan.capacity = view.capacity
+        plan.left = self.window
 
 
 @dataclass

@@ -69,7 +69,8 @@ def shockwave_window(
     >>> solve(program).x[:-1].reshape(2, 4).sum(axis=1).round(6).tolist()
     [2.0, 2.0]
     """
-    n, shares = len(done), np.minimum(done[:, None] + step[:, None] * np.arange(rounds + 1), 1.0)
+    n = len(done)
+    shares = np.minimum(done[:, None] + step[:, None] * np.arange(rounds + 1), 1.0)
     gain = np.diff(np.interp(shares, FIFTHS, np.log(np.maximum(FIFTHS, ORIGIN))), axis=1) * weights[:, None] / n
     longest = max(float(left.max()), 1e-300)
     ends = sp.kron(sp.eye_array(n), np.full((1, rounds), interval / longest), "coo")

@@ -49,7 +49,8 @@ def _choices(view, templates: dict) -> tuple[np.ndarray, ...]:
 
     `templates`: kept from round to round, the configurations by the models that are there.
     """
-    where, asked = (view.cluster.node_type, view.cluster.node_gpus), np.ceil(view.gpus).astype(np.int64)
+    where = (view.cluster.node_type, view.cluster.node_gpus)
+    asked = np.ceil(view.gpus).astype(np.int64)
     # Which are there, as flags: np.unique would take longer than the look-up.
     models, asks = (np.bincount(a) > 0 for a in (view.model[view.elastic], asked[~view.elastic]))
     key = (models.tobytes(), asks.tobytes())
@@ -70,7 +71,8 @@ def _choices(view, templates: dict) -> tuple[np.ndarray, ...]:
         also[~rigid[:, None] | (asked[:, None] != extra[2])] = np.nan
         types, nodes, gpus = (np.concatenate(pair) for pair in zip((types, nodes, gpus), extra, strict=True))
         goodput = np.concatenate([goodput, also], axis=1)
-    least, most = view.declared("min_gpus", 0.0), view.declared("max_gpus", np.inf)
+    least = view.declared("min_gpus", 0.0)
+    most = view.declared("max_gpus", np.inf)
     if least.any() or np.isfinite(most).any():
         goodput[(gpus < least[:, None]) | (gpus > most[:, None])] = np.nan
     return types, nodes, gpus, goodput

@@ -32,7 +32,8 @@ def sia_configurations(node_type: np.ndarray, node_gpus: np.ndarray) -> tuple[np
 
 @lru_cache(maxsize=8)  # a run asks for those of its cluster in each round
 def _configurations(node_type: tuple[int, ...], node_gpus: tuple[int, ...]):
-    kinds, sizes = np.array(node_type, np.int64), np.array(node_gpus, np.int64)
+    kinds = np.array(node_type, np.int64)
+    sizes = np.array(node_gpus, np.int64)
     found = [(t, nodes, gpus) for t in np.unique(kinds).tolist() for gpus, nodes in _of_type(sizes[kinds == t])]
     table = np.array(found, np.int64).reshape(-1, 3).T.copy()
     table.setflags(write=False)
@@ -73,7 +74,9 @@ def sia_rigid(
     >>> list(zip(types.tolist(), nodes.tolist(), gpus.tolist()))
     [(0, 2, 6), (1, 1, 6), (1, 1, 10)]
     """
-    kinds, sizes, found = np.asarray(node_type), np.asarray(node_gpus), []
+    kinds = np.asarray(node_type)
+    sizes = np.asarray(node_gpus)
+    found = []
     for t in np.unique(kinds).tolist():
         room = np.cumsum(np.sort(sizes[kinds == t])[::-1])
         for gpus in np.unique(np.asarray(asked, np.int64)).tolist():

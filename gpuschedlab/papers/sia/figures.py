@@ -88,15 +88,19 @@ def bootstrap(gpus: np.ndarray, own: np.ndarray, other: np.ndarray, *, ran_here:
         at = np.searchsorted(gpus, last, side="right") - 1
         return np.where(gpus <= last, curve, curve[at] * gpus / gpus[at])
 
-    estimate, why = followed(own, 1), "one GPU was profiled"
+    estimate = followed(own, 1)
+    why = "one GPU was profiled"
     if ran_here > 1:
-        estimate, why = followed(own, ran_here), f"it ran on {ran_here} of these GPUs"
+        estimate = followed(own, ran_here)
+        why = f"it ran on {ran_here} of these GPUs"
     elif ran_there > 1:
         estimate = own[0] / other[0] * followed(other, ran_there)
         why = f"it ran on {ran_there} GPUs of another type"
-    title, values = f"What is believed of a type, if {why}", {"truth": own, "estimate": estimate}
+    title = f"What is believed of a type, if {why}"
+    values = {"truth": own, "estimate": estimate}
     hover = "<b>NAME: %{y:.3~r} a second</b> on %{x} GPUs<extra></extra>"
     return Lines(title, "GPUs", "progress a second", gpus, values, hover, layout={"zero": True})
 
 
-plot_worth, plot_bootstrap = plotter(worth), plotter(bootstrap)
+plot_worth = plotter(worth)
+plot_bootstrap = plotter(bootstrap)

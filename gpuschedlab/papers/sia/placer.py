@@ -12,7 +12,8 @@ def orderly(size: np.ndarray, gpus: np.ndarray) -> np.ndarray:
     So it is where nodes are alike and each job has a power of two below a node that is one itself, or whole nodes. `size` (n,):
     that of the nodes of a job's type, as of `node_sizes`.
     """
-    size, whole = size.astype(np.int64), np.ceil(gpus).astype(np.int64)
+    size = size.astype(np.int64)
+    whole = np.ceil(gpus).astype(np.int64)
     over = np.where(whole < size, whole & (whole - 1), whole % np.maximum(size, 1))
     return (size > 0) & (over == 0)
 
@@ -36,7 +37,8 @@ def place_types(view, sizes, gpu_type, gpus, nodes, pinned, first) -> tuple[np.n
     `sizes` (T,) are from `node_sizes`; each job (n,) gets a type, GPUs (0: nothing), a number of nodes; it may be pinned to its
     nodes, or be placed before all others. Returned are rows as of `Allocation.nodes`, and whether a job (n,) has no place.
     """
-    rows, left = [np.zeros((0, 3))], np.zeros(len(gpus), bool)
+    rows = [np.zeros((0, 3))]
+    left = np.zeros(len(gpus), bool)
     doubtful = (gpus > 0) & (pinned | ~orderly(sizes[gpu_type], gpus))
     for t in np.unique(gpu_type[doubtful]):
         mine = (gpus > 0) & (gpu_type == t)

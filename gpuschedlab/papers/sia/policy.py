@@ -114,13 +114,15 @@ class Sia(Round):
         kept = view.memory
         if view.now + self.interval < kept.until and kept.inputs.hold(view):
             return kept.answer
-        reserved, edge = reserved_now(view, self.reservations), next_edge(view.now, self.reservations)
+        reserved = reserved_now(view, self.reservations)
+        edge = next_edge(view.now, self.reservations)
         if len(view.index) == 0:
             wake = edge if reserved and np.isfinite(edge) else None
             return Allocation(np.empty(0, np.int64), np.empty(0), reserved=reserved, wake=wake)
         kept.most = long_enough(kept.most, view.index)
         jobs = Jobs.of(view, np.maximum(kept.most[view.index], view.running_gpus), kept.templates)
-        before, jobs.penalty = kept.solution, kept.service.penalty(view, self.penalty)
+        before = kept.solution
+        jobs.penalty = kept.service.penalty(view, self.penalty)
         given, gpu_type, nodes, status = self._decide(view, kept, jobs, reserved)
         grown = (given > jobs.most).any()
         kept.most[view.index] = np.maximum(jobs.most, given)
@@ -141,8 +143,11 @@ class Sia(Round):
 
     def _decide(self, view, kept, jobs, reserved):
         """Solve and place, without those that find no place, until all do: GPUs, types, named nodes, and a status."""
-        utility, evicted = self._utility(view, jobs), 0
-        kept.bound, kept.lost, bound = np.nan, 0.0, np.nan
+        utility = self._utility(view, jobs)
+        evicted = 0
+        kept.bound = np.nan
+        kept.lost = 0.0
+        bound = np.nan
         for attempt in range(RETRIES + 1):
             choice, status = self._solve(view, kept, jobs, utility, reserved)
             held = jobs.fixed
@@ -161,7 +166,8 @@ class Sia(Round):
                 utility[i, (jobs.types == gpu_type[i]) & (jobs.gpus >= np.ceil(given[i]))] = np.nan
             jobs.forced &= ~left
         if left.any():
-            given, gpu_type = np.where(left, 0.0, given), np.where(left, 0, gpu_type)
+            given = np.where(left, 0.0, given)
+            gpu_type = np.where(left, 0, gpu_type)
         kept.bound, kept.lost = bound, float(worth[left].sum())
         if evicted:
             changed = status == "optimal" and relative_gap(*kept.proved()[:2]) > self.gap
@@ -197,7 +203,8 @@ class Sia(Round):
 
     def _solve(self, view, kept, jobs, utility, reserved) -> tuple[np.ndarray, str]:
         """Choice (n,), -1 for none, and what there is to say; the program and its solution are kept."""
-        kept.solution, fixed = None, jobs.fixed
+        kept.solution = None
+        fixed = jobs.fixed
         if fixed.all():
             return jobs.current, ""  # nobody may move: no program
         taken = np.bincount(view.gpu_type[fixed], np.ceil(view.running_gpus[fixed]), len(view.capacity))
@@ -230,7 +237,8 @@ class Sia(Round):
                 f"{sum(g.sum() for g in reserved.values()):g} reserved: {names}; expected no more than the cluster's "
                 f"{view.capacity.sum():g}, each on one type. Make some preemptible, or submit them later."
             )
-        waiting, jobs.forced = jobs.forced, np.zeros(len(jobs.forced), bool)
+        waiting = jobs.forced
+        jobs.forced = np.zeros(len(jobs.forced), bool)
         choice, status = self._solve(view, kept, jobs, utility, reserved)
         return choice, f"{status}, {int(waiting.sum())} not preemptible may wait: nodes are down"
 

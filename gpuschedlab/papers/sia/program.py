@@ -63,11 +63,14 @@ def sia_utility(
             "sia_utility: found power 0, under which all configurations are alike; expected p below or above 0."
         )
     goodput = np.atleast_2d(np.asarray(goodput, float))
-    n, whole = len(goodput), np.asarray(gpus, float)
+    n = len(goodput)
+    whole = np.asarray(gpus, float)
     lost = np.broadcast_to(np.asarray(penalty, float), n)
     if factor is None:
-        factor, current = np.ones(n), np.full(n, -1)
-    factor, current = np.asarray(factor, float), np.asarray(current, np.int64)
+        factor = np.ones(n)
+        current = np.full(n, -1)
+    factor = np.asarray(factor, float)
+    current = np.asarray(current, np.int64)
     return _utilities(goodput, whole, float(power), lost, decimals, factor, current, CLIP)
 
 
@@ -132,7 +135,9 @@ def sia_steady_for(
     [0.34, 0.34, 0.35]
     """
     moving = np.asarray(current) >= 0
-    goodput, gpus, one = np.asarray(goodput, float)[moving], np.asarray(gpus, float), np.ones(moving.sum())
+    goodput = np.asarray(goodput, float)[moving]
+    gpus = np.asarray(gpus, float)
+    one = np.ones(moving.sum())
     G = _utilities(goodput, gpus, 1.0, 0 * one, -1, one, np.full(len(one), -1), np.inf)  # goodputs over the least
     G[np.arange(len(G)), np.asarray(current)[moving]] = np.nan
     if np.isnan(G).all():

@@ -7,7 +7,8 @@ from gpuschedlab.errors import PolicyError
 
 def reserved_now(view, reservations: tuple) -> dict[str, np.ndarray]:
     """GPUs (T,) of each reservation (`Sia.reservations`) that is in force, by name; of nodes that are down none are kept."""
-    names, found = list(view.cluster.gpu_types), {}
+    names = list(view.cluster.gpu_types)
+    found = {}
     for k, (gpu_type, gpus, start, end) in enumerate(reservations):
         if gpu_type not in names or gpus > view.cluster.capacity[names.index(gpu_type)]:
             raise PolicyError(

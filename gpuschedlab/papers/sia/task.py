@@ -21,7 +21,8 @@ class Goodput(Recipe):
 
     def scenario(self, seed: int = 0) -> Scenario:
         """Jobs that come at random on four slow and two fast nodes of four GPUs."""
-        draw, cluster = np.random.default_rng(seed), Cluster.parse("4x4:slow,2x4:fast")
+        draw = np.random.default_rng(seed)
+        cluster = Cluster.parse("4x4:slow,2x4:fast")
         trace = pl.DataFrame(
             {
                 "job_id": [f"{i}" for i in range(self.jobs)],
@@ -38,7 +39,8 @@ class Goodput(Recipe):
 @cache
 def _goodput() -> Speeds:
     """Progress a second by model, type, nodes and GPUs: a power of the GPUs, less a tenth for each further node."""
-    fast, power = {"wide": 2.5, "narrow": 1.6, "picky": 6.0}, {"wide": 0.9, "narrow": 0.35, "picky": 0.6}
+    fast = {"wide": 2.5, "narrow": 1.6, "picky": 6.0}
+    power = {"wide": 0.9, "narrow": 0.35, "picky": 0.6}
     rows = [
         (model, kind, nodes, gpus, pace * gpus ** power[model] * 0.9 ** (nodes - 1), 4000.0)
         for model in fast

@@ -44,7 +44,8 @@ class YmirExplorer(RunExplorer):
         return super()._matters(known, name)
 
     def _numbers(self, recipe) -> dict:
-        gains, mode = recipe.gains(), "transfer" if recipe.ymir.temporal else "merged"
+        gains = recipe.gains()
+        mode = "transfer" if recipe.ymir.temporal else "merged"
         return super()._numbers(recipe) | {
             "pairs": plots.pair_map(gains, mode),
             "believed": plots.believed(gains),

@@ -30,18 +30,21 @@ def pair_map(gains: pl.DataFrame, mode: str) -> Drawing:
     true, expected = (np.full((len(tasks), len(tasks)), np.nan) for _ in range(2))
     for other, task, a, b in rows.select("other", "task", "true", "expected").iter_rows():
         at = (tasks.index(task), tasks.index(other))
-        true[at], expected[at] = a, b
+        true[at] = a
+        expected[at] = b
     hover = "<b>%{y}</b> with %{x}: %{customdata:.2f} times as fast, %{text} expected<extra></extra>"
     cells = {"text": texts(expected), "hover": hover, "colours": RED_TO_BLUE, "look": {"zmin": -3, "zmax": 3}}
     title = f"Speed of the row's task, {WORDS[mode]}: colour true, number expected"
-    factors, down = np.log2(np.clip(true, 0.125, 8)), axis("", autorange="reversed")
+    factors = np.log2(np.clip(true, 0.125, 8))
+    down = axis("", autorange="reversed")
     drawing = Landscape(title, "with, or after", down, "", tasks, tasks, factors, **cells).draw()
     return drawing._replace(data=[drawing.data[0] | {"customdata": true}])
 
 
 def believed(gains: pl.DataFrame) -> Drawing:
     """True over expected factors, a point for each pair, and the line on which expectations would be right."""
-    traces, (true, expected) = [], (gains[side].to_numpy() for side in ("true", "expected"))
+    traces = []
+    (true, expected) = (gains[side].to_numpy() for side in ("true", "expected"))
     for (mode, words), symbol in zip(WORDS.items(), ("circle", "diamond")):
         mine = gains.filter(mode=mode)
         pairs = [f"{task} with {other}" for task, other in mine.select("task", "other").iter_rows()]
@@ -56,4 +59,5 @@ def believed(gains: pl.DataFrame) -> Drawing:
     return Drawing.of(traces, f"Gains of pairs: {said}", showlegend=True, zero=True, **sides)
 
 
-plot_pair_map, plot_believed = plotter(pair_map), plotter(believed)
+plot_pair_map = plotter(pair_map)
+plot_believed = plotter(believed)

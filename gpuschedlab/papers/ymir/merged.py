@@ -32,7 +32,8 @@ class Merges:
 
     def merge(self, first: int, second: int, mode: int) -> None:
         """Make a pair."""
-        self.partner[first], self.partner[second] = (second, mode, True), (first, mode, False)
+        self.partner[first] = (second, mode, True)
+        self.partner[second] = (first, mode, False)
         for row in (first, second):
             self.ever.setdefault(row, mode)
 
@@ -64,7 +65,8 @@ class Merges:
 
     def _judge(self, view, place, watch, restart):
         """Split what is no better after so many measurements than after half of them, or goes on for `LONGEST`."""
-        then, now = view.metric_after(watch / 2), view.metric_after(watch)
+        then = view.metric_after(watch / 2)
+        now = view.metric_after(watch)
         hopeless = self._hopeless(view, place)
         for row, i in place.items():
             spatial = row in self.partner and self.partner[row][1] == SPATIAL and view.partner[i] >= 0

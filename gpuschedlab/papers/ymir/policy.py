@@ -69,7 +69,8 @@ class Ymir(Round):
 
     def allocate(self, view: View) -> Allocation:
         """Follow the pairs; solve the program at rounds, and hand GPUs over in between."""
-        n, kept = len(view), view.memory
+        n = len(view)
+        kept = view.memory
         if n == 0:
             return Allocation(np.empty(0, np.int64), np.empty(0))
         taken = kept.follow(view, self.watch, self.restart_split)
@@ -120,14 +121,16 @@ class Ymir(Round):
 
 def _between(view, kept, taken):
     """What jobs hold, with the GPUs that pass from the first job of a pair to the second (events between rounds)."""
-    gpu_type, gpus = np.maximum(view.gpu_type, 0), np.where(view.running, view.running_gpus, 0.0)
+    gpu_type = np.maximum(view.gpu_type, 0)
+    gpus = np.where(view.running, view.running_gpus, 0.0)
     owner = np.isin(np.arange(len(view)), view.nodes[:, 0])
     guests = [row for row, (_, mode, first) in kept.partner.items() if mode == SPATIAL and not first]
     gpus[~owner & ~np.isin(view.index, guests or [-1])] = 0.0  # its pair was dissolved: it waits for the round
     free = view.capacity - np.bincount(gpu_type, gpus * owner, len(view.capacity))
     for i, (kind, count) in taken.items():
         if count <= free[kind] and not view.running[i]:
-            gpu_type[i], gpus[i] = kind, count
+            gpu_type[i] = kind
+            gpus[i] = count
             free[kind] -= count
     return gpu_type, gpus, view.profiling
 
@@ -135,10 +138,13 @@ def _between(view, kept, taken):
 def _answer(view, kept, gpu_type, gpus, profiling, **proved) -> Allocation:
     """The answer, with partners, sources and kinds of start."""
     n = len(view)
-    partner, source, merged = np.full(n, -1), np.full(n, -1), np.zeros(n, bool)
+    partner = np.full(n, -1)
+    source = np.full(n, -1)
+    merged = np.zeros(n, bool)
     for first, second, mode in kept.groups(view):
         if mode == SPATIAL and gpus[first] > 0 and gpus[second] > 0:
-            partner[second], merged[second] = first, True
+            partner[second] = first
+            merged[second] = True
     for i, row in enumerate(view.index):
         source[i] = kept.source.get(int(row), -1)
     kept.given = {int(r): (int(t), float(g)) for r, t, g in zip(view.index, gpu_type, gpus, strict=True) if g > 0}

@@ -7,7 +7,8 @@ import scipy.sparse as sp
 
 from gpuschedlab.optim import Program
 
-TEMPORAL, SPATIAL = 0, 1
+TEMPORAL = 0
+SPATIAL = 1
 """Modes of a pair: the second starts from the result of the first; both are trained jointly."""
 
 
@@ -32,10 +33,13 @@ class Merging:
     def program(self) -> Program:
         """Largest saving against leaving all jobs idle; a class has no more than its jobs, a type no more than its GPUs."""
         row, config = self.columns()
-        C, T, n = len(self.count), len(self.room), len(row)
+        C = len(self.count)
+        T = len(self.room)
+        n = len(row)
         pair = np.maximum(row - C, 0)
         is_pair = row >= C
-        at, p = np.arange(n), pair[is_pair]
+        at = np.arange(n)
+        p = pair[is_pair]
         own = np.where(is_pair, 0, row)
         own[is_pair] = self.first[p]
         cost = np.concatenate([self.cost, self.pair_cost])[row, config]

@@ -77,7 +77,9 @@ class MergingCluster(Recipe):
 
     def gains(self, seed: int = 0) -> pl.DataFrame:
         """Factors by pair: `mode, other, task, true, expected`; pairs that were not measured are left out."""
-        speeds, estimator, rows = self.speeds, self.known(seed), []
+        speeds = self.speeds
+        estimator = self.known(seed)
+        rows = []
         names = [model.split("@")[1] for model in speeds.models]
         for mode, true in (("merged", speeds.merged), ("transfer", speeds.transfer)):
             if true is None:

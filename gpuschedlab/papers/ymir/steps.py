@@ -71,7 +71,9 @@ def recorded_rounds(scenario, policy: Ymir) -> list[Round]:
 
 
 def _round(policy, view, units, made, solution) -> Round:
-    singles, names, modes = units.members[: len(units.closed)], [], []
+    singles = units.members[: len(units.closed)]
+    names = []
+    modes = []
     for members in units.members:
         each = [_task(view, i) for i in members[0]]
         count = f"{len(members)} x " if len(members) > 1 else ""
@@ -100,7 +102,8 @@ def second_best(made: Merging, solution: Solution, gap: float = 1e-9) -> Solutio
 
     Any other plan has less of some of them, or has them all and more, which does not pay.
     """
-    program, found = made.program(), []
+    program = made.program()
+    found = []
     x = np.round(solution.x)
     for column in np.flatnonzero(x):
         upper = np.array(program.upper)
@@ -111,13 +114,17 @@ def second_best(made: Merging, solution: Solution, gap: float = 1e-9) -> Solutio
 
 def case_of(found: Round) -> Case:
     """Steps of a recorded round."""
-    made, (row, config) = found.made, found.made.columns()
+    made = found.made
+    (row, config) = found.made.columns()
     cost = np.concatenate([made.cost, made.pair_cost])
     table = [_cells(found, r, k, cost[r, k]) for r, k in zip(row, config)]
-    pruned, tests, mine = [], [], len(made.count)  # rows of pairs follow those of classes
+    pruned = []
+    tests = []
+    mine = len(made.count)  # rows of pairs follow those of classes
     for name, mode, why, seconds, gain in found.candidates:
         if why and gain is None:
-            rows, best = [(name, mode, "", "", "", "", f"left out: {why}")], ""
+            rows = [(name, mode, "", "", "", "", f"left out: {why}")]
+            best = ""
         else:
             poor = [k for k in np.flatnonzero(~np.isnan(gain)) if not gain[k] >= found.threshold]
             out = f"left out: TranWt < {found.threshold:g}"
@@ -141,9 +148,11 @@ def _cells(found: Round, r: int, k: int, cost: float) -> tuple[str, ...]:
 
 def _told(found: Round, table, pruned, tests) -> Case:
     """Steps from the rows of the columns, of what is left out, and the tests of pairs (line, read, decided, lit)."""
-    bare, rows = [(*cells[:5], "", "") for cells in table], table + pruned
+    bare = [(*cells[:5], "", "") for cells in table]
+    rows = table + pruned
     singles = [n for n, cells in enumerate(table) if cells[1] == "alone"]
-    waiting, closed = int(found.made.count.sum()), "; ".join(f"{name}: {why}" for name, why in found.closed.items())
+    waiting = int(found.made.count.sum())
+    closed = "; ".join(f"{name}: {why}" for name, why in found.closed.items())
     read = f"{waiting} jobs and pairs in {len(found.made.count)} rows; {found.made.room.sum():g} GPUs."
     steps = [Step(1, read, f"Not to be merged: {closed or 'none'}.", bare + _early(pruned, 0), tuple(singles))]
     for line, *said, lit in tests:
@@ -157,9 +166,12 @@ def _told(found: Round, table, pruned, tests) -> Case:
     said = f"{x.sum()} columns on {used} of {found.made.room.sum():g} GPUs; they save {found.solution.objective:.3f} against waiting."
     lit = tuple(np.flatnonzero(x).tolist())
     steps.append(Step(5, f"{len(table)} columns, their costs, and what waiting costs.", said, chosen + pruned, lit))
-    y, said, other = x, "There is no other plan.", second_best(found.made, found.solution)
+    y = x
+    said = "There is no other plan."
+    other = second_best(found.made, found.solution)
     if other is not None:
-        y, apart = np.round(other.x).astype(int), found.solution.objective - other.objective
+        y = np.round(other.x).astype(int)
+        apart = found.solution.objective - other.objective
         close = apart < found.gap * abs(found.solution.objective)
         near = f" (less than the gap that is allowed, {found.gap:g} of it)" if close else ""
         said = f"It saves {other.objective:.3f}: {apart:.3f} less{near}."

@@ -78,7 +78,8 @@ class Units:
 
     def merging(self, room, policy) -> Merging:
         """The program."""
-        gpus, size = self.jobs.gpus, np.array([len(c[0]) for c in self.members], float)
+        gpus = self.jobs.gpus
+        size = np.array([len(c[0]) for c in self.members], float)
         count = np.array([len(c) for c in self.members])
         share = np.ceil(max(room.sum(), 1) / max((count * size).sum(), 1))
         cost = np.empty_like(self.seconds)
@@ -98,7 +99,8 @@ class Units:
         for p, k, times in _entries(tables[1]):
             a, b, mode = self.pairs[p]
             for _ in range(times):
-                first, second = next(left[a])[0], next(left[b])[0]
+                first = next(left[a])[0]
+                second = next(left[b])[0]
                 kept.merge(int(view.index[first]), int(view.index[second]), mode)
                 self._give(view, (first, second), k, mode, gpu_type, gpus)
         for c, k, times in _entries(tables[0]):
@@ -110,27 +112,31 @@ class Units:
     def _give(self, view, unit, k, mode, gpu_type, gpus):
         """Both jobs of a joint training have the GPUs; of a pair in time the first one."""
         for i in unit if mode == SPATIAL else unit[:1]:
-            gpu_type[i], gpus[i] = self.jobs.kind[k], self.jobs.gpus[k]
+            gpu_type[i] = self.jobs.kind[k]
+            gpus[i] = self.jobs.gpus[k]
 
 
 class _Table:
     """Seconds of pairs on all configurations, by the estimated factors of their models."""
 
     def __init__(self, view, jobs):
-        self.view, self.jobs = view, jobs
+        self.view = view
+        self.jobs = jobs
         self.merged, self.transfer = view.factors("merged"), view.factors("transfer")
         self.anew = np.where(view.elastic, 1.0, np.nan)[:, None] * jobs.work_time  # seconds of jobs that have not begun
 
     def factor(self, mode, i, j) -> float:
         """How much faster job j goes because of job i; nan: unknown, 0: never."""
-        table, m = (self.transfer if mode == TEMPORAL else self.merged), self.view.model
+        table = self.transfer if mode == TEMPORAL else self.merged
+        m = self.view.model
         if table is None or m[i] < 0 or m[j] < 0:
             return np.nan
         return table[m[i], m[j]] if mode == TEMPORAL else table[m[j], m[i]]
 
     def total(self, i, j, mode) -> tuple[np.ndarray, np.ndarray]:
         """Seconds of a whole pair (K,), and its gain (K,)."""
-        a, b = self.jobs.seconds[i], self.anew[j]
+        a = self.jobs.seconds[i]
+        b = self.anew[j]
         with np.errstate(divide="ignore"):
             after = b / self.factor(mode, i, j)
             both = after if mode == TEMPORAL else np.maximum(a / self.factor(mode, j, i), after)
@@ -138,12 +144,15 @@ class _Table:
         gain = transfer_weight(a, b, both, mode)
         whole = a + both if mode == TEMPORAL else both
         if np.isnan(whole).all():  # a pair that was made runs on, whatever is now expected of it
-            whole, gain = a + b, np.ones_like(a)
+            whole = a + b
+            gain = np.ones_like(a)
         return whole, np.where(np.isnan(whole), np.nan, gain)
 
     def possible(self, singles, closed, policy):
         """Pairs (class, class, mode) that gain enough, their seconds and gains (P, K), nan where that is too little."""
-        pairs, seconds, gains = [], [], []
+        pairs = []
+        seconds = []
+        gains = []
         for pair, why, whole, gain in self.candidates(singles, closed, policy):
             if not why:
                 pairs.append(pair)
@@ -166,7 +175,9 @@ class _Table:
                 for mode in modes:
                     if mode == SPATIAL and not (fresh[a] and a < b):
                         continue
-                    pair, i, j = (int(a), int(b), mode), first[a], first[b]
+                    pair = (int(a), int(b), mode)
+                    i = first[a]
+                    j = first[b]
                     if model[a] == model[b]:
                         yield pair, "one task", None, None
                     elif not self.factor(mode, i, j) > 0 or (mode == SPATIAL and not self.factor(mode, j, i) > 0):

@@ -152,7 +152,8 @@ class Landscape(NamedTuple):
         look |= bar | (self.look or {})
         cells = {"x": self.x, "y": self.y, "z": self.z}
         cells, look = (cells | {"text": self.text}, look) if self.text else (cells, look | {"texttemplate": ""})
-        traces, live = [(cells, look), *over], {"title_text": self.title}
+        traces = [(cells, look), *over]
+        live = {"title_text": self.title}
         for i, (name, path) in enumerate((self.paths or {}).items()):
             traces.append(({"x": path[:, 0], "y": path[:, 1], "name": name}, line(2 * i + 1, place=i)))
         if self.paths:

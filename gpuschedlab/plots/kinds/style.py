@@ -35,7 +35,10 @@ STOP = {"color": "#B91C1C", "line": {"color": "#FFFFFF", "width": 1}}
 INSIDE = {"textposition": "inside", "insidetextanchor": "middle", "textangle": 0}
 """Texts in bars."""
 
-INK, SLATE, GRID, IDLE = "#1F2933", "#9AA5B1", "#E1E5EA", "#EEF1F4"
+INK = "#1F2933"
+SLATE = "#9AA5B1"
+GRID = "#E1E5EA"
+IDLE = "#EEF1F4"
 DARK = dict(zip(COLOURS, ("#4FA8E8", "#FF8A3D", "#2CC29B", "#E59AC4", "#FFFFFF")))
 DARK |= dict(zip(COLOURS[5:], ("#F2B632", "#8FD0F7", "#B4B4B4", "#C08BE0", "#D08A58")))
 
@@ -114,7 +117,8 @@ def looks(names) -> list[int]:
     """Look of each line by its name, for `line`: a policy has the same in all figures, unless two of one figure would share a colour."""
     from gpuschedlab.policies import ALL
 
-    known, found = list(ALL), {}
+    known = list(ALL)
+    found = {}
     for name in names:
         word = str(name).split(" ")[0].casefold()
         place = known.index(word) % len(COLOURS) if word in known else None

@@ -54,8 +54,10 @@ class Gantt(NamedTuple):
 
     def draw(self) -> Drawing:
         """A row per node, a bar per stretch, as high as its share of the node's GPUs; idle GPUs grey."""
-        sized, rows = len(self.groups) == len(SIZE_LABELS), np.arange(len(self.nodes))
-        start, end = self.start / style.HOUR, self.end / style.HOUR
+        sized = len(self.groups) == len(SIZE_LABELS)
+        rows = np.arange(len(self.nodes))
+        start = self.start / style.HOUR
+        end = self.end / style.HOUR
         idle = {"base": np.full(len(rows), start), "x": np.full(len(rows), end - start)}
         idle |= {"y": rows + 0.5, "width": np.full(len(rows), 0.9)}
         traces = [(idle, bars({"color": style.IDLE}, name="idle"))]
@@ -74,7 +76,8 @@ class Gantt(NamedTuple):
         layout = {"uniformtext": {"minsize": 8, "mode": "hide"}, "legend_title_text": "job size" if sized else ""}
         few = f", {len(rows)} of {self.of} nodes" if len(rows) < self.of else ""
         live = {"title_text": f"Jobs on each node: {self.name}{few}", "xaxis_range": [start, end]}
-        x, y = style.time_axis(showgrid=False), axis("", showgrid=False, ticks="")
+        x = style.time_axis(showgrid=False)
+        y = axis("", showgrid=False, ticks="")
         return Drawing.of(traces, live | style.node_axis(self.nodes), barmode="overlay", x=x, y=y, **layout)
 
 
@@ -115,9 +118,11 @@ def gantt(
     start, end, chosen = _window(run, start, end, nodes, cluster.total_nodes)
     row, held, rows = _rows(run, start, end, chosen, limit)
     shown = chosen[:rows]
-    sizes, types = cluster.node_gpus[shown], cluster.node_type[shown]
+    sizes = cluster.node_gpus[shown]
+    types = cluster.node_type[shown]
     stretch, low, high, over = _pieces(row, held, sizes)
-    held, row = held[stretch], row[stretch]
+    held = held[stretch]
+    row = row[stretch]
     codes, groups = _groups(run.jobs, by)
     job = held["job"].to_numpy()
     hover, job_end = _hover_texts(run, held)
@@ -154,7 +159,8 @@ def _window(run, start: float | None, end: float | None, nodes, total: int) -> t
     if start is None and end is None:
         start, end = busy_window(run)
     time = timeline_of(run)["time"]
-    start, end = (float(time.min()) if start is None else start), (float(time.max()) if end is None else end)
+    start = float(time.min()) if start is None else start
+    end = float(time.max()) if end is None else end
     chosen = np.arange(min(nodes, total)) if isinstance(nodes, int) else np.asarray(nodes, int)
     if not start < end or not len(chosen) or not 0 <= chosen.min() <= chosen.max() < total:
         raise RunError(
@@ -208,7 +214,8 @@ def _groups(jobs: pl.DataFrame, by: str) -> tuple[np.ndarray, tuple[str, ...]]:
 
 def _hover_texts(run, held: pl.DataFrame) -> tuple[pl.DataFrame, np.ndarray]:
     """Hover text of each piece's job, and when it ended (nan: never)."""
-    jobs, job = run.jobs, held["job"].to_numpy()
+    jobs = run.jobs
+    job = held["job"].to_numpy()
     some = jobs[job]
     details = [pl.format("{} GPUs", pl.col("gpus").round(2).cast(pl.Utf8).str.strip_suffix(".0"))]
     details += [pl.format(f"{c} {{}}", pl.col(c)) for c in ("model", "user", "vc", "kind") if c in jobs.columns]
@@ -226,7 +233,11 @@ def _hover_texts(run, held: pl.DataFrame) -> tuple[pl.DataFrame, np.ndarray]:
 
 def _joins(numbers: Gantt, height: np.ndarray) -> list[tuple[dict, dict]]:
     """A mark on each guest of another job's GPUs, and a line from the end of a job to the start of the one that took its result."""
-    names, guest, x, y, texts = dict(zip(numbers.job, numbers.label)), np.flatnonzero(numbers.shared >= 0), [], [], []
+    names = dict(zip(numbers.job, numbers.label))
+    guest = np.flatnonzero(numbers.shared >= 0)
+    x = []
+    y = []
+    texts = []
     first = np.unique(numbers.job, return_index=True)[1]
     for piece in first[numbers.source[first] >= 0]:
         done = numbers.finish <= numbers.begin[piece] + 1e-6
@@ -260,8 +271,10 @@ def _bars(numbers: Gantt, which: np.ndarray) -> dict:
     middle = (numbers.low + numbers.high)[which] / 2
     # Of two jobs that share GPUs, one is drawn narrower, over the other.
     height = (numbers.high - numbers.low)[which] * np.where(numbers.over[which], 0.45, 0.96)
-    begin, finish = numbers.begin[which] / style.HOUR, numbers.finish[which] / style.HOUR
-    letters, rows = np.char.str_len(numbers.label[which].astype(str)), len(numbers.nodes)
+    begin = numbers.begin[which] / style.HOUR
+    finish = numbers.finish[which] / style.HOUR
+    letters = np.char.str_len(numbers.label[which].astype(str))
+    rows = len(numbers.nodes)
     wide = (numbers.finish - numbers.begin)[which] > 0.008 * (letters + 1) * (numbers.end - numbers.start)
     named = wide & (height > max(0.2, min(rows / 20, 0.6), rows / 45))
     return {

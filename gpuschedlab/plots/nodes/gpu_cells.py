@@ -57,13 +57,17 @@ def seats(run, buddy: bool | None = None) -> Seats:
     from gpuschedlab.cluster.seats import seat  # compiled module: loaded only when cells are drawn
 
     (run,) = as_runs(run).values()
-    cluster, held = cluster_of(run), run.allocations.sort("start", "job", "node")
+    cluster = cluster_of(run)
+    held = run.allocations.sort("start", "job", "node")
     if not held.height:
         raise RunError("cells: found a run in which no job ever ran; expected one or more. Run it for longer.")
     if buddy is None:
         buddy = run.info.get("knobs", {}).get("placement") == "buddy"
-    start, end, stretch = held["start"].to_numpy(), held["end"].to_numpy(), np.arange(held.height)
-    node, times = held["node"].to_numpy().astype(np.int64), np.concatenate([end, start])
+    start = held["start"].to_numpy()
+    end = held["end"].to_numpy()
+    stretch = np.arange(held.height)
+    node = held["node"].to_numpy().astype(np.int64)
+    times = np.concatenate([end, start])
     # Ends before starts of the same instant; starts in the order of the trace.
     order = np.concatenate([-1 - stretch, stretch])[np.argsort(times, kind="stable")]
     gpus = np.ceil(held["gpus"].to_numpy() - 1e-9).astype(np.int64)
@@ -77,7 +81,8 @@ def seats(run, buddy: bool | None = None) -> Seats:
 
 def free_cells(held: np.ndarray, width: int) -> list[tuple[int, int]]:
     """Largest aligned power-of-two cells of a node's free GPUs, (first GPU, GPUs) of each, from the GPUs held (W,) and their number."""
-    parts, at = [], 0
+    parts = []
+    at = 0
     while at < width:
         size = 1
         while at % (2 * size) == 0 and at + 2 * size <= width and not held[at : at + 2 * size].any():
@@ -116,7 +121,8 @@ def cells(seated: Seats, moment: int) -> Drawing:
     size = np.where(job >= 0, size_bucket(seated.demand[job]), -1)
     label = np.where(job >= 0, seated.label[job], (high - low).astype(str))
 
-    white, hover = {"color": "#FFFFFF", "line": {"color": style.INK, "width": 1.5}}, "%{hovertext}<extra></extra>"
+    white = {"color": "#FFFFFF", "line": {"color": style.INK, "width": 1.5}}
+    hover = "%{hovertext}<extra></extra>"
     blank = _blocks(node, low, high, label, job < 0, "free cell of ", " GPUs", " free")
     traces = [(blank, bars(white, hover, name="free cell, in GPUs") | TEXT)]
     for bucket, name in enumerate(SIZE_LABELS):
@@ -128,7 +134,8 @@ def cells(seated: Seats, moment: int) -> Drawing:
     traces.append((points, marks(style.STOP | {"symbol": "triangle-down", "size": 11}, name="just started")))
     live = {"title_text": _title(seated, time, alive, held, [c[2] for c in free])}
     live |= {"xaxis_range": [0, int(seated.width.max())]} | node_axis(seated.nodes)
-    x, y = axis("GPU of the node", dtick=1, showgrid=False), axis("", showgrid=False, ticks="")
+    x = axis("GPU of the node", dtick=1, showgrid=False)
+    y = axis("", showgrid=False, ticks="")
     return Drawing.of(traces, live, barmode="overlay", legend_title_text="job size", x=x, y=y)
 
 

@@ -8,16 +8,19 @@ from gpuschedlab._compiled import njit
 @njit
 def _window(owner, busy, lanes, want):
     """First of `want` neighbouring lanes with the fewest busy ones, then fewest owners; and how many are busy."""
-    best, at = 1_000_000, 0
+    best = 1_000_000
+    at = 0
     for low in range(lanes - want + 1):
-        taken, changes = 0, 0
+        taken = 0
+        changes = 0
         for i in range(low, low + want):
             taken += busy[i]
             if i > low and owner[i] != owner[i - 1]:
                 changes += 1
         score = taken * 1000 + changes if taken else 0
         if score < best:
-            best, at = score, low
+            best = score
+            at = low
     return at, best // 1000
 
 
@@ -28,30 +31,39 @@ def pack_lanes(row, start, end, width, lanes):
     total = 0
     for i in range(len(row)):
         total += min(width[i], lanes[row[i]])
-    stretch, low = np.empty(total, np.int64), np.empty(total, np.int64)
-    high, over = np.empty(total, np.int64), np.zeros(total, np.bool_)
-    until, owner = np.full(most, -np.inf), np.full(most, -1)
+    stretch = np.empty(total, np.int64)
+    low = np.empty(total, np.int64)
+    high = np.empty(total, np.int64)
+    over = np.zeros(total, np.bool_)
+    until = np.full(most, -np.inf)
+    owner = np.full(most, -1)
     busy = np.zeros(most, np.int64)
-    pieces, here = 0, -1
+    pieces = 0
+    here = -1
     for i in range(len(row)):
         if row[i] != here:
             here = row[i]
             until[:] = -np.inf
             owner[:] = -1
-        count, want, free = lanes[here], min(width[i], lanes[here]), 0
+        count = lanes[here]
+        want = min(width[i], lanes[here])
+        free = 0
         for lane in range(count):
             busy[lane] = until[lane] > start[i] + 1e-9
             free += 1 - busy[lane]
         at, taken = _window(owner, busy, count, want)
         scattered = taken > 0 and free >= want
-        left, lane = want, (0 if scattered else at)
+        left = want
+        lane = 0 if scattered else at
         opened = False
         while left > 0:
             if scattered and busy[lane]:
                 opened = False
             else:
                 if not opened:
-                    stretch[pieces], low[pieces], over[pieces] = i, lane, not scattered and taken > 0
+                    stretch[pieces] = i
+                    low[pieces] = lane
+                    over[pieces] = not scattered and taken > 0
                     pieces += 1
                     opened = True
                 high[pieces - 1] = lane + 1

@@ -16,7 +16,8 @@ from gpuschedlab.plots.web.cell import carries_library
 from gpuschedlab.plots.web.encode import encoded, plain
 
 HERE = files("gpuschedlab.plots.web")
-WIDTHS, CAPTION = (620, 900, 1240), 24
+WIDTHS = (620, 900, 1240)
+CAPTION = 24
 """Pixels of a picture: widths in a grid of two, alone, and across such a grid; what its title adds to a figure's height."""
 NOT_DRAWN = "<i>A figure, not drawn yet: the first figure of the page carries what draws it. Is it missing? Run its cell again.</i>"
 NO_PICTURE = (

@@ -52,7 +52,9 @@ class Figures:
     """
 
     def __init__(self, figures: list, columns: int = 1, note: str = ""):
-        self.figures, self.columns, self.note = list(figures), columns, note
+        self.figures = list(figures)
+        self.columns = columns
+        self.note = note
 
     def __len__(self):
         return len(self.figures)

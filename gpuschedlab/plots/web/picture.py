@@ -32,7 +32,8 @@ def png(figure, width: int, height: int, dark: bool = False, kind: str = "PNG") 
     content = _read(plain(figure, still=True))
     look = dict(need("matplotlib", "pictures").rc_params_from_file(LOOK, use_default_template=False))
     if dark:
-        content, look = shaded(content), shaded(look)
+        content = shaded(content)
+        look = shaded(look)
     with mpl("style").context(["default", look]):  # whatever the reader's own matplotlib looks like
         drawn = mpl("figure").Figure((width / PIXELS, height / PIXELS), PIXELS)
         canvas = mpl("backends.backend_agg").FigureCanvasAgg(drawn)
@@ -70,22 +71,27 @@ def _fill(figure, data: list, layout: dict, colours) -> list[str]:
     """Draw all of a figure; returns a sentence if it lacks traces, which are those that it cannot draw."""
     data = [trace for trace in data if trace.get("visible", True) is True]
     panels = _panels(figure, data, layout)
-    keys, missing = [], {}
+    keys = []
+    missing = {}
     for number, trace in enumerate(data):
         kind = trace.get("type", "scatter")
         try:
             key = DRAW[kind](panels[_pair(trace)], trace, colours[number % len(colours)])
         except Exception:  # a figure is anybody's, and more than its picture shows: what cannot be drawn is named in it
-            key, missing[kind] = None, ""
+            key = None
+            missing[kind] = ""
         if key and trace.get("name") and trace.get("showlegend", True):
             keys.append((tuple(key), words(trace["name"])))
     for (x, y), panel in panels.items():
         panel.x.dress(panel.ax, len(panels) == 1 or panel.x.about.get("anchor", "y") == y)
         panel.y.dress(panel.ax, len(panels) == 1 or panel.y.about.get("anchor", "x") == x)
     _around(figure, panels, layout)
-    height, top, bottom = figure.bbox.height, _head(figure, layout, keys), 0
+    height = figure.bbox.height
+    top = _head(figure, layout, keys)
+    bottom = 0
     if missing:
-        missing, bottom = [f"(Not as on a page with scripts: {', '.join(missing)}.)"], 16 / height
+        missing = [f"(Not as on a page with scripts: {', '.join(missing)}.)"]
+        bottom = 16 / height
         figure.text(0.005, 3 / height, missing[0], fontsize=10 * POINT, color=STOP["color"])
     figure.tight_layout(pad=0.6)
     room = figure.subplotpars
@@ -101,7 +107,9 @@ def _pair(trace: dict) -> tuple[str, str]:
 
 def _panels(figure, data: list, layout: dict) -> dict[tuple[str, str], Panel]:
     """Axes for each pair of plotly's that has traces; those with a common axis share it."""
-    pairs, panels, sides = dict.fromkeys(map(_pair, data)) or {("x", "y"): None}, {}, {}
+    pairs = dict.fromkeys(map(_pair, data)) or {("x", "y"): None}
+    panels = {}
+    sides = {}
     for name in chain.from_iterable(pairs):
         values = [trace[name[0]] for trace in data if name in _pair(trace) and name[0] in trace]
         sides[name] = Side(name, layout, values)
@@ -127,16 +135,20 @@ def _panels(figure, data: list, layout: dict) -> dict[tuple[str, str], Panel]:
 
 def _around(figure, panels: dict, layout: dict):
     """Lines, rectangles and notes of the layout, on axes or on all of the figure ("paper")."""
-    things, host = [*layout.get("shapes", ()), *layout.get("annotations", ())], next(iter(panels.values()))
+    things = [*layout.get("shapes", ()), *layout.get("annotations", ())]
+    host = next(iter(panels.values()))
     paper = host.ax
     if things and len(panels) > 1:
         paper = figure.add_subplot(paper.get_gridspec()[:, :], frameon=False, xticks=[], yticks=[], label="paper")
     for thing in things:
-        ways, points, is_note = [], [], "text" in thing
+        ways = []
+        points = []
+        is_note = "text" in thing
         for way in "xy":
             name, _, domain = thing.get(f"{way}ref", way).partition(" ")
             panel = next((p for pair, p in panels.items() if name in pair), host)
-            side, ax = getattr(panel, way), paper if name == "paper" else panel.ax
+            side = getattr(panel, way)
+            ax = paper if name == "paper" else panel.ax
             side = None if domain or name == "paper" else side
             ways.append(ax.transData if side else ax.transAxes)
             ends = [thing.get(way, 0.5)] if is_note else [thing.get(f"{way}{i}", i) for i in (0, 1)]
@@ -149,7 +161,8 @@ def _around(figure, panels: dict, layout: dict):
             paper.annotate(words(thing), [ends[0] for ends in points], shift, tuple(ways), "offset points", **look)
             continue
         (left, right), (bottom, top) = points
-        line, flat = thing.get("line", {}), thing.get("type") == "line"
+        line = thing.get("line", {})
+        flat = thing.get("type") == "line"
         look = {"edgecolor": line.get("color", style("text.color")), "linewidth": line.get("width", 2) * POINT}
         look |= {"linestyle": traces.STROKES.get(line.get("dash"), "-"), "alpha": thing.get("opacity")}
         look |= {"facecolor": thing.get("fillcolor", "none"), "zorder": 0.5 if thing.get("layer") == "below" else 2.5}
@@ -162,7 +175,8 @@ def _around(figure, panels: dict, layout: dict):
 def _head(figure, layout: dict, keys: list) -> float:
     """Write the title and the legend over the whole width; returns how much they take, in pixels."""
     first, _, rest = words(layout.get("title")).partition("\n")
-    (width, height), used = figure.bbox.size, 4.0
+    (width, height) = figure.bbox.size
+    used = 4.0
     for text, size, weight in ((first, 14, "bold"), (rest, 12, "normal")):
         for line in textwrap.wrap(text, int(width / (0.58 * size))):
             figure.text(8 / width, 1 - used / height, line, va="top", fontsize=size * POINT, weight=weight)

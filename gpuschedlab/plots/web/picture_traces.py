@@ -59,7 +59,8 @@ def texts(trace: dict, count: int) -> list[str]:
 
 def scatter(panel: Panel, trace: dict, colour: str) -> list:
     """Lines, areas, points, whiskers and texts."""
-    line, marker = trace.get("line", {}), trace.get("marker", {})
+    line = trace.get("line", {})
+    marker = trace.get("marker", {})
     colour = line.get("color") or (own if isinstance(own := marker.get("color"), str) else colour)
     at, keys = _filled(panel, trace, colour)
     mode = trace.get("mode") or ("lines+markers" if len(at[0]) < 20 else "lines")
@@ -83,8 +84,11 @@ def scatter(panel: Panel, trace: dict, colour: str) -> list:
 
 def _filled(panel: Panel, trace: dict, colour: str) -> tuple[tuple, list]:
     """Fill below a line, or between it and the line before; returns where the line is, and the area."""
-    (x, y), fill, group = panel.at(trace), trace.get("fill"), trace.get("stackgroup")
-    floor, before = panel.tops.get(group, 0), panel.tops.get("line")
+    (x, y) = panel.at(trace)
+    fill = trace.get("fill")
+    group = trace.get("stackgroup")
+    floor = panel.tops.get(group, 0)
+    before = panel.tops.get("line")
     if group:
         y = panel.tops[group] = floor + np.nan_to_num(y)
     elif fill == "tonexty" and before is not None:
@@ -103,12 +107,15 @@ def _filled(panel: Panel, trace: dict, colour: str) -> tuple[tuple, list]:
 
 def _points(panel: Panel, at: tuple, marker: dict, colour: str):
     """Markers; not cut at the border where the axes are as long as their data."""
-    n, most, edge = len(at[0]), marker.get("maxdisplayed", 0), marker.get("line", {})
+    n = len(at[0])
+    most = marker.get("maxdisplayed", 0)
+    edge = marker.get("line", {})
     shown = np.linspace(0, n - 1, most).astype(int) if 0 < most < n else np.arange(n)
     given = marker.get("color", colour), marker.get("size", 6), marker.get("symbol", "circle")
     fill, size, kinds = (np.asarray(each)[shown] if np.ndim(each) else each for each in given)
     kinds = np.atleast_1d(kinds).astype(str)
-    hollow, thin = "-open" in kinds[0], kinds[0].startswith(("x-thin", "line", "cross-thin"))
+    hollow = "-open" in kinds[0]
+    thin = kinds[0].startswith(("x-thin", "line", "cross-thin"))
     look = {"linewidths": edge.get("width", 1.5 if hollow or thin else 0) * POINT, "zorder": 3}
     look |= {"clip_on": any("range" in side.about for side in (panel.x, panel.y))}
     rim = "face" if thin else edge.get("color", "face")
@@ -131,10 +138,12 @@ def _whiskers(panel: Panel, trace: dict, at: tuple, colour: str):
 
 def bars(panel: Panel, trace: dict, colour: str) -> list:
     """Bars with whiskers and texts; those in bars are written once these have their place."""
-    flat, marker = trace.get("orientation") == "h", trace.get("marker", {})
+    flat = trace.get("orientation") == "h"
+    marker = trace.get("marker", {})
     at, low, high, half = _extent(panel, trace, flat)
     corners = np.array([[at - half, low], [at - half, high], [at + half, high], [at + half, low]])
-    corners, rim = np.moveaxis(corners, -1, 0)[..., :: -1 if flat else 1], marker.get("line", {})
+    corners = np.moveaxis(corners, -1, 0)[..., :: -1 if flat else 1]
+    rim = marker.get("line", {})
     look = {"edgecolor": rim.get("color", INK), "linewidth": rim.get("width", 0) * POINT}
     drawn = [(corners, {"facecolor": marker.get("color", colour)})]
     if hatch := HATCHES.get(marker.get("pattern", {}).get("shape")):
@@ -158,7 +167,8 @@ def bars(panel: Panel, trace: dict, colour: str) -> list:
 
 def _inks(fills: np.ndarray) -> np.ndarray:
     """Colour of the text on each bar, from its colour (n, 4), through which the page may shine: white on dark ones."""
-    page, solid = mpl("colors").to_rgb(style("figure.facecolor")), fills[:, 3:]
+    page = mpl("colors").to_rgb(style("figure.facecolor"))
+    solid = fills[:, 3:]
     return np.where((fills[:, :3] * solid + np.array(page) * (1 - solid)) @ BRIGHTNESS > 0.5, INK, "#FFFFFF")
 
 
@@ -168,8 +178,10 @@ BRIGHTNESS = np.array([0.299, 0.587, 0.114])
 
 def _extent(panel: Panel, trace: dict, flat: bool) -> tuple:
     """Middles, ends and half widths of bars, each (n,)."""
-    (at, size), side = panel.at(trace)[:: -1 if flat else 1], (panel.x, panel.y)[flat]
-    width, base = trace.get("width"), trace.get("base", 0.0)
+    (at, size) = panel.at(trace)[:: -1 if flat else 1]
+    side = (panel.x, panel.y)[flat]
+    width = trace.get("width")
+    base = trace.get("base", 0.0)
     if width is None:
         # plotly's rule: traces that lie over each other are spaced each for itself
         near = [trace] if panel.mode == "overlay" else panel.bars
@@ -188,7 +200,8 @@ def _extent(panel: Panel, trace: dict, flat: bool) -> tuple:
 
 def write_later(panel: Panel):
     """Write texts into those bars that have room."""
-    (left, right), (bottom, top) = sorted(panel.ax.get_xlim()), sorted(panel.ax.get_ylim())
+    (left, right) = sorted(panel.ax.get_xlim())
+    (bottom, top) = sorted(panel.ax.get_ylim())
     for text, box, ink in panel.later:
         seen = np.clip(box, (left, bottom), (right, top))
         width, height = np.ptp(panel.ax.transData.transform(seen), axis=0)
@@ -198,7 +211,8 @@ def write_later(panel: Panel):
 
 def heat(panel: Panel, trace: dict, colour: str) -> list:
     """Map of values, with their texts, and what its colours mean."""
-    z, borders = np.ma.masked_invalid(np.asarray(trace["z"], float)), []
+    z = np.ma.masked_invalid(np.asarray(trace["z"], float))
+    borders = []
     for at, n in zip(panel.at(dict(zip("yx", map(range, z.shape))) | trace), z.shape[::-1]):
         if len(at) == n:  # n middles get their borders, n + 1 borders are given as they are
             at = np.pad(at, 1, "reflect", reflect_type="odd") if n > 1 else at + np.array([-1, 0, 1])

@@ -42,8 +42,11 @@ class Side:
         self.way, self.about = name[0], layout.get(f"{name[0]}axis{name[1:]}", {})
         below = layout.get(f"{name[0]}axis{self.about.get('overlaying', '')[1:]}", {})
         self.domain = tuple(self.about.get("domain", below.get("domain", (0, 1))))
-        kind, kinds = self.about.get("type"), {np.asarray(v).dtype.kind for v in values if len(v)}
-        self.log, self.dates, self.categories = kind == "log", kind in ("date", None) and "M" in kinds, None
+        kind = self.about.get("type")
+        kinds = {np.asarray(v).dtype.kind for v in values if len(v)}
+        self.log = kind == "log"
+        self.dates = kind in ("date", None) and "M" in kinds
+        self.categories = None
         if kind == "category" or (kind is None and kinds & {"U", "O"}):
             known = [*self.about.get("categoryarray", ()), *(each for v in values for each in v)]
             self.categories = {name: float(i) for i, name in enumerate(dict.fromkeys(map(str, known)))}
@@ -68,8 +71,10 @@ class Side:
 
     def dress(self, ax, shown: bool):
         """Give matplotlib's axis the range, ticks and title of this one; texts stand there only if `shown`."""
-        way, about = self.way, self.about
-        axis, pole = getattr(ax, f"{way}axis"), about.get("side", "bottom" if way == "x" else "left")
+        way = self.way
+        about = self.about
+        axis = getattr(ax, f"{way}axis")
+        pole = about.get("side", "bottom" if way == "x" else "left")
         if about.get("rangemode") in ("tozero", "nonnegative"):
             self.zero(ax)
         ends = None if self.categories is None else (-0.5, max(len(self.categories), 1) - 0.5)
@@ -93,7 +98,8 @@ class Side:
         about, ticker, names, low_high = self.about, mpl("ticker"), {}, sorted(axis.get_view_interval())
         if "tickvals" in about:
             places = self.at(about["tickvals"]).tolist()
-            names, locator = dict(zip(places, map(words, about.get("ticktext", ())))), ticker.FixedLocator(places)
+            names = dict(zip(places, map(words, about.get("ticktext", ()))))
+            locator = ticker.FixedLocator(places)
         elif self.categories is not None:
             names = {at: words(name) for name, at in self.categories.items()}
             locator = ticker.FixedLocator(list(names), 2 * axis.get_tick_space())

@@ -112,7 +112,8 @@ def _begin(S, a):
     j = a.job
     b = S.body[j]
     if a.source >= 0 and a.source != b.source:
-        m, other = S.job[j].model, S.job[a.source].model
+        m = S.job[j].model
+        other = S.job[a.source].model
         b.gain = 1.0 if a.source == j else factor_of(S.transfer, other, m)
         if not b.gain >= 0:
             blame(S, j, NO_TRANSFER)

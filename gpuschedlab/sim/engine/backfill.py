@@ -110,7 +110,8 @@ def find_host(S, j):
             if total > most or (total == most and host < 0):
                 h = first_host(S, j, c)
                 if h >= 0:
-                    host, most = h, total
+                    host = h
+                    most = total
     return host
 
 
@@ -156,44 +157,62 @@ def fill(S):
 @njit(inline="never")
 def list_waiting(S):
     """What the first waiting jobs ask for, in order, as many as a plan looks at; which they are, is in `chosen`."""
-    queue, i = np.empty(int(min(S.scalar[0].waiting, S.rule[0].tested)), ASKS), 0
+    queue = np.empty(int(min(S.scalar[0].waiting, S.rule[0].tested)), ASKS)
+    i = 0
     n = queue_classes(S, ANY) if open_classes(S) > 0 else 0
     while n > 0 and i < len(queue):
-        j, a = first_queued(S, n), queue[i]
+        j = first_queued(S, n)
+        a = queue[i]
         S.chosen[i], a.slots, a.kind = j, S.body[j].slots, S.body[j].knows
-        a.estimate, a.submit, a.asked = S.job[j].estimate, S.job[j].submit, S.cls[S.body[j].cls].asked
+        a.estimate = S.job[j].estimate
+        a.submit = S.job[j].submit
+        a.asked = S.cls[S.body[j].cls].asked
         S.cls[S.body[j].cls].head += 1
-        n, i = requeue(S, n), i + 1
+        n = requeue(S, n)
+        i = i + 1
     return queue
 
 
 @njit(inline="never")
 def list_runs(S):
     """Running jobs, one more row that ends the last, and what they hold."""
-    runs, cells, k = np.empty(S.scalar[0].running + 1, RUNS), np.empty(S.entry.shape[0], CELLS), 0
+    runs = np.empty(S.scalar[0].running + 1, RUNS)
+    cells = np.empty(S.entry.shape[0], CELLS)
+    k = 0
     for i in range(S.scalar[0].running):
         j = S.running[i]
-        runs[i].end, runs[i].first, e = S.job[j].started + S.job[j].estimate, k, S.body[j].head
+        runs[i].end = S.job[j].started + S.job[j].estimate
+        runs[i].first = k
+        e = S.body[j].head
         while e >= 0:
-            cells[k].node, cells[k].slots = S.entry[e].node, S.entry[e].slots
-            e, k = S.entry[e].next, k + 1
-    runs[-1].end, runs[-1].first = np.inf, k
+            cells[k].node = S.entry[e].node
+            cells[k].slots = S.entry[e].slots
+            e = S.entry[e].next
+            k = k + 1
+    runs[-1].end = np.inf
+    runs[-1].first = k
     return runs, cells[:k]
 
 
 @njit(inline="never")
 def obey(S):
     """Start the waiting jobs that the policy's own planner starts, on the nodes that it names."""
-    queue, (runs, held), wake = list_waiting(S), list_runs(S), np.zeros(1)
+    queue = list_waiting(S)
+    (runs, held) = list_runs(S)
+    wake = np.zeros(1)
     allowed = np.empty((S.known.shape[0], S.nodes.shape[0]), np.bool_)
     for n in range(S.nodes.shape[0]):
         allowed[:, n] = (S.known[:, S.nodes[n].type] > 0) & (S.nodes[n].down == 0)
-    cells, i = S.planner(S.scalar[0].now, S.nodes, runs, queue, S.window, S.rule, held, allowed, wake, S.knobs), 0
+    cells = S.planner(S.scalar[0].now, S.nodes, runs, queue, S.window, S.rule, held, allowed, wake, S.knobs)
+    i = 0
     while i < len(cells):
-        row, k = cells[i].answer, 0
+        row = cells[i].answer
+        k = 0
         while i < len(cells) and cells[i].answer == row:
-            S.place_node[k], S.place_slots[k] = cells[i].node, cells[i].slots
-            i, k = i + 1, k + 1
+            S.place_node[k] = cells[i].node
+            S.place_slots[k] = cells[i].slots
+            i = i + 1
+            k = k + 1
         drop_waiting(S, S.chosen[row])
         hold(S, S.chosen[row], k, S.place_node, S.place_slots)
         start(S, S.chosen[row], S.nodes[cells[i - 1].node].type, queue[row].slots)

@@ -38,7 +38,8 @@ def after_decision(S):
 def sleep_until(S, time):
     """Put the next round off to an instant, or bring it forward, on the grid of a policy that has one."""
     # What happens before then brings it forward again, as it does for a policy that waits for events.
-    interval, now = S.rule[0].interval, S.scalar[0].now
+    interval = S.rule[0].interval
+    now = S.scalar[0].now
     if interval > 0 and time < 1e300:
         # As after a decision: never this instant again.
         time = on_grid(max(time, now + interval * 1e-6), interval)

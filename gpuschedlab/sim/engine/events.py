@@ -78,7 +78,8 @@ def fire_timer(S, j):
             end_stay(S, j)
             return
         # Its place is looked up by the old key, under which it stands there.
-        led, at = leads(S, j), place_in_rank(S, j, 0, sc.ranked)
+        led = leads(S, j)
+        at = place_in_rank(S, j, 0, sc.ranked)
         renew_key(S, j)
         if b.ranked == 1:
             moved_rank(S, at)

@@ -17,14 +17,21 @@ BEHIND = 1e12
 def gate_values(S, values):
     """Fill in the gate values of the jobs that compete: those that may be preempted, then all that wait; False: one is NaN."""
     # `marked` lists them, and `victims` has which of them the gate holds back so far.
-    now, integral, gate, knobs = S.scalar[0].now, S.scalar[0].contention, S.gate, S.knobs
-    job, body, heap = S.job, S.body, S.heap  # once: most of what a gate costs is here
-    marked, held = S.marked, S.victims
+    now = S.scalar[0].now
+    integral = S.scalar[0].contention
+    gate = S.gate
+    knobs = S.knobs
+    job = S.job
+    body = S.body
+    heap = S.heap  # once: most of what a gate costs is here
+    marked = S.marked
+    held = S.victims
     n = 0
     for i in range(S.scalar[0].ranked):
         j = S.rank[i]
         refresh(S, j)
-        marked[n], held[n] = j, body[j].gated
+        marked[n] = j
+        held[n] = body[j].gated
         values[n] = gate(now, job[j], knobs)
         n += 1
     for c in range(S.cls.shape[0]):
@@ -32,7 +39,8 @@ def gate_values(S, values):
         for i in range(first, first + S.cls[c].count):
             j = heap[i]
             refresh_waiting(job[j], body[j], now, integral)
-            marked[n], held[n] = j, body[j].gated
+            marked[n] = j
+            held[n] = body[j].gated
             values[n] = gate(now, job[j], knobs)
             n += 1
     wrong = 0
@@ -84,9 +92,12 @@ def next_below(values, limit):
 @njit(inline="never")
 def select(a, k):
     """The k-th value of a, from 0, which is moved about. Quickselect (Hoare, 1961): np.partition takes ten seconds to compile."""
-    low, high = 0, a.size - 1
+    low = 0
+    high = a.size - 1
     while low < high:
-        pivot, i, j = a[(low + high) // 2], low, high
+        pivot = a[(low + high) // 2]
+        i = low
+        j = high
         while i <= j:
             while a[i] < pivot:
                 i += 1
@@ -94,7 +105,8 @@ def select(a, k):
                 j -= 1
             if i <= j:
                 a[i], a[j] = a[j], a[i]
-                i, j = i + 1, j - 1
+                i = i + 1
+                j = j - 1
         if j < k < i:
             break
         low, high = (low, j) if k <= j else (i, high)
@@ -130,7 +142,8 @@ def apply_gate(S):
     last = smallest(values, passed, S.scalar[0].gate)
     S.scalar[0].gate = last
     equal = passed - below(values, last)  # of the jobs exactly at the gate, so many pass
-    marked, held = S.marked, S.victims
+    marked = S.marked
+    held = S.victims
     for i in range(n):
         back = 1 if values[i] >= last else 0
         if values[i] == last and equal > 0:

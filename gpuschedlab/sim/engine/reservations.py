@@ -65,7 +65,8 @@ def narrow(S):
 @njit(inline="never")
 def fits_beside(S, j, starts):
     """Whether there are nodes on which waiting job j delays none that is promised a start; it starts there, if it is to."""
-    end, k = end_of(S, j, S.scalar[0].now), S.cls[S.body[j].cls]
+    end = end_of(S, j, S.scalar[0].now)
+    k = S.cls[S.body[j].cls]
     for n in range(S.pools.shape[0]):
         p = nth_pool(S, j, n)
         if k.pools >> p & 1 == 0 or end > S.until[S.body[j].cls, p]:
@@ -110,7 +111,8 @@ def all_deep(S):
 @njit(inline="never")
 def book_promise(S, w, sign):
     """Take what a reservation promises (1), or give it back (-1)."""
-    e, end = w.head, end_of(S, w.job, w.start)
+    e = w.head
+    end = end_of(S, w.job, w.start)
     while e >= 0:
         entry = S.promised[e]
         slots = S.nodes[entry.node].size if S.rule[0].whole == 1 else entry.slots
@@ -139,21 +141,32 @@ def forget_all(S):
 @njit(inline="never")
 def reserve(S, j):
     """Reserve for job j the first start at which it fits, if that is within the window; whether it ever fits on nodes that are up."""
-    sc, pool, begin = S.scalar[0], -1, np.inf
+    sc = S.scalar[0]
+    pool = -1
+    begin = np.inf
     for n in range(S.pools.shape[0]):
         p = nth_pool(S, j, n)
         if is_eligible(S, j, p):
             at = earliest(S, j, p, begin)
             if at < begin:
-                pool, begin = p, at
+                pool = p
+                begin = at
     if pool >= 0 and begin - sc.now <= S.rule[0].window:
         w = S.reservation[sc.reservations]
-        w.start, w.job, w.pool, w.head = begin, j, pool, -1
+        w.start = begin
+        w.job = j
+        w.pool = pool
+        w.head = -1
         for i in range(nodes_from(S, j, pool, begin)):
             e = sc.free_promise
             sc.free_promise = S.promised[e].next
-            entry, n, slots = S.promised[e], S.place_node[i], S.place_slots[i]
-            entry.next, entry.node, entry.slots, entry.mask = w.head, n, slots, 0
+            entry = S.promised[e]
+            n = S.place_node[i]
+            slots = S.place_slots[i]
+            entry.next = w.head
+            entry.node = n
+            entry.slots = slots
+            entry.mask = 0
             if S.rule[0].placement == BUDDY:
                 entry.mask = find_cell(least_room(S, n, begin, end_of(S, j, begin))[1], S.nodes[n].size, slots)
             w.head = e
@@ -183,7 +196,8 @@ def keep_reservations(S):
     sc.reservations = 0
     for i in range(had):
         w = S.reservation[i]
-        j, stand = w.job, sc.reservations
+        j = w.job
+        stand = sc.reservations
         book_promise(S, w, -1)
         forget(S, w)
         S.until[S.body[j].cls] = np.inf  # what was promised to it may be given to it
@@ -200,10 +214,15 @@ def keep_reservations(S):
 def walk(S, left, strict):
     """Let so many jobs start or be promised a start, in order; how many more may be looked at, none if no one may start."""
     # Strictly, none passes one that does not start.
-    sc, r = S.scalar[0], S.rule[0]
-    n, able, some, seats = queue_classes(S, ANY), narrow(S), -1, 0
+    sc = S.scalar[0]
+    r = S.rule[0]
+    n = queue_classes(S, ANY)
+    able = narrow(S)
+    some = -1
+    seats = 0
     while n > 0 and left > 0 and (able > 0 or r.keep == 1) and (left < np.inf or not all_deep(S)):
-        j, stood = first_queued(S, n), sc.reservations
+        j = first_queued(S, n)
+        stood = sc.reservations
         k = S.cls[S.body[j].cls]
         started = fits_beside(S, j, True)
         if strict and not started:
@@ -233,11 +252,13 @@ def first_within(S, some):
     """First waiting job of the open classes that may end in time to start beside all that is promised, or any if some will do."""
     best = -1
     for c in range(S.cls.shape[0]):
-        k, last = S.cls[c], -np.inf
+        k = S.cls[c]
+        last = -np.inf
         for p in range(S.pools.shape[0]):
             if k.open == 1 and k.pools >> p & 1 and left_of(k) > 0:
                 last = max(last, min(S.until[c, p], last_end(S, S.heap[k.head], p)))
-        i, end = k.head, k.first + k.count if last > -np.inf else k.head
+        i = k.head
+        end = k.first + k.count if last > -np.inf else k.head
         while i < end and (best < 0 or ahead(S.body, S.heap[i], best)):
             ends = end_of(S, S.heap[i], S.scalar[0].now)
             if ends <= last:
@@ -260,8 +281,10 @@ def next_beside(S, starts):
 @njit(inline="never")
 def plan(S):
     """Start waiting jobs as the plan allows, made anew or with the promises that it keeps."""
-    sc, r = S.scalar[0], S.rule[0]
-    left, windows = r.tested, any_window(S)
+    sc = S.scalar[0]
+    r = S.rule[0]
+    left = r.tested
+    windows = any_window(S)
     between = r.every > 0 and on_grid(sc.now, r.every) > sc.now
     if r.keep == 0:
         forget_all(S)

@@ -29,7 +29,8 @@ def end_of(S, j, begin):
 @njit
 def known_window(S, i):
     """Whether a window has been announced, and is not over."""
-    w, now = S.window[i], S.scalar[0].now
+    w = S.window[i]
+    now = S.scalar[0].now
     return w.announced <= now < w.end
 
 
@@ -54,7 +55,8 @@ def step_of(S, n, time):
 @njit
 def add_step(S, i, time):
     """Step that begins at an instant (s) after step i, with the same room; it is that one if they begin together."""
-    step, new = S.step[i], S.scalar[0].steps
+    step = S.step[i]
+    new = S.scalar[0].steps
     if step.when == time:
         return i
     S.scalar[0].steps += 1
@@ -71,8 +73,12 @@ def free_by_time(S):
     sc.steps = S.nodes.shape[0]
     S.until[:] = np.inf
     for n in range(S.nodes.shape[0]):
-        nd, step = S.nodes[n], S.step[n]
-        step.when, step.room, step.mask, step.next = sc.now, nd.free if nd.down == 0 else 0, nd.mask, -1
+        nd = S.nodes[n]
+        step = S.step[n]
+        step.when = sc.now
+        step.room = nd.free if nd.down == 0 else 0
+        step.mask = nd.mask
+        step.next = -1
         S.line[n].changed = 0
     for i in range(sc.running):
         j = S.running[i]
@@ -87,7 +93,9 @@ def free_by_time(S):
 @njit(inline="never")
 def book_window(S, w):
     """Take the node of a window that is to come; that of one under way comes back with the last of them, which stand in order."""
-    n, unit, end = w.node, S.rule[0].resolution, slot_end(S, w.end)
+    n = w.node
+    unit = S.rule[0].resolution
+    end = slot_end(S, w.end)
     if w.start > S.scalar[0].now:
         begin = np.floor(w.start / unit + 1e-9) * unit if unit > 0 else w.start
         promise(S, n, max(S.scalar[0].now, begin), end, S.nodes[n].size, 0)
@@ -131,10 +139,12 @@ def promise(S, n, begin, end, slots, mask):
 def least_room(S, n, begin, end):
     """Least free slots of node n from one instant to another (s), and the GPUs that the buddy rule holds at any time between."""
     i = step_of(S, n, begin)
-    room, mask = S.step[i].room, S.step[i].mask
+    room = S.step[i].room
+    mask = S.step[i].mask
     i = S.step[i].next
     while i >= 0 and S.step[i].when < end:
-        room, mask = min(room, S.step[i].room), mask | S.step[i].mask
+        room = min(room, S.step[i].room)
+        mask = mask | S.step[i].mask
         i = S.step[i].next
     return max(room, 0), mask
 
@@ -142,7 +152,9 @@ def least_room(S, n, begin, end):
 @njit
 def first_on(S, n, slots, seconds, begin, before):
     """First instant (s), from one and up to another, from which so many slots of node n are free for so long; inf: none."""
-    first, end, i = np.inf, np.inf, step_of(S, n, begin)
+    first = np.inf
+    end = np.inf
+    i = step_of(S, n, begin)
     while i >= 0:
         step = S.step[i]
         if first == np.inf and step.when > before:
@@ -162,13 +174,17 @@ def first_on(S, n, slots, seconds, begin, before):
 def show(S, p, begin, end):
     """Let the index show the least room of a time: of the nodes of pool p, or (-1) of those that are promised, of what is free now."""
     for n in range(S.nodes.shape[0]):
-        nd, line = S.nodes[n], S.line[n]
+        nd = S.nodes[n]
+        line = S.line[n]
         line.shown = nd.pool == p or (p < 0 and line.changed == 1 and nd.down == 0)
         if line.shown == 1:
             room, mask = least_room(S, n, begin, end)
             if p < 0:
-                room, mask = min(room, nd.free), mask | nd.mask
-            line.aside, line.bits, nd.mask = nd.free - room, nd.mask ^ mask, mask
+                room = min(room, nd.free)
+                mask = mask | nd.mask
+            line.aside = nd.free - room
+            line.bits = nd.mask ^ mask
+            nd.mask = mask
             if nd.down > 0:
                 nd.free = room
                 count_node(S.nodes, S.count, S.member, n, 1)
@@ -180,7 +196,8 @@ def show(S, p, begin, end):
 def hide(S):
     """Let it show what is free now, without what has been taken meanwhile."""
     for n in range(S.nodes.shape[0]):
-        nd, line = S.nodes[n], S.line[n]
+        nd = S.nodes[n]
+        line = S.line[n]
         if line.shown == 1:
             nd.mask ^= line.bits
             if nd.down > 0:
@@ -193,7 +210,8 @@ def hide(S):
 @njit
 def wants(S, j, p):
     """Nodes of pool p that job j must find, and the slots that it needs on each of them, 0: all; no nodes: any slots may do."""
-    slots, largest = np.int64(S.body[j].slots), S.sizes[p, LARGEST] * SLOTS
+    slots = np.int64(S.body[j].slots)
+    largest = S.sizes[p, LARGEST] * SLOTS
     asked = np.int64(S.cls[S.body[j].cls].asked)
     if asked > 0:
         return asked, slots // asked
@@ -209,7 +227,10 @@ def wants(S, j, p):
 @njit(inline="never")
 def nodes_from(S, j, p, begin):
     """Choose nodes of pool p for job j from an instant (s) on for as long as it says, into the work space; how many, 0: no fit."""
-    end, (many, need), k, total = end_of(S, j, begin), wants(S, j, p), 0, 0
+    end = end_of(S, j, begin)
+    (many, need) = wants(S, j, p)
+    k = 0
+    total = 0
     if many > 0 and need > 0 and S.rule[0].placement != BUDDY:  # so much of each: those with the least room
         for n in range(S.nodes.shape[0]):
             room = least_room(S, n, begin, end)[0] if S.nodes[n].pool == p and S.line[n].first <= begin else 0
@@ -219,7 +240,8 @@ def nodes_from(S, j, p, begin):
                 while i > 0 and S.place_slots[i - 1] > room:
                     S.place_node[i], S.place_slots[i] = S.place_node[i - 1], S.place_slots[i - 1]
                     i -= 1
-                S.place_node[i], S.place_slots[i] = n, room
+                S.place_node[i] = n
+                S.place_slots[i] = room
         S.place_slots[:k] = need
         return k if k == many else 0
     for n in range(S.nodes.shape[0]):
@@ -239,7 +261,8 @@ def nth_first(S, j, p, many, need, begin, before):
     for n in range(S.nodes.shape[0]):
         if S.nodes[n].pool == p:
             slots = need if need > 0 else S.nodes[n].size
-            at, k = first_on(S, n, slots, S.job[j].estimate, begin, first[many - 1]), many - 1
+            at = first_on(S, n, slots, S.job[j].estimate, begin, first[many - 1])
+            k = many - 1
             S.line[n].first = at
             while k > 0 and first[k - 1] > at:
                 first[k] = first[k - 1]
@@ -252,7 +275,8 @@ def nth_first(S, j, p, many, need, begin, before):
 def next_lift(S, j, p, begin):
     """First instant (s) after another from which more is free on a node of pool p for as long as job j runs; inf: none."""
     # Where cells count, those that are held may be fewer from any step on.
-    found, end = np.inf, end_of(S, j, begin) if S.rule[0].placement != BUDDY else begin
+    found = np.inf
+    end = end_of(S, j, begin) if S.rule[0].placement != BUDDY else begin
     for n in range(S.nodes.shape[0]):
         if S.nodes[n].pool == p:
             least = step_of(S, n, begin)
@@ -268,7 +292,8 @@ def next_lift(S, j, p, begin):
 @njit(inline="never")
 def earliest(S, j, p, before):
     """First instant (s), before another, at which job j fits on nodes of pool p for as long as it says; that one: none."""
-    (many, need), at = wants(S, j, p), S.scalar[0].now
+    (many, need) = wants(S, j, p)
+    at = S.scalar[0].now
     alike = need > 0 and S.rule[0].placement != BUDDY
     while at < before:
         first = nth_first(S, j, p, many, need, at, before) if many > 0 else at
@@ -291,7 +316,8 @@ def last_end(S, j, p):
         nd = S.nodes[n]
         slots = need if need > 0 else nd.size
         if nd.pool == p and nd.down == 0 and nd.free >= slots:
-            i, k = n, many - 1
+            i = n
+            k = many - 1
             while S.line[n].changed == 1 and i >= 0 and S.step[i].room >= slots:
                 i = S.step[i].next
             until = S.step[i].when if S.line[n].changed == 1 and i >= 0 else np.inf

@@ -48,7 +48,8 @@ class Decisions:
     """Log of a simulation's decisions so far: on all jobs with these names, or on one."""
 
     def __init__(self, names: pl.Series, one: bool | str = True):
-        self.one, jobs = None if one is True else row_of(names, str(one)), len(names)
+        self.one = None if one is True else row_of(names, str(one))
+        jobs = len(names)
         self.waited = False  # the one job, at the last event
         self.parts: list[np.ndarray] = []
         self.last = np.zeros(jobs, ROW)  # of each job that waits, its last row
@@ -96,13 +97,17 @@ class Decisions:
         simulation.go(until)
 
     def _record(self, simulation):
-        state, now, decided = simulation.state, simulation.now, self._has_decided(simulation)
+        state = simulation.state
+        now = simulation.now
+        decided = self._has_decided(simulation)
         self.decided = now if decided else self.decided
         if self.one is not None:
-            waited, self.waited = self.waited, state.job["state"][self.one] == WAITING
+            waited = self.waited
+            self.waited = state.job["state"][self.one] == WAITING
             if not waited and not self.waited:
                 return
-        jobs, place = waiting_jobs(state), None
+        jobs = waiting_jobs(state)
+        place = None
         if not decided:
             jobs = jobs[state.job["waiting_since"][jobs] > self.decided]
         self._record_started(simulation)
@@ -115,20 +120,25 @@ class Decisions:
         if state.rule["rounds"][0] == 0:
             _order(simulation, jobs, rows)
         if self.decided < now:
-            rows["reason"], rows["until"] = UNDECIDED, state.scalar["decide_at"][0]
+            rows["reason"] = UNDECIDED
+            rows["until"] = state.scalar["decide_at"][0]
         elif state.rule["rounds"][0] == 1:
             self._of_round(simulation, jobs, rows)
         if place is not None:
-            rows["place"], mine = place, jobs == self.one
-            jobs, rows = jobs[mine], rows[mine]
+            rows["place"] = place
+            mine = jobs == self.one
+            jobs = jobs[mine]
+            rows = rows[mine]
         self._keep(state, jobs, rows)
 
     def _near(self, simulation, jobs) -> tuple[np.ndarray, int | None]:
         """Of waiting jobs those that say why the one job waits: itself, the first of its queue, those with a promise; its place."""
-        state, one = simulation.state, self.one
+        state = simulation.state
+        one = self.one
         if state.rule["rounds"][0] == 1 or one not in jobs:
             return jobs[jobs == one], None
-        key, mine = _keys(simulation, jobs, state.rule["moving"][0] == ALL), np.searchsorted(jobs, [one])
+        key = _keys(simulation, jobs, state.rule["moving"][0] == ALL)
+        mine = np.searchsorted(jobs, [one])
         place = int(standing(state, jobs[mine], key[mine], jobs, key)[0, 0])
         if state.rule["backfill"][0] == GREEDY:
             return jobs[mine], place
@@ -139,7 +149,9 @@ class Decisions:
 
     def _has_decided(self, simulation) -> bool:
         """Whether a decision was taken at this instant."""
-        scalar, rule, now = simulation.state.scalar[0], simulation.state.rule[0], simulation.now
+        scalar = simulation.state.scalar[0]
+        rule = simulation.state.rule[0]
+        now = simulation.now
         if rule["rounds"] == 1:
             return simulation.answered[0] == now
         # A decision puts off the next one by the whole interval; what has happened since waits for less.
@@ -148,12 +160,14 @@ class Decisions:
 
     def _record_started(self, simulation):
         """Log which jobs have started at this instant."""
-        state, now = simulation.state, simulation.now
+        state = simulation.state
+        now = simulation.now
         running = state.running[: state.scalar["running"][0]].astype(np.int64)
         began = np.sort(running[state.job["started"][running] == now])
         began = began[state.job["starts"][began] != self.seen["starts"][began]]
         rows = _blank(now, began)
-        rows["missing"], rows["place"] = 0, -1
+        rows["missing"] = 0
+        rows["place"] = -1
         if state.rule["rounds"][0] == 0:
             rows["key"] = state.body["key"][began]
         self.seen["starts"][began] = state.job["starts"][began]
@@ -185,7 +199,8 @@ class Decisions:
         _, answer, why = simulation.answered
         given = np.zeros(len(simulation.state.job), bool)
         given[answer["job"][answer["slots"] > 0]] = True
-        rows["reason"], rows["place"] = np.where(given[jobs], UNPLACED, LEFT), -1
+        rows["reason"] = np.where(given[jobs], UNPLACED, LEFT)
+        rows["place"] = -1
         if why is not None:
             said = dict(zip(answer["job"].tolist(), why(), strict=True))
             rows["note"] = [self.notes.setdefault(said[job], len(self.notes)) for job in jobs.tolist()]
@@ -207,20 +222,24 @@ class Decisions:
 def _blank(now: float, jobs: np.ndarray) -> np.ndarray:
     """Rows of an instant that say nothing of their jobs yet."""
     rows = np.full(len(jobs), BLANK)
-    rows["time"], rows["job"] = now, jobs
+    rows["time"] = now
+    rows["job"] = jobs
     return rows
 
 
 def _measure(state, jobs, rows):
     """Free GPUs for each waiting job, and how many more it needs by the placement rule: too few, or on wrong nodes."""
-    slots, (room, most) = state.body["slots"][jobs], room_for(state, jobs)
-    rows["free"], rows["missing"] = room / SLOTS, (slots - most) / SLOTS
+    slots = state.body["slots"][jobs]
+    (room, most) = room_for(state, jobs)
+    rows["free"] = room / SLOTS
+    rows["missing"] = (slots - most) / SLOTS
     rows["reason"] = np.where(room < slots, ROOM, NODES)
 
 
 def _order(simulation, jobs, rows):
     """Keys, places in the order, and which job each one waits behind; of running jobs, which go before it."""
-    state, rule = simulation.state, simulation.state.rule[0]
+    state = simulation.state
+    rule = simulation.state.rule[0]
     body = state.body
     rows["gated"] = body["gated"][jobs] == 1
     key = _keys(simulation, jobs, rule["moving"] == ALL)
@@ -237,8 +256,10 @@ def _order(simulation, jobs, rows):
     stage = state.job["stage"][jobs]
     for s in np.unique(stage):
         mine = order[stage[order] == s]
-        head, rest = mine[0], mine[1:]
-        rows["reason"][rest], rows["blocker"][rest] = BEHIND_HEAD, jobs[head]
+        head = mine[0]
+        rest = mine[1:]
+        rows["reason"][rest] = BEHIND_HEAD
+        rows["blocker"][rest] = jobs[head]
         rows["missing"][rest], rows["free"][rest] = rows["missing"][head], rows["free"][head]
 
 
@@ -246,10 +267,14 @@ def _planned(state, jobs, rows):
     """Which promise holds each job that would fit."""
     fits = np.flatnonzero(rows["missing"] <= 0)
     held = held_by(state, jobs[fits])
-    rows["reason"][fits], rows["until"][fits] = UNDECIDED, state.scalar["decide_at"][0]
+    rows["reason"][fits] = UNDECIDED
+    rows["until"][fits] = state.scalar["decide_at"][0]
     rows["reason"][fits[held == -2]] = AT_WINDOW
-    fits, promised = fits[held >= 0], state.reservation[held[held >= 0]]
-    rows["reason"][fits], rows["blocker"][fits], rows["until"][fits] = RESERVED, promised["job"], promised["start"]
+    fits = fits[held >= 0]
+    promised = state.reservation[held[held >= 0]]
+    rows["reason"][fits] = RESERVED
+    rows["blocker"][fits] = promised["job"]
+    rows["until"][fits] = promised["start"]
     at = np.searchsorted(jobs, promised["job"])
     for name in ("missing", "free"):
         rows[name][fits] = rows[name][at]

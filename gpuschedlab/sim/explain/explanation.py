@@ -67,7 +67,8 @@ def explain(run, job: str | int) -> Explanation:
         )
     row = row_of(run.jobs["job_id"], str(job))
     steps, borders = steps_of(run, row)
-    context, rows = Context(run, row), []
+    context = Context(run, row)
+    rows = []
     texts = [phrase(context.group(steps[i : i + 1])) for i in range(steps.height)]
     steps = steps.with_columns(text=pl.Series(texts, dtype=pl.Utf8))
     for group in (steps[a:b] for a, b in pairwise(borders)):
@@ -93,7 +94,8 @@ def row_of(names: pl.Series, job: str) -> int:
 def waits_of(run, row: int) -> np.ndarray:
     """(k, 2) start and end (s) of a job's waits, those of no time among them."""
     held = run.allocations.filter(pl.col("job") == row).select("start", "end").unique().sort("start").to_numpy()
-    submit, end = run.jobs.row(row, named=True)["submit"], run.jobs["end"][row]
+    submit = run.jobs.row(row, named=True)["submit"]
+    end = run.jobs["end"][row]
     starts = np.maximum.accumulate(np.append(submit, held[:, 1]))
     return np.column_stack([starts, np.append(held[:, 0], run.info["now"] if end is None else starts[-1])])
 
@@ -129,7 +131,9 @@ class Context:
 
     def group(self, steps: pl.DataFrame) -> dict:
         """Facts about steps of one reason: ranges are (least, most)."""
-        first, start, end = steps.row(0, named=True), steps["start"][0], steps["end"][-1]
+        first = steps.row(0, named=True)
+        start = steps["start"][0]
+        end = steps["end"][-1]
         blocker = first["blocker"]
         needs = self.job["gpus"] if blocker is None else self.run.jobs["gpus"][row_of(self.run.jobs["job_id"], blocker)]
         a, b = np.searchsorted(self.started, [start, end])
@@ -154,9 +158,11 @@ class Context:
 
     def about(self, steps: pl.DataFrame) -> str:
         """Head line: what the job asked for, under which policy, and how long it waited."""
-        job, waits = self.job, int(steps["began"].count())
+        job = self.job
+        waits = int(steps["began"].count())
         waited = float((steps["end"] - steps["start"]).sum())
-        policy, order = self.run.info["policy"], self.log.get("key")
+        policy = self.run.info["policy"]
+        order = self.log.get("key")
         served = f"{policy}, which serves by the lowest key ({order})" if order else policy
         often = f" in {waits} waits" if waits > 1 else ""
         total = f"waited {hours(waited)}{often}" if steps.height else "did not wait"

@@ -15,8 +15,11 @@ NUMBERS = {
 def fault_of(simulation) -> SpeedError | PolicyError:
     """What is wrong with the job that the engine blames."""
     scalar = simulation.state.scalar[0]
-    j, fault = int(scalar["culprit"]), int(scalar["fault"])
-    b, who, models = simulation.state.body[j], f"job {simulation.trace['job_id'][j]}", simulation.state.job["model"]
+    j = int(scalar["culprit"])
+    fault = int(scalar["fault"])
+    b = simulation.state.body[j]
+    who = f"job {simulation.trace['job_id'][j]}"
+    models = simulation.state.job["model"]
     name = "without a model" if models[j] < 0 else f"model {simulation.speeds.models[models[j]]}"
     if fault == found.NO_SPEED:
         return SpeedError(

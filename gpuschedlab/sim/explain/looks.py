@@ -36,7 +36,8 @@ def room_for(S, jobs):
     firsts = np.empty(jobs.shape[0], np.int64)  # of each class of jobs
     classes = 0
     for i in range(jobs.shape[0]):
-        j, m = jobs[i], 0
+        j = jobs[i]
+        m = 0
         while m < classes and S.body[jobs[firsts[m]]].cls != S.body[j].cls:
             m += 1
         if m < classes:
@@ -78,7 +79,9 @@ def keys_now(S, jobs):
     out = np.empty(jobs.shape[0])
     for i in range(jobs.shape[0]):
         j = jobs[i]
-        job, body, on = S.job[j : j + 1].copy(), S.body[j : j + 1].copy(), S.seconds_on[j].copy()
+        job = S.job[j : j + 1].copy()
+        body = S.body[j : j + 1].copy()
+        on = S.seconds_on[j].copy()
         refresh(S, j)
         out[i] = S.key(S.scalar[0].now, S.job[j], S.knobs)
         S.job[j] = job[0]
@@ -91,9 +94,11 @@ def keys_now(S, jobs):
 def standing(S, jobs, keys, others, theirs):
     """(6, n) of each job: number, first and slots of others that go before it; slots of later ones, of leased ones, until when."""
     out = np.zeros((6, jobs.shape[0]))
-    out[1], out[5] = -1.0, np.inf
+    out[1] = -1.0
+    out[5] = np.inf
     for i in range(jobs.shape[0]):
-        j, first = jobs[i], -1
+        j = jobs[i]
+        first = -1
         for m in range(others.shape[0]):
             k = others[m]
             other = S.body[k]

@@ -13,7 +13,8 @@ from gpuschedlab.sim.explain.wording import span as extent
 def story(run, job: str | int) -> str:
     """Tell why a job waited; see `Run.story`."""
     row = explanation.row_of(run.jobs["job_id"], str(job))
-    mine, first = run.jobs.row(row, named=True), run.info.get("log", {}).get("first") or "jobs that go before it"
+    mine = run.jobs.row(row, named=True)
+    first = run.info.get("log", {}).get("first") or "jobs that go before it"
     start, end = max(explanation.waits_of(run, row).tolist(), key=lambda wait: wait[1] - wait[0])
     needs = extent((mine["gpus"],) * 2, "GPU")
     if end - start < 0.5:
@@ -21,7 +22,8 @@ def story(run, job: str | int) -> str:
     stops = mine["preemptions"]
     often = f", stopped {'once' if stops == 1 else f'{stops} times'}" if stops else ""
     steps, borders = (pl.DataFrame(), []) if run.decisions is None else explanation.steps_of(run, row)
-    waits, longest = f"Waits {span(mine['queueing'])}", f"In its longest wait ({span(end - start)})"
+    waits = f"Waits {span(mine['queueing'])}"
+    longest = f"In its longest wait ({span(end - start)})"
     if steps.is_empty():
         line = run.timeline.filter(pl.col("time").is_between(start, end, closed="left"))
         free = (line["capacity"] - line["used"]).to_numpy()
@@ -33,7 +35,8 @@ def story(run, job: str | int) -> str:
     within = reasons.filter((pl.col("start") < end) & (pl.col("end") > start))
     main = within.sort("s", descending=True).row(0, named=True)
     part = steps.filter((pl.col("start") >= main["start"]) & (pl.col("start") < main["end"]))
-    total, least_most = cluster_of(run).total_gpus, (part["free"].min(), part["free"].max())
+    total = cluster_of(run).total_gpus
+    least_most = (part["free"].min(), part["free"].max())
     if main["reason"] == "behind":
         return waits + _behind(run, reasons.filter(pl.col("reason") == "behind"), main, _free(*least_most)) + "."
     often += f" for {first}" * (stops > 0)
@@ -56,7 +59,8 @@ def _free(least: float, most: float, what: str = "") -> str:
 def _behind(run, reasons: pl.DataFrame, main: dict, free: str) -> str:
     """Which jobs it waits behind, as none may pass."""
     needs = run.jobs["gpus"][explanation.row_of(run.jobs["job_id"], main["blocker"])]
-    jobs, which = reasons["blocker"].n_unique(), f"job {main['blocker']}"
+    jobs = reasons["blocker"].n_unique()
+    which = f"job {main['blocker']}"
     needs = f"it needs {extent((needs,) * 2, 'GPU')} when {free} free"
     if jobs == 1:
         return f" behind {which}, which none may pass; {needs}"

@@ -96,7 +96,8 @@ class Allocation:
         """
         parts = list(parts)
         filled = dict.fromkeys(_EMPTY)
-        nodes, reserved = [], {}
+        nodes = []
+        reserved = {}
         for rows, part in parts:
             for name, empty in _EMPTY.items():
                 value = getattr(part, name)
@@ -112,7 +113,8 @@ class Allocation:
             for name, gpus in part.reserved.items():
                 reserved[name] = reserved.get(name, 0.0) + np.asarray(gpus, float)
         filled |= {name: np.zeros(n) for name in ("gpu_type", "gpus") if filled[name] is None}
-        wakes, solved = [part.wake for _, part in parts], [part for rows, part in parts if len(rows)]
+        wakes = [part.wake for _, part in parts]
+        solved = [part for rows, part in parts if len(rows)]
         words = dict.fromkeys(part.status or "no program" for part in solved)
         return cls(
             **filled,

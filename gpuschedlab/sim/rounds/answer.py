@@ -25,12 +25,15 @@ class Checked(NamedTuple):
 @njit
 def usual(gpus, types, asked, capacity):
     """Whether jobs get what they request or nothing, and no more than there is; their types (n,), -1 where they wait, and slots (n,)."""
-    given, kinds, slots = np.zeros(len(capacity)), np.full(len(gpus), -1), np.zeros(len(gpus))
+    given = np.zeros(len(capacity))
+    kinds = np.full(len(gpus), -1)
+    slots = np.zeros(len(gpus))
     for i in range(len(gpus)):
         if gpus[i] != 0:
             if gpus[i] != asked[i] or not 0 <= types[i] < len(capacity):
                 return False, kinds, slots
-            kinds[i], slots[i] = types[i], np.ceil(gpus[i] * SLOTS - 1e-6)
+            kinds[i] = types[i]
+            slots[i] = np.ceil(gpus[i] * SLOTS - 1e-6)
             given[types[i]] += gpus[i]
     return bool(np.all(given <= capacity + 1e-9)), kinds, slots
 
@@ -39,15 +42,22 @@ class Check:
     """A round's answer under examination, against its view."""
 
     def __init__(self, answer, view, who: str):
-        self.answer, self.view, self.n = answer, view, len(view)
-        self.who, self.when = who, f"at t={view.now:g} s"
+        self.answer = answer
+        self.view = view
+        self.n = len(view)
+        self.who = who
+        self.when = f"at t={view.now:g} s"
 
     def checked(self) -> Checked:
         """Check the fields one by one."""
         if not isinstance(self.answer, Allocation):
             raise self._error(f"found {type(self.answer).__name__}; expected an Allocation.")
-        given, out = self.answer, np.zeros(self.n, ANSWER)
-        out["job"], out["host"], out["source"], out["delay"] = self.view.index, -1, -1, -1.0
+        given = self.answer
+        out = np.zeros(self.n, ANSWER)
+        out["job"] = self.view.index
+        out["host"] = -1
+        out["source"] = -1
+        out["delay"] = -1.0
         host, reserved = (out["host"], {}) if self._usual(out) else self._demands(out)
         if self.view.bound:
             self._types(out)
@@ -65,7 +75,9 @@ class Check:
 
     def _usual(self, out) -> bool:
         """Fill in types and slots of an answer in which nothing of these is unusual; False: it needs a closer look."""
-        given, gpus, types = self.answer, self.answer.gpus, self.answer.gpu_type
+        given = self.answer
+        gpus = self.answer.gpus
+        types = self.answer.gpu_type
         if given.partner is not None or given.profiling is not None or given.reserved:
             return False
         for array, kind in ((gpus, "f"), (types, "i")):
@@ -87,7 +99,8 @@ class Check:
 
     def _demands(self, out) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Check GPUs, types, partners and capacity; the positions (n,) of hosts, and what is reserved."""
-        given, host = self.answer, out["host"]
+        given = self.answer
+        host = out["host"]
         gpus = self._numbers("gpus")
         self._demand(gpus >= 0, "gpus", gpus, "0 or more", ", which is negative")
         held = gpus > 0
@@ -111,7 +124,8 @@ class Check:
         if good.all():
             return
         wrong = np.flatnonzero(~good)
-        i, more = int(wrong[0]), f" ({len(wrong) - 1} more like it)" if len(wrong) > 1 else ""
+        i = int(wrong[0])
+        more = f" ({len(wrong) - 1} more like it)" if len(wrong) > 1 else ""
         raise self._error(f"{field} of job {self.view.job_id(i)} is {values[i]}{fault}{more}; expected {expected}.")
 
     def _array(self, field: str, given, kind=float) -> np.ndarray:
@@ -220,7 +234,8 @@ class Check:
         owner = rows[:, POSITION].astype(int)
         cells = np.zeros(len(rows), CELL)
         cells["answer"] = owner
-        cells["node"], cells["slots"] = rows[:, NODE], np.ceil(rows[:, GPUS] * SLOTS - 1e-6)
+        cells["node"] = rows[:, NODE]
+        cells["slots"] = np.ceil(rows[:, GPUS] * SLOTS - 1e-6)
         out["cells"] = np.bincount(owner, minlength=self.n)
         out["first"][owner[::-1]] = np.arange(len(rows))[::-1]
         total = np.bincount(owner, cells["slots"], self.n)

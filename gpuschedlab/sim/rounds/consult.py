@@ -23,7 +23,8 @@ def decide(simulation):
 
 def view_now(simulation) -> View:
     """What the policy may know now, once the estimator has renewed what it says."""
-    s, index = simulation, refresh_active(simulation.state)
+    s = simulation
+    index = refresh_active(simulation.state)
     known = {"memory": s.memory, "reserved": s.reserved, "learnt": s.learnt}
     if s.estimator.learns_speeds:
         _learn(s.learnt, View(s.state, s.prepared, index, **known))
@@ -72,9 +73,12 @@ def put_into_force(simulation, view: View, answer: Allocation, seconds: float):
 
 def reserve(simulation, reserved: dict[str, np.ndarray]) -> bool:
     """Log what is reserved from now on, GPUs (T,) by name, in the place of what was; whether that changes anything."""
-    s, before, none = simulation, len(simulation.pools), np.zeros(len(simulation.cluster.gpu_types))
+    s = simulation
+    before = len(simulation.pools)
+    none = np.zeros(len(simulation.cluster.gpu_types))
     for name in sorted(s.reserved.keys() | reserved.keys()):
-        old, new = s.reserved.get(name, none), reserved.get(name, none)
+        old = s.reserved.get(name, none)
+        new = reserved.get(name, none)
         s.pools.extend((s.now, name, s.cluster.gpu_types[k], float(new[k])) for k in np.flatnonzero(old != new))
     s.reserved = reserved
     return len(s.pools) > before

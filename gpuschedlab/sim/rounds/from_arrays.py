@@ -15,7 +15,8 @@ def state_by_hand(prepared: Prepared, policy, now: float, arrays: dict) -> tuple
     """State at an instant, and the rows (n,) of the jobs submitted by then; they wait, but for what arrays say."""
     state = build_state(prepared, policy)
     index = np.arange(np.searchsorted(state.job["submit"], now, "right"))
-    state.scalar["now"], state.scalar["arrived"] = now, len(index)
+    state.scalar["now"] = now
+    state.scalar["arrived"] = len(index)
     state.job["state"][index] = WAITING
     if "up" in arrays:
         state.nodes["down"] = ~np.asarray(arrays.pop("up"), bool)
@@ -41,12 +42,15 @@ def _give_nodes(state: State, rows: np.ndarray, node_type: np.ndarray):
     """Let jobs hold what rows (job, node, GPUs) say, as linked entries in order of node."""
     if not len(rows):
         return
-    job, node = rows[:, 0].astype(int), rows[:, 1].astype(int)
+    job = rows[:, 0].astype(int)
+    node = rows[:, 1].astype(int)
     held = np.bincount(job, rows[:, 2], len(state.job)) / state.body["jobs"]
     state.job["held"] = np.where(held > 0, held, state.job["held"])
-    state.body["nodes"][job], state.body["type"][job] = np.bincount(job, minlength=len(state.job))[job], node_type[node]
+    state.body["nodes"][job] = np.bincount(job, minlength=len(state.job))[job]
+    state.body["type"][job] = node_type[node]
     state.nodes["free"] -= np.rint(np.bincount(node, rows[:, 2], len(state.nodes)) * SLOTS).astype(np.int32)
     for e, row in enumerate(np.lexsort((-node, job))):  # the last node first: each entry points to the one before
-        state.entry["next"][e], state.entry["node"][e] = state.body["head"][job[row]], node[row]
+        state.entry["next"][e] = state.body["head"][job[row]]
+        state.entry["node"][e] = node[row]
         state.entry["slots"][e] = np.rint(rows[row, 2] * SLOTS)
         state.body["head"][job[row]] = e

@@ -77,14 +77,19 @@ class View(OfJobs):
         reserved: Mapping[str, np.ndarray] | None = None,
         learnt: np.ndarray | None = None,
     ):
-        self._state, self._prepared = state, prepared
+        self._state = state
+        self._prepared = prepared
         self.index = index
-        self.cluster, self.speeds = prepared.cluster, prepared.speeds
-        self.memory, self.reserved = memory, reserved or {}
+        self.cluster = prepared.cluster
+        self.speeds = prepared.speeds
+        self.memory = memory
+        self.reserved = reserved or {}
         self._learnt = np.zeros((len(state.job), 0), np.int8) if learnt is None else learnt
-        self.mask, self.start_kinds = state.nodes["mask"], prepared.delays.names
+        self.mask = state.nodes["mask"]
+        self.start_kinds = prepared.delays.names
         self.submitted = int(state.scalar["arrived"][0])
-        self.now, self.interval = float(state.scalar["now"][0]), float(state.rule["interval"][0])
+        self.now = float(state.scalar["now"][0])
+        self.interval = float(state.rule["interval"][0])
 
     def __len__(self):
         return len(self.index)
@@ -143,7 +148,8 @@ class View(OfJobs):
         KeyError
             The policy does not charge by this column.
         """
-        codes, account = self._prepared.codes(column), self._state.body["account"]
+        codes = self._prepared.codes(column)
+        account = self._state.body["account"]
         value = np.full(len(self._state.ledger), -1)
         value[account[account >= 0]] = codes[account >= 0]
         if not (account >= 0).any() or (value[account] != codes)[account >= 0].any():
@@ -300,7 +306,8 @@ class View(OfJobs):
         rates = np.where(asked, 1.0, np.nan)
         if self.speeds is None:
             return rates
-        known, named = self.speeds.type_codes(self.cluster.gpu_types)[types], self.model >= 0
+        known = self.speeds.type_codes(self.cluster.gpu_types)[types]
+        named = self.model >= 0
         table = self.speeds.rates(self.model[named], self.progress[named], np.maximum(known, 0), nodes, gpus)
         able = (known >= 0) & (asked | self.elastic[:, None] & self.allowed[:, types])[named]
         rates[named] = np.where(able, table, np.nan)

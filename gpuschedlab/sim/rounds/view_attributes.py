@@ -81,14 +81,16 @@ class OfJobs:
     @cached_property
     def nodes(self) -> np.ndarray:
         """(m, 3) rows (job, node, GPUs) of what running jobs hold, in order; without jobs that share another's GPUs."""
-        head, entry = np.where(self.running, self._state.body["head"][self.index], -1), self._state.entry
+        head = np.where(self.running, self._state.body["head"][self.index], -1)
+        entry = self._state.entry
         at = np.flatnonzero(head >= 0)
         next_ = head[at]
         rows = [np.zeros((0, 3))]
         while len(at):  # the entries of a job are a linked list: one step for all jobs at a time
             rows.append(np.column_stack([at, entry["node"][next_], entry["slots"][next_] / SLOTS]))
             next_ = entry["next"][next_]
-            at, next_ = at[next_ >= 0], next_[next_ >= 0]
+            at = at[next_ >= 0]
+            next_ = next_[next_ >= 0]
         held = np.concatenate(rows)
         return held[np.lexsort((held[:, 1], held[:, 0]))]
 
@@ -109,7 +111,8 @@ def metric_shown(view, state: State, count: float) -> np.ndarray:
     )
     for mode, rows, others, reached in ways:
         rows = np.flatnonzero(rows)
-        model, reached = view.model[rows], reached[rows]
+        model = view.model[rows]
+        reached = reached[rows]
         other = np.where(others[rows] < 0, -1, state.job["model"][others[rows]])
         then = curves.measured(mode, model, other, 1.0 if np.isinf(count) else count)
         seen = curves.at_pair(mode, model, other, reached if np.isinf(count) else then)

@@ -28,8 +28,11 @@ def _classes(prepared: Prepared, job, rule):
     number[rows] = np.arange(len(rows))
     first, base, relaxed = (number[code] for code in codes)
     cls = np.zeros(len(rows), records.CLASS)
-    cls["tight"], cls["stage"] = rows & 1, rows >> 1 & 1
-    cls["slots"], cls["model"], cls["asked"] = slots[rows // 4], model[rows // 4], asked[rows // 4]
+    cls["tight"] = rows & 1
+    cls["stage"] = rows >> 1 & 1
+    cls["slots"] = slots[rows // 4]
+    cls["model"] = model[rows // 4]
+    cls["asked"] = asked[rows // 4]
     cls["relaxed"] = cls["next"] = np.arange(len(cls))
     cls["relaxed"][base] = relaxed
     cls["next"][first] = base
@@ -59,16 +62,21 @@ def _classed(prepared: Prepared, job, body, rule):
 
 def build_state(prepared: Prepared, policy, ready=None) -> State:
     """Make the arrays of a simulation at time 0, before anything happened; `ready` as in `arrange`."""
-    job, body = copied(prepared.job), copied(prepared.body)
+    job = copied(prepared.job)
+    body = copied(prepared.body)
     ruled = arrange(prepared, job, body, policy, ready)
-    n, capacity = len(job), int(ruled["nodes"]["size"].sum())
+    n = len(job)
+    capacity = int(ruled["nodes"]["size"].sum())
     count, member, sizes = index_nodes(ruled["nodes"], len(ruled["pools"]))
     smallest = _smallest(prepared)
     # Twice: within a decision, jobs that start already hold what preempted ones vacated.
     entry = np.zeros(2 * (capacity // smallest) + len(ruled["nodes"]) + 1, records.ENTRY)
     entry["next"] = np.arange(1, len(entry) + 1)
     scalar = np.zeros(1, records.SCALARS)
-    scalar["capacity"], scalar["decide_at"], scalar["culprit"], scalar["head"] = capacity, np.inf, -1, -1
+    scalar["capacity"] = capacity
+    scalar["decide_at"] = np.inf
+    scalar["culprit"] = -1
+    scalar["head"] = -1
     scalar["stand_at"] = 0.0 if ruled["rule"]["period"][0] > 0 else np.inf
     return State(
         job=job,
@@ -98,7 +106,8 @@ def _smallest(prepared: Prepared) -> int:
 def arrange(prepared: Prepared, job: np.ndarray, body: np.ndarray, policy, ready=None) -> dict:
     """Make the arrays that depend on the policy: rule, nodes by pool, demand classes; jobs are put into the classes."""
     # `ready`: the nodes that a profiler may take now, in order; None: all.
-    cluster, checkpoint = prepared.cluster, prepared.delays.checkpoint
+    cluster = prepared.cluster
+    checkpoint = prepared.delays.checkpoint
     rule = policy.rule()
     rule["checkpoint"] = np.inf if checkpoint is None else checkpoint
     profiler_nodes = getattr(policy, "profiler_nodes", 0)
@@ -192,7 +201,8 @@ def open_ledger(prepared, policy, job: np.ndarray, body: np.ndarray) -> dict[str
     trace = prepared.trace.frame
     found = policy.accounts(trace)
     if found is None:  # jobs that are alike in all columns that are charged have an account, and each account one share
-        account, columns = np.full(trace.height, -1), policy.charged
+        account = np.full(trace.height, -1)
+        columns = policy.charged
         if columns and not set(columns) - set(trace.columns):
             whole = pl.all_horizontal(pl.col(columns).is_not_null())
             ranks = trace.select(pl.when(whole).then(pl.struct(columns).rank("dense"))).to_series()
@@ -201,9 +211,13 @@ def open_ledger(prepared, policy, job: np.ndarray, body: np.ndarray) -> dict[str
         found = account, (np.append(-1, 0 * each), np.append(0.0, 1.0 + 0 * each), np.append(-1, each))
     account, (parent, shares, of_row) = found
     tree = np.zeros(len(parent), TREE)
-    tree["parent"], tree["shares"], tree["account"] = parent, shares, of_row
-    job["points"], job["standing"] = policy.points(trace, prepared.cluster), 0.0
-    body["account"], body["charged"] = account, 0
+    tree["parent"] = parent
+    tree["shares"] = shares
+    tree["account"] = of_row
+    job["points"] = policy.points(trace, prepared.cluster)
+    job["standing"] = 0.0
+    body["account"] = account
+    body["charged"] = 0
     return {"ledger": np.zeros(1 + max(of_row, default=-1), LEDGER), "tree": tree}
 
 
@@ -211,15 +225,20 @@ def charge_past(state: State):
     """Charge the accounts of a new ledger for what the logs of a state say, and for what its jobs hold."""
     if not len(state.ledger):
         return
-    now, body, h = state.scalar["now"][0], state.body, state.rule["half_life"][0]
-    log, runs = state.stretches[: state.scalar["stretches"][0]], state.running[: state.scalar["running"][0]]
+    now = state.scalar["now"][0]
+    body = state.body
+    h = state.rule["half_life"][0]
+    log = state.stretches[: state.scalar["stretches"][0]]
+    runs = state.running[: state.scalar["running"][0]]
     job = np.concatenate([log["job"], runs])
     slots = np.concatenate([log["slots"], body["got"][runs]])
     shared = np.concatenate([log["partner"], body["partner"][runs]]) >= 0
-    start, end = np.concatenate([log["start"], body["stretch"][runs]]), np.append(log["end"], np.full(len(runs), now))
+    start = np.concatenate([log["start"], body["stretch"][runs]])
+    end = np.append(log["end"], np.full(len(runs), now))
     worth = end - start if h == math.inf else h / math.log(2) * -np.expm1(-math.log(2) * (end - start) / h)
     usage = slots / SLOTS * np.where(shared, 0.5, 1.0) * worth * 0.5 ** ((now - end) / h)
-    account, body["charged"][runs] = body["account"], body["got"][runs] * np.where(body["partner"][runs] >= 0, 1, 2)
+    account = body["account"]
+    body["charged"][runs] = body["got"][runs] * np.where(body["partner"][runs] >= 0, 1, 2)
     state.ledger["since"] = now
     for name, of, values in (("usage", account[job], usage), ("held", account[runs], body["charged"][runs])):
         state.ledger[name] = np.bincount(of[of >= 0], values[of >= 0], len(state.ledger))

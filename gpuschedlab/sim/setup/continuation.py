@@ -28,7 +28,8 @@ def unfinished(simulation) -> pl.DataFrame:
 
 def begin(simulation, start: float, initial: pl.DataFrame | None):
     """Set a new simulation to `start`, with the jobs of `initial` in the system."""
-    s, trace = simulation.state, simulation.trace
+    s = simulation.state
+    trace = simulation.trace
     early = int(np.searchsorted(s.job["submit"], start, "left" if initial is None else "right"))
     if initial is None and early == 0:
         return
@@ -74,12 +75,18 @@ def rebuild(simulation):
     state = simulation.state.copy()
     stop_misfits(state)
     refresh_active(state)
-    job, body, old = state.job, state.body, state.nodes
-    body["pos"], body["tick"], body["timer"] = -1, -1, np.inf
-    had, empty = state.pools["stage"][old["pool"]] == 1, (old["free"] == old["size"]) & (old["down"] == 0)
+    job = state.job
+    body = state.body
+    old = state.nodes
+    body["pos"] = -1
+    body["tick"] = -1
+    body["timer"] = np.inf
+    had = state.pools["stage"][old["pool"]] == 1
+    empty = (old["free"] == old["size"]) & (old["down"] == 0)
     ready = np.concatenate([np.flatnonzero(had), np.flatnonzero(empty & ~had)])
     new = arrange(simulation.prepared, job, body, simulation.policy, ready)
-    nodes, pools = new["nodes"], new["pools"]
+    nodes = new["nodes"]
+    pools = new["pools"]
     for name in ("free", "down", "mask"):
         nodes[name] = old[name]
     up = nodes["down"] == 0

@@ -96,7 +96,8 @@ def can_ever(
 
 def check_eligible(cluster: Cluster, rule: str, spared: int, trace: Mapping, slots, asked, usable: np.ndarray):
     """Check all jobs of a trace: `slots` (n,) hundredths of a GPU on `asked` (n,) nodes, of the types of `usable` (n, T)."""
-    T, most = len(cluster.gpu_types), int(asked.max(initial=0)) + 1
+    T = len(cluster.gpu_types)
+    most = int(asked.max(initial=0)) + 1
     code = slots.astype(np.int64) * most + asked << T | usable @ (1 << np.arange(T))
     kinds, kind = np.unique(code, return_inverse=True)
     able = np.empty(len(kinds), bool)

@@ -27,7 +27,8 @@ PAIRS = ("sharing", "merged", "transfer")
 
 KINDS = {"best_effort": 0, "strict": 1, "soft": 2}
 
-NEW_JOB, NEW_BODY = np.zeros((), JOB), np.zeros((), BODY)
+NEW_JOB = np.zeros((), JOB)
+NEW_BODY = np.zeros((), BODY)
 """A job before anything has happened, but for what its scenario says of it."""
 NEW_JOB["contention"] = NEW_BODY["rate"] = NEW_BODY["gain"] = 1.0
 for _name in ("timer", "finish", "first", "end", "key", "leaves", "limit"):
@@ -62,7 +63,8 @@ class Prepared:
         if key not in self.made:
             knows = self.body["knows"].astype(np.int64)
             model = self.job["model"] if sharing else np.full(len(knows), -1)
-            models, kinds = int(model.max(initial=0)) + 2, int(knows.max(initial=0)) + 1
+            models = int(model.max(initial=0)) + 2
+            kinds = int(knows.max(initial=0)) + 1
             code = (self.body["slots"].astype(np.int64) * models + model + 1) * kinds + knows
             most = int(self.asked.max(initial=0)) + 1
             rows, index = np.unique(code * most + self.asked, return_inverse=True)
@@ -88,7 +90,8 @@ class Prepared:
     def texts(self, column: str) -> np.ndarray:
         """Values (n,) of a text column, as `View.texts`."""
         _check_known(column)
-        key, trace = ("text", column), self.trace.frame
+        key = ("text", column)
+        trace = self.trace.frame
         if key not in self.made:
             filled = trace[column].fill_null("").to_list() if column in trace.columns else [""] * trace.height
             self.made[key] = np.array(filled, object)
@@ -98,7 +101,8 @@ class Prepared:
         """Numbers (n,) that the owners of jobs declare, as `View.declared`."""
         if column not in DECLARED:
             raise KeyError(f"declared: found column {column!r}; expected one of {', '.join(DECLARED)}.")
-        trace, made = self.trace.frame, self.made
+        trace = self.trace.frame
+        made = self.made
         if column not in trace.columns:
             return np.full(trace.height, default)
         if column not in made:
@@ -152,7 +156,9 @@ def limits_of(trace: pl.DataFrame, limits: str | float | None) -> np.ndarray:
 
 def prepare(scenario) -> Prepared:
     """Make what simulations of a scenario have in common; its estimator says what it expects of each job."""
-    trace, speeds, cluster = scenario.trace, scenario.speeds, scenario.cluster
+    trace = scenario.trace
+    speeds = scenario.speeds
+    cluster = scenario.cluster
     asked = trace.drop(RECORDED, strict=False)  # as it is known at submission
     if "jobs" in trace.columns:  # where a row represents several jobs, one of them
         asked = asked.with_columns(pl.col("gpus") / pl.col("jobs").fill_null(1.0))
@@ -211,7 +217,8 @@ def _spread(speeds, model: np.ndarray, gpus: np.ndarray, cluster: Cluster, type_
         return np.ones(len(model))
     (models, m), (counts, c) = (np.unique(x, return_inverse=True) for x in (model, gpus.astype(int)))
     least = cluster.fewest_nodes(0, counts)
-    kinds, nodes = np.full(2 * len(counts), type_map[0]), np.concatenate([least, 2 * least])
+    kinds = np.full(2 * len(counts), type_map[0])
+    nodes = np.concatenate([least, 2 * least])
     near, far = np.hsplit(speeds.rates(models, np.zeros(len(models)), kinds, nodes, np.tile(counts, 2)), 2)
     ratio = np.where(counts > 1, far / near, 1.0)
     return np.where(np.isfinite(ratio), ratio, 1.0)[m, c]
@@ -262,7 +269,8 @@ def _jobs(trace: pl.DataFrame, speeds, estimates: np.ndarray, delays: Delays, cl
     job = {"submit": trace["submit"].to_numpy(), "gpus": trace["gpus"].to_numpy() / body["jobs"], "estimate": estimates}
     job["deadline"] = job["submit"] + _column(trace, "deadline", np.inf)
     job["reward"] = _column(trace, "reward", 1.0)
-    job["user"], job["vc"] = text_codes(trace, "user"), text_codes(trace, "vc")
+    job["user"] = text_codes(trace, "user")
+    job["vc"] = text_codes(trace, "vc")
     job["model"] = model_codes(trace, speeds)
     if "kind" in trace.columns:
         job["kind"] = trace["kind"].replace_strict(KINDS, default=0, return_dtype=pl.Int32).to_numpy()

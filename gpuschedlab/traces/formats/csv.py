@@ -42,7 +42,8 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         first = lines.readline(MOST_CELL).decode("utf-8-sig", errors="replace")
     table = tables(files, "csv", (), separator=options.separator or _mark(first))
     given = set(options.columns)
-    where, assumed = _places(table, given, options, source), []
+    where = _places(table, given, options, source)
+    assumed = []
     if not {"job_id"} & {*where, *given}:
         where["job_id"] = pl.int_range(1, 1 + pl.len()).cast(pl.String)
         assumed = ["no column names the jobs: they are numbered (columns.job_id= gives one)"]

@@ -104,7 +104,8 @@ def write_swf(trace: pl.DataFrame, path: str | Path, *, names: bool = False) -> 
     columns |= dict.fromkeys(("allocated", "requested"), pl.col("gpus").ceil())
     has = set(trace.columns)
     columns |= {field: pl.lit(_numbers(trace[name])) for field, name in NUMBERED.items() if name in has}
-    known, before = {"default": None, "return_dtype": pl.Float64}, pl.col("after").list.first()
+    known = {"default": None, "return_dtype": pl.Float64}
+    before = pl.col("after").list.first()
     optional = {
         "wait": pl.col("started") - pl.col("submit"),
         "requested_time": pl.when(pl.col("requested_time").is_finite()).then("requested_time"),

@@ -26,7 +26,8 @@ def stored(path: Path, on_bad: OnBad) -> tuple[Intake, pl.DataFrame]:
         if kept := pl.read_parquet_metadata(path).get(REPORT):
             return Intake(trace, None, Report(**{"peak": most_at_once(trace)} | json.loads(kept))), bad
     hours = float((trace["gpus"] * trace["duration"]).sum()) / HOUR
-    rows, peak = trace.height + bad.height, most_at_once(trace)
+    rows = trace.height + bad.height
+    peak = most_at_once(trace)
     report = Report("parquet", path.name, rows=rows, jobs=trace.height, gpu_hours=hours, peak=peak)
     return Intake(trace, None, report), bad
 

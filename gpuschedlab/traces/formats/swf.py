@@ -90,7 +90,8 @@ def _zone(header: str) -> str | None:
 def _cluster(header: str) -> Cluster | None:
     """Cluster that the header states, its processors as GPUs."""
     found = {key: int(n) for key, n in re.findall(r"^;\s*(MaxProcs|MaxNodes):\s*(\d+)", header, flags=re.M)}
-    procs, nodes = found.get("MaxProcs", 0), found.get("MaxNodes", 1) or 1
+    procs = found.get("MaxProcs", 0)
+    nodes = found.get("MaxNodes", 1) or 1
     if not 0 < procs < 10**7:
         return None
     return Cluster.homogeneous(nodes, procs // nodes) if procs % nodes == 0 else Cluster.homogeneous(1, procs)

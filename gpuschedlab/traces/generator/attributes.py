@@ -53,7 +53,8 @@ def latents(figures: Marks, slots: Slots, spell: np.ndarray, rng: np.random.Gene
     # Some jobs of a batch last as long as any other job, and the rest nearly as long as each other. So it is in the real
     # traces: of two jobs of a batch that follow each other, a quarter last within some per cent of each other, half within
     # 15 % (Philly) to 70 % (PAI), others as long as any two. The correlation within a batch is the chance that neither is odd.
-    odd, own = rng.random(len(z)) > np.sqrt(inside), rng.standard_normal(len(z))
+    odd = rng.random(len(z)) > np.sqrt(inside)
+    own = rng.standard_normal(len(z))
     z = np.where(odd, own, np.sqrt(1 - JITTER**2) * z + JITTER * own)
     x = _part(x, 1 - figures.x_size**2 - figures.x_residual**2)
     z = _part(z, 1 - figures.z_size**2 - figures.z_residual**2)
@@ -86,7 +87,8 @@ def durations(figures: Marks, gpus: np.ndarray, z: np.ndarray, rng: np.random.Ge
     """Give the jobs of each bucket the calibrated distribution of durations (s), in the order of z."""
     # The levels are stratified, one in each of the n equal parts of (0, 1): a long trace has the calibrated
     # distribution almost exactly.
-    bucket, seconds = bucket_of(figures, gpus), np.empty(len(gpus))
+    bucket = bucket_of(figures, gpus)
+    seconds = np.empty(len(gpus))
     for k, table in enumerate(figures.duration):
         own = np.flatnonzero(bucket == k)
         level = (np.arange(len(own)) + rng.random(len(own))) / max(len(own), 1)

@@ -20,13 +20,15 @@ MEMORY = (1.5, 6.0, 24.0, 96.0)
 #: Lags (h) at which memory is measured.
 LAGS = np.array([1, 2, 3, 4, 6, 8, 12, 18, 24, 36, 48, 72, 96, 120])
 #: Classes of hours by expected arrivals, and of weeks by demand.
-HOUR_CLASSES, WEEK_CLASSES = 12, 4
+HOUR_CLASSES = 12
+WEEK_CLASSES = 4
 #: How much users answer to demand, unless something is better (`tuning`).
 PULL = 1.0
 #: Demand above this quantile of itself counts as a full cluster.
 FULL = 0.9
 #: Fewest jobs, and hours, for a calibration.
-LEAST_JOBS, LEAST_HOURS = 200, 24
+LEAST_JOBS = 200
+LEAST_HOURS = 24
 
 
 def calibrate(
@@ -219,7 +221,8 @@ def _spread(number: np.ndarray, uneven: float) -> float:
 
     def unevenness(sigma: float) -> float:
         weight = np.exp(sigma * base)
-        one, two = np.add.reduceat(weight, first, axis=1), np.add.reduceat(weight**2, first, axis=1)
+        one = np.add.reduceat(weight, first, axis=1)
+        two = np.add.reduceat(weight**2, first, axis=1)
         return np.mean(two / one**2 * number)
 
     return float(np.interp(uneven, [unevenness(sigma) for sigma in grid], grid))

@@ -12,7 +12,8 @@ from gpuschedlab.traces.trace_statistics import rounded, scores_within
 #: Lower ends of the buckets of GPU counts on which durations are conditional: powers of two.
 BUCKETS = (0.0, 1.0, 2.0, 3.0, 5.0, *(2.0**k + 1 for k in range(3, 13)))
 #: Fewest jobs of a bucket, and most points of its table of durations.
-LEAST, POINTS = 8, 129
+LEAST = 8
+POINTS = 129
 #: Lags (in batches) at which correlation is measured. Neighbours differ by construction: one batch has one GPU count.
 LAGS = (2, 5, 10, 20, 50, 100, 200, 500)
 #: A spell keeps its GPU count, nearly always: the share of x that it has in common.

@@ -18,7 +18,8 @@ SHORT = 600.0
 #: Resolution (s) at which ending jobs give back their GPUs here.
 TICK = 60.0
 
-_REACH, _STEP = 6.0, 0.02
+_REACH = 6.0
+_STEP = 0.02
 
 
 def follow(
@@ -57,7 +58,8 @@ def _before(figures: Marks, hours: int) -> np.ndarray:
     duration = np.concatenate([quantile(table, level) for table in figures.duration])
     weight = np.repeat(weight, len(level))
     order = np.argsort(duration)
-    duration, weight = duration[order], weight[order]
+    duration = duration[order]
+    weight = weight[order]
     mass = np.concatenate([np.cumsum(weight[::-1])[::-1], [0.0]])
     work = np.concatenate([np.cumsum((weight * duration)[::-1])[::-1], [0.0]])
     at = np.arange(hours + 1) * HOUR
@@ -100,7 +102,8 @@ def _added(x, z, first, last, of_x, of_z, held, wide, bucket):
 @njit
 def _answer(x, z, first, last, of_x, pull, demand, target, held, wide, bucket):
     """Find p of one batch, given of_x or (where that is nan) with it."""
-    low, high = -MOST, MOST
+    low = -MOST
+    high = MOST
     for _ in range(9):
         p = 0.5 * (low + high)
         more = _added(x, z, first, last, p if np.isnan(of_x) else of_x, Z_OVER_X * p, held, wide, bucket)
@@ -120,8 +123,10 @@ def _shifts(start, first, spell, x, z, pull, level, held, wide, bucket, before):
     for h in range(hours):
         ending[int((h + 1) * HOUR / TICK)] += before[h] - before[h + 1]
     chosen = np.full(spell.max() + 1, np.nan)
-    of_x, of_z = np.empty(len(start)), np.empty(len(start))
-    demand, now = before[0], 0
+    of_x = np.empty(len(start))
+    of_z = np.empty(len(start))
+    demand = before[0]
+    now = 0
     for b in range(len(start)):
         tick = int(start[b] / TICK)
         while now < tick:
@@ -132,7 +137,8 @@ def _shifts(start, first, spell, x, z, pull, level, held, wide, bucket, before):
         p = _answer(x, z, first[b], first[b + 1], old, pull, demand, target, held, wide, bucket)
         if np.isnan(old):
             chosen[spell[b]] = p
-        of_x[b], of_z[b] = chosen[spell[b]], Z_OVER_X * p
+        of_x[b] = chosen[spell[b]]
+        of_z[b] = Z_OVER_X * p
         for j in range(first[b], first[b + 1]):
             i = _cell(x[j] + of_x[b])
             end = tick + 1 + int(held[bucket[i], _cell(z[j] + of_z[b])] / TICK)
@@ -150,10 +156,12 @@ def hold(submit, gpus, duration, ceiling):
     n = len(submit)
     order = np.arange(n)
     waiting = np.empty(n, np.int64)
-    head, tail = 0, 0
+    head = 0
+    tail = 0
     ticks = int(submit[n - 1] / TICK) + 2
     ending = np.zeros(ticks)
-    demand, now = 0.0, 0
+    demand = 0.0
+    now = 0
     for i in range(n):
         tick = int(submit[i] / TICK)
         while now < tick:
@@ -168,7 +176,8 @@ def hold(submit, gpus, duration, ceiling):
         elif head < tail and demand + gpus[waiting[head]] <= ceiling:
             job = waiting[head]
             head += 1
-            order[i], order[job] = job, i
+            order[i] = job
+            order[job] = i
         else:
             continue
         demand += gpus[job]

@@ -50,7 +50,9 @@ def tune(figures: Calibration, trace: pl.DataFrame, waits: Waits) -> Calibration
         dataclasses.replace(figures, marks=own, demand=dataclasses.replace(figures.demand, pull=pull, ceiling=ceiling))
         for own, pull, ceiling in itertools.product(marks, PULLS, rounded(ceilings))
     ]
-    best, found, seed = range(len(tried)), [[] for _ in tried], FIRST_SEED
+    best = range(len(tried))
+    found = [[] for _ in tried]
+    seed = FIRST_SEED
     for kept, more in ROUNDS:
         best = sorted(best, key=lambda k: _miss(found[k], real) if found[k] else 0.0)[:kept]
         for k in best:
@@ -62,7 +64,8 @@ def tune(figures: Calibration, trace: pl.DataFrame, waits: Waits) -> Calibration
 def _new_spells(figures: Calibration, trace: pl.DataFrame, recency: float) -> int:
     """Return which of NEW_SPELLS makes GPU counts as alike as in the trace (by bisection)."""
     near = _batch_correlation(figures, trace)
-    low, high = 0, len(NEW_SPELLS)
+    low = 0
+    high = len(NEW_SPELLS)
     while high - low > 1:  # the more new spells, the lower the correlation
         middle = (low + high) // 2
         one = dataclasses.replace(figures, marks=_marks(figures.marks, recency, middle, 0.4))

@@ -127,7 +127,8 @@ def generate(
     Amount(days, jobs, rate, load, cluster_gpus)
     zero = datetime.datetime.fromisoformat(start) if isinstance(start, str) else start
     zero = zero or datetime.datetime.fromisoformat(START)
-    marks, most = figures.marks, np.inf if cluster_gpus is None else cluster_gpus
+    marks = figures.marks
+    most = np.inf if cluster_gpus is None else cluster_gpus
     number = sum(gpus <= most for gpus in marks.gpus)  # they ascend: those that the cluster does not have are left out
     marks = dataclasses.replace(marks, gpus=marks.gpus[:number], gpu_share=marks.gpu_share[:number])
     figures = dataclasses.replace(figures, marks=marks)
@@ -159,9 +160,14 @@ def _frame(figures: Calibration, days, number, target, zero, rng) -> pl.DataFram
     level = demand.usual(figures.demand, mean, hours, rng)
     gpus, duration = demand.follow(figures.marks, figures.demand.pull, level, slots, spell, drawn, rng)
     order = np.argsort(slots.submit, kind="stable")
-    submit, gpus, duration, batch = slots.submit[order], gpus[order], duration[order], slots.batch[order]
+    submit = slots.submit[order]
+    gpus = gpus[order]
+    duration = duration[order]
+    batch = slots.batch[order]
     order = demand.hold(submit, gpus, duration, figures.demand.ceiling * mean)
-    gpus, duration, batch = gpus[order], duration[order], batch[order]
+    gpus = gpus[order]
+    duration = duration[order]
+    batch = batch[order]
     if target:
         duration = duration * (target / (gpus @ duration))
     duration = np.maximum(1.0, np.rint(duration))
@@ -175,7 +181,8 @@ def _frame(figures: Calibration, days, number, target, zero, rng) -> pl.DataFram
 
 def _named(figures: Calibration, columns, task, user, zero, rng) -> pl.DataFrame:
     """Add what has a name: virtual clusters by user, models by task, outcomes by duration."""
-    n, people = len(task), max(figures.users, 1)
+    n = len(task)
+    people = max(figures.users, 1)
     vcs = figures.vcs or {"vc": 1.0}
     home = _draw(vcs, people, rng)
     model = _draw(MODELS, int(task.max()) + 1, rng)

@@ -40,7 +40,8 @@ def place(figures: Arrivals, hours: int, jobs: int, first_hour: int, rng: np.ran
     first, since = _times(figures, hour, size, rng)
     order = np.argsort(first, kind="stable")
     where = np.concatenate([[0], np.cumsum(size)])[order]
-    size, start = size[order], first[order]
+    size = size[order]
+    start = first[order]
     batch = np.repeat(np.arange(len(size)), size)
     inside = np.arange(jobs) - (np.cumsum(size) - size)[batch]
     return Slots(start[batch] + since[where[batch] + inside], batch, start, size, normal_scores(latent))
@@ -112,7 +113,8 @@ def _batches(figures: Arrivals, counts: np.ndarray, rng: np.random.Generator) ->
     hour = np.repeat(np.arange(len(counts)), number)
     weight = np.concatenate([[0.0], np.cumsum(np.exp(figures.batch_spread * rng.standard_normal(len(hour))))])
     ends = np.cumsum(number)
-    before, whole = weight[ends - number][hour], (weight[ends] - weight[ends - number])[hour]
+    before = weight[ends - number][hour]
+    whole = (weight[ends] - weight[ends - number])[hour]
     spare = (counts - number)[hour]
     # Cumulated shares rounded with one random offset an hour: sizes add up to the hour's count exactly.
     upper = np.floor((weight[1:] - before) / whole * spare * (1 - 1e-12) + rng.random(len(counts))[hour])

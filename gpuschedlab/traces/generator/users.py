@@ -13,9 +13,11 @@ WEEK = 7 * 86_400.0
 
 #: The k-th user's popularity is (k + SHIFT) ** -POWER: 5 % of 1,000 users have nine tenths of it (assumed; in Helios
 #: 5 % of the users hold over 90 % of the GPU time).
-SHIFT, POWER = 4.0, 2.0
+SHIFT = 4.0
+POWER = 2.0
 #: Users like kinds of jobs: a GPU count and one of BANDS of durations. Spread of the logarithm of that (Venus' users).
-LIKING, BANDS = 1.5, 4
+LIKING = 1.5
+BANDS = 4
 #: A task's jobs last within so many e-folds of each other, if they run as planned (assumed).
 WIDTH = 0.8
 #: Share of the jobs that do not: bugs, early ends, longer tests (assumed).
@@ -25,16 +27,20 @@ FRESH = 0.15
 #: Jobs a week above which a user has several tasks of one GPU count and length side by side (assumed).
 WEEKLY = 30.0
 #: Median life of a task (s), and spread of the logarithm of lives (assumed).
-LIFE, LIFE_SPREAD = 8 * WEEK, 0.7
+LIFE = 8 * WEEK
+LIFE_SPREAD = 0.7
 
 
 def users(gpus, duration, spell, batch, number: int, rng: np.random.Generator) -> np.ndarray:
     """Give each job one of `number` users: some have more jobs than others, and each mostly those of a few kinds."""
-    log, size = np.log(duration), np.maximum(np.bincount(batch), 1)
+    log = np.log(duration)
+    size = np.maximum(np.bincount(batch), 1)
     level = np.bincount(batch, log) / size
     band = np.searchsorted(np.quantile(level[batch], np.arange(1, BANDS) / BANDS), level)
-    wide, own = np.zeros(len(size)), np.zeros(len(size), dtype=np.int64)
-    wide[batch], own[batch] = gpus, spell
+    wide = np.zeros(len(size))
+    own = np.zeros(len(size), dtype=np.int64)
+    wide[batch] = gpus
+    own[batch] = spell
     kind = _codes(wide, band)
     popular = (np.arange(number) + 1 + SHIFT) ** -POWER
     share = np.cumsum(popular * np.exp(LIKING * rng.standard_normal((kind.max() + 1, number))), axis=1)

@@ -47,7 +47,8 @@ def _roots(value: pl.Expr) -> set[str]:
 
 def converted(frame: pl.DataFrame, raw: Raw, options: Options, theirs: Mapping[str, str]) -> pl.DataFrame:
     """Texts into seconds, GPUs, lists and states; what stood there stays in a column of its own for error messages."""
-    zone, changes = options.zone or raw.zone, []
+    zone = options.zone or raw.zone
+    changes = []
     for name in [n for n in INSTANTS if n in frame.columns]:
         unit = options.unit(name, raw.units.get(name, 1.0))
         found = at.instants(frame[name], unit=unit, dates=options.dates, zone=zone)
@@ -84,7 +85,8 @@ def _in_order(frame: pl.DataFrame) -> pl.DataFrame:
     """Of clock times that come twice, the one that the elapsed time, or else the order of instants, allows."""
     if "start" not in frame.columns:
         return frame
-    start, late = pl.col("start"), pl.col("start\0late")
+    start = pl.col("start")
+    late = pl.col("start\0late")
     second = late.is_not_null() & (late != start) & (start < pl.col("submit"))
     if {"end", "duration"} <= set(frame.columns):
         lasted = (pl.col("end") - start - pl.col("duration")).abs() > 2
@@ -120,7 +122,9 @@ def rules_of(frame: pl.DataFrame, raw: Raw, theirs: Mapping[str, str], *, strict
     """What a good row is, of those that have no reason to be left out; a `strict` reading wants a duration of each that ended."""
     has = set(frame.columns)
     job = pl.col("left").is_null()
-    gpus, submit, nodes = pl.col("gpus"), pl.col("submit"), pl.col("nodes")
+    gpus = pl.col("gpus")
+    submit = pl.col("submit")
+    nodes = pl.col("nodes")
     held = job & (pl.col("meaning") != WAITING).fill_null(True)
     surplus = pl.col(SURPLUS + RAW).is_not_null() if SURPLUS in raw.table.columns else pl.lit(False)
     rules = [Rule(SURPLUS, "as many fields as the other rows have", surplus), *raw.rules]
@@ -166,7 +170,8 @@ def rules_of(frame: pl.DataFrame, raw: Raw, theirs: Mapping[str, str], *, strict
 
 
 def _span_rule(frame: pl.DataFrame, name: str, theirs: Mapping[str, str], where: pl.Expr) -> Rule:
-    value, unread = pl.col(name), _unread(frame, name, theirs)
+    value = pl.col(name)
+    unread = _unread(frame, name, theirs)
     if name == "requested_time":  # a number or a word can say that it is not known
         raw = pl.col(f"{theirs[name]}\0raw").cast(pl.String).str.strip_chars().str.to_lowercase()
         known = raw.is_in(NO_LIMITS) | raw.cast(pl.Float64, strict=False).is_not_null()

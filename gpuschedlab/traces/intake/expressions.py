@@ -32,7 +32,8 @@ GRAMMAR = (
     "numbers, texts, column names, col('odd name'), + - * / // %, comparisons, A if C else B, and "
     "match(text, pattern), part(text, separator, k), first(a, b), min, max, round, lower, number(text), seconds(text)"
 )
-LONGEST, DEEPEST = 1000, 40
+LONGEST = 1000
+DEEPEST = 40
 """Characters of an expression, and the depth of its tree: more is no column."""
 
 
@@ -56,7 +57,8 @@ class Compiler:
     """Compiles one tree; values are pairs of an expression and whether it is a text."""
 
     def __init__(self, columns: Sequence[str], source: str):
-        self.columns, self.source = columns, source
+        self.columns = columns
+        self.source = source
 
     def refuse(self, found: str) -> TraceError:
         """Error that names what is not in the grammar."""
@@ -107,9 +109,11 @@ class Compiler:
 
     def choice(self, node: ast.IfExp, depth: int) -> tuple[pl.Expr, bool]:
         """A if C else B."""
-        (yes, a), (no, b) = self.value(node.body, depth), self.value(node.orelse, depth)
+        (yes, a) = self.value(node.body, depth)
+        (no, b) = self.value(node.orelse, depth)
         if a != b:
-            yes, no = self.number(node.body, depth), self.number(node.orelse, depth)
+            yes = self.number(node.body, depth)
+            no = self.number(node.orelse, depth)
         return pl.when(self.truth(node.test, depth)).then(yes).otherwise(no), a and b
 
     def truth(self, node: ast.AST, depth: int) -> pl.Expr:

@@ -14,13 +14,15 @@ def join_parts(frame: pl.DataFrame, how: str, snapshot: float | None) -> tuple[p
     # With `how` "common" they started together; with "last" a job starts when its last part does, and parts that were
     # submitted after all earlier ones had ended are another attempt.
     if how == "common":
-        parts, rest = frame.filter(pl.col("part").is_not_null()), frame.filter(pl.col("part").is_null())
+        parts = frame.filter(pl.col("part").is_not_null())
+        rest = frame.filter(pl.col("part").is_null())
         keys = ["job_id", "submit"]
     elif how == "last":
         frame = frame.sort("job_id", "submit", LINE, maintain_order=True)
         over = pl.col("end").fill_null(float("inf")).cum_max().shift(1).over("job_id")
         parts = frame.with_columns(attempt=(pl.col("submit") >= over).fill_null(False).cum_sum().over("job_id"))
-        rest, keys = frame.clear(), ["job_id", "attempt"]
+        rest = frame.clear()
+        keys = ["job_id", "attempt"]
     else:
         return frame, 0.0
     if parts.is_empty():
@@ -67,7 +69,8 @@ def join_parts(frame: pl.DataFrame, how: str, snapshot: float | None) -> tuple[p
 
 def _nodes_of_parts(columns: list[str]) -> dict[str, pl.Expr]:
     """Nodes of a job's parts together: all apart, or all on the same ones, as many GPUs on each; and their names."""
-    held, names = pl.col("gpus") > 0, pl.col("nodelist" if "nodelist" in columns else LINE)
+    held = pl.col("gpus") > 0
+    names = pl.col("nodelist" if "nodelist" in columns else LINE)
     nodes, each, where = (v.filter(held) for v in (pl.col("nodes"), pl.col("gpus") / pl.col("nodes"), names))
     alike, together = ((v.n_unique() == 1) & (v.null_count() == 0) for v in (each, where))
     apart = (where.n_unique() == where.len()) | (where.null_count() > 0)

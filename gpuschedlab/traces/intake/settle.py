@@ -154,7 +154,8 @@ def _kept(
     if "nodes" in frame.columns and (odd := frame.filter(EVEN.bad).height):
         report.assumed.append(f"{odd:,} jobs have not as many GPUs on each node: any number of nodes will do")
         frame = frame.with_columns(nodes=pl.when(~EVEN.bad).then("nodes"))
-    ledger.rows, ledger.line = ledger.rows + Counter(counts), ledger.line | lines
+    ledger.rows = ledger.rows + Counter(counts)
+    ledger.line = ledger.line | lines
     if raw.repeats != "error":
         one = pl.lit(1, pl.Int64)
         frame = frame.with_columns(attempts=pl.col("attempts").fill_null(one) if "attempts" in frame.columns else one)

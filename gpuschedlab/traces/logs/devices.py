@@ -47,7 +47,8 @@ def of_gres(text: str) -> Devices:
 
 def of_chunks(text: str) -> Devices:
     """Devices of what PBS selects: chunks of nodes, `N:ngpus=G+...`, or Torque's `N:ppn=P:gpus=G`, where N may be a node's name."""
-    sets, types = [], []
+    sets = []
+    types = []
     for chunk in text.split("+"):
         first, *rest = chunk.split(":")
         named = dict(part.partition("=")[::2] for part in (rest if "=" not in first else [first, *rest]))

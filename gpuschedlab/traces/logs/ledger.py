@@ -17,8 +17,10 @@ from gpuschedlab.traces.trace_statistics import demand
 LOSSES = ("bad", "shards", "no_duration")
 #: Reasons in the words of the line, where they are not their names.
 WORDS = {"cpu_only": "CPU-only", "no_duration": "without a duration"}
-HOUR, DAY = 3600.0, 86_400.0
-FEW, MANY = 0.01, 0.1
+HOUR = 3600.0
+DAY = 86_400.0
+FEW = 0.01
+MANY = 0.1
 """Shares of GPU-hours lost from which on a warning is given, and from which on the log is refused."""
 
 
@@ -194,7 +196,8 @@ class Intake:
         """The log's cluster; where it says none, as many nodes as hold the GPUs that recorded starts had in use at once."""
         if self.cluster is not None or self.trace is None or not self.report.peak:
             return self.cluster
-        gpus, per = self.trace["gpus"], self.trace["nodes"] if "nodes" in self.trace.columns else np.inf
+        gpus = self.trace["gpus"]
+        per = self.trace["nodes"] if "nodes" in self.trace.columns else np.inf
         each = int(np.ceil((gpus / per).max() or min(gpus.max(), 8)))
         return Cluster.homogeneous(int(np.ceil(self.report.peak / each)), each)
 

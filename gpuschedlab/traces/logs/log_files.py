@@ -62,7 +62,8 @@ def opened(path: Path) -> IO[bytes]:
 
 def content_of(path: Path, most: int = MOST_BYTES) -> bytes:
     """Bytes of a file, unpacked where it is gzip; refused as soon as there are more of them, or of lines, than are read."""
-    found, lines = io.BytesIO(), 0
+    found = io.BytesIO()
+    lines = 0
     with opened(path) as stream:
         while part := stream.read(2**22):
             lines += part.count(b"\n")
@@ -140,7 +141,8 @@ def _ragged(raw: bytes, has_header: bool, how: dict, source: str) -> pl.DataFram
 
 def _check_text(raw: bytes, path: Path, source: str, separator: str):
     """Raise a TraceError if a file begins as no table does, but as one that can be made into one; or if it is too large."""
-    columns, lines = raw.partition(b"\n")[0].count(separator.encode()) + 1, raw.count(b"\n")
+    columns = raw.partition(b"\n")[0].count(separator.encode()) + 1
+    lines = raw.count(b"\n")
     if columns > MOST_COLUMNS or columns * lines > MOST_CELLS:
         raise TraceError(
             f"{source}: found {lines:,} lines of {columns:,} columns; expected at most {MOST_COLUMNS:,} columns, and "

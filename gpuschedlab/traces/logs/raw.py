@@ -57,7 +57,8 @@ def given(name: str, expected: str = SECONDS) -> Rule:
 
 def one_of(name: str, known: Iterable[str]) -> Rule:
     """Rule that a text of the file must be there, and one of those that the format documents."""
-    known, text = list(known), pl.col(name + RAW)
+    known = list(known)
+    text = pl.col(name + RAW)
     return Rule(name, f"one of {', '.join(known)}", text.is_null() | text.is_in(known).not_())
 
 

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import polars as pl
 
-RUNNING, WAITING, NO_JOB = "running", "waiting", "records"
+RUNNING = "running"
+WAITING = "waiting"
+NO_JOB = "records"
 #: What a word can mean: the three outcomes of a trace, and those of jobs that have none, or are none.
 MEANINGS = ("completed", "failed", "killed", RUNNING, WAITING, NO_JOB)
 with Path(__file__).with_name("names.toml").open("rb") as _table:
@@ -26,7 +28,8 @@ def word(text: pl.Expr) -> pl.Expr:
 def meaning(text: pl.Expr, more: Mapping[str, str | None] = {}) -> pl.Expr:
     """Meaning of states, null where the word is not known; `more` adds words, or changes them."""
     known = WORDS | {name.strip().lower(): what for name, what in more.items()}
-    whole, first = text.str.strip_chars().str.to_lowercase(), word(text).str.to_lowercase()
+    whole = text.str.strip_chars().str.to_lowercase()
+    first = word(text).str.to_lowercase()
     return pl.coalesce(t.replace_strict(known, default=None, return_dtype=pl.String) for t in (whole, first))
 
 

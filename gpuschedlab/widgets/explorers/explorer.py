@@ -14,7 +14,9 @@ FIRST = (
     *(plots.Place(name, words=True) for name in ("story", "table")),
 )
 """The first screen."""
-HOUR, WINDOW, ROWS = 3600.0, 6 * 3600.0, 16
+HOUR = 3600.0
+WINDOW = 6 * 3600.0
+ROWS = 16
 """Length of a Gantt where no time is framed, s, and its nodes."""
 
 
@@ -83,7 +85,8 @@ class Explorer(Runs, PairExplorer):
         self._own = {getattr(make, "__name__", f"figure {i + 1}"): make for i, make in enumerate(figures)}
         rare = {"jct": 300, "load": 300, "gantt": 430} | dict.fromkeys(self._own, 300)
         self.places = (*FIRST, *(plots.Place(name, height, more=True) for name, height in rare.items()))
-        self._pinned, self.guess = None, guess
+        self._pinned = None
+        self.guess = guess
         own = self._take(trace, cluster, policies, seed, parts)
         names = list(self.policies)
         self.door = OwnLog(self) if upload else None
@@ -103,7 +106,8 @@ class Explorer(Runs, PairExplorer):
     @property
     def pinned(self) -> Setting:
         """What is compared with, on the trace that is shown: a policy as it comes, or what was kept."""
-        name, now = self.panel.against.value, self.setting
+        name = self.panel.against.value
+        now = self.setting
         if self._pinned is None or name in self.policies:
             return now._replace(name=name, policy=self.policies[name])
         kept = self._pinned
@@ -112,7 +116,8 @@ class Explorer(Runs, PairExplorer):
         return kept._replace(trace=now.trace, seed=now.seed)
 
     def _compute(self):
-        now, before = self.setting, self.pinned
+        now = self.setting
+        before = self.pinned
         names = [self._name(now, before), self._name(before, now)]
         short = ["now", "before"] if now.name == before.name else [now.name, before.name]
 
@@ -122,7 +127,8 @@ class Explorer(Runs, PairExplorer):
             )
 
         sides = tuple(map(side, names, short, (now, before)))
-        self.runs, self.seconds = {each.name: each.run for each in sides}, float(sides[0].run.info["seconds"])
+        self.runs = {each.name: each.run for each in sides}
+        self.seconds = float(sides[0].run.info["seconds"])
         return self._screen(sides)
 
     def _name(self, setting: Setting, other: Setting) -> str:
@@ -154,7 +160,8 @@ class Explorer(Runs, PairExplorer):
     def _record(self) -> dict:
         found = super()._record()
         if self.guess:  # first
-            d, group = self.screen.whole, self.screen.whole.later.group
+            d = self.screen.whole
+            group = self.screen.whole.later.group
             true = {"group": group.words if group else "", "nobody": not len(d.later.rows)}
             found["guess"] = {"now": d.now, "before": d.before} | true
         return found
@@ -169,7 +176,9 @@ class Explorer(Runs, PairExplorer):
 
     def _gantt(self):
         """Jobs on some nodes in the time that is framed, or in the busiest hours."""
-        names, total, first = list(self.runs), self.cluster_of(self.setting).total_nodes, self.panel.first_node.value
+        names = list(self.runs)
+        total = self.cluster_of(self.setting).total_nodes
+        first = self.panel.first_node.value
         name = names[min(self.panel.charted.index or 0, len(names) - 1)]
         time = [HOUR * at for at in self.view.time or ()] or plots.busy_window(self.runs, WINDOW)
         return plots.gantt(self.runs[name], *time, [*range(total)][first:][:ROWS], name=name)

@@ -17,7 +17,8 @@ class Panel:
 
     def __init__(self, owner, first: str, against: str, seed: int):
         w = need("ipywidgets")
-        self._owner, names = owner, list(owner.policies)
+        self._owner = owner
+        names = list(owner.policies)
         self.trace = control("Dropdown", "trace", 172, 46, options=list(owner.traces))
         other = "another seed is another week with the same habits"
         self.seed = control("BoundedIntText", "seed", 96, 34, value=seed, min=0, max=10**6, tooltip=other)
@@ -31,8 +32,11 @@ class Panel:
         self.against = control("Dropdown", "against", None, 48, options=[*names, PIN], value=against, tooltip=about)
         self.charted = control("Dropdown", "Gantt of", 144, 58, options=["now", "before"])
         self.first_node = control("IntSlider", "first node", 190, 66, min=0, max=0)
-        self.says, self._first, self._rest = w.HTML().add_class("gpuschedlab-says"), w.HBox(), w.Box()
-        self.report, self.code = w.HTML(layout=w.Layout(display="none")), w.HTML()
+        self.says = w.HTML().add_class("gpuschedlab-says")
+        self._first = w.HBox()
+        self._rest = w.Box()
+        self.report = w.HTML(layout=w.Layout(display="none"))
+        self.code = w.HTML()
         self.knobs = None
         self._make_knobs()
         self._fit_cluster()
@@ -60,7 +64,8 @@ class Panel:
         self.rest += [row(self.charted, self.first_node, *self.buttons), self.code]
 
     def _make_knobs(self):
-        owner, earlier = self._owner, self.knobs
+        owner = self._owner
+        earlier = self.knobs
         self._given = owner.policies[self.policy.value]
         self.knobs = KnobControls(self._given, owner._changed)
         first = self.knobs.first
@@ -88,7 +93,8 @@ class Panel:
         if self.resizable:
             nodes = self._owner.clusters[self.cluster.value].groups[0].nodes
             self.nodes.min = 1  # a slider takes no largest value below its smallest
-            self.nodes.max, self.nodes.min = max(2 * nodes, nodes + 4), max(1, nodes // 4)
+            self.nodes.max = max(2 * nodes, nodes + 4)
+            self.nodes.min = max(1, nodes // 4)
             self.nodes.value = nodes
 
     def _quietly(self, do):
@@ -119,7 +125,8 @@ class Panel:
         """Offer all traces and clusters that there are now, and choose a trace, with the cluster of its name."""
         with quiet(self._owner):
             for picker, there in ((self.cluster, self._owner.clusters), (self.trace, self._owner.traces)):
-                value, picker.options = picker.value, list(there)
+                value = picker.value
+                picker.options = list(there)
                 picker.value = next(name for name in (trace, value, *there) if name in there)
             self._other_trace(None)
             self._fit_cluster()

@@ -79,7 +79,8 @@ class OwnLog:
             found = uploaded(sent["name"], bytes(sent["content"]), spec)
         except TraceError:
             # What was not recognised can be named in the box.
-            self.spec.value, self.shown.value = spec or 'format = "csv"\n', True
+            self.spec.value = spec or 'format = "csv"\n'
+            self.shown.value = True
             raise
         self.spec.value = spec or spec_of(found)
         self._owner.take(sent["name"], found)

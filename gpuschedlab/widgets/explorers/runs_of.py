@@ -70,15 +70,19 @@ class Runs:
 
         recipe = trace if isinstance(trace, Recipe) else None
         if recipe is not None:
-            trace, policies = recipe(seed or 0), policies or cluster or recipe.policies or None
+            trace = recipe(seed or 0)
+            policies = policies or cluster or recipe.policies or None
             cluster = None
         if isinstance(trace, Scenario):
             scenario, policies = scenario_of(trace, cluster, policies, **parts)
-            trace, cluster, parts = scenario.trace, scenario.cluster, scenario.parts
+            trace = scenario.trace
+            cluster = scenario.cluster
+            parts = scenario.parts
         if recipe is not None:
             trace = {word_of(recipe): sources.TraceOf(recipe)}
         trace, cluster, self.reports = sources.named_logs(trace, cluster)
-        self.traces, self.clusters = sources.named_traces(trace), sources.named_clusters(cluster)
+        self.traces = sources.named_traces(trace)
+        self.clusters = sources.named_clusters(cluster)
         self.policies = sources.named_policies(policies, [Fifo, Srtf, Sjf, Tiresias, Themis, Lucid])
         own = parts.pop("seed", 0)
         self._parts = {name: value for name, value in parts.items() if value is not getattr(Scenario, name, None)}
@@ -105,7 +109,8 @@ class Runs:
 
     def scenario_of(self, setting: Setting) -> Scenario:
         """Scenario of a configuration, kept."""
-        key, parts = ("scenario", *setting[:4]), {"seed": setting.seed} | self._parts
+        key = ("scenario", *setting[:4])
+        parts = {"seed": setting.seed} | self._parts
         return self.cache.get(key, lambda: Scenario(self.trace_of(setting), self.cluster_of(setting), **parts)).value
 
     def run_of(self, setting: Setting):
@@ -122,8 +127,10 @@ class Runs:
         replaced = {name} & self.reports.keys()
         others = {other: cluster for other, cluster in self.clusters.items() if other not in replaced}
         traces, self.clusters, reports = sources.named_logs({name: log}, others)
-        self.traces, self.reports = self.traces | sources.named_traces(traces), self.reports | reports
-        self.cache, self._stories = Cache(self.cache.limit, self.cache.size), {}  # what had its name was another trace
+        self.traces = self.traces | sources.named_traces(traces)
+        self.reports = self.reports | reports
+        self.cache = Cache(self.cache.limit, self.cache.size)
+        self._stories = {}  # what had its name was another trace
         self.panel.choose(name)
 
     @property
@@ -173,7 +180,9 @@ class Runs:
 
     def _address(self) -> str:
         """Write what is shown: all that differs from how the explorer begins, and always the policies and the nodes."""
-        panel, view, now = self.panel, self.view, self.sides[0].key
+        panel = self.panel
+        view = self.view
+        now = self.sides[0].key
         found = {"policy": now.name} | {i.name: knob_word(value) for i, value in now.moved(self.policies[now.name])}
         if panel.against.value in self.policies:
             found["against"] = panel.against.value
@@ -193,7 +202,8 @@ class Runs:
         LabError
             There is no such policy, knob, trace or job.
         """
-        words, panel = dict(parse_qsl(link.removeprefix("#"))), self.panel
+        words = dict(parse_qsl(link.removeprefix("#")))
+        panel = self.panel
         names = [words.pop("policy", panel.policy.value), words.pop("against", panel.against.value)]
         if wrong := [name for name in names if name not in self.policies and name != panel.against.value]:
             raise RunError(f"explorer: found policy {wrong[0]!r}; expected one of {', '.join(self.policies)}.")

@@ -67,8 +67,14 @@ class Board:
 
     def __init__(self, places: tuple[Place, ...], drawings: dict, asked: Callable | None = None, lost=None):
         self.first = tuple(place for place in places if not place.more)
-        self.places, self.drawings, self._asked, self._lost, self._answered = places, dict(drawings), asked, lost, {}
-        self.identity, self.number, self.link = uuid4().hex, 1, ""
+        self.places = places
+        self.drawings = dict(drawings)
+        self._asked = asked
+        self._lost = lost
+        self._answered = {}
+        self.identity = uuid4().hex
+        self.number = 1
+        self.link = ""
         self.widget = self._made()
 
     def _made(self):
@@ -83,17 +89,20 @@ class Board:
 
     def again(self):
         """Another widget with all that is shown, for a page that has not got what was sent; returns the earlier one, to be closed."""
-        earlier, self.widget = self.widget, self._made()
+        earlier = self.widget
+        self.widget = self._made()
         return earlier
 
     def show(self, drawings: dict, link: str = ""):
         """Put new drawings in the place of some or all; one message, with a number and the state's `link`, unless nothing changed."""
-        self.drawings, self.link = self.drawings | drawings, link
+        self.drawings = self.drawings | drawings
+        self.link = link
         found = self._traits(drawings).items()
         if changed := {name: traits for name, traits in found if traits != getattr(self.widget, name)}:
             self.number += 1
             with self.widget.hold_sync():
-                self.widget.number, self.widget.link = self.number, link
+                self.widget.number = self.number
+                self.widget.link = link
                 for name, traits in changed.items():
                     setattr(self.widget, name, traits)
 
@@ -114,7 +123,8 @@ class Board:
 
     def _ping(self, widget, page: str, heard: int):
         """Answer a page; one that has not heard an answer of `DEAF` seconds ago hears nothing any more, and gets another widget."""
-        answered, now = self._answered.setdefault(page, []), time.monotonic()
+        answered = self._answered.setdefault(page, [])
+        now = time.monotonic()
         if len(answered) > heard and now - answered[heard] > DEAF:
             del self._answered[page]
             if self._lost:

@@ -44,7 +44,8 @@ class Cache:
     def __init__(self, limit: int = 48, size: int = 500_000_000):
         if limit < 1:
             raise RunError(f"Cache: found limit {limit}; expected 1 or more.")
-        self.limit, self.size = limit, size
+        self.limit = limit
+        self.size = size
         self._held: OrderedDict[Hashable, tuple[Result, int]] = OrderedDict()
 
     def get(self, key: Hashable, make: Callable) -> Result:
@@ -54,7 +55,8 @@ class Cache:
             return self._held[key][0]
         begin = time.perf_counter()
         value = make()
-        result, held = Result(value, time.perf_counter() - begin), self._held
+        result = Result(value, time.perf_counter() - begin)
+        held = self._held
         held[key] = (result, size_of(value))
         while len(held) > self.limit or (len(held) > 1 and sum(size for _, size in held.values()) > self.size):
             held.popitem(last=False)

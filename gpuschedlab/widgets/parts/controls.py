@@ -70,7 +70,8 @@ def _slider(info: KnobInfo, value: float, label: str):
     k = info.knob
     value = min(value, k.high)
     if k.log and k.high > k.low:
-        low, high = math.log10(k.low), math.log10(k.high)
+        low = math.log10(k.low)
+        high = math.log10(k.high)
         form = ".3s" if k.low >= 1 else ".3"
         # Bounds a hair wide, or the ends themselves would be refused for their last digit.
         bounds = {"min": low - 1e-12, "max": high + 1e-12, "step": step_to(math.log10(value), low, high)}
@@ -85,7 +86,8 @@ def _slider(info: KnobInfo, value: float, label: str):
 @contextmanager
 def quiet(owner):
     """Let an owner of controls, who has a flag `_quiet`, not answer to those that are moved meanwhile."""
-    before, owner._quiet = owner._quiet, True
+    before = owner._quiet
+    owner._quiet = True
     try:
         yield
     finally:
@@ -96,7 +98,8 @@ class Control:
     """The widgets of one knob, and its value in the knob's own terms."""
 
     def __init__(self, info: KnobInfo, value):
-        self.info, self._given = info, {}
+        self.info = info
+        self._given = {}
         if info.kind == "bool":
             self.parts = [_part("Checkbox", info, info.label, value=value, indent=True)]
         elif info.kind == "choice":
@@ -121,7 +124,8 @@ class Control:
 
     def _read(self, part):
         """Value of a part: as it was given, or, once moved, without the digits that a slider's step leaves."""
-        given, moved = self._given.get(part), float(f"{part.value:.3g}")
+        given = self._given.get(part)
+        moved = float(f"{part.value:.3g}")
         if given is not None and math.isclose(part.value, given, rel_tol=1e-9, abs_tol=1e-12):
             return given
         if self.info.knob.unlimited and part.value >= self.info.knob.high * (1 - 1e-9):
@@ -160,7 +164,9 @@ class KnobControls:
     """The controls of all knobs of a policy, or of anything else with knobs."""
 
     def __init__(self, thing, changed=None):
-        self._base, self._changed, self._quiet = thing, changed, False
+        self._base = thing
+        self._changed = changed
+        self._quiet = False
         self.controls = {name: Control(info, info.value_of(thing)) for name, info in knobs_of(thing).items()}
         self.note = ""
         parts = [part for each in self.controls.values() for part in each.parts]

@@ -90,8 +90,15 @@ class BaseExplorer:
         self.error = w.Output(layout=hidden).add_class("gpuschedlab-error")
         self.status = w.HTML().add_class("gpuschedlab-status").add_class("gpuschedlab-said")
         self.table = w.HTML()
-        self._timer, self._quiet, self._guarding, self._one = None, False, False, threading.RLock()
-        self.seconds, self.board, self.runs, self.more, self.keeping = 0.0, None, {}, None, False
+        self._timer = None
+        self._quiet = False
+        self._guarding = False
+        self._one = threading.RLock()
+        self.seconds = 0.0
+        self.board = None
+        self.runs = {}
+        self.more = None
+        self.keeping = False
 
     def _compute(self):
         """What the controls say, computed: anything that `_numbers` understands; abstract."""
@@ -227,7 +234,8 @@ class BaseExplorer:
                 self._report(error)
             else:
                 if self.error.outputs and not keep:
-                    self.error.outputs, self.error.layout.display = (), "none"
+                    self.error.outputs = ()
+                    self.error.layout.display = "none"
             finally:
                 self._guarding = False
 
@@ -251,7 +259,9 @@ class BaseExplorer:
 
     def states(self) -> dict:
         """States of a page without a kernel: its controls, each combination's note and figures (by place), and which is `first`."""
-        kept, found, figures = self._kept(), [], {}
+        kept = self._kept()
+        found = []
+        figures = {}
         first = [place.name for place in self.board.first if not place.words]
         if not kept:
             return {}

@@ -40,9 +40,12 @@ class Measured(NamedTuple):
 
 def measured(run) -> Measured:
     """Measure a run, job by job; the same values as `run.summary()` where all jobs are picked."""
-    jobs, rows, rho = jobs_of(run), known(run, False), finish_time_fairness(run)
+    jobs = jobs_of(run)
+    rows = known(run, False)
+    rho = finish_time_fairness(run)
     took, waited, unfair = (np.full(len(rows), np.nan) for _ in range(3))
-    took[rows], waited[rows] = (jobs["end"] - jobs["submit"])[rows], jobs["queueing"][rows]
+    took[rows] = (jobs["end"] - jobs["submit"])[rows]
+    waited[rows] = jobs["queueing"][rows]
     unfair[rows] = np.where(np.isnan(rho), np.nan, rho > 1.0 + 1e-9)
     return Measured(took, waited, unfair, jobs["preemptions"], utilisation(run))
 
@@ -70,8 +73,10 @@ class Screen:
     def __init__(self, runs: list, found: list[Measured], names: list[str], short: list[str], view: View):
         self.runs, self.measured, self.view, jobs = runs, found, view, jobs_of(runs[0])
         self.whole = self.difference = compared(*runs, names)
-        moved, weekday = np.zeros(len(jobs["submit"]), int), _weekday(runs[0])
-        moved[self.whole.later.rows], moved[self.whole.sooner.rows] = 1, -1
+        moved = np.zeros(len(jobs["submit"]), int)
+        weekday = _weekday(runs[0])
+        moved[self.whole.later.rows] = 1
+        moved[self.whole.sooner.rows] = -1
         columns = (jobs[name] for name in ("gpus", "submit", "duration"))
         self.compared = Compared(tuple(short), *columns, *(each.jct for each in found), moved, weekday)
         spans = ((jobs["submit"] / HOUR, view.time), (jobs["gpus" if view.by == "gpus" else "duration"], view.size))
@@ -82,11 +87,13 @@ class Screen:
 
     def _of(self) -> str:
         """Words for the jobs that are framed."""
-        view, words = self.view, []
+        view = self.view
+        words = []
         if view.time:
             words.append("submitted " + " to ".join(clock(at, self.compared.weekday) for at in view.time))
         if view.size:
-            (low, high), runs = view.size, view.by == "run"
+            (low, high) = view.size
+            runs = view.by == "run"
             least, most = (span(float(f"{at:.2g}")) if runs else f"{at:g} GPUs" for at in (low, high))
             few, many = ("run for at most", "run for more than") if runs else ("need at most", "need at least")
             both = f"{'run' if runs else 'need'} {least.removesuffix(' GPUs')} to {most}"
@@ -109,7 +116,8 @@ class Screen:
 
     def table(self) -> dict:
         """Metrics of both runs on the jobs that are framed, how many these are, and the interval of the first's ratio."""
-        d, found = self.difference, self.measured[: 1 if self.whole.kind == "self" else 2]
+        d = self.difference
+        found = self.measured[: 1 if self.whole.kind == "self" else 2]
         values = [[*each.table(self.among).values()] for each in found]
         ratio = [d.value, d.low, d.high][: 3 if d.low == d.low and d.kind not in ("same", "self") else 1]
         return {"values": values, "jobs": None if self.among is None else d.jobs, "ratio": ratio}

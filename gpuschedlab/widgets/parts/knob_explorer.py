@@ -66,7 +66,8 @@ class KnobExplorer(BaseExplorer):
 
     def _kept(self) -> dict:
         now = self._begin = self.knobs.thing
-        infos, kept = knobs_of(now), {}
+        infos = knobs_of(now)
+        kept = {}
         for info in (infos[name] for name in self.kept if name in infos):
             values = {*(self.kept[info.name] or info.knob.choices), info.value_of(now)}
             kept[info.label] = (sorted(values), info.value_of(now))
@@ -128,8 +129,11 @@ class RunExplorer(PairExplorer, KnobExplorer):
         return tuple(v for field, v in values if field not in self.idle and not isinstance(v, Policy))
 
     def _compute(self):
-        recipe, runs, keys = self.knobs.thing, {}, {}
-        scenario, policies = once(lambda: recipe(self.seed)), recipe.policies
+        recipe = self.knobs.thing
+        runs = {}
+        keys = {}
+        scenario = once(lambda: recipe(self.seed))
+        policies = recipe.policies
         for name in self._names(recipe):
             keys[name] = (type(recipe), self._matters(recipe, name), self.seed, policies[name])
             runs[name] = self.cache.get(keys[name], lambda name=name: scenario().run(policies[name])).value
@@ -151,6 +155,7 @@ class RunExplorer(PairExplorer, KnobExplorer):
         return found
 
     def _said(self, recipe) -> tuple:
-        (runs, names), d = ([side[k] for side in self.sides] for k in (3, 0)), self.screen.difference
+        (runs, names) = ([side[k] for side in self.sides] for k in (3, 0))
+        d = self.screen.difference
         options = {"among": self.screen.among, "of": d.of, "prices": getattr(recipe, "price", 1.0)}
         return tuple(d if m == "jct" else compared(*runs, names, measure=m, **options) for m in self.measures)

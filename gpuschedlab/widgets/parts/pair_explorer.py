@@ -15,7 +15,8 @@ Side = namedtuple("Side", "name short key run logged")
 class PairExplorer(BaseExplorer):
     """Base: a subclass gives both sides to `_screen`, and has "change", or "jobs" and "change", "story", "table" among its `places`."""
 
-    view, _mark = View(), ""
+    view = View()
+    _mark = ""
 
     def __init__(self, *given, **options):
         self._stories = {}
@@ -23,7 +24,8 @@ class PairExplorer(BaseExplorer):
 
     def _screen(self, sides: tuple[Side, Side]) -> Screen:
         """Both runs, measured and compared as they are looked at."""
-        self.sides, runs = sides, [side.run for side in sides]
+        self.sides = sides
+        runs = [side.run for side in sides]
         found = [self.cache.get(("measured", each.key), lambda run=each.run: measured(run)).value for each in sides]
         if self.view.job is not None and self.view.job >= runs[0].jobs.height:
             self.view = View(self.view.by)
@@ -32,7 +34,8 @@ class PairExplorer(BaseExplorer):
 
     def _pair(self) -> dict:
         """Numbers of what is drawn from the record of both runs."""
-        drawn, record = self.screen.compared, self._record()
+        drawn = self.screen.compared
+        record = self._record()
         alone = self.places[0].name != "jobs"  # then the dots bring the record
         return {"change": drawn.changes(record if alone else None)} | (
             {} if alone else {"jobs": drawn.jobs_there(record)}
@@ -60,7 +63,8 @@ class PairExplorer(BaseExplorer):
         found = self.screen.record(self._why(self.view.job)) | {"mark": self._mark}
         if not self.keeping:
             return found
-        screen, change = self.screen, np.abs(self.screen.compared.now - self.screen.compared.before)
+        screen = self.screen
+        change = np.abs(self.screen.compared.now - self.screen.compared.before)
         rows = np.argsort(-np.nan_to_num(change, nan=-1.0), kind="stable")[:8]  # those whose end moves most
         return found | {"stories": {str(row): screen.lit(row, self._why(row)) for row in rows.tolist()}}
 

@@ -67,8 +67,12 @@ class StepPlayer:
                 f"StepPlayer: found {len(cases)} cases, {sum(not c.steps for c in cases)} without steps; expected one or more with "
                 "steps. Record a decision that has something to decide."
             )
-        self.listing, self.cases, self.at, self.what = tuple(listing), list(cases), at, what
-        self.draw, self.places = draw, (plots.Place("figure", height),) if draw else ()
+        self.listing = tuple(listing)
+        self.cases = list(cases)
+        self.at = at
+        self.what = what
+        self.draw = draw
+        self.places = (plots.Place("figure", height),) if draw else ()
         self.identity = f"gpuschedlab-{uuid4().hex}"
 
     def _packed(self) -> str:

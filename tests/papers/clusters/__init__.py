@@ -22,7 +22,8 @@ def _queues(rng, cluster) -> dict:
 
     if rng.random() < 0.3:
         return {}
-    cohorts, reclaim = ("", "one", "one"), ("Never", "LowerPriority", "Any")
+    cohorts = ("", "one", "one")
+    reclaim = ("Never", "LowerPriority", "Any")
     within = ("Never", "LowerPriority", "LowerOrNewerEqualPriority")
     nominal = dict(zip(cluster.gpu_types, (int(n) for n in cluster.capacity)))
     parts = {kind: int(rng.integers(1, n + 1)) for kind, n in nominal.items()}

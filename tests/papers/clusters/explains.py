@@ -23,7 +23,10 @@ from papers.clusters import made_logs
 
 KINDS = (*made_logs.KINDS, "two", *made_logs.MISFITS, "bare")
 SEEDS = tuple(range(7200, 7300))
-NODES, MORE, HELD, MINUTES = 16, 5, 0.002, 9.0
+NODES = 16
+MORE = 5
+HELD = 0.002
+MINUTES = 9.0
 
 
 def run(data_dir=None, traces=KINDS, seeds=SEEDS, asked=2, workers=1, minutes=MINUTES) -> dict:
@@ -89,7 +92,8 @@ def measure(_, kind: str, seed: int, asks: bool) -> dict:
     found |= {"missing": missing, "true": [before, after], "verdict": said is not None, "right": False, "short": False}
     if said is None:
         return found
-    low, high = said["low"], said["high"]
+    low = said["low"]
+    high = said["high"]
     short = bool(np.isnan(low))
     near = abs(said["after"] - after) <= 120 or after / 2 <= said["after"] <= 2 * after
     found |= {"said": [said["before"], said["after"], *([] if short else [low, high])], "short": short}

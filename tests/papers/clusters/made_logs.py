@@ -532,14 +532,17 @@ def misfit(kind, seed, **size):
 
 def planned(d, more=0):
     """As `sim`, by Slurm's plan: that of the laboratory, as there is no other."""
-    n, ran = len(d["sub"]), np.minimum(d["dur"], d["req"])
+    n = len(d["sub"])
+    ran = np.minimum(d["dur"], d["req"])
     jobs = {"job_id": [f"{j}" for j in range(n)], "submit": d["sub"], "gpus": d["gp"].astype(float)}
     trace = pl.DataFrame(jobs | {"duration": ran + d["delay"], "requested_time": d["req"]})
     cluster = Cluster.homogeneous(d["N"] + more, d["per"])
     run = Scenario(trace, cluster, estimator=Requested()).run(Fifo(backfill="plan", depth=np.inf, plan=PLAN))
-    nodes, count = np.zeros((n, 4), np.int64), np.zeros(n, np.int64)
+    nodes = np.zeros((n, 4), np.int64)
+    count = np.zeros(n, np.int64)
     for job, node in run.allocations.sort("job", "node").select("job", "node").iter_rows():
-        nodes[job, count[job]], count[job] = node, count[job] + 1
+        nodes[job, count[job]] = node
+        count[job] = count[job] + 1
     start = run.jobs["start"].to_numpy() + d["delay"]  # the GPUs are held while a job is launched
     return start, start + ran, d["sub"], nodes, count, np.zeros(n, bool)
 
@@ -549,7 +552,8 @@ def told(kind, d):
     truth = d["truth"]
     if truth.get("kind") != "limit" or kind == "bare":
         return ""
-    scope, owner = truth["scope"], truth.get("owner")
+    scope = truth["scope"]
+    owner = truth.get("owner")
     whose = {"qos": f'of = "qos"\nnames = ["q{owner}"]', "user@qos": 'of = "user"\nqos = ["q0"]', "user": 'of = "user"'}
     whose["acct"] = f'of = "account"\nnames = ["a{owner}"]'
     return f"[[limits]]\n{whose[scope]}\n{truth.get('unit', 'gpus')} = {truth['value']}\n"
@@ -561,7 +565,10 @@ def judged(kind, d, found):
         halves = [judged("userlim", d, [f for f in found if f.kind != "window"])]
         halves += [judged("maint", d | {"truth": d["also"]}, [f for f in found if f.kind == "window"])]
         return *(all(half[i] for half in halves) for i in (0, 1)), halves[0][2] + halves[1][2]
-    truth, hit, exact, others = d["truth"], False, False, []
+    truth = d["truth"]
+    hit = False
+    exact = False
+    others = []
     planted = ("limit", f"account a{truth['owner']}", "gpus") if kind == "acctlim" else PLANTED.get(kind)
     for f in found:
         unit = f.value[1] if f.kind == "limit" else ""
@@ -606,7 +613,8 @@ def site_of(d, result, folder, lists=True, eligible=False):
     }
     columns |= {"eligible": elig[there]} if eligible else {}
     columns |= {"nodelist": [",".join(names[nodes[j, : kn[j]]]) for j in jobs]} if lists else {}
-    groups, rest = f"{d['N'] + d.get('idle', 0)}x{d['per']}", d.get("rest", "")
+    groups = f"{d['N'] + d.get('idle', 0)}x{d['per']}"
+    rest = d.get("rest", "")
     if len(d["masks"]) > 1:
         columns |= {"vc": [f"p{x}" for x in d["part"][there]]}
         rest = "".join(

@@ -25,7 +25,9 @@ class Held(NamedTuple):
 
 def start(held, end, out, k, each, slots):
     """Let a job run on the k chosen nodes until an instant; the last of them gives what is left."""
-    r, at, left = held.count[0], held.first[held.count[0]], slots
+    r = held.count[0]
+    at = held.first[held.count[0]]
+    left = slots
     for i in range(k):
         held.node[at + i] = out[i]
         held.slots[at + i] = min(left, each if each < slots or k == 1 else held.room[out[i]])
@@ -41,7 +43,9 @@ def sort_in(held, end):
     while i > 0 and held.ends[held.order[i - 1]] > end:
         held.order[i] = held.order[i - 1]
         i -= 1
-    held.order[i], held.ends[r], held.count[0] = r, end, r + 1
+    held.order[i] = r
+    held.ends[r] = end
+    held.count[0] = r + 1
 
 
 def first_start(now, held, usable, each, wide, epoch, out):
@@ -49,19 +53,26 @@ def first_start(now, held, usable, each, wide, epoch, out):
     k = choose(held.room, held.types, usable, each, wide, out)
     if k > 0:
         return now, k
-    room, i, last, close, width = held.room.copy(), 0, 0, -np.inf, GROUP
+    room = held.room.copy()
+    i = 0
+    last = 0
+    close = -np.inf
+    width = GROUP
     while i < held.count[0] and last >= 0:
-        last, more = -1, True
+        last = -1
+        more = True
         while i < held.count[0] and more:
             r = held.order[i]
             i += 1
-            first, stop = held.first[r], held.first[r + 1]
+            first = held.first[r]
+            stop = held.first[r + 1]
             if usable[held.node[first:stop]].any():
                 if close == -np.inf:
                     close = (np.floor((held.ends[r] + epoch) / GROUP) + 1) * GROUP - epoch
                 for c in range(first, stop):
                     room[held.node[c]] += held.slots[c]
-                last, more = r, i < held.count[0] and held.ends[held.order[i]] <= close + width
+                last = r
+                more = i < held.count[0] and held.ends[held.order[i]] <= close + width
         width *= 2
         while i < held.count[0] and close + width < held.ends[held.order[i]] < np.inf:
             width *= 2
@@ -73,9 +84,11 @@ def first_start(now, held, usable, each, wide, epoch, out):
 
 def attempt(now, held, ask, each, wide, nodes, rule, epoch, reserves, out):
     """Instant at which a job starts beside all promises, and on how many nodes; if it is later, they are promised."""
-    at, unit = now, max(rule.resolution, 1e-9)
+    at = now
+    unit = max(rule.resolution, 1e-9)
     while at < np.inf:
-        usable, later = nodes.copy(), np.inf
+        usable = nodes.copy()
+        later = np.inf
         for i in range(held.count[1]):
             if held.end[i] > at and held.begin[i] <= at + ask.estimate:
                 usable[held.promised[i]] = False
@@ -89,7 +102,9 @@ def attempt(now, held, ask, each, wide, nodes, rule, epoch, reserves, out):
         if begin > later or k == 0:
             at = later
             continue
-        again, at, free = later if begin == at else begin, begin, True  # times round: what overlaps now may do so again
+        again = later if begin == at else begin
+        at = begin
+        free = True  # times round: what overlaps now may do so again
         end = np.floor((begin + ask.estimate + epoch) / unit + 1e-9) * unit - epoch
         begin = np.floor((begin + epoch) / unit + 1e-9) * unit - epoch
         for i in range(held.count[1]):
@@ -106,7 +121,10 @@ def attempt(now, held, ask, each, wide, nodes, rule, epoch, reserves, out):
 def promise(held, node, begin, end):
     """Promise a node."""
     i = held.count[1]
-    held.promised[i], held.begin[i], held.end[i], held.count[1] = node, begin, end, i + 1
+    held.promised[i] = node
+    held.begin[i] = begin
+    held.end[i] = end
+    held.count[1] = i + 1
 
 
 def suffice(room, types, usable, each, wide):
@@ -124,26 +142,37 @@ def shares(nodes, queue, allowed):
     """(Q, 2) nodes of each waiting job, as asked or the fewest with equal parts of whole GPUs, and slots on each; else 0, all slots."""
     found = np.zeros((queue.shape[0], 2), np.int64)
     for q in range(queue.shape[0]):
-        found[q, 1], unit = queue[q].slots, GPU if queue[q].slots >= GPU else 1
+        found[q, 1] = queue[q].slots
+        unit = GPU if queue[q].slots >= GPU else 1
         for wide in range(max(queue[q].asked, 1), (queue[q].asked or nodes.shape[0]) + 1):
             each = -(-queue[q].slots // (wide * unit)) * unit
             if suffice(nodes["size"], nodes["type"], allowed[queue[q].kind], each, wide):
-                found[q, 0], found[q, 1] = wide, each
+                found[q, 0] = wide
+                found[q, 1] = each
                 break
     return found
 
 
 def who_has(now, nodes, runs, cells, windows, queue, part):
     """Who has which nodes, with room for what waits; outages that are announced are promises."""
-    n, k, w = runs.shape[0] - 1, cells.shape[0], windows.shape[0]
-    r, most = n + queue.shape[0], np.where(part[:, 0] > 0, part[:, 0], nodes.shape[0]).sum()
-    whole, times = np.empty((4, r + k + most + w + 1), np.int64), np.empty((3, r + w + most))
-    first, node, slots, room = whole[1], whole[2], whole[3], nodes["free"].astype(np.int64)
+    n = runs.shape[0] - 1
+    k = cells.shape[0]
+    w = windows.shape[0]
+    r = n + queue.shape[0]
+    most = np.where(part[:, 0] > 0, part[:, 0], nodes.shape[0]).sum()
+    whole = np.empty((4, r + k + most + w + 1), np.int64)
+    times = np.empty((3, r + w + most))
+    first = whole[1]
+    node = whole[2]
+    slots = whole[3]
+    room = nodes["free"].astype(np.int64)
     promised = np.empty(w + most, np.int64)
     held = Held(
         np.zeros(2, np.int64), whole[0], times[0], first, node, slots, room, nodes["type"], promised, times[1], times[2]
     )
-    first[: n + 1], node[:k], slots[:k] = runs["first"], cells["node"], cells["slots"]
+    first[: n + 1] = runs["first"]
+    node[:k] = cells["node"]
+    slots[:k] = cells["slots"]
     for r in range(n):
         sort_in(held, runs[r].end)
     for i in range(w):
@@ -164,10 +193,16 @@ def last_that_fits(held, queue, part, allowed):
 
 def backfill(now, held, queue, part, allowed, rule, depth, epoch, started, out):
     """Start or promise, in order, as long as any job may still start; the first promise (s)."""
-    first, last, promised, tested, q = np.inf, last_that_fits(held, queue, part, allowed), 0, 0, -1
+    first = np.inf
+    last = last_that_fits(held, queue, part, allowed)
+    promised = 0
+    tested = 0
+    q = -1
     while q < last and tested < rule.tested:
         q += 1
-        a, wide, each = queue[q], part[q, 0], part[q, 1]
+        a = queue[q]
+        wide = part[q, 0]
+        each = part[q, 1]
         if started[q] < 0:
             tested += 1
             reserves = promised < depth and now - a.submit >= rule.min_age
@@ -177,18 +212,23 @@ def backfill(now, held, queue, part, allowed, rule, depth, epoch, started, out):
                 start(held, now + a.estimate, out, k, each, a.slots)
                 last = last_that_fits(held, queue, part, allowed)
             elif k > 0:
-                first, promised = min(first, begin), promised + 1
+                first = min(first, begin)
+                promised = promised + 1
     return first
 
 
 def plan(now, nodes, runs, queue, windows, rule, cells, allowed, wake, epoch, way):
     """Answer of `gpuschedlab.Ordered.planner`; way: whether later jobs pass never (0), beside promises, or freely (2)."""
-    part, out = shares(nodes, queue, allowed), np.empty(nodes.shape[0], np.int64)
-    held, started = who_has(now, nodes, runs, cells, windows, queue, part), np.full(queue.shape[0], -1)
+    part = shares(nodes, queue, allowed)
+    out = np.empty(nodes.shape[0], np.int64)
+    held = who_has(now, nodes, runs, cells, windows, queue, part)
+    started = np.full(queue.shape[0], -1)
     barred = np.zeros(nodes.shape[0], np.bool_)
     # The main loop: a job that does not fit keeps its nodes from all after it.
     for q in range(queue.shape[0]):
-        a, wide, each = queue[q], part[q, 0], part[q, 1]
+        a = queue[q]
+        wide = part[q, 0]
+        each = part[q, 1]
         usable = allowed[a.kind] & ~barred
         for i in range(held.count[1]):
             usable[held.promised[i]] &= held.begin[i] >= now + a.estimate
@@ -204,10 +244,13 @@ def plan(now, nodes, runs, queue, windows, rule, cells, allowed, wake, epoch, wa
     wake[0] = now if between else np.inf
     if way > 0 and not between:
         wake[0] = backfill(now, held, queue, part, allowed, rule, 0.0 if way == 2 else rule.depth, epoch, started, out)
-    first, k = held.first[runs.shape[0] - 1], 0
+    first = held.first[runs.shape[0] - 1]
+    k = 0
     answer = np.empty(held.first[held.count[0]] - first, cells.dtype)
     for q in np.flatnonzero(started >= 0):
         for c in range(held.first[started[q]], held.first[started[q] + 1]):
-            answer[k].answer, answer[k].node, answer[k].slots = q, held.node[c], held.slots[c]
+            answer[k].answer = q
+            answer[k].node = held.node[c]
+            answer[k].slots = held.slots[c]
             k += 1
     return answer

@@ -81,14 +81,20 @@ def waiting(stream: Stream, now: int) -> list[int]:
     """Jobs that wait and may start, in order: tasks of an array and jobs of a capped QOS as many as it lets start."""
     jobs = stream.jobs
     rows = [i for i, j in enumerate(jobs) if (j.get("eligible") or j["submit"]) <= now <= j["start"]]
-    left, found = {}, []
+    left = {}
+    found = []
     for i in sorted(rows, key=lambda i: stream.rank(i, now)):
         job = jobs[i]
-        group, most, size = None, np.inf, 1
+        group = None
+        most = np.inf
+        size = 1
         if job.get("throttle") is not None:
-            group, most = job["array"], job["throttle"]
+            group = job["array"]
+            most = job["throttle"]
         elif job.get("qos") == "capped":
-            group, most, size = "capped", CAP, job["gpus"]
+            group = "capped"
+            most = CAP
+            size = job["gpus"]
         if group is not None and group not in left:
             key, value = ("qos", group) if group == "capped" else ("array", group)
             of = [j for j in jobs if j.get(key) == value and j["start"] < now < j["start"] + j["duration"]]
@@ -101,14 +107,18 @@ def waiting(stream: Stream, now: int) -> list[int]:
 
 def decision(stream: Stream, now: int, rule: np.ndarray) -> dict[int, list[int]]:
     """Nodes of each job (by row) that the planner starts in a second."""
-    jobs, queue = stream.jobs, waiting(stream, now)
+    jobs = stream.jobs
+    queue = waiting(stream, now)
     runs = [j for j in jobs if j["start"] < now < j["start"] + j["duration"]]
-    nodes, asks = records(np.zeros(stream.nodes, NODE)), records(np.zeros(len(queue), ASK))
-    rows, cells = records(np.zeros(len(runs) + 1, RUN)), [(n, j) for j in runs for n in j["nodelist"]]
+    nodes = records(np.zeros(stream.nodes, NODE))
+    asks = records(np.zeros(len(queue), ASK))
+    rows = records(np.zeros(len(runs) + 1, RUN))
+    cells = [(n, j) for j in runs for n in j["nodelist"]]
     held = records(np.zeros(len(cells), CELL))
     nodes["size"] = nodes["free"] = 8 * SLOTS
     for i, (n, job) in enumerate(cells):
-        held["node"][i], held["slots"][i] = n, job["gpus"] // job["nodes"] * SLOTS
+        held["node"][i] = n
+        held["slots"][i] = job["gpus"] // job["nodes"] * SLOTS
         nodes["free"][n] -= held["slots"][i]
     rows["end"] = [j["start"] + j["requested_time"] for j in runs] + [np.inf]
     rows["first"] = np.cumsum([0] + [len(j["nodelist"]) for j in runs])
@@ -119,7 +129,8 @@ def decision(stream: Stream, now: int, rule: np.ndarray) -> dict[int, list[int]]
         up[0, node] &= not down <= now < again
     if not queue:
         return {}
-    windows, way = records(np.zeros(0, WINDOW)), 0 if stream.builtin else 3
+    windows = records(np.zeros(0, WINDOW))
+    way = 0 if stream.builtin else 3
     answer = plan(float(now), nodes, rows, asks, windows, rule, held, up, np.zeros(1), float(stream.epoch), way)
     found: dict[int, list[int]] = {}
     for cell in answer:
@@ -155,7 +166,8 @@ def free_running(stream: Stream, runs: int = 20, **knobs) -> list[float]:
     """Mean waits (s) of simulations whose submissions are shifted by 0 or 1 s."""
     policy = Slurm(**UNWEIGHTED, plan=Plan(every=1, resolution=1), epoch=float(stream.epoch), **knobs)
     columns = {name: [float(job[name]) for job in stream.jobs] for name in ("gpus", "duration", "requested_time")}
-    submit, found = np.array([job["submit"] for job in stream.jobs], float), []
+    submit = np.array([job["submit"] for job in stream.jobs], float)
+    found = []
     for seed in range(runs):
         shifted = submit + np.random.default_rng(seed).integers(0, 2, len(submit))
         trace = pl.DataFrame({"job_id": [str(job["job_id"]) for job in stream.jobs], "submit": shifted} | columns)

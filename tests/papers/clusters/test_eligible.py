@@ -75,7 +75,8 @@ def test_a_user_thinks_as_long_as_before():
 def crowded(n: int = 3000, users: int = 20, gpus: int = 16) -> pl.DataFrame:
     """A log of a full cluster: each fifth job waits for the one that its user submitted before it."""
     draw = np.random.default_rng(1)
-    wide, lasts = draw.choice([1.0, 2, 4, 8], n, p=[0.5, 0.2, 0.2, 0.1]), np.exp(draw.normal(7.5, 1.2, n)).round() + 30
+    wide = draw.choice([1.0, 2, 4, 8], n, p=[0.5, 0.2, 0.2, 0.1])
+    lasts = np.exp(draw.normal(7.5, 1.2, n)).round() + 30
     submit = np.sort(draw.uniform(0, (wide * lasts).sum() / gpus, n)).round()
     rows = pl.DataFrame(
         {"submit": submit, "gpus": wide, "duration": lasts, "user": draw.integers(0, users, n).astype(str)}

@@ -166,7 +166,8 @@ def conf(node="", nodes=" Nodes=n1", partition="", line="") -> Description:
 
 def once(found: Description, base: Description, key: str) -> str:
     """How a key counts: played, listed, both or neither."""
-    played, listed = replace(found, unmodelled=()) != replace(base, unmodelled=()), key in found.unmodelled
+    played = replace(found, unmodelled=()) != replace(base, unmodelled=())
+    listed = key in found.unmodelled
     return {(True, False): "played", (False, True): "listed", (True, True): "both", (False, False): "neither"}[
         played, listed
     ]

@@ -50,7 +50,8 @@ CHANGED = {
 
 @golden
 def test_files(folder):
-    found, empty = {}, description.Description()
+    found = {}
+    empty = description.Description()
     whole = toml_file.read_site(folder / "site.toml")
     found |= {"site": whole, "page": whole.page(), "cluster": str(whole.cluster)}
     found["assoc"] = slurm_files.read_assoc(ASSOC, "a", empty)
@@ -89,7 +90,8 @@ def test_files(folder):
 @golden
 def test_recipe(folder):
     site = Site(str(folder / "site.toml"))
-    scenario, sample = site(), Site.sample()
+    scenario = site()
+    sample = Site.sample()
     return {
         "trace": scenario.trace,
         "cluster": [
@@ -110,12 +112,14 @@ def test_shares_and_priorities():
     found = {}
     for seed in range(5):
         draw = np.random.default_rng(seed)
-        rows, accounts = [], ["root"]
+        rows = []
+        accounts = ["root"]
         for i in range(draw.integers(2, 6)):
             rows.append((f"a{i}", "", accounts[draw.integers(len(accounts))], float(draw.integers(0, 4))))
             accounts.append(f"a{i}")
         rows += [(accounts[draw.integers(len(accounts))], f"u{i}", "", float(draw.integers(0, 3))) for i in range(8)]
-        tree, usage = ShareTree(rows), draw.integers(0, 9, 8).astype(float)
+        tree = ShareTree(rows)
+        usage = draw.integers(0, 9, 8).astype(float)
         found[f"{seed}"] = [
             tree.levels(usage),
             tree.factors(usage),
@@ -164,10 +168,8 @@ TREE = ShareTree([("a0", "", "", 3.0), ("a1", "", "", 1.0), *((f"a{u % 2}", f"u{
 
 @golden
 def test_slurm():
-    found, more = (
-        {},
-        {"partitions": (("all", 3.0), ("own", 9.0)), "tiers": (("own", 2.0),), "qos": (("low", 1.0), ("high", 5.0))},
-    )
+    found = {}
+    more = {"partitions": (("all", 3.0), ("own", 9.0)), "tiers": (("own", 2.0),), "qos": (("low", 1.0), ("high", 5.0))}
     begin = Slurm(tree=TREE, half_life=3600.0, **more)
     found["general"] = ran(scenario(5), begin.with_knobs(own=False))
     found["equal"] = ran(scenario(6), Slurm(half_life=3600.0))

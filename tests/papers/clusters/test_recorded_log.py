@@ -27,7 +27,8 @@ def test_recorded_250_is_replayed_and_changed_by_keyboard(page, jupyterlab, note
     assert await_drawn(page) == []
     words = "conservative: mean wait 116 s, recorded 122 s; half of the starts within 2 s, 9 of 10 within 17 s."
     page.get_by_text(words, exact=False).wait_for()
-    status, before = page.locator(".gpuschedlab-status"), page.evaluate(NUMBERS)
+    status = page.locator(".gpuschedlab-status")
+    before = page.evaluate(NUMBERS)
     await_text(status, "No difference in waits: 1.9 min under both.")
     choose(page, "backfill", "none")  # strict FIFO
     await_text(status, "the average job waits 8.5 min, under the site as it is 1.9 min: 4 times as much")

@@ -77,7 +77,8 @@ def test_the_sshare_page_of_a_site():
 def by_recursion(rows, level, place_users) -> dict:
     """Ranks of users as the page of Fair Tree words them, with lists of children and a recursion."""
     children = {name: [r for r in rows if r[2] == name] for name in {r[0] for r in rows} | {"root"}}
-    ranks, free = {}, [len(place_users)]
+    ranks = {}
+    free = [len(place_users)]
 
     def walk(siblings, tied_rank):
         first = True
@@ -88,7 +89,8 @@ def by_recursion(rows, level, place_users) -> dict:
             for row in group:
                 if row[1]:
                     rank = free[0] if rank is None else rank
-                    ranks[row[:2]], free[0] = rank, free[0] - 1
+                    ranks[row[:2]] = rank
+                    free[0] = free[0] - 1
             if accounts := [r for r in group if not r[1]]:
                 walk([c for r in accounts for c in children[r[0]]], rank)
             first = False
@@ -100,7 +102,8 @@ def by_recursion(rows, level, place_users) -> dict:
 @pytest.mark.parametrize("seed", range(60))
 def test_fair_tree_is_that_of_a_recursion(seed):
     draw = np.random.default_rng(seed)
-    rows, accounts = [], ["root"]
+    rows = []
+    accounts = ["root"]
     for i in range(draw.integers(1, 7)):
         rows.append((f"a{i}", "", accounts[draw.integers(len(accounts))], float(draw.integers(0, 3))))
         accounts.append(f"a{i}")
@@ -140,8 +143,11 @@ def test_factors_ask_for_one_usage_a_user_and_a_known_rule():
 
 
 def test_usage_halves(cases):
-    case, right = cases["decay"], cases["decay"]["right"]
-    start, end, weeks = np.zeros(1), np.array([case["seconds"]]), case["seconds"] + np.array([0, case["half_life"]])
+    case = cases["decay"]
+    right = cases["decay"]["right"]
+    start = np.zeros(1)
+    end = np.array([case["seconds"]])
+    weeks = case["seconds"] + np.array([0, case["half_life"]])
     found = [case["gpus"] * decayed(start, end, now, case["half_life"])[0] for now in weeks]
     assert found == pytest.approx([right["at_end_continuous"], right["at_end_continuous"] / 2], abs=0.01)
     assert case["gpus"] * decayed(start, end, weeks[1], np.inf)[0] == right["undecayed"]
@@ -165,7 +171,8 @@ def test_sizes_favour_large_or_small_jobs():
 
 def test_the_most_that_a_queue_of_kueues_page_takes(cases):
     """A cohort of nominal 9 and 12; with a borrowing limit on the first, or a lending limit on the second."""
-    nine, twelve = (("gpu", 9),), (("gpu", 12),)
+    nine = (("gpu", 9),)
+    twelve = (("gpu", 12),)
     second = Queue("b", "team", twelve)
     cohorts = {
         "nominal 9 and 12": (Queue("a", "team", nine), second),

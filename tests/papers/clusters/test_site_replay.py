@@ -178,7 +178,8 @@ def test_a_job_that_takes_one_of_several_types_asks_for_one_that_is_there(site):
 
 def test_jobs_end_at_their_limits_and_none_is_cut_that_ran_beyond_them(site):
     """A requested 50 s and ran 60; the others keep to their limits, however late they are launched."""
-    asked, states = [50, 60, 30, 120], ["COMPLETED", "TIMEOUT", "TIMEOUT", "COMPLETED"]
+    asked = [50, 60, 30, 120]
+    states = ["COMPLETED", "TIMEOUT", "TIMEOUT", "COMPLETED"]
     assert not site(requested_time=asked).limited
     made = site(requested_time=asked, state=states, rest="[delays]\nlaunch = 3\n")
     assert made.limited
@@ -270,7 +271,8 @@ def test_intervals_of_a_synthetic_year_hold_the_known_effect():
 
 def test_jobs_of_a_whatif_count_after_a_warm_up():
     """Three days, unless the log is shorter than eight; the last weeks alone where they are asked for."""
-    rule, submit = Fifo(), np.arange(0, 70 * DAY, 3600.0) + 100
+    rule = Fifo()
+    submit = np.arange(0, 70 * DAY, 3600.0) + 100
     for days, weeks, first in ((70, None, 3 * DAY), (70, 1, 70 * DAY - 3600 - 7 * DAY), (5, None, 0.0)):
         some = submit[submit < days * DAY]
         trace = pl.DataFrame(
@@ -286,7 +288,8 @@ def test_a_job_that_a_limit_stops_waits_no_less(tmp_path):
     path = tmp_path / "jobs.csv"
     path.write_text("job_id,submit,gpus,duration,requested_time\na,0,1,100000,200000\nb,1,1,60,60\n")
     found = whatif(Site(f"csv:{path}", "1x1"), {"limits": 3600.0})
-    before, after = found.table.row(0, named=True)["before"], found.table.row(0, named=True)["after"]
+    before = found.table.row(0, named=True)["before"]
+    after = found.table.row(0, named=True)["after"]
     assert (before, after) == (pytest.approx(99_999 / 2), pytest.approx(3_599 / 2))
     assert found.cut == pytest.approx(96_400 / 3600)
     assert "+27 GPU-hours of work are left undone by jobs stopped at their limits" in str(found)

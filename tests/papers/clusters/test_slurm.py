@@ -70,7 +70,8 @@ def by_hand(trace: pl.DataFrame, gpus: int, policy: Slurm, tree: ShareTree) -> l
     """Starts of jobs under a policy with `depth` 0 or without backfill, on one node: a plain loop over instants."""
     jobs = trace.rows(named=True)
     start, end, factor = {}, {}, dict.fromkeys(tree.users, 0.0)
-    priority, every = {}, policy.recalculated
+    priority = {}
+    every = policy.recalculated
 
     def usage(user, now):
         held = [(i, job) for i, job in enumerate(jobs) if i in start and (job["account"], job["user"]) == user]
@@ -79,7 +80,8 @@ def by_hand(trace: pl.DataFrame, gpus: int, policy: Slurm, tree: ShareTree) -> l
         return sum(job["gpus"] * worth * (left(now - min(end[i], now)) - left(now - start[i])) for i, job in held)
 
     def count(i, now):
-        job, age = jobs[i], (now - jobs[i]["submit"]) / policy.max_age
+        job = jobs[i]
+        age = (now - jobs[i]["submit"]) / policy.max_age
         size = (1.0 + job["gpus"] / gpus) / 2
         total = policy.weight_age * min(age, 1.0) + policy.weight_fairshare * factor.get(
             (job["account"], job["user"]), 0.0
@@ -96,7 +98,8 @@ def by_hand(trace: pl.DataFrame, gpus: int, policy: Slurm, tree: ShareTree) -> l
         free = gpus - sum(jobs[i]["gpus"] for i in start if end[i] > now)
         for i in sorted(priority, key=lambda i: (-priority[i], jobs[i]["submit"], i)):
             if jobs[i]["gpus"] <= free:
-                start[i], end[i] = now, now + jobs[i]["duration"]
+                start[i] = now
+                end[i] = now + jobs[i]["duration"]
                 free -= jobs[i]["gpus"]
                 del priority[i]
             elif policy.backfill == "none":
@@ -110,7 +113,8 @@ def test_starts_are_those_of_a_plain_loop():
     orders = set()
     for seed in range(100):
         rng = np.random.default_rng(seed)
-        n, gpus = 14, int(rng.choice([4, 8]))
+        n = 14
+        gpus = int(rng.choice([4, 8]))
         tree = ShareTree(
             tuple((f"g{i % 2}", f"u{i}", "", float(rng.integers(0, 4))) for i in range(4))
             + tuple((f"g{i}", "", "", float(rng.integers(1, 4))) for i in range(2))

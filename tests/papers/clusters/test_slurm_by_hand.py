@@ -46,8 +46,10 @@ class Case(NamedTuple):
 
 ALL = "PartitionName=all Nodes=ALL MaxTime=7-0\n"
 TWO = "NodeName=n[1-2] Gres=gpu:t4:4"
-PLAN, QOS = "SchedulerParameters=", "[qos]\nhigh = 100\nnormal = 10\n"
-A, B = ("a", 0, 3, 600, 600, {}), ("b", 1, 4, 600, 600, {})
+PLAN = "SchedulerParameters="
+QOS = "[qos]\nhigh = 100\nnormal = 10\n"
+A = ("a", 0, 3, 600, 600, {})
+B = ("b", 1, 4, 600, 600, {})
 """Three of four GPUs are in use until 600; the next job needs four."""
 LONG = ("a", 0, 3, 600, 3 * 86_400, {})
 FULL = ("a", 0, 4, 600, 600, {"user": "u", "account": "x"})
@@ -92,7 +94,8 @@ PARTS = "PartitionName=p1 Nodes=n1 MaxTime=7-0\nPartitionName=p2 Nodes=n2 MaxTim
 BOTH = "PartitionName=p1 Nodes=n1 MaxTime=7-0 {}\nPartitionName=p2 Nodes=n1 MaxTime=7-0 {}\n"
 
 OF_U, OF_V = ({"user": user, "account": "x", "qos": "high"} for user in "uv")
-EIGHT, SHOW = '[cluster]\nnodes = "1x8:t4"\n', "Name|Priority|GrpTRES|MaxTRESPU|MaxTRES|MaxJobsPU|MaxTRESPA\n"
+EIGHT = '[cluster]\nnodes = "1x8:t4"\n'
+SHOW = "Name|Priority|GrpTRES|MaxTRESPU|MaxTRES|MaxJobsPU|MaxTRESPA\n"
 """Of limits, which EASY keeps to."""
 
 CASES = {

@@ -26,17 +26,22 @@ def state(seed: int) -> tuple:
     nodes = records(np.zeros(n, NODE))
     nodes["size"] = nodes["free"] = dice.choice([2, 4, 8], n) * SLOTS
     nodes["type"] = dice.integers(0, dice.integers(1, 3), n)
-    on, ends = [], []
+    on = []
+    ends = []
     for _ in range(int(dice.integers(0, 15))):
-        where, each = dice.permutation(n)[: int(dice.integers(1, 3))], int(dice.choice([50, 100, 100, 200, 400]))
+        where = dice.permutation(n)[: int(dice.integers(1, 3))]
+        each = int(dice.choice([50, 100, 100, 200, 400]))
         if (nodes["free"][where] >= each).all():
             nodes["free"][where] -= each
             on.append([(i, each) for i in where])
             ends.append(later(0, 3000) if dice.random() < 0.9 else now - 20)  # some run longer than they said
-    runs, cells = records(np.zeros(len(ends) + 1, RUN)), records(np.zeros(sum(map(len, on)), CELL))
-    runs["end"], runs["first"] = [*ends, np.inf], np.cumsum([0, *map(len, on)])
+    runs = records(np.zeros(len(ends) + 1, RUN))
+    cells = records(np.zeros(sum(map(len, on)), CELL))
+    runs["end"] = [*ends, np.inf]
+    runs["first"] = np.cumsum([0, *map(len, on)])
     for i, (node, slots) in enumerate(cell for job in on for cell in job):
-        cells["node"][i], cells["slots"][i] = node, slots
+        cells["node"][i] = node
+        cells["slots"][i] = slots
     queue = records(np.zeros(int(dice.integers(1, 25)), ASK))
     queue["slots"] = dice.choice([30, 100, 100, 200, 400, 800, 1600, 2400], len(queue))
     queue["estimate"] = [later(10, 4000) - now for _ in queue]
@@ -47,7 +52,9 @@ def state(seed: int) -> tuple:
     windows = records(np.zeros(int(dice.integers(0, 3)) if dice.random() < 0.3 else 0, WINDOW))
     for i in range(len(windows)):
         start = later(-100, 2000)
-        windows["node"][i], windows["start"][i], windows["announced"][i] = dice.integers(n), start, start - 1000
+        windows["node"][i] = dice.integers(n)
+        windows["start"][i] = start
+        windows["announced"][i] = start - 1000
         windows["end"][i] = start + dice.uniform(10, 1000)
     rule = records(np.zeros(1, RULE))
     rule["depth"], rule["tested"] = dice.choice([1, 3, np.inf]), dice.choice([1, 5, np.inf])

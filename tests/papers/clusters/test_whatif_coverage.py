@@ -35,7 +35,8 @@ def weeks_of_log(load: float, weeks: int, heavy: bool, seed: int = 0):
 
 def jobs_of(load: float, weeks: int, heavy: bool, seed: int) -> tuple[np.ndarray, ...]:
     """Submissions, GPUs and run times."""
-    rng, jobs = np.random.default_rng(seed), weeks * 7 * 200
+    rng = np.random.default_rng(seed)
+    jobs = weeks * 7 * 200
     submit = np.sort(rng.uniform(0, weeks * 7 * DAY, jobs)).round()
     gpus = rng.choice([1, 2, 4, 8], jobs, p=[0.5, 0.2, 0.2, 0.1])
     mean = load * 128 * DAY / 200 / GPUS
@@ -50,7 +51,8 @@ def weeks_within_limits(load: float, weeks: int, heavy: bool, limit: str, seed: 
     Of 30 users the first has a quarter of the jobs; it may hold 1.4 times as much as it holds on average.
     """
     submit, gpus, duration = jobs_of(load, weeks, heavy, seed)
-    n, share = len(submit), 1 / np.arange(1, 31)
+    n = len(submit)
+    share = 1 / np.arange(1, 31)
     user = np.random.default_rng([seed, 1]).choice(30, n, p=share / share.sum())
     held = (duration * (gpus if limit == "gpus" else 1))[user == 0].sum() / (weeks * 7 * DAY)
     made = made_logs.make("plain", seed, N=16, weeks=1) | {"sub": submit, "begin": submit, "gp": gpus, "dur": duration}
@@ -66,7 +68,8 @@ def whatif_coverage(load: float, weeks: int, of: int, heavy: bool = False, limit
     one, two, week = weeks_within_limits(load, of, heavy, limit) if limit else weeks_of_log(load, of, heavy)
     found = {}
     for name in one:
-        mean, ends = (two[name] - one[name]).mean(), []
+        mean = (two[name] - one[name]).mean()
+        ends = []
         for first in range(1, of - weeks, weeks // 2):
             part = (week >= first) & (week < first + weeks)
             ends.append(difference_interval(one[name][part], two[name][part]))

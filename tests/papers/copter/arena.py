@@ -124,7 +124,8 @@ def best_of(answers: list[dict]) -> dict[tuple, dict]:
         by_value = sorted(mine, key=lambda a: -a["objective"] if upward else a["objective"])
         order = sorted(mine, key=lambda a: far[id(a)]) if key[1] == "linear" else by_value
         second = next((a for a in order if a["solver"] != order[0]["solver"]), order[0])
-        value, unit = order[0]["objective"], max(abs(order[0]["objective"]), order[0]["cost"])
+        value = order[0]["objective"]
+        unit = max(abs(order[0]["objective"]), order[0]["cost"])
         names = list(dict.fromkeys((order[0]["solver"], second["solver"])))
         differ = abs(second["objective"] - value) / unit if len(names) == 2 else None
         best[key] = {"value": value, "bound": bound, "solvers": names, "differ": differ, "unit": unit}
@@ -141,7 +142,8 @@ def rows_of(case: tuple, answers: list[dict]) -> list[dict]:
     all may be vertices, `solved` how many of how many programs have an answer.
     """
     kind, size, variant, _ = case
-    best, groups = best_of(answers), {}
+    best = best_of(answers)
+    groups = {}
     for answer in answers:
         groups.setdefault((answer["form"], answer["solver"], answer["start"]), []).append(answer)
     return [
@@ -162,7 +164,8 @@ def _figures(part: list[dict], best: dict) -> dict:
         "wrong": "; ".join(filter(None, (a.get("wrong") for a in part))),
     }
     if found:
-        losses, gaps = [], []
+        losses = []
+        gaps = []
         for a in found:
             known = best.get((a["program"], a["form"]))
             if known is not None and known["gap"] <= PROVED:

@@ -39,7 +39,8 @@ def checked(program: Program, x: np.ndarray) -> dict:
     low, high = (capacities(program, side) for side in (program.row_lower, program.row_upper))
     rows = np.maximum((program.row_lower - used) / low, (used - program.row_upper) / high)
     least, most = (np.maximum(np.abs(np.where(np.isinf(b), 0, b)), 1) for b in (program.lower, program.upper))
-    below, above = (program.lower - x) / least, (x - program.upper) / most
+    below = (program.lower - x) / least
+    above = (x - program.upper) / most
     tight = (np.abs(rows) <= FEW) | (rows > 0)
     between = int(((below < -FEW) & (above < -FEW)).sum())
     return {
@@ -63,7 +64,8 @@ def capacities(program: Program, side: np.ndarray) -> np.ndarray:
     >>> capacities(program, program.row_upper).tolist()
     [5.0, 8.0]
     """
-    size, A = np.abs(side), program.A
+    size = np.abs(side)
+    A = program.A
     largest = np.zeros(len(size))
     np.maximum.at(largest, A.indices, np.abs(A.data))
     return np.where((size > 0) & np.isfinite(size), size, np.maximum(largest, 1e-12))

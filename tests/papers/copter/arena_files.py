@@ -98,11 +98,14 @@ def write_one(folder: Path, name: str, program: Program, known: dict | None, wor
     """Write one problem, read it back, and compare; `known` is its best known answer (`best_of`)."""
     for ending in (".npz", ".mps.gz"):
         program.write(folder / f"{name}{ending}")
-    same, again = Program.read(folder / f"{name}.npz").equals(program), Program.read(folder / f"{name}.mps.gz")
-    (m, n), sense = program.A.shape, "maximize" if program.maximize else "minimize"
+    same = Program.read(folder / f"{name}.npz").equals(program)
+    again = Program.read(folder / f"{name}.mps.gz")
+    (m, n) = program.A.shape
+    sense = "maximize" if program.maximize else "minimize"
     row = {"problem": name, "variables": n, "rows": m, "entries": program.A.nnz, "sense": sense}
     row |= dict.fromkeys(("value", "gap", "how", "first", "second", "differ", "again", "by"))
-    alike, small = same and near_arrays(program, again), not program.whole or program.A.nnz <= MOST
+    alike = same and near_arrays(program, again)
+    small = not program.whole or program.A.nnz <= MOST
     if small and (known is None or known["bound"] is None or (program.whole and known["gap"] > GAP)):
         known = better(program, known, work)
     if known is None:
@@ -125,7 +128,8 @@ def better(program: Program, known: dict | None, work: float) -> dict | None:
     if gain < 0:
         return known | {"bound": found.bound, "gap": abs(found.bound - known["value"]) / known["unit"]}
     bound = found.bound if program.whole else proved_bound(program, found.duals)
-    unit, name = max(abs(found.objective), float(np.abs(program.c).max())), "highs" if program.whole else "simplex"
+    unit = max(abs(found.objective), float(np.abs(program.c).max()))
+    name = "highs" if program.whole else "simplex"
     known = {"value": found.objective, "bound": bound, "solvers": [name], "differ": None, "unit": unit}
     return known | {"gap": abs(bound - found.objective) / unit}
 
@@ -154,7 +158,8 @@ def _solved_again(program: Program, known: dict, work: float, alike: bool) -> di
             break
     else:
         return {"by": f"no answer by {', '.join(methods)}", "agrees": False}
-    distance, most = abs(found.objective - known["value"]) / known["unit"], NEAR
+    distance = abs(found.objective - known["value"]) / known["unit"]
+    most = NEAR
     if program.whole:
         most += relative_gap(found.objective, found.bound) + known["gap"]
     by = "highs" if program.whole else method

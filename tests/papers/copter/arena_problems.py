@@ -63,8 +63,11 @@ def stream(data_dir, kind: str, size: int, variant: str, programs: int) -> list[
 
 def rounds(data_dir, scale: int, variant: str, programs: int) -> list[Instance]:
     """Rounds of Sia's program (`mix`), 5 % of the jobs replaced from one to the next; the answers between are `prices`'."""
-    of, room, rng = mix.mix(data_dir, scale), mix.capacity(scale), np.random.default_rng(scale)
-    jobs, made = mix.sample(of, 40 * scale, rng), []
+    of = mix.mix(data_dir, scale)
+    room = mix.capacity(scale)
+    rng = np.random.default_rng(scale)
+    jobs = mix.sample(of, 40 * scale, rng)
+    made = []
     while len(made) < programs:
         problem = mix.build(of, jobs, room, float(variant.removeprefix("p=")))
         cells = possible_cells(problem)
@@ -81,7 +84,9 @@ def rounds(data_dir, scale: int, variant: str, programs: int) -> list[Instance]:
 
 def shards(data_dir, count: int, variant: str, programs: int) -> list[Instance]:
     """Rounds of shards, each from the placement of simplex and the shim in the round before."""
-    fleet, made, stateful = random_fleet(count, SERVERS[count], rng=SEED), [], variant == "stateful"
+    fleet = random_fleet(count, SERVERS[count], rng=SEED)
+    made = []
+    stateful = variant == "stateful"
     for load in zipf_loads(programs, count, stateful, rng=SEED + stateful):
         linear = shard_relaxed(fleet, load)
         made.append(Instance(linear, shard_program(fleet, load), _numbered(linear), fleet=(fleet, load)))
@@ -95,7 +100,10 @@ def flows(data_dir, demands: int, variant: str, programs: int) -> list[Instance]
     """Flows on the generated network; each demand changes by up to 10 % from one program to the next."""
     network = generated_network(methods.CONSTANTS["routers"], methods.CONSTANTS["links"])
     pairs, asked = methods.some_demands(network, variant, demands)
-    routes, demand, rng, made = network_routes(network, pairs, methods.CONSTANTS["paths"]), asked[0], None, []
+    routes = network_routes(network, pairs, methods.CONSTANTS["paths"])
+    demand = asked[0]
+    rng = None
+    made = []
     while len(made) < programs:
         linear = flow_program(routes, network.capacity, demand)
         made.append(Instance(linear, None, _numbered(linear), routes=(routes, network.capacity, demand)))
@@ -116,10 +124,14 @@ def leases(data_dir, count: int, variant: str, programs: int) -> list[Instance]:
         gpus = rng.choice([1.0, 2.0, 4.0, 8.0], count, p=[0.5, 0.1, 0.2, 0.2])
         need = np.ceil(2 * rng.lognormal(0.5, 1.3, count).clip(0.5, 100)).astype(int)
         first = np.ceil(need * rng.uniform(1.1, 3.0, count)).astype(int)
-        due, value = np.stack([first, 2 * first], axis=1), np.outer(gpus * need, [1.0, 0.5])
+        due = np.stack([first, 2 * first], axis=1)
+        value = np.outer(gpus * need, [1.0, 0.5])
         part = np.arange(count) % 3
-        due[part == 0, 1], value[part == 0, 1] = 0, 0.0
-        need[part == 2], due[part == 2], value[part == 2] = 1, [1, 0], [1.0, 0.0]
+        due[part == 0, 1] = 0
+        value[part == 0, 1] = 0.0
+        need[part == 2] = 1
+        due[part == 2] = [1, 0]
+        value[part == 2] = [1.0, 0.0]
         jobs = LeaseJobs.of(gpus, need, due, value.round(3))
         whole = lease_program(jobs, float(round(0.6 * count)), blocks=growing_blocks(int(due.max())))
         linear = replace(whole, integrality=False)

@@ -22,7 +22,8 @@ HERE = "papers.copter.arena_runs"
 PROGRAMS = {True: 2, False: 3}
 """Programs of a stream, in the quick run and in the full one."""
 
-WORK, MIXED_WORK = {True: 3.0, False: 20.0}, {True: 0.07, False: 3.0}
+WORK = {True: 3.0, False: 20.0}
+MIXED_WORK = {True: 0.07, False: 3.0}
 """Work of each solve, and of each solve of an integer program, in the quick run and in the full one."""
 
 
@@ -37,7 +38,9 @@ def measure(data_dir, kind: str, size: int, variant: str, quick: bool) -> dict:
         failed, and `reason`; `cpu`: seconds of all processes.
     """
     ways = [(way.form, way.name) for way in ways_of(kind, quick)]
-    answers, cpu, case = [], 0.0, (kind, size, variant, quick)
+    answers = []
+    cpu = 0.0
+    case = (kind, size, variant, quick)
     for lane in ([way for way in ways if ALONE not in way[1]], [way for way in ways if ALONE in way[1]]):
         if lane and ALONE in lane[0][1] and importlib.util.find_spec("ortools") is None:
             reason = 'not installed: pip install "gpuschedlab[arena]"'
@@ -45,7 +48,8 @@ def measure(data_dir, kind: str, size: int, variant: str, quick: bool) -> dict:
             continue
         while lane:
             found, begun, spent, code = _in_a_process(data_dir, case, lane)
-            answers, cpu = answers + found, cpu + spent
+            answers = answers + found
+            cpu = cpu + spent
             if begun is None:  # it ended before the first solver
                 raise LabError(
                     f"arena: {kind} {size} {variant}: the process ended by itself ({code}) while it built the problem."
@@ -67,7 +71,10 @@ def _in_a_process(data_dir, case: tuple, lane: list) -> tuple[list, tuple | None
     child = CONTEXT.Process(target=_child, args=(there, data_dir, case, lane))
     child.start()
     there.close()
-    answers, begun, cpu, done = [], None, 0.0, False
+    answers = []
+    begun = None
+    cpu = 0.0
+    done = False
     while not done:
         try:
             word, value = here.recv()
@@ -102,7 +109,8 @@ def _child(out: Connection, data_dir, case: tuple, lane: list) -> None:
 def run_all(way: Way, kind: str, instances: list[Instance], work: float, every: bool) -> list[dict]:
     """Answers to the first program from nothing, and to the others: warm, each from the one before, and where `every`, cold."""
     answer, solver = _one(way, way.makes[kind], work, None, instances[0], 0, "cold")
-    found, others = [answer], list(enumerate(instances))[1:]
+    found = [answer]
+    others = list(enumerate(instances))[1:]
     if "reason" in answer:
         return found
     if every:

@@ -79,10 +79,13 @@ class Linear:
     """The linear program by a session; what it keeps is carried by names where variables differ from program to program."""
 
     def __init__(self, solver: str, work: float, **options):
-        self.session, self.names, self.found = Session(solver, work=work, **options), None, None
+        self.session = Session(solver, work=work, **options)
+        self.names = None
+        self.found = None
 
     def __call__(self, instance: Instance) -> Answer:
-        program, worker = instance.linear, self.session._worker
+        program = instance.linear
+        worker = self.session._worker
         moved = self.names is not None and not all(map(np.array_equal, self.names, instance.names))
         if moved and getattr(worker, "basis", None):
             parts = map(carried, self.names, worker.basis, instance.names, (0, 1))
@@ -93,7 +96,8 @@ class Linear:
         else:
             self.session.update(program)
             found = self.session.solve()
-        self.names, self.found = instance.names, found
+        self.names = instance.names
+        self.found = found
         return Answer(found.x, found.status, found.objective, None, found.duals, steps_of(worker))
 
 
@@ -132,11 +136,15 @@ def pdlp(work: float) -> Callable:
         what = "OR-tools' rows of the arena"
         pdlp = need("ortools.pdlp.python.pdlp", what)
         messages = need("ortools.pdlp.solvers_pb2", what)
-        program, qp = instance.linear, pdlp.QuadraticProgram()
+        program = instance.linear
+        qp = pdlp.QuadraticProgram()
         sign = -1.0 if program.maximize else 1.0
-        qp.objective_vector, qp.constraint_matrix = program.c * sign, program.A
-        qp.constraint_lower_bounds, qp.constraint_upper_bounds = program.row_lower, program.row_upper
-        qp.variable_lower_bounds, qp.variable_upper_bounds = program.lower, program.upper
+        qp.objective_vector = program.c * sign
+        qp.constraint_matrix = program.A
+        qp.constraint_lower_bounds = program.row_lower
+        qp.constraint_upper_bounds = program.row_upper
+        qp.variable_lower_bounds = program.lower
+        qp.variable_upper_bounds = program.upper
         asked = messages.PrimalDualHybridGradientParams()
         asked.num_threads = 1
         asked.termination_criteria.iteration_limit = int(max(work * 1e8 // max(program.A.nnz, 1), 1))
@@ -144,7 +152,8 @@ def pdlp(work: float) -> Callable:
         asked.termination_criteria.simple_optimality_criteria.eps_optimal_absolute = 1e-4
         found = pdlp.primal_dual_hybrid_gradient(qp, asked)
         done = found.solve_log.termination_reason == 1
-        status, steps = "optimal" if done else "stopped", found.solve_log.iteration_count
+        status = "optimal" if done else "stopped"
+        steps = found.solve_log.iteration_count
         return Answer(np.array(found.primal_solution), status, None, None, sign * np.array(found.dual_solution), steps)
 
     return solve
@@ -156,7 +165,8 @@ def flow_parts(parts: int) -> Callable:
     def make(work: float) -> Callable:
         def solve(instance: Instance) -> Answer:
             routes, capacity, demand = instance.routes
-            flow, words = np.zeros(len(routes.pair)), []
+            flow = np.zeros(len(routes.pair))
+            words = []
             for part in split_demands(routes, demand, parts, np.random.default_rng(0)):
                 paths = np.flatnonzero(part[routes.pair] > 0)
                 if len(paths):
@@ -216,8 +226,10 @@ def shard_pop(parts: int) -> Callable:
 
     def make(work: float) -> Callable:
         def solve(instance: Instance) -> Answer:
-            (fleet, load), words = instance.fleet, []
-            placed, share = np.zeros(fleet.placed.shape, bool), np.zeros(fleet.placed.shape)
+            (fleet, load) = instance.fleet
+            words = []
+            placed = np.zeros(fleet.placed.shape, bool)
+            share = np.zeros(fleet.placed.shape)
             for servers, shards in shard_parts(fleet, min(parts, len(fleet.memory))):
                 part = Fleet(fleet.size[shards], fleet.memory[servers], fleet.placed[servers][:, shards])
                 refuse_large(5 * part.placed.size, work)

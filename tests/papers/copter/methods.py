@@ -133,10 +133,12 @@ def flow_rows(
 
     network = generated_network(nodes, nodes * CONSTANTS["links"] // CONSTANTS["routers"])
     pairs, asked = some_demands(network, kind, demands)
-    routes, rows = network_routes(network, pairs, CONSTANTS["paths"]), []
+    routes = network_routes(network, pairs, CONSTANTS["paths"])
+    rows = []
     for way in ways:
         name, solver = ("all", "copter") if way == "copter" else (way, "highs")
-        row, options = {"demands": kind, "pairs": len(pairs), "way": way}, OPTIONS["flow pop" if "pop" in way else way]
+        row = {"demands": kind, "pairs": len(pairs), "way": way}
+        options = OPTIONS["flow pop" if "pop" in way else way]
         try:
             found = allocate_flow(routes, network.capacity, asked, name, solver, **options)
         except OutOfTime as error:
@@ -188,7 +190,8 @@ def some_demands(network, kind: str, demands: int) -> tuple[np.ndarray, np.ndarr
         pairs, first = poisson_demands(network, demands, CONSTANTS["poisson_mean_mbps"], CONSTANTS["poisson_decay"])
     else:
         pairs, first = bimodal_demands(network, demands, *CONSTANTS["bimodal_bands_mbps"])
-    rng, asked = np.random.default_rng(0), [first]
+    rng = np.random.default_rng(0)
+    asked = [first]
     while len(asked) < CONSTANTS["flow_rounds"]:
         asked.append(changed_demands(asked[-1], rng, CONSTANTS["change"]))
     return pairs, np.array(asked)
@@ -196,7 +199,8 @@ def some_demands(network, kind: str, demands: int) -> tuple[np.ndarray, np.ndarr
 
 def _means(rounds, worst: tuple[str, ...]) -> dict:
     """Means of the fields of rounds but the first, the largest of some, and how many were solved to optimality."""
-    kept, row = rounds[CONSTANTS["skip"] :], {}
+    kept = rounds[CONSTANTS["skip"] :]
+    row = {}
     for field in (f for f in rounds[0]._fields if f != "status"):
         values = [getattr(r, field) for r in (rounds if field in worst else kept)]
         row[field] = float(max(values) if field in worst else np.mean(values))

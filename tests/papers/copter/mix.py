@@ -33,7 +33,9 @@ LLAMA = {
 }  # fmt: skip
 """Speed a unit, and GPUs a unit, of inference jobs."""
 
-UNITS, LARGEST_SYNTHETIC, LARGEST = 16, 128, 2048
+UNITS = 16
+LARGEST_SYNTHETIC = 128
+LARGEST = 2048
 ROWS = 20
 
 
@@ -134,7 +136,8 @@ def _template(data_dir, name: str, kinds, gpus) -> np.ndarray:
 
 def _filled(found: dict, kinds, gpus) -> np.ndarray:
     rows = len(next(iter(found.values())))
-    names, out = list(CLUSTER), np.full((rows, len(kinds)), np.nan)
+    names = list(CLUSTER)
+    out = np.full((rows, len(kinds)), np.nan)
     for c, (kind, g) in enumerate(zip(kinds.tolist(), gpus.tolist(), strict=True)):
         if (names[kind], g) in found:
             out[:, c] = found[names[kind], g]
@@ -148,8 +151,10 @@ def capacity(scale: int) -> np.ndarray:
 
 def sample(of: Mix, n: int, rng: np.random.Generator, first_key: int = 0) -> Jobs:
     """So many jobs at random (see the module)."""
-    app, row = rng.choice(len(of.share), n, p=of.share), rng.integers(0, ROWS, n)
-    running, current = rng.random(n) < 0.5, np.full(n, -1)
+    app = rng.choice(len(of.share), n, p=of.share)
+    row = rng.integers(0, ROWS, n)
+    running = rng.random(n) < 0.5
+    current = np.full(n, -1)
     for i in np.flatnonzero(running):
         current[i] = rng.choice(np.flatnonzero((of.goodput[app[i], row[i]] > 0) & (of.gpus <= 8)))
     most = np.where(current >= 0, of.gpus[current], 0)
@@ -168,7 +173,8 @@ def next_round(of: Mix, jobs: Jobs, choice: np.ndarray, rng: np.random.Generator
         values = getattr(state, name).copy()
         values[out] = getattr(fresh, name)
         setattr(state, name, values)
-    state.current[out], state.most[out] = -1, 0
+    state.current[out] = -1
+    state.most[out] = 0
     return state
 
 

@@ -11,7 +11,9 @@ TRACES = {"LP*": ("40k", 40), "POP": ("10k", 10), "COpter": ("40k", 40)}
 """Workloads, and times 256 GPUs; in rounds as sampled for the larger, HiGHS takes 13 CPU s for POP's 16 parts, cut off at 2 units
 of work each."""
 
-SCALE, QUICK_SCALE, ROUNDS = 40, 10, 5
+SCALE = 40
+QUICK_SCALE = 10
+ROUNDS = 5
 """Times 256 GPUs; those of QUICK=1, which runs no whole trace."""
 
 

@@ -29,7 +29,8 @@ def measure(data_dir, scale: int, rounds: int) -> dict[str, list[float]]:
 
     of, room, rng = mix.mix(data_dir, scale), mix.capacity(scale), np.random.default_rng(0)
     jobs, warm = mix.sample(of, 40 * scale, rng), Copter()
-    last, seen = None, []
+    last = None
+    seen = []
     for _ in range(rounds + 1):
         built, problem = timed(lambda jobs=jobs: mix.build(of, jobs, room, 0.5))
         laid, (cells, program) = timed(lambda p=problem: (c := possible_cells(p), relaxed(p, c)))

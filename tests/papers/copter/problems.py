@@ -13,7 +13,8 @@ QUICK = {"shards": (128, 16), "routers": 100, "demands": 1500}
 FLOWS = {"poisson": "figure 5.5", "bimodal": "figure 5.6"}
 WAYS = {"top": "lp-top", "pop-16": "pop-16", "copter": "copter"}
 
-FEW, LOADS = (128, 16), ("stateful", "stateless")
+FEW = (128, 16)
+LOADS = ("stateful", "stateless")
 """Shards and servers of which every way is measured."""
 
 BALANCED = {"e-store": "heuristic", "relaxed": "lp-relaxed", "copter": "copter", "pop-4": "pop-4", "exact": "exact"}
@@ -41,7 +42,8 @@ def measured_by(number: Number) -> tuple[str, ...]:
 
 def _balanced(study: Study, ways) -> dict[Number, Ours]:
     """Figure 5.2 on fewer shards: how many are moved, and what is left uneven, in each way."""
-    cases, found = list(product(LOADS, ways)), {}
+    cases = list(product(LOADS, ways))
+    found = {}
     answers = study.measured(methods.measure_few, [(*FEW, *case) for case in cases])
     for (loads, way), row in zip(cases, answers, strict=True):
         for metric, field in (("shard_moves", "moved"), ("uneven", "uneven")):

@@ -37,8 +37,11 @@ def measure(data_dir, scale: int, power: float) -> list[dict]:
     from gpuschedlab.optim.solvers.highs import Highs
     from gpuschedlab.papers.copter.solver.proximal import Copter
 
-    of, room, rng = mix.mix(data_dir, scale), mix.capacity(scale), np.random.default_rng(scale)
-    jobs, prices = mix.sample(of, 40 * scale, rng), Session("prices")
+    of = mix.mix(data_dir, scale)
+    room = mix.capacity(scale)
+    rng = np.random.default_rng(scale)
+    jobs = mix.sample(of, 40 * scale, rng)
+    prices = Session("prices")
     warm = {
         tol: (Copter(tol=tol), EditedProgram(dict(enumerate(room.tolist()))), Copter(tol=tol)) for tol in TOLERANCES
     }
@@ -52,7 +55,8 @@ def measure(data_dir, scale: int, power: float) -> list[dict]:
         bare, _ = timed(lambda p=program: Highs(method="ipm", crossover=False, ipm_optimality_tolerance=1e-3).solve(p))
         prices.update(problem)
         best = prices.solve()
-        at, val = problem.kinds[cells.config].astype(np.uint32), problem.gpus[cells.config].astype(float)
+        at = problem.kinds[cells.config].astype(np.uint32)
+        val = problem.gpus[cells.config].astype(float)
         parts = (problem.keys.tolist(), cells.first, program.c, at, val, problem.mandatory)
         for tol, (solver, edited, rounds) in warm.items():
             cold, found = timed(lambda p=program, t=tol: (s := Copter(tol=t), s.solve(p)))

@@ -23,7 +23,8 @@ PEERS = {
     10: ("copter", "relaxed", "pop-4", "pop-16"),
     40: ("copter", "relaxed", "pop-4", "pop-16"),
 }
-PEER_ROUNDS, PART_WORK = 2, 2.0
+PEER_ROUNDS = 2
+PART_WORK = 2.0
 """Rounds that the others solve, and the work of each of POP's parts, which HiGHS rarely closes to 1e-4 in less."""
 
 SECONDS = {100: 0.25, 400: 1.5, 2: 1.0}
@@ -71,12 +72,15 @@ def measure_rounds(data_dir, scale: int, power: float, rounds: int | None = None
     from gpuschedlab.optim import Session
     from gpuschedlab.optim.programs.shims import possible_cells
 
-    of, room, rng = mix.mix(data_dir, scale), mix.capacity(scale), np.random.default_rng(scale)
+    of = mix.mix(data_dir, scale)
+    room = mix.capacity(scale)
+    rng = np.random.default_rng(scale)
     rounds = rounds or CASES[scale]
     names = ("prices", *PEERS.get(scale, ()))
     sessions = {name: Session(name, **_limit(name)) for name in names}
     seen: dict[str, list] = {name: [] for name in sessions}
-    jobs, cells = mix.sample(of, 40 * scale, rng), []
+    jobs = mix.sample(of, 40 * scale, rng)
+    cells = []
     warmed = mix.build(of, jobs, room, power)
     for name in sessions:
         if not name.startswith("pop"):

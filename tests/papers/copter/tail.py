@@ -24,7 +24,9 @@ def _rounds(data_dir, name: str, scale: int, solver: str) -> list[float]:
     from gpuschedlab.policies import Sia
     from gpuschedlab.sim import simulate
 
-    jobs, cluster, table = trace.workload(data_dir, name), trace.cluster_of(scale), trace.speeds(data_dir, scale)
+    jobs = trace.workload(data_dir, name)
+    cluster = trace.cluster_of(scale)
+    table = trace.speeds(data_dir, scale)
     seconds: list[float] = []
     simulate(jobs, cluster, timed(Sia(power=trace.POWER, solver=solver), seconds, time.process_time), speeds=table)
     return seconds

@@ -19,7 +19,8 @@ KNAPSACK = Program([60.0, 100, 120], [[10.0, 20, 30]], row_upper=50, upper=1, in
 def random_program(seed: int, maximize: bool) -> Program:
     rng = np.random.default_rng(seed)
     A = rng.normal(size=(4, 7)) * (rng.random((4, 7)) < 0.7)
-    rows, upper = ([-np.inf, -1 / 3, -2, -np.inf], [1 / 3, 2, np.inf, 4]), [5, np.pi, 3, 1, 1, 2, 9]
+    rows = ([-np.inf, -1 / 3, -2, -np.inf], [1 / 3, 2, np.inf, 4])
+    upper = [5, np.pi, 3, 1, 1, 2, 9]
     whole = [0, 0, 0, 1, 1, 0, 0]
     return Program(
         rng.normal(size=7), A, *rows, [-1, 0, -np.pi, 0, 0, 0, 0], upper, whole, maximize, shape=(7, 1), name="a b"

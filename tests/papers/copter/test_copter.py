@@ -18,10 +18,12 @@ from gpuschedlab.papers.copter.solver.proximal import Copter
 def random_program(seed: int) -> Program:
     """Rows and variables with every kind of bounds, many of them active: made around a point and prices that are optimal."""
     rng = np.random.default_rng(seed)
-    m, n = rng.integers(2, 30), rng.integers(2, 50)
+    m = rng.integers(2, 30)
+    n = rng.integers(2, 50)
     A = np.where(rng.random((m, n)) < 0.3, rng.normal(size=(m, n)), 0.0)
     x = np.where(rng.random(n) < 0.5, rng.normal(size=n), 0.0)
-    kind, rows = rng.integers(0, 4, n), rng.integers(0, 4, m)  # bounded, below, above, free; equal, below, above
+    kind = rng.integers(0, 4, n)
+    rows = rng.integers(0, 4, m)  # bounded, below, above, free; equal, below, above
 
     def away(size):
         return rng.random(size) * (rng.random(size) < 0.5)
@@ -30,7 +32,8 @@ def random_program(seed: int) -> Program:
     high = np.where(np.isin(kind, (0, 2)), x + away(n), np.inf)
     lower = np.where(rows == 0, A @ x, np.where(rows == 1, A @ x - away(m), -np.inf))
     upper = np.where(rows == 0, A @ x, np.where(rows >= 2, A @ x + away(m), np.inf))
-    y, d = rng.normal(size=m), rng.normal(size=n) * (rng.random(n) < 0.5)
+    y = rng.normal(size=m)
+    d = rng.normal(size=n) * (rng.random(n) < 0.5)
     y = np.where(((y > 0) & (lower < A @ x)) | ((y < 0) & (upper > A @ x)), 0.0, y)
     d = np.where(((d > 0) & (low < x)) | ((d < 0) & (high > x)), 0.0, d)
     largest = bool(rng.integers(2))
@@ -42,7 +45,8 @@ def random_program(seed: int) -> Program:
 def test_copter_agrees_with_highs(first):
     for seed in range(first, first + 50):
         program = random_program(seed)
-        exact, solver = solve(program, method="simplex"), Copter(tol=1e-6)
+        exact = solve(program, method="simplex")
+        solver = Copter(tol=1e-6)
         found = solver.solve(program)
         size = max(1.0, abs(exact.objective))
         assert found.status == "optimal", (seed, solver.trace[-1])
@@ -64,7 +68,8 @@ def test_most_bounds_are_finite_and_tight():
     tight = 0
     for seed in range(60):
         program = random_program(seed)
-        exact, found = solve(program, method="simplex").objective, Copter(tol=1e-6).solve(program).bound
+        exact = solve(program, method="simplex").objective
+        found = Copter(tol=1e-6).solve(program).bound
         tight += abs(found - exact) <= 1e-3 * max(1.0, abs(exact))
     assert tight >= 57
 
@@ -105,11 +110,14 @@ def test_empty_programs():
 
 @pytest.mark.parametrize("seed", range(30))
 def test_badly_scaled_programs_are_never_wrong(seed):
-    p, rng = random_program(seed), np.random.default_rng(seed + 1000)
-    r, k = 10 ** rng.uniform(-3, 3, p.A.shape[0]), 10 ** rng.uniform(-3, 3, p.A.shape[1])
+    p = random_program(seed)
+    rng = np.random.default_rng(seed + 1000)
+    r = 10 ** rng.uniform(-3, 3, p.A.shape[0])
+    k = 10 ** rng.uniform(-3, 3, p.A.shape[1])
     A = sp.csc_array(sp.diags_array(r) @ p.A @ sp.diags_array(k))
     bad = Program(p.c * k, A, p.row_lower * r, p.row_upper * r, p.lower / k, p.upper / k, maximize=p.maximize)
-    found, exact = Copter(tol=1e-6).solve(bad), solve(p, method="simplex").objective
+    found = Copter(tol=1e-6).solve(bad)
+    exact = solve(p, method="simplex").objective
     size = max(1.0, abs(exact))
     assert found.status in ("optimal", "stopped")
     if found.status == "optimal":
@@ -129,7 +137,8 @@ def test_whole_variables_are_refused():
 
 
 def test_the_same_program_again_is_solved_at_once():
-    solver, program = Copter(), random_program(7)
+    solver = Copter()
+    program = random_program(7)
     solver.solve(program)
     cold = len(solver.trace)
     solver.solve(program)
@@ -146,7 +155,8 @@ def apply(edited: EditedProgram, mirror: dict, amounts: dict, edit) -> None:
     """One edit, and the same of plain dicts; edits that cannot be are left out."""
     what, key, k, seed = edit
     rng = np.random.default_rng(seed)
-    worth, use = rng.random(k), {"a": rng.integers(0, 3, k), "b": rng.integers(0, 3, k)}
+    worth = rng.random(k)
+    use = {"a": rng.integers(0, 3, k), "b": rng.integers(0, 3, k)}
     if what == "add" and key not in mirror:
         edited.add_request(key, worth, use)
         mirror[key] = (worth, use)
@@ -165,7 +175,9 @@ def apply(edited: EditedProgram, mirror: dict, amounts: dict, edit) -> None:
 @settings(max_examples=40, deadline=None)
 @given(st.lists(EDIT, min_size=10, max_size=60))
 def test_edits_equal_a_rebuild(edits):
-    edited, mirror, amounts = EditedProgram({"a": 5.0, "b": 7.0}), {}, {"a": 5.0, "b": 7.0}
+    edited = EditedProgram({"a": 5.0, "b": 7.0})
+    mirror = {}
+    amounts = {"a": 5.0, "b": 7.0}
     for edit in edits:
         apply(edited, mirror, amounts, edit)
     new = EditedProgram(amounts)
@@ -177,17 +189,23 @@ def test_edits_equal_a_rebuild(edits):
     at = 0
     for row, (worth, use) in enumerate(mirror.values()):
         whole[row, at : at + len(worth)] = 1
-        whole[n, at : at + len(worth)], whole[n + 1, at : at + len(worth)] = use["a"], use["b"]
+        whole[n, at : at + len(worth)] = use["a"]
+        whole[n + 1, at : at + len(worth)] = use["b"]
         at += len(worth)
     assert np.array_equal(edited.program().A.toarray(), whole)
 
 
 def test_a_session_fed_by_a_thousand_edits_is_one_fed_by_programs():
-    rng, amounts = np.random.default_rng(0), {"a": 40.0, "b": 40.0}
-    edited, mirror = EditedProgram(amounts), {}
-    session, rebuilt = Session("copter", tol=1e-6), Session("copter", tol=1e-6)
+    rng = np.random.default_rng(0)
+    amounts = {"a": 40.0, "b": 40.0}
+    edited = EditedProgram(amounts)
+    mirror = {}
+    session = Session("copter", tol=1e-6)
+    rebuilt = Session("copter", tol=1e-6)
     session.update(edited)
-    kinds, cold, warm = ["add", "add", "remove", "worth"], 0, 0
+    kinds = ["add", "add", "remove", "worth"]
+    cold = 0
+    warm = 0
     for step in range(1000):
         edit = (kinds[rng.integers(4)], int(rng.integers(80)), int(rng.integers(1, 5)), int(rng.integers(2**20)))
         apply(edited, mirror, amounts, edit)
@@ -196,7 +214,9 @@ def test_a_session_fed_by_a_thousand_edits_is_one_fed_by_programs():
             for key, (worth, use) in mirror.items():
                 new.add_request(key, worth, use)
             rebuilt.update(new.program())
-            found, other, exact = session.solve(), rebuilt.solve(), solve(new.program(), method="simplex")
+            found = session.solve()
+            other = rebuilt.solve()
+            exact = solve(new.program(), method="simplex")
             size = 3e-6 * (1 + 2 * exact.objective)
             assert found.status == other.status == "optimal"
             assert abs(found.objective - exact.objective) <= size >= abs(other.objective - exact.objective), step
@@ -249,7 +269,8 @@ def test_bad_edits_are_errors():
 
 
 def test_a_session_starts_from_the_last_point():
-    session, steps = Session("copter"), []
+    session = Session("copter")
+    steps = []
     program = random_program(11)
     for shift in (0.0, 1e-3):
         session.update(Program(program.c * (1 + shift), program.A, program.row_lower, program.row_upper, program.lower,
@@ -261,9 +282,13 @@ def test_a_session_starts_from_the_last_point():
 
 def multiple_choice(seed: int) -> Program:
     """The relaxation of a round: ties, jobs alike, subset sums, other units of utility, and most cells impossible."""
-    rng, style = np.random.default_rng(seed), seed % 6
-    n, types, C = rng.integers(2, 40), rng.integers(1, 5), rng.integers(2, 15)
-    kinds, gpus = rng.integers(0, types, C), 2.0 ** rng.integers(0, 5, C)
+    rng = np.random.default_rng(seed)
+    style = seed % 6
+    n = rng.integers(2, 40)
+    types = rng.integers(1, 5)
+    C = rng.integers(2, 15)
+    kinds = rng.integers(0, types, C)
+    gpus = 2.0 ** rng.integers(0, 5, C)
     worth = rng.random((n, C)) * gpus**0.6
     if style == 0:
         worth = np.round(worth, 1)  # ties
@@ -275,7 +300,8 @@ def multiple_choice(seed: int) -> Program:
     possible = rng.random((n, C)) < (0.1 if style == 5 else 0.8)
     job, config = np.nonzero(possible)
     A = np.zeros((n + types, len(job)))
-    A[job, np.arange(len(job))], A[n + kinds[config], np.arange(len(job))] = 1.0, gpus[config]
+    A[job, np.arange(len(job))] = 1.0
+    A[n + kinds[config], np.arange(len(job))] = gpus[config]
     upper = np.append(np.ones(n), rng.integers(1, 3 * n, types))
     return Program(worth[job, config], A, row_upper=upper, upper=1.0, maximize=True)
 
@@ -283,23 +309,24 @@ def multiple_choice(seed: int) -> Program:
 def with_groups(seed: int) -> Program:
     """Disjoint groups, some of them equations, with coefficients of their own; coupling rows of either sign, with two sides."""
     rng = np.random.default_rng(seed)
-    groups, m = rng.integers(2, 20), rng.integers(1, 8)
+    groups = rng.integers(2, 20)
+    m = rng.integers(1, 8)
     sizes = rng.integers(1, 8, groups)
-    n, owner = int(sizes.sum()) + 3, np.repeat(np.arange(groups), sizes)
+    n = int(sizes.sum()) + 3
+    owner = np.repeat(np.arange(groups), sizes)
     A = np.zeros((groups + m, n))
     A[owner, np.arange(len(owner))] = rng.uniform(0.5, 3, groups)[owner]
     A[groups:] = np.where(rng.random((m, n)) < 0.4, rng.normal(size=(m, n)), 0.0)
-    room, equal = rng.uniform(0.5, 4, groups), rng.random(groups) < 0.3
+    room = rng.uniform(0.5, 4, groups)
+    equal = rng.random(groups) < 0.3
     x = np.append(rng.random(len(owner)), rng.normal(size=3))
     x[: len(owner)] *= (room / (A[:groups] @ x))[owner] * np.where(equal, 1.0, rng.random(groups))[owner]
     rows = A[groups:] @ x
     lower = np.where(rng.random(m) < 0.5, rows - rng.random(m), -np.inf)
     upper = np.where(np.isinf(lower) | (rng.random(m) < 0.5), rows + rng.random(m), np.inf)
     bounds = (np.append(np.where(equal, room, -np.inf), lower), np.append(room, upper))
-    low, high = (
-        np.append(np.zeros(len(owner)), np.full(3, -2.0)),
-        np.append(np.full(len(owner), np.inf), np.full(3, 3.0)),
-    )
+    low = np.append(np.zeros(len(owner)), np.full(3, -2.0))
+    high = np.append(np.full(len(owner), np.inf), np.full(3, 3.0))
     return Program(rng.normal(size=n), A, *bounds, low, high, maximize=bool(rng.integers(2)))
 
 
@@ -310,7 +337,8 @@ def test_programs_with_groups_agree_with_highs(made, seeds, tols):
     stopped = 0
     for seed in range(seeds):
         program = made(seed)
-        sign, best = (-1 if program.maximize else 1), solve(program, method="simplex").objective
+        sign = -1 if program.maximize else 1
+        best = solve(program, method="simplex").objective
         room = np.maximum(np.abs(np.where(np.isfinite(program.row_upper), program.row_upper, program.row_lower)), 1.0)
         for tol in tols:
             solver = Copter(tol=tol)
@@ -328,7 +356,8 @@ def test_programs_with_groups_agree_with_highs(made, seeds, tols):
 
 
 def test_infeasible_groups_are_proved():
-    proved, seeds = 0, few(30, 100)
+    proved = 0
+    seeds = few(30, 100)
     for seed in range(seeds):
         program = with_groups(seed)
         n = program.A.shape[1]
@@ -354,7 +383,8 @@ def test_a_scaled_matrix_is_the_matrix_times_its_factors(seed, part):
     rng = np.random.default_rng(seed)
     m, n = rng.integers(2, 9, 2)
     dense = np.where(rng.random((m, n)) < 0.6, rng.normal(size=(m, n)) * 10.0 ** rng.integers(-3, 4, (m, n)), 0.0)
-    A, first = sp.csc_array(dense), int(part * n)
+    A = sp.csc_array(dense)
+    first = int(part * n)
     rows, columns = _equilibrate(A, first)
     assert columns[:first].tolist() == [1.0] * first
     np.testing.assert_allclose(A.toarray(), rows[:, None] * dense * columns, rtol=1e-12)
@@ -391,7 +421,8 @@ def test_a_vertex_is_exact_and_has_few_shares(seed):
 def test_sifting_agrees_with_simplex(first):
     for seed in range(first, first + 100):
         program = random_program(seed)
-        exact, found = solve(program, method="simplex"), solve(program, "sift")
+        exact = solve(program, method="simplex")
+        found = solve(program, "sift")
         assert found.objective == pytest.approx(exact.objective, rel=1e-7, abs=1e-7), seed
         assert program.violation(found.x) <= 1e-6
     with pytest.raises(Infeasible):
@@ -399,7 +430,8 @@ def test_sifting_agrees_with_simplex(first):
 
 
 def test_sifting_goes_on_from_the_last_columns():
-    rng, session = np.random.default_rng(0), Session("sift")
+    rng = np.random.default_rng(0)
+    session = Session("sift")
     for seed in range(20):
         program = multiple_choice(3)
         if seed % 7 == 3:  # one that has no point, in between
@@ -417,9 +449,11 @@ def test_sifting_goes_on_from_the_last_columns():
 @pytest.mark.parametrize("tol", [1e-2, 2e-3, 1e-4])
 def test_optimal_is_said_where_the_gap_is_within_the_tolerance_alone(tol):
     """On relaxed rounds and general programs: by its own bound, and by what an exact solver finds."""
-    rng, optimal = np.random.default_rng(7), 0
+    rng = np.random.default_rng(7)
+    optimal = 0
     for _ in range(12):
-        n, m = 30, 12
+        n = 30
+        m = 12
         A = rng.integers(0, 4, (m, n)).astype(float)
         program = Program(rng.uniform(0.5, 3, n), A, row_upper=A.sum(axis=1) * 0.2, upper=1.0, maximize=True)
         for most in (1, 2, 300):

@@ -21,7 +21,8 @@ SIZES = np.array([1, 2, 4, 8, 16])
 
 def knapsack(seed: int, n: int, keys=None, utility=None) -> MultipleChoice:
     rng = np.random.default_rng(seed)
-    types, gpus = np.repeat([0, 1, 2], 5), np.tile(SIZES, 3)
+    types = np.repeat([0, 1, 2], 5)
+    gpus = np.tile(SIZES, 3)
     worth = rng.uniform(1, 2, (n, 1)) * gpus ** rng.uniform(0.3, 0.8, (n, 1)) * rng.uniform(0.5, 1.5, (n, 3))[:, types]
     worth[rng.random(worth.shape) < 0.3] = np.nan
     return MultipleChoice(worth if utility is None else utility, types, gpus, [n, n, n // 2], keys=keys)
@@ -38,7 +39,8 @@ def feasible(problem: MultipleChoice, x) -> bool:
 @pytest.mark.parametrize("seed", range(12))
 def test_answers_fit_and_bounds_hold(seed, solver):
     problem = knapsack(seed, 12 + 4 * seed)
-    best, found = solve(problem, gap=1e-6), solve(problem, solver)
+    best = solve(problem, gap=1e-6)
+    found = solve(problem, solver)
     assert feasible(problem, found.x)
     assert found.objective == pytest.approx(np.nansum(problem.utility[found.table > 0.5]))
     assert found.objective <= best.objective * (1 + 1e-6)
@@ -87,8 +89,12 @@ def test_the_shim_takes_the_largest_share_that_fits():
 
 
 def test_warm_rounds_take_fewer_sweeps_than_cold_ones():
-    warm, cold, problem, keys = Session("copter"), 0.0, knapsack(0, 300), np.arange(300)
-    rng, sweeps = np.random.default_rng(1), 0.0
+    warm = Session("copter")
+    cold = 0.0
+    problem = knapsack(0, 300)
+    keys = np.arange(300)
+    rng = np.random.default_rng(1)
+    sweeps = 0.0
     for r in range(5):
         problem = MultipleChoice(problem.utility, problem.kinds, problem.gpus, problem.capacity, keys=keys)
         warm.update(problem)
@@ -96,11 +102,13 @@ def test_warm_rounds_take_fewer_sweeps_than_cold_ones():
         again = Copter()
         again.solve(problem)
         if r:
-            sweeps, cold = sweeps + warm._worker.trace[-1].evaluations, cold + again.trace[-1].evaluations
+            sweeps = sweeps + warm._worker.trace[-1].evaluations
+            cold = cold + again.trace[-1].evaluations
         new = rng.random(300) < 0.05
         utility = np.where(new[:, None], knapsack(100 + r, 300).utility, problem.utility)
         order = rng.permutation(300)
-        keys, utility = np.where(new, 1000 * (r + 1) + np.arange(300), keys)[order], utility[order]
+        keys = np.where(new, 1000 * (r + 1) + np.arange(300), keys)[order]
+        utility = utility[order]
         problem = knapsack(0, 300, utility=utility)
     assert sweeps < cold
 

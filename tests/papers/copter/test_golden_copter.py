@@ -40,7 +40,8 @@ def uneven_fleet(shards_: int, servers: int, seed: int) -> fleets.Fleet:
 
 @golden
 def test_shards():
-    fleet, tight = shards.random_fleet(20, 4, 3), uneven_fleet(12, 3, 5)
+    fleet = shards.random_fleet(20, 4, 3)
+    tight = uneven_fleet(12, 3, 5)
     loads = {s: shards.zipf_loads(5, 20, stateful=s, rng=2) for s in (True, False)}
     found = {"fleet": fleet, "tight": tight, "loads": loads[True], "free loads": loads[False]}
     found["narrow loads"] = shards.zipf_loads(9, 6, stateful=True, rng=4, z=(0.4, 0.5))
@@ -59,7 +60,8 @@ def test_shims_of_shards():
     found = {}
     for seed in range(8):
         rng = np.random.default_rng(seed)
-        fleet, load = uneven_fleet(10, 4, seed), rng.random(10)
+        fleet = uneven_fleet(10, 4, seed)
+        load = rng.random(10)
         fleet = fleet._replace(memory=fleet.memory * 0.5)
         share = rng.random((4, 10)) * (rng.random((4, 10)) < 0.6)
         share[0] += 1e-9
@@ -122,7 +124,8 @@ def programs(seed: int) -> list:
     """A linear program with bounds of all kinds, and rounds."""
     rng = np.random.default_rng(seed)
     A = sp.random_array((6, 12), density=0.4, rng=rng, format="csc") * 3
-    c, low = rng.normal(size=12), np.where(rng.random(12) < 0.3, -1.0, 0.0)
+    c = rng.normal(size=12)
+    low = np.where(rng.random(12) < 0.3, -1.0, 0.0)
     upper = np.where(rng.random(6) < 0.7, rng.uniform(1, 4, 6), np.inf)
     lower = np.where(np.isfinite(upper) & (rng.random(6) < 0.3), -2.0, -np.inf)
     one = Program(c, A, lower, upper, low, low + rng.uniform(0.5, 3, 12), maximize=bool(seed % 2))
@@ -139,11 +142,13 @@ def test_solvers(seed):
         answer = solve(problem, word)
         said = [f"{answer.objective:.4g}", answer.status, f"{problem.violation(answer.x):.3f}"]
         found[f"{word} {type(problem).__name__}"] = said
-    session, again = Session("copter"), []
+    session = Session("copter")
+    again = []
     for k in range(3):
         session.update(dataclasses.replace(one, c=one.c * (1 + 0.1 * k)))
         again.append(f"{session.solve().objective:.4g}")
-    cells, prices = possible_cells(several), np.array([0.3, 0.5, 0.1])
+    cells = possible_cells(several)
+    prices = np.array([0.3, 0.5, 0.1])
     found |= {"again": again, "bound at": bound_at(several, cells, prices)}
     found["bound"] = [f"{bound.proved_bound(one, y):.6g}" for y in (np.zeros(6), np.linspace(-1, 1, 6))]
     found["grouped"] = digest(groups.grouped(several)._asdict())
@@ -154,7 +159,9 @@ def test_solvers(seed):
 
 @golden
 def test_rounds_of_copter():
-    found, warm, relaxed = [], Session("copter"), Relaxed()
+    found = []
+    warm = Session("copter")
+    relaxed = Relaxed()
     for k in range(4):
         problem = programs(7)[1]
         problem = MultipleChoice(problem.utility * (1 + 0.2 * k), problem.kinds, problem.gpus, problem.capacity + k)
@@ -168,7 +175,8 @@ def test_figures():
     similar = rounds.SimilarRounds(jobs=12)
     one, two = similar.programs()
     lines = rounds.residuals(similar)
-    load, new = np.random.default_rng(0).random((3, 8)), np.random.default_rng(1).random((3, 8)) < 0.3
+    load = np.random.default_rng(0).random((3, 8))
+    new = np.random.default_rng(1).random((3, 8)) < 0.3
     network, routes, demands = square()
     flow = solve(flows.flow_program(routes, network.capacity, demands[0]))
     used = routes.uses @ flow.x

@@ -36,11 +36,9 @@ def test_a_homogeneous_cluster_has_as_many_configurations_as_the_thesis_says():
 
 
 def test_restart_factor_is_equation_3_3():
-    age, restarts, restart = (
-        np.array([600.0, 600.0, 100.0, 50.0]),
-        np.array([0, 3, 4, 0]),
-        np.array([100.0, 100.0, 50.0, 100.0]),
-    )
+    age = np.array([600.0, 600.0, 100.0, 50.0])
+    restarts = np.array([0, 3, 4, 0])
+    restart = np.array([100.0, 100.0, 50.0, 100.0])
     expected = [
         600 / 700,
         300 / 700,
@@ -83,7 +81,8 @@ def test_utilities_are_rounded_to_the_digits_asked_for():
 def test_utilities_stay_for_exactly_as_long_as_is_said(seed, power, decimals):
     """Followed second by second, the first change comes when it was announced, to the second."""
     rng = np.random.default_rng(seed)
-    n, gpus = 4, np.array([1, 2, 4, 1, 2, 4])
+    n = 4
+    gpus = np.array([1, 2, 4, 1, 2, 4])
     goodput = rng.uniform(0.5, 2, (n, 1)) * gpus ** rng.uniform(0.3, 0.9, (n, 1))
     goodput[rng.random((n, 6)) < 0.2] = np.nan
     goodput[:, 0] = 1.0
@@ -117,7 +116,9 @@ def test_what_does_not_depend_on_time_stays_for_good():
 @pytest.mark.parametrize("seed", range(8))
 def test_sia_round_equals_enumeration(seed):
     rng = np.random.default_rng(seed)
-    types, gpus, capacity = np.array([0, 0, 1, 1]), np.array([1, 2, 1, 2]), np.array([2, 3])
+    types = np.array([0, 0, 1, 1])
+    gpus = np.array([1, 2, 1, 2])
+    capacity = np.array([2, 3])
     utility = rng.normal(1, 1, (4, 4))
     utility[rng.random((4, 4)) < 0.2] = np.nan
     best = 0.0
@@ -139,7 +140,9 @@ def test_sia_round_equals_enumeration(seed):
 @pytest.mark.parametrize("seed", range(5))
 def test_max_sum_equals_scipy(seed):
     rng = np.random.default_rng(seed)
-    throughput, gpus, capacity = rng.uniform(0.1, 5, (6, 3)), rng.choice([1, 2, 4], 6), np.array([4, 2, 6])
+    throughput = rng.uniform(0.1, 5, (6, 3))
+    gpus = rng.choice([1, 2, 4], 6)
+    capacity = np.array([4, 2, 6])
     throughput[0] = [np.nan, 0.0, 1.0]
     able = (np.nan_to_num(throughput) > 0) & (gpus[:, None] <= capacity)
     A = np.vstack([np.kron(np.eye(6), np.ones(3)), np.kron(gpus, np.eye(3))])
@@ -159,11 +162,13 @@ def test_max_sum_equals_scipy(seed):
 
 def by_blocks(throughput, gpus, capacity, weights=None):
     """Max-sum and max-min, put together of blocks."""
-    (n, T), capacity = throughput.shape, np.asarray(capacity, float)
+    (n, T) = throughput.shape
+    capacity = np.asarray(capacity, float)
     able = (np.nan_to_num(throughput) > 0) & (gpus[:, None] <= capacity)
     value = np.where(able, throughput, 0.0)
     rows = sp.vstack([sp.kron(sp.eye_array(n), np.ones((1, T))), sp.kron(gpus[None, :], sp.eye_array(T))])
-    upper, limits = able.ravel().astype(float), np.concatenate([np.ones(n), capacity])
+    upper = able.ravel().astype(float)
+    limits = np.concatenate([np.ones(n), capacity])
     max_sum = Program(value.ravel(), rows, row_upper=limits, upper=upper, maximize=True, shape=(n, T))
     equal = value @ (capacity / capacity.sum())
     scaled = value * (gpus / (1.0 if weights is None else weights) / np.where(equal > 0, equal, 1.0))[:, None]
@@ -183,10 +188,12 @@ def by_blocks(throughput, gpus, capacity, weights=None):
 @pytest.mark.parametrize("seed", range(12))
 def test_programs_of_gavel_equal_their_blocks_term_by_term(seed):
     rng = np.random.default_rng(seed)
-    n, T = rng.integers(1, 9), rng.integers(1, 5)
+    n = rng.integers(1, 9)
+    T = rng.integers(1, 5)
     throughput = rng.uniform(0.1, 5, (n, T))
     throughput[rng.random((n, T)) < 0.3] = [np.nan, 0.0][seed % 2]
-    gpus, capacity = rng.choice([0.5, 1, 2, 4, 8], n), rng.integers(1, 9, T)
+    gpus = rng.choice([0.5, 1, 2, 4, 8], n)
+    capacity = rng.integers(1, 9, T)
     weights = None if seed % 3 else rng.uniform(0.5, 2, n)
     built = gavel_max_sum(throughput, gpus, capacity), gavel_max_min(throughput, gpus, capacity, weights)
     for ours, blocks in zip(built, by_blocks(throughput, gpus, capacity, weights), strict=True):
@@ -206,7 +213,9 @@ def test_max_min_of_alike_jobs_is_an_equal_share():
 
 def test_max_min_levels_normalised_throughputs():
     rng = np.random.default_rng(3)
-    throughput, gpus, capacity = rng.uniform(1, 4, (5, 3)), np.array([1.0, 1, 2, 2, 1]), np.array([2.0, 1, 2])
+    throughput = rng.uniform(1, 4, (5, 3))
+    gpus = np.array([1.0, 1, 2, 2, 1])
+    capacity = np.array([2.0, 1, 2])
     weights = np.array([1.0, 2, 1, 1, 1])
     answer = solve(gavel_max_min(throughput, gpus, capacity, weights))
     X = answer.x[:-1].reshape(5, 3)
@@ -245,7 +254,9 @@ def test_shapes_that_do_not_fit_are_refused():
 @pytest.mark.parametrize("decimals", [-1, 0, 2])
 def test_utilities_are_those_of_the_formula(power, decimals):
     """(r G)^p, rounded: it is added to the penalty of nothing where p is above 0, and taken from it where p is below."""
-    goodput, gpus, current = [[2.0, 3.0, 9.0], [0.0, 5.0, 4.0]], [1, 2, 4], [1, -1]
+    goodput = [[2.0, 3.0, 9.0], [0.0, 5.0, 4.0]]
+    gpus = [1, 2, 4]
+    current = [1, -1]
     found = sia_utility(
         goodput, gpus, power=power, penalty=[1.5, 2.5], decimals=decimals, factor=[0.5, 0.25], current=current
     )

@@ -27,7 +27,8 @@ def some_fleet(seed: int, N: int, D: int, room: float = 2.0) -> tuple[Fleet, np.
 def least_copied(fleet: Fleet, load: np.ndarray, slack: float) -> float:
     """Brute force: all placements of replicas; a linear program says whether the load can be shared among them."""
     N, D = fleet.placed.shape
-    best, relaxed = np.inf, shard_relaxed(fleet, load, slack)
+    best = np.inf
+    relaxed = shard_relaxed(fleet, load, slack)
     for bits in itertools.product((0, 1), repeat=N * D):
         X = np.array(bits).reshape(N, D)
         cost = float((X * ~fleet.placed * fleet.size).sum())
@@ -63,7 +64,8 @@ def test_replicas_can_be_left_out_of_the_relaxed_program(seed):
 
 def test_exact_lies_between_the_relaxed_bound_and_the_placement_of_the_shim():
     fleet, load = some_fleet(0, 4, 16)
-    exact, bound = solve(shard_program(fleet, load)), solve(shard_relaxed(fleet, load), method="simplex")
+    exact = solve(shard_program(fleet, load))
+    bound = solve(shard_relaxed(fleet, load), method="simplex")
     placed, _ = fit_memory(fleet, load, bound.table)
     assert bound.objective <= exact.objective + 1e-9
     assert exact.objective <= ((placed & ~fleet.placed) * fleet.size).sum() + 1e-9
@@ -201,7 +203,8 @@ OPTIONS = {"exact": {"gap": 1e-2}, "pop-4": {"gap": 1e-2}, "relaxed": {"method":
 
 
 def test_the_ways_differ_as_the_thesis_says():
-    fleet, loads = random_fleet(96, 12), zipf_loads(6, 96, stateful=True, rng=1)
+    fleet = random_fleet(96, 12)
+    loads = zipf_loads(6, 96, stateful=True, rng=1)
     found = {way: balance(fleet, loads, way, **options) for way, options in OPTIONS.items()}
     for rounds in found.values():
         assert all(r.over <= 1 + 1e-9 for r in rounds)
@@ -215,7 +218,8 @@ def test_the_ways_differ_as_the_thesis_says():
 
 
 def test_one_part_is_the_whole_and_each_round_starts_from_the_last():
-    fleet, loads = random_fleet(24, 4), zipf_loads(3, 24, stateful=True)
+    fleet = random_fleet(24, 4)
+    loads = zipf_loads(3, 24, stateful=True)
     whole, one = (balance(fleet, loads, way, gap=0.0) for way in ("exact", "pop-1"))
     assert [r[:3] for r in whole] == [r[:3] for r in one]
     same = balance(fleet, np.tile(loads[0], (3, 1)), "exact")
@@ -228,7 +232,8 @@ def test_one_part_is_the_whole_and_each_round_starts_from_the_last():
 def test_e_store_never_fills_a_server_beyond_its_memory(seed):
     """Tight memories, of which each holds a shard or two more than it has; loads that call for many moves."""
     rng = np.random.default_rng(seed)
-    size, home = rng.integers(1, 4, 24).astype(float), np.sort(rng.integers(0, 4, 24))
+    size = rng.integers(1, 4, 24).astype(float)
+    home = np.sort(rng.integers(0, 4, 24))
     placed = home == np.arange(4)[:, None]
     fleet = Fleet.of(size, placed @ size + rng.integers(2, 6, 4), placed)
     load = rng.random(24) * np.array([8.0, 4.0, 1.0, 0.2])[home]

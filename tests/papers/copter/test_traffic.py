@@ -38,15 +38,21 @@ def some_case(seed: int, nodes: int = 12, count: int = 60):
 def largest_flow_by_links(network: Network, pair, demand: float) -> float:
     """Largest flow of one pair, by the flow on each link: no paths."""
     s, t = pair
-    tails, heads, links = network.tails, network.heads, len(network.heads)
+    tails = network.tails
+    heads = network.heads
+    links = len(network.heads)
     keep = sp.csr_array(
         (np.r_[np.ones(links), -np.ones(links)], (np.r_[tails, heads], np.tile(np.arange(links), 2))),
         shape=(network.nodes, links),
     )
     out = keep[[s]].toarray()[0]
     balance = np.zeros(network.nodes)
-    low, high = balance.copy(), balance.copy()
-    low[s], high[s], low[t], high[t] = 0, demand, -demand, 0
+    low = balance.copy()
+    high = balance.copy()
+    low[s] = 0
+    high[s] = demand
+    low[t] = -demand
+    high[t] = 0
     return solve(Program(out, keep, low, high, upper=network.capacity, maximize=True), method="simplex").objective
 
 
@@ -76,9 +82,11 @@ def test_paths_share_no_link_the_first_is_shortest_and_no_more_are_left(seed):
     from scipy.sparse.csgraph import shortest_path
 
     network, pairs, _, routes = some_case(seed, 25, 60)
-    tails, heads = network.tails, network.heads
+    tails = network.tails
+    heads = network.heads
     graph = sp.csr_array((np.ones(len(heads)), (tails, heads)), shape=(network.nodes,) * 2)
-    hops, first = shortest_path(graph, unweighted=True), set(routes.first().tolist())
+    hops = shortest_path(graph, unweighted=True)
+    first = set(routes.first().tolist())
     for k, (s, t) in enumerate(pairs):
         paths = np.flatnonzero(routes.pair == k)
         free = graph.copy()
@@ -231,7 +239,8 @@ def test_a_cut_link_costs_at_least_its_price_times_its_capacity():
     from scenes.shards_and_links import LinkExplorer
 
     explorer = LinkExplorer(12, 60, seed=1)
-    whole, dear = explorer.flow, 0
+    whole = explorer.flow
+    dear = 0
     for number in range(1, 15):
         explorer.knobs["cut"].value = number
         _, _, answers, chosen = explorer._compute()

@@ -34,7 +34,9 @@ PUBLISHED = {
 """Table 4.1, 40,000 jobs on 10,240 GPUs (h)."""
 
 POWER = 0.5
-RESNET_IMAGES, WIKIPEDIA, COMMONCRAWL = 1_431_167.0, 100e6, 1.2e12 / 500
+RESNET_IMAGES = 1_431_167.0
+WIKIPEDIA = 100e6
+COMMONCRAWL = 1.2e12 / 500
 """Work of the inference jobs: images, and tokens (commoncrawl's at 500 times the speed)."""
 
 
@@ -73,7 +75,9 @@ def measure(data_dir, name: str, scale: int, solver: str) -> dict:
     from gpuschedlab.policies import Sia
     from gpuschedlab.sim import simulate
 
-    trace, cluster, table = workload(data_dir, name), cluster_of(scale), speeds(data_dir, scale)
+    trace = workload(data_dir, name)
+    cluster = cluster_of(scale)
+    table = speeds(data_dir, scale)
     seconds: list[float] = []
     policy = Sia(power=POWER, solver=solver.removesuffix(" idle"))
     if solver.endswith(" idle"):
@@ -124,7 +128,8 @@ def speeds(data_dir, scale: int):
     columns = ["model", "gpu_type", "n_nodes", "n_gpus", "progress", "goodput"]
     rows = []
     kinds, gpus = mix.configurations(scale)
-    names, widths = list(mix.CLUSTER), [g for _, g in mix.CLUSTER.values()]
+    names = list(mix.CLUSTER)
+    widths = [g for _, g in mix.CLUSTER.values()]
     work = _work(data_dir)
     for name, total in work.items():
         rates = mix.flat_rates(data_dir, name, kinds, gpus)

@@ -16,7 +16,11 @@ WAYS = {
     "sift": ("sift", {}),
     "copter": ("copter", {"tol": 1e-3, "work": 20.0}),
 }
-MOVED, UNEVEN, COLD, LATER, SAME = 1.6, 0.101, 5.0, 10.0, 1e-9
+MOVED = 1.6
+UNEVEN = 0.101
+COLD = 5.0
+LATER = 10.0
+SAME = 1e-9
 """Replicas moved over those of simplex and shim, at most; unevenness at most; times faster than simplex in the first round and later
 ones, at least, from scratch on the same program; and how far the value of the sifted program may be from that of simplex."""
 
@@ -32,7 +36,8 @@ def measure(data_dir, shards: int, servers: int, loads: str, seed: int, rounds: 
     from gpuschedlab.papers.copter.shards.methods import random_fleet, zipf_loads
     from gpuschedlab.papers.copter.shards.program import fit_memory, shard_relaxed, unevenness
 
-    load, rows = zipf_loads(rounds, shards, loads == "stateful", rng=seed), []
+    load = zipf_loads(rounds, shards, loads == "stateful", rng=seed)
+    rows = []
     for way, (solver, options) in WAYS.items():
         fleet, session, exact, seen = random_fleet(shards, servers, seed), Session(solver, **options), None, []
         for each in load:

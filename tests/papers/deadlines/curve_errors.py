@@ -42,7 +42,8 @@ class StepTime(NamedTuple):
 
     def of(self, gpus, nodes) -> np.ndarray:
         """(n,) seconds of an iteration on so many GPUs of so many nodes."""
-        gpus, nodes = np.asarray(gpus, float), np.asarray(nodes)
+        gpus = np.asarray(gpus, float)
+        nodes = np.asarray(nodes)
         return self.compute + (gpus - 1) * np.where(nodes > 1, self.far, self.near)
 
     @classmethod
@@ -63,7 +64,9 @@ class StepTime(NamedTuple):
         """
         from scipy.optimize import nnls  # loaded when used: every import would wait for it
 
-        gpus, nodes, seconds = np.asarray(gpus, float), np.asarray(nodes), np.asarray(seconds, float)
+        gpus = np.asarray(gpus, float)
+        nodes = np.asarray(nodes)
+        seconds = np.asarray(seconds, float)
         if not len(seconds) or not (seconds > 0).all():
             raise EstimatorError(f"StepTime.fit: found seconds {seconds.tolist()}; expected at least one, all above 0.")
         spread = nodes > 1

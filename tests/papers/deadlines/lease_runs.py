@@ -189,13 +189,17 @@ def measure(data_dir, setting: str, name: str, policy: str) -> dict:
     from gpuschedlab.policies.simple import Ordered
     from gpuschedlab.sim import simulate
 
-    begin, rounds, decides = time.process_time(), [], ways()[policy]
-    jobs, wait = workload(data_dir, name, setting), None
+    begin = time.process_time()
+    rounds = []
+    decides = ways()[policy]
+    jobs = workload(data_dir, name, setting)
+    wait = None
     size = CLUSTERS["philly" if name in ARTIFACT else "T" if name.startswith("T") else "venus"]
     if policy.endswith("reserved profiler"):
         jobs, wait = profiled_apart(jobs)
         size = f"{int(size.split('x')[0]) - 2}x8"
-    noise, seed = parts(setting).get("noise"), int(parts(setting).get("seed", 0))
+    noise = parts(setting).get("noise")
+    seed = int(parts(setting).get("seed", 0))
     decides = decides if isinstance(decides, Ordered) else timed(decides, rounds)
     try:
         run = simulate(jobs, Cluster.parse(size), decides, estimator=Noisy(error=noise, rng=seed) if noise else None)
@@ -208,7 +212,8 @@ def observed(run, wait) -> dict:
     from gpuschedlab.metrics import slo_violation
 
     jobs = run.jobs
-    slo, others = jobs.filter(pl.col("kind") != "best_effort"), jobs.filter(kind="best_effort")
+    slo = jobs.filter(pl.col("kind") != "best_effort")
+    others = jobs.filter(kind="best_effort")
     if wait is None:
         first = run.allocations.filter("profiling").group_by("job", maintain_order=True).agg(pl.col("start").min())
         wait = first["start"] - jobs["submit"].gather(first["job"])

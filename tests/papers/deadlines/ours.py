@@ -8,7 +8,8 @@ from published.study import Study
 from papers.deadlines.curve_errors import curve_errors
 from papers.deadlines.lease_runs import ARTIFACT, DAY, measure
 
-AWARE, LEARNING = ("threesigma", "genie", "hydra"), ("optimus", "themis")
+AWARE = ("threesigma", "genie", "hydra")
+LEARNING = ("optimus", "themis")
 OTHERS = ("fifo", "edf", "srtf", "tiresias", "triagededf", "urgent", "chronus")
 """Not compared in the paper, or by differences only."""
 
@@ -57,17 +58,21 @@ class Runs:
     def pair(self, key: str, one: tuple, other: tuple, change=None) -> Ours | str | None:
         """A figure of one case against that of another: their ratio, or `change` of them, with both in the note."""
         drawn = [seed for seed in SEEDS if not seed or is_drawn(one) or is_drawn(other)]
-        each, pairs = {}, {}
+        each = {}
+        pairs = {}
         for seed in drawn:
-            a, b = self.of(*seeded(one, seed)), self.of(*seeded(other, seed))
+            a = self.of(*seeded(one, seed))
+            b = self.of(*seeded(other, seed))
             if a is None or b is None:
                 return None
             if failed := a.get("failed") or b.get("failed"):
                 return f"could not be run: {failed}"
-            a, b = a[key], b[key]
+            a = a[key]
+            b = b[key]
             if change is None and not b:
                 return f"no ratio: {a:.3g} against {b:.3g}."
-            each[seed], pairs[seed] = change(a, b) if change else a / b, f"{a:.3g} against {b:.3g}"
+            each[seed] = change(a, b) if change else a / b
+            pairs[seed] = f"{a:.3g} against {b:.3g}"
         note = f"{'; '.join(pairs.values())}."
         return mean(each, note, "seed") if len(each) > 1 else Ours(each[0], note)
 
@@ -171,7 +176,8 @@ def _compared(runs: Runs) -> dict:
 
 def _estimator(runs: Runs) -> dict:
     """Figures 9a to 9d: what the estimator's parts are worth."""
-    unified, apart = ("", "MIX1", "unisched"), ("", "MIX1", "unisched, reserved profiler")
+    unified = ("", "MIX1", "unisched")
+    apart = ("", "MIX1", "unisched, reserved profiler")
     found = {
         Number("figure 9a", "MIX1", "unisched", "longest_profiling_wait"): runs.one("wait", *unified),
         Number("figure 9a", "MIX1", apart[2], "longest_profiling_wait"): runs.one("wait", *apart),
@@ -200,7 +206,8 @@ def _more(a: float, b: float) -> float:
 
 def _selector(runs: Runs) -> dict:
     """Figures 10 and 11, and what parts of ours cost."""
-    bare, found = ("", "MIX1", BARE), {}
+    bare = ("", "MIX1", BARE)
+    found = {}
     for m in LEASES:
         other = ("", "MIX1", f"unisched, {m}-minute leases")
         found[Number("figure 10a", "MIX1", other[2], "more_violation_than_10_min")] = runs.pair(

@@ -48,9 +48,12 @@ ROUNDS = {
 WORK = (0, 1, 10)
 """Units of work of HiGHS a round; 0 is the plan."""
 
-MARGINS, NOISE, SEEDS = (1.0, 1.1, 1.2, 1.5), 0.2, (0, 1, 2)
+MARGINS = (1.0, 1.1, 1.2, 1.5)
+NOISE = 0.2
+SEEDS = (0, 1, 2)
 FLOORS = {"SLO": "120x8", "MIX1": "120x8", "MIX2": "120x8", "T360": "16x4", "T720": "16x4"}
-AMPLE, PROFILE = 10, 300.0
+AMPLE = 10
+PROFILE = 300.0
 FILES = ("traces", "reference")
 """Folders of the reference data that answers depend on."""
 
@@ -70,7 +73,8 @@ def measure(data_dir, *of) -> dict:
     from gpuschedlab.traces import offered_load
 
     case = Case(*of)
-    jobs, (nodes, gpus) = workload(data_dir, case.workload, case.setting), map(int, case.cluster.split("x"))
+    jobs = workload(data_dir, case.workload, case.setting)
+    (nodes, gpus) = map(int, case.cluster.split("x"))
     cluster = Cluster.homogeneous(nodes * case.ample, gpus)
     policy = UniSched(profile=case.profile, gap=case.gap, work=case.work, margin=case.margin)
     knows = Noisy(error=case.noise, rng=case.seed) if case.noise else None

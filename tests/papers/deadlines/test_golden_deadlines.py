@@ -44,7 +44,8 @@ def varied_policies() -> dict:
 
 @golden
 def test_policies():
-    found, scenario = {}, SMALL(3).replace(until=20_000.0)
+    found = {}
+    scenario = SMALL(3).replace(until=20_000.0)
     failing = scenario.replace(cluster=scenario.cluster.with_failures(6.0, 1.0, 50_000.0, 1))
     for name, policy in (SMALL.policies | varied_policies()).items():
         found[name] = ran(failing if "begin" in name else scenario, policy)
@@ -135,7 +136,8 @@ class Instant(SimpleNamespace):
 
 def instant(seed: int) -> Instant:
     """Jobs of no deadline to three, on two types of GPU that some of them cannot use, some of which run."""
-    rng, n = np.random.default_rng(seed), 9
+    rng = np.random.default_rng(seed)
+    n = 9
     deadlines = np.where(rng.random((n, 3)) < 0.4, np.inf, 1000 + np.sort(rng.uniform(-50, 4000, (n, 3)), axis=1))
     known = rng.random((n, 2)) < 0.7
 
@@ -155,17 +157,21 @@ def instant(seed: int) -> Instant:
 @golden
 def test_parts_of_policies():
     """What programs are made of, on random instants."""
-    found, at = {}, np.array([0.0, 600.0, 1200.0, 3000.0])
+    found = {}
+    at = np.array([0.0, 600.0, 1200.0, 3000.0])
     for seed in range(6):
-        view, rng = instant(seed), np.random.default_rng(seed)
-        slo, left = view.kind > 0, view.estimate
+        view = instant(seed)
+        rng = np.random.default_rng(seed)
+        slo = view.kind > 0
+        left = view.estimate
         sigmas = [ThreeSigma(sigma=sigma)._reward(view, left, slo, np.array([4, 0, 7, 2]), at) for sigma in (0.0, 0.7)]
         genies = [Genie(stretch=stretch)._configurations(view, left) for stretch in (1, 4)]
         need, due = UniSched()._needs(view, left)
         needs = [UniSched(**{name: False})._needs(view, left) for name in ("suspensions", "partial")]
         spread = UniSched()._may_spread(view, need, due, slo)
         density = UniSched(ahead=0.3)._density(view.rewards[:, 0], view.gpus, slo)
-        state, aim = rng.choice([NEW, NEW, ACCEPTED, DEMOTED], 9), np.zeros(9, int)
+        state = rng.choice([NEW, NEW, ACCEPTED, DEMOTED], 9)
+        aim = np.zeros(9, int)
         jobs = program.LeaseJobs.of(np.ceil(view.gpus), rng.integers(1, 4, 9), rng.integers(0, 7, (9, 3)), view.rewards)
         _admit(jobs, state, aim, 8.0)
         found[f"{seed}"] = [*sigmas, genies, rounded_up(view), need, due, needs, spread, density, state, aim]

@@ -43,7 +43,8 @@ def enumerated(jobs, capacity, cells=None, free=None):
     for i in range(len(jobs.gpus)):
         mine = {((0,) * horizon, (0,) * 4): 0.0}
         for f, p in itertools.product(range(jobs.due.shape[1]), range(jobs.need.shape[1])):
-            L, Q = int(jobs.need[i, p]), int(jobs.due[i, f])
+            L = int(jobs.need[i, p])
+            Q = int(jobs.due[i, f])
             for leases in itertools.combinations(range(Q), L) if 0 < L <= Q else ():
                 taken = tuple(int(k in leases) for k in range(horizon))
                 used = tuple(int(c) for c in cells[i, p] * taken[0]) if cells is not None else (0,) * 4
@@ -112,7 +113,8 @@ def test_proposition_1_on_random_cells():
     rng = np.random.default_rng(0)
     held = 0
     for _ in range(10_000):
-        cells, need = rng.integers(0, 4, 4), rng.integers(0, 4, 4)
+        cells = rng.integers(0, 4, 4)
+        need = rng.integers(0, 4, 4)
         if cells_suffice(need, cells):
             held += 1
             left = carve(need, cells)
@@ -158,7 +160,8 @@ def test_plans_keep_capacity_and_the_bound_holds(seed):
 def test_backwards_all_single_gpu_jobs_are_done_where_that_is_possible(seed):
     """Horn's condition: for every K, what must run in the first K leases has room there."""
     rng = np.random.default_rng(seed)
-    n, M = int(rng.integers(1, 12)), int(rng.integers(1, 5))
+    n = int(rng.integers(1, 12))
+    M = int(rng.integers(1, 5))
     due = rng.integers(1, 9, n)
     need = np.minimum(rng.integers(1, 6, n), due)
     first, left, _ = backward(np.ones(n), need, due, float(M))

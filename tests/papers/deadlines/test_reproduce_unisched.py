@@ -71,7 +71,8 @@ def test_a_number_that_moved_is_the_exit_code(tmp_path, monkeypatch, capsys):
 def test_program_margins_and_floors_are_tabulated(tmp_path, monkeypatch):
     """A row for each case, means over the seeds that are drawn; a round that is wrongly called optimal is not ok."""
     monkeypatch.chdir(tmp_path)
-    asked, beyond = [], {}
+    asked = []
+    beyond = {}
 
     def measured(_, *of):
         case = program.Case(*of)

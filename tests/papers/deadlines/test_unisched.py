@@ -140,7 +140,8 @@ def test_a_job_is_expected_to_be_suspended_in_its_whole_leases_until_the_deadlin
 def test_best_effort_jobs_are_ordered_with_their_suspensions_to_come():
     """Two GPUs for 300 s are worth 1/4 a GPU, one for 870 s 1/3.9; with 1/2 and 3/2 suspensions of 300 s, 1/5 and 1/5.4."""
     trace = jobs("wide 0 2 300 best_effort -", "long 0 1 870 best_effort -")
-    cluster, delays = Cluster.homogeneous(1, 2), Delays(restart=300.0)
+    cluster = Cluster.homogeneous(1, 2)
+    delays = Delays(restart=300.0)
     first = [
         min(
             times(simulate(trace, cluster, UniSched(profile=0, suspensions=s), delays=delays)).items(),
@@ -265,7 +266,8 @@ def test_what_a_round_reports_is_what_it_did(seed):
     trace = trace.with_columns(
         pl.col("submit") * 0.2, gpus=pl.Series(gpus), duration=pl.col("duration").clip(upper_bound=9000.0)
     )
-    gap, work = (1e-1, 1e-2, 1e-3)[seed % 3], (0, 1)[seed % 2]
+    gap = (1e-1, 1e-2, 1e-3)[seed % 3]
+    work = (0, 1)[seed % 2]
     policy = Checked(
         gap=gap, work=work, margin=1 + 0.25 * (seed % 3), profile=(0, 300)[seed % 4 == 0], spread=seed % 5 > 0
     )
@@ -275,7 +277,8 @@ def test_what_a_round_reports_is_what_it_did(seed):
     )
     said = 0
     for _, jobs, room, ran, answer in policy.seen:
-        most, done = best_of(jobs, room), best_of(jobs, room, ran)
+        most = best_of(jobs, room)
+        done = best_of(jobs, room, ran)
         assert answer.objective <= done + 1e-6
         assert answer.bound >= most - 1e-6
         if answer.status == "optimal":
@@ -314,7 +317,8 @@ def test_a_margin_makes_up_for_estimates_that_are_too_short():
 @pytest.mark.parametrize("seed", range(3))
 def test_without_a_margin_nothing_is_stretched(seed):
     """A margin of 1 is the same run to the bit, one of 1.5 is not."""
-    trace, cluster = small_trace(40, rng=seed), Cluster.homogeneous(3, 4)
+    trace = small_trace(40, rng=seed)
+    cluster = Cluster.homogeneous(3, 4)
     plain, one, more = (
         simulate(trace, cluster, UniSched(**knobs), delays=Delays(restart=20.0)).allocations
         for knobs in ({}, {"margin": 1}, {"margin": 1.5})
@@ -460,7 +464,8 @@ def test_what_found_no_place_is_no_part_of_the_objective(policy, seed):
 def test_best_effort_goes_by_reward_per_gpu(seed):
     """Two jobs that never fit beside each other: the one that is worth more per GPU, 1 / (1 + its leases), goes first."""
     rng = np.random.default_rng(seed)
-    gpus, length = rng.integers(5, 9, 2), rng.integers(60, 3000, 2)
+    gpus = rng.integers(5, 9, 2)
+    length = rng.integers(60, 3000, 2)
     worth = 1 / (1 + length / 300) / gpus
     trace = jobs(*(f"{name} 0 {g} {d} best_effort -" for name, g, d in zip("ab", gpus, length, strict=True)))
     starts = simulate(trace, NODE, UniSched(**BARE, interval=300)).jobs["start"].to_list()

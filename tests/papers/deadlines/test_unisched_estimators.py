@@ -34,7 +34,8 @@ def test_step_times_are_exact_on_their_own_model():
     for _ in range(20):
         true = StepTime(*rng.uniform(0.1, 2, 3))
         found = StepTime.fit([1, 2, 2], [1, 1, 2], true.of([1, 2, 2], [1, 1, 2]))
-        gpus, nodes = rng.integers(1, 65, 30), rng.integers(1, 9, 30)
+        gpus = rng.integers(1, 65, 30)
+        nodes = rng.integers(1, 9, 30)
         np.testing.assert_allclose(found.of(gpus, nodes), true.of(gpus, nodes))
     with pytest.raises(EstimatorError, match="at least one, all above 0"):
         StepTime.fit([1], [1], [0.0])
@@ -104,7 +105,8 @@ def curve(data, model):
 def test_errors_on_measured_curves_fall_with_progress(data_dir):
     """The epoch at which a level is reached that the curve has at 90 % of training: predicted at 20 % and at 80 %."""
     data = pl.read_parquet(data_dir / "profiles/validation.parquet")
-    early, late = [], []
+    early = []
+    late = []
     for model in ("cifar10", "imagenet", "deepspeech2", "yolov3"):
         y, _ = rising(curve(data, model), 0.0)
         best = np.maximum.accumulate(y)

@@ -69,7 +69,8 @@ def test_time_received_is_that_of_all_jobs_that_ever_were():
     """Half a round a job and type to begin with, a round for each that runs; jobs that have left still count."""
     table = speeds(a=(1.0, 1.0))
     jobs = trace(["a"] * 4, [2] * 4).with_columns(submit=pl.Series([0.0, 0.0, 0.0, 360.0]))
-    scenario, kept = Scenario(jobs, CLUSTER, speeds=table), Gavel().begin()
+    scenario = Scenario(jobs, CLUSTER, speeds=table)
+    kept = Gavel().begin()
     Gavel().allocate(scenario.view(Gavel(), memory=kept))
     assert kept.total.tolist() == [3 * 180 + 360] * 2
     Gavel().allocate(scenario.view(Gavel(), now=360.0).take(np.array([2, 3]), memory=kept))
@@ -184,7 +185,8 @@ def changing_speeds(half=9000.0):
 def test_rounds_that_are_not_solved_again_would_have_had_the_same_answer(objective, seed, monkeypatch):
     plans = []
     monkeypatch.setattr(Gavel, "_plan", lambda self, *a, plan=Gavel._plan: (plans.append(1), plan(self, *a)))
-    runs, solved = [], []
+    runs = []
+    solved = []
     for kind in (Gavel, Anew):
         plans.clear()
         runs.append(simulate(random_trace(seed), CLUSTER, kind(objective=objective), speeds=changing_speeds()))
@@ -199,7 +201,9 @@ def test_rounds_that_are_not_solved_again_would_have_had_the_same_answer(objecti
 def test_the_order_stays_for_as_long_as_is_said(seed):
     """Followed round by round; it may change one round after the number that is said, and does so half the time."""
     rng = np.random.default_rng(seed)
-    n, T, step = 4, 2, 360.0
+    n = 4
+    T = 2
+    step = 360.0
     shares = rng.choice([0.0, 0.25, 0.5, 1.0], (n, T))
     shares[0] = shares[1]
     received = step * (rng.integers(0, 30, (n, T)) + 0.5)
@@ -220,7 +224,9 @@ def test_the_order_stays_for_as_long_as_is_said(seed):
 
 def test_alike_jobs_that_run_and_wait_change_places_when_it_was_said():
     """One of two jobs runs: X / f of the one that waits is ahead from the first round on."""
-    shares, received, total = np.full((2, 1), 0.5), np.array([[180.0], [540.0]]), np.array([720.0])
+    shares = np.full((2, 1), 0.5)
+    received = np.array([[180.0], [540.0]])
+    total = np.array([720.0])
     order = serving_order(shares, received / total)
     assert order.tolist() == [0, 1]
     gained = np.array([[360.0], [0.0]])
@@ -259,7 +265,8 @@ def test_a_job_alone_is_planned_once(monkeypatch):
 
 def test_time_received_counts_rounds_that_were_skipped():
     """Two jobs run on; whether Gavel is asked each round or once in ten, they received the same."""
-    totals, scenario = [], Scenario(trace(["a"] * 2, [2] * 2), CLUSTER)
+    totals = []
+    scenario = Scenario(trace(["a"] * 2, [2] * 2), CLUSTER)
     for step in (1, 10):
         kept = Gavel().begin()
         for k in range(0, 21, step):

@@ -12,7 +12,8 @@ from papers.gavel.speeds import gavel_speeds
 
 def one(speeds: Speeds, model: str, gpu_type: str, nodes: int, gpus: int, progress: float = 0.0) -> float:
     """Rate of one job in one configuration."""
-    m, t = speeds.models.index(model), speeds.gpu_types.index(gpu_type)
+    m = speeds.models.index(model)
+    t = speeds.gpu_types.index(gpu_type)
     return speeds.rates([m], [progress], [t], [nodes], [gpus])[0, 0]
 
 

@@ -23,8 +23,10 @@ def asked(seed: int) -> tuple:
 @golden
 def test_programs(seed):
     throughput, gpus, capacity, rng = asked(seed)
-    given, n = (throughput, gpus, capacity), len(gpus)
-    weights, age = rng.uniform(0.5, 3, n), rng.uniform(0, 100, n)
+    given = (throughput, gpus, capacity)
+    n = len(gpus)
+    weights = rng.uniform(0.5, 3, n)
+    age = rng.uniform(0, 100, n)
     made = [
         program.gavel_max_sum(*given),
         program.gavel_max_min(*given),

@@ -45,20 +45,24 @@ def plain(seconds, room):
     gpus = [0] * len(seconds)
     for i in range(len(seconds)):
         if room > 0:
-            gpus[i], room = 1, room - 1
+            gpus[i] = 1
+            room = room - 1
     while room > 0:
         gain = [s[g - 1] - s[g] if 0 < g < len(s) and not np.isnan(s[g]) else 0.0 for s, g in zip(seconds, gpus)]
         best = int(np.argmax(gain))
         if gain[best] <= 0:
             break
-        gpus[best], room = gpus[best] + 1, room - 1
+        gpus[best] = gpus[best] + 1
+        room = room - 1
     return gpus
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_growing_equals_the_plain_rule(seed):
     rng = np.random.default_rng(seed)
-    n, most, room = int(rng.integers(1, 12)), 9, int(rng.integers(1, 40))
+    n = int(rng.integers(1, 12))
+    most = 9
+    room = int(rng.integers(1, 40))
     # Whole seconds, so that there are ties; not always fewer on more GPUs.
     seconds = np.round(rng.uniform(20, 60, (n, 1)) / np.arange(1, most + 1) ** 0.7 + rng.uniform(0, 3, (n, most)))
     for i, limit in enumerate(rng.integers(1, most + 1, n)):
@@ -71,14 +75,16 @@ def test_growing_equals_the_plain_rule(seed):
 def test_a_gap_is_crossed_where_each_gpu_saves_most():
     # From 1 GPU: 40 s for one more, or 45 s for three; then the first saves 5 s more on the next, which is too large.
     seconds = np.array([[[100.0, 60.0, 50.0]], [[180.0, np.nan, 45.0]]])
-    counts, waiting = np.array([1.0, 2.0, 4.0]), np.full(2, -1)
+    counts = np.array([1.0, 2.0, 4.0])
+    waiting = np.full(2, -1)
     assert grow(seconds, counts, np.array([4.0]), waiting)[1].tolist() == [2, 1]
     assert grow(seconds, counts, np.array([5.0]), waiting)[1].tolist() == [1, 4]
 
 
 def test_a_job_starts_on_the_fastest_type_and_stays_where_it_is():
     seconds = np.array([[[9.0], [3.0]]] * 3)
-    one, room = np.ones(1), np.array([1.0, 2.0])
+    one = np.ones(1)
+    room = np.array([1.0, 2.0])
     assert grow(seconds, one, room, np.array([-1, -1, -1]))[0].tolist() == [1, 1, 0]
     assert grow(seconds, one, room, np.array([0, -1, 0]))[0].tolist() == [0, 1, 1]  # the last finds its place taken
 
@@ -169,7 +175,8 @@ def test_seconds_to_add_up_over_epochs():
         pl.DataFrame({"model": "m", "gpu_type": "t", "n_gpus": 2, "progress": [10.0, 30.0], "rate": [1.0, 2.0]})
     )
     reach = np.array([0.0, 5.0, 10.0, 20.0, np.inf, 5.0, 5.0])
-    model, gpus = np.array([0, 0, 0, 0, 0, -1, 0]), np.array([2, 2, 2, 2, 2, 2, 3])
+    model = np.array([0, 0, 0, 0, 0, -1, 0])
+    gpus = np.array([2, 2, 2, 2, 2, 2, 3])
     found = seconds_to(speeds, model, reach, np.zeros(7), np.ones(7), gpus)
     np.testing.assert_array_equal(found, [0, 5, 10, 15, 20, np.nan, np.nan])
     np.testing.assert_array_equal(segment_end(speeds, [0, 0, 0, -1], [9.0, 10.0, 99.0, 1.0]), [10, 30, 30, np.nan])

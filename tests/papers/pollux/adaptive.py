@@ -71,7 +71,8 @@ def adaptive_speeds(
 
 def _rates(app, nodes: int, width: int, gpus: int, batch: int | None) -> list[tuple[int, np.ndarray, np.ndarray]]:
     """By number of GPUs: the numbers of nodes (m,) that can hold them, and the best rates on these (m, epochs)."""
-    found, times = [], _Steps(app)
+    found = []
+    times = _Steps(app)
     for n in range(1, gpus + 1):
         least = max(app.batches[0], app.min_local * n)
         batches = np.array([batch]) if batch else np.geomspace(least, app.batches[-1], SIZES)
@@ -98,7 +99,8 @@ class _Steps:
         for k in range(len(pairs)):
             mine = which.ravel() == k
             order = np.argsort(app.points[mine, 2])
-            known, times = app.points[mine, 2][order], app.times[mine][order]
+            known = app.points[mine, 2][order]
+            times = app.times[mine][order]
             values[k] = np.column_stack([np.interp(self.sizes, known, times[:, c]) for c in (0, 1)])
         self.pairs, self.values, self.mesh = pairs, values, Delaunay(pairs)
 
@@ -108,7 +110,8 @@ class _Steps:
         simplex = self.mesh.find_simplex(wanted)
         affine = self.mesh.transform[simplex]
         part = np.einsum("mij,mj->mi", affine[:, :2], wanted - affine[:, 2])
-        weights, corners = np.column_stack([part, 1 - part.sum(axis=1)]), self.mesh.simplices[simplex]
+        weights = np.column_stack([part, 1 - part.sum(axis=1)])
+        corners = self.mesh.simplices[simplex]
         for m in np.flatnonzero(simplex < 0):
             corners[m] = np.abs(self.pairs - wanted[m]).sum(axis=1).argmin()
             weights[m] = 1 / 3

@@ -75,7 +75,8 @@ def pollux_speeds(
     descending order, so that all orders of the same counts are equally fast; beyond what was profiled, where
     the artifact stops, the nearest profiled value holds.
     """
-    parts, types = [], (gpu_type,) if isinstance(gpu_type, str) else tuple(gpu_type)
+    parts = []
+    types = (gpu_type,) if isinstance(gpu_type, str) else tuple(gpu_type)
     jobs = workload.select("application", "batch_size", "num_replicas").unique().sort(pl.all())
     for (name,), used in jobs.group_by("application", maintain_order=True):
         slower = (slowdown or {}).get(name, 1.0)
@@ -154,14 +155,17 @@ class _Application:
     """What was measured of one application on one GPU type."""
 
     def __init__(self, name, kind, step_time, validation, max_local):
-        steps, validation = step_time.filter(model=name, gpu_type=kind), validation.filter(model=name)
+        steps = step_time.filter(model=name, gpu_type=kind)
+        validation = validation.filter(model=name)
         if steps.is_empty() or validation.is_empty():
             raise SpeedError(
                 f"pollux_speeds: found no step times or validation of {name!r} on this GPU type; "
                 f"expected one of {', '.join(EPOCHS)}. Give its profiles, or leave its jobs out."
             )
         self.name, gradients = name, Gradients(name, validation)
-        self.batches, self.ends, self.gain = gradients.batches, gradients.ends, gradients.gain
+        self.batches = gradients.batches
+        self.ends = gradients.ends
+        self.gain = gradients.gain
         profiled = steps.filter(pl.col("placement").is_not_null())
         self.placed = {
             key: rows.sort("local_bsz").select("local_bsz", "step_time", "sync_time").to_numpy()
@@ -214,7 +218,8 @@ def _profile(app, batch, gpus, nodes, slower=1.0, iterations=False):
     """Long frame of one (application, batch size, GPUs): all placements and some numbers of nodes, by epoch."""
     size, extra = app.local(batch, gpus)
     gain = app.gain(gpus * size * (extra + 1))
-    places, times = [None] * len(nodes), [app.between(nodes, np.full(len(nodes), gpus), size)]
+    places = [None] * len(nodes)
+    times = [app.between(nodes, np.full(len(nodes), gpus), size)]
     for key in app.placed:
         counts = sorted(map(int, key), reverse=True)
         if sum(counts) == gpus and key == _smallest(counts):
@@ -222,12 +227,14 @@ def _profile(app, batch, gpus, nodes, slower=1.0, iterations=False):
             places += sorted(orders)
             times.append(np.repeat([app.at(key, size)], len(orders), axis=0))
     pace = 1 / _step(np.concatenate(times), extra)[:, None] / slower
-    ends, rate = app.ends, gain[None, :] * pace
+    ends = app.ends
+    rate = gain[None, :] * pace
     length = np.diff(ends, prepend=0.0)
     if iterations:
         # Of the batch size asked for: what fits on a type may be a few examples more.
         steps = (length / app.gain(batch)).sum()
-        ends, rate = np.array([steps]), pace * steps / (length / gain).sum()
+        ends = np.array([steps])
+        rate = pace * steps / (length / gain).sum()
     used = [*nodes.tolist(), *(len(p) for p in places[len(nodes) :])]
     return _frame(f"{app.name}/{batch}/{gpus}", used, gpus, places, ends, rate)
 

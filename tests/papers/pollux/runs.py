@@ -11,7 +11,9 @@ import numpy as np
 import polars as pl
 from published.data import read_data
 
-NODES, GPUS_PER_NODE, GPU_TYPE = 16, 4, "aws"
+NODES = 16
+GPUS_PER_NODE = 4
+GPU_TYPE = "aws"
 THRESHOLD = 57_600.0  # GPU-s that split the queues (the artifact's, not Tiresias' own 3,250)
 INTERVAL = 60.0
 RESTART = 30.0
@@ -114,7 +116,8 @@ def _simulate(trace, policy, speeds):
     from gpuschedlab.sim import Delays, simulate
 
     # The artifact counts its 30 s at every placement, the first too.
-    cluster, delays = Cluster.homogeneous(NODES, GPUS_PER_NODE, GPU_TYPE), Delays(switch=RESTART)
+    cluster = Cluster.homogeneous(NODES, GPUS_PER_NODE, GPU_TYPE)
+    delays = Delays(switch=RESTART)
     return simulate(trace, cluster, policy, speeds=speeds, delays=delays)
 
 
@@ -126,7 +129,8 @@ def pollux_trace(jobs: pl.DataFrame, speeds, model: pl.Series) -> pl.DataFrame:
     from gpuschedlab.speeds.elapsed import seconds_to
 
     gpus = jobs["num_replicas"].to_numpy()
-    whole, first = np.full(len(gpus), np.inf), np.zeros(len(gpus), np.int64)
+    whole = np.full(len(gpus), np.inf)
+    first = np.zeros(len(gpus), np.int64)
     duration = seconds_to(speeds, speeds.model_codes(model), whole, first, -(-gpus // GPUS_PER_NODE), gpus)
     return pl.DataFrame(
         {
@@ -150,7 +154,8 @@ def compare(found: pl.Series, wanted: pl.Series) -> dict:
     0.5
     """
     off = np.abs(found.to_numpy() - wanted.to_numpy())
-    mean, reference = float(found.mean()), float(wanted.mean())
+    mean = float(found.mean())
+    reference = float(wanted.mean())
     return {
         "jobs": len(off),
         "avg_jct": mean,

@@ -18,7 +18,8 @@ def seeded(seed: int = 1) -> np.ndarray:
 def matrices(seed: int) -> tuple:
     """Rows of jobs by nodes, their sizes, bases, most and least GPUs, and where they may run."""
     rng = np.random.default_rng(seed)
-    n, nodes = 4, 3
+    n = 4
+    nodes = 3
     return (
         rng.integers(0, 4, (n, nodes)),
         np.array([4, 4, 2]),
@@ -52,7 +53,8 @@ def test_steps(seed):
 
 def nodes(gpus: list[int], types: list[int], down: list[int] = ()) -> SimpleNamespace:
     """As much of a view as cells are made of: jobs that are faster on some types and cannot run on others."""
-    gpus, types = np.array(gpus), np.array(types)
+    gpus = np.array(gpus)
+    types = np.array(types)
     kinds = types.max() + 1
 
     def rates(kind, nodes, count):
@@ -77,7 +79,8 @@ CLUSTERS = {
 @pytest.mark.parametrize("name", CLUSTERS)
 @golden
 def test_cells(name):
-    view, rng = CLUSTERS[name], np.random.default_rng(0)
+    view = CLUSTERS[name]
+    rng = np.random.default_rng(0)
     cells = _Cells.of(view)
     found = {"cells": cells, "speedups": cells.speedups(view)}
     for case in range(3):
@@ -89,7 +92,8 @@ def test_cells(name):
 
 @golden
 def test_rounds():
-    found, scenario = {}, Goodput(jobs=8)(2)
+    found = {}
+    scenario = Goodput(jobs=8)(2)
     for name, policy in varied(
         Pollux(population=6, generations=4, interval=300.0), "interval", "population", "generations"
     ).items():

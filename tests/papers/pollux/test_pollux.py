@@ -40,10 +40,12 @@ def anywhere(rows):
 
 
 def test_a_job_is_kept_off_nodes_that_it_may_not_have():
-    rows, may = np.array([[2, 0], [0, 1]]), np.array([[False, True], [True, True]])
+    rows = np.array([[2, 0], [0, 1]])
+    may = np.array([[False, True], [True, True]])
     repair(rows, np.array([2, 2]), np.array([4, 3]), np.array([1, 1]), seeded(), may)
     assert rows.tolist() == [[0, 0], [0, 1]]
-    row, free = np.zeros(2, np.int64), np.array([4, 2])
+    row = np.zeros(2, np.int64)
+    free = np.array([4, 2])
     join(row, free, 3, may[0])
     assert row.tolist() == [0, 0]
     join(row, free, 2, may[0])
@@ -53,7 +55,9 @@ def test_a_job_is_kept_off_nodes_that_it_may_not_have():
 @pytest.mark.parametrize("seed", range(20))
 def test_repair_makes_any_matrix_possible_and_leaves_possible_ones(seed):
     rng = np.random.default_rng(seed)
-    rows, size, most = rng.integers(0, 4, (5, 3)), np.array([3, 4, 0]), rng.integers(1, 8, 5)
+    rows = rng.integers(0, 4, (5, 3))
+    size = np.array([3, 4, 0])
+    most = rng.integers(1, 8, 5)
     repair(rows, size, most, np.ones(5, np.int64), seeded(seed), anywhere(rows))
     assert possible(rows, size, most)
     again = rows.copy()
@@ -70,7 +74,8 @@ def test_repair_takes_all_from_a_job_that_has_too_few():
 @pytest.mark.parametrize("seed", range(20))
 def test_mutations_stay_within_the_nodes_cells(seed):
     rng = np.random.default_rng(seed)
-    size, base = np.array([4, 2, 0]), rng.integers(0, 2, (4, 3))
+    size = np.array([4, 2, 0])
+    base = rng.integers(0, 2, (4, 3))
     rows = base.copy()
     state = seeded(seed)
     changed = 0
@@ -83,7 +88,8 @@ def test_mutations_stay_within_the_nodes_cells(seed):
 
 
 def test_a_rigid_job_joins_the_fullest_node_that_holds_it():
-    row, free = np.array([0, 0, 1]), np.array([4, 3, 1])
+    row = np.array([0, 0, 1])
+    free = np.array([4, 3, 1])
     join(row, free, 3, anywhere(row))
     assert (row.tolist(), free.tolist()) == ([0, 3, 0], [4, 0, 2])
     row = np.zeros(3, np.int64)
@@ -109,9 +115,11 @@ def test_equal_matrices_come_last():
 def test_the_search_finds_the_best_of_all_matrices(seed):
     """Three jobs on two nodes of two GPUs, against all matrices that there are."""
     rng = np.random.default_rng(seed)
-    size, most = np.array([2, 2]), np.array([4, 4, 2])
+    size = np.array([2, 2])
+    most = np.array([4, 4, 2])
     speedup = np.stack([curve(2, 4, s) for s in rng.uniform(0.2, 1.0, 3)])
-    base, factor = np.array([[1, 0], [0, 1], [0, 0]]), rng.uniform(0.5, 1, 3)
+    base = np.array([[1, 0], [0, 1], [0, 0]])
+    factor = rng.uniform(0.5, 1, 3)
     given = (speedup, base, factor, -1.0, 1e-3)
     every = (np.array(cells).reshape(3, 2) for cells in product(range(3), repeat=6))
     best = max(fitness(rows, *given) for rows in every if possible(rows, size, most))

@@ -11,7 +11,8 @@ from gpuschedlab.speeds.codes import find_row
 from papers.pollux.profiles import pollux_names, pollux_speeds
 from papers.pollux.runs import compare, measure, pollux_trace, tiresias_run
 
-NODES, WIDTH = 16, 4
+NODES = 16
+WIDTH = 4
 
 
 def rates_of(speeds: Speeds, model: str, counts: list[int]) -> tuple[np.ndarray, np.ndarray]:
@@ -28,11 +29,17 @@ class PlainLoop:
 
     def __init__(self, trace: pl.DataFrame, speeds: Speeds):
         self.speeds, self.model = speeds, trace["model"].to_list()
-        self.submit, self.gpus = trace["submit"].to_list(), [int(g) for g in trace["gpus"]]
+        self.submit = trace["submit"].to_list()
+        self.gpus = [int(g) for g in trace["gpus"]]
         n = self.n = trace.height
-        self.progress, self.epoch, self.executed = [0.0] * n, [0] * n, [0] * n
-        self.pause, self.taken, self.end = [0.0] * n, [None] * n, [None] * n
-        self.queues, self.known = ([], []), {}
+        self.progress = [0.0] * n
+        self.epoch = [0] * n
+        self.executed = [0] * n
+        self.pause = [0.0] * n
+        self.taken = [None] * n
+        self.end = [None] * n
+        self.queues = ([], [])
+        self.known = {}
         self.now = 0
 
     def jct(self) -> np.ndarray:
@@ -79,7 +86,8 @@ class PlainLoop:
             if j in self.queues[0] and self.executed[j] * self.gpus[j] >= 57_600:
                 self.queues[0].remove(j)
                 self.queues[1].append(j)
-        room, chosen = NODES * WIDTH, []
+        room = NODES * WIDTH
+        chosen = []
         for j in (*self.queues[0], *self.queues[1]):
             if self.gpus[j] <= room:
                 room -= self.gpus[j]

@@ -51,13 +51,15 @@ def test_pollux_rate_is_gain_over_step_time():
 
 def _gain(batch):
     w = (batch - 10) / 30
-    sqr, var = 1 + 2 * w, 1.0
+    sqr = 1 + 2 * w
+    var = 1.0
     return (var + sqr) / (var * 10 / batch + sqr)
 
 
 def test_pollux_steps_accumulate():
     # 40 on one GPU, at most 20 at once: two steps, one of them without synchronisation
-    step, sync = 1.0 + 2.0, 0.5
+    step = 1.0 + 2.0
+    sync = 0.5
     assert looked_up(pollux(40, 1), [1]) == pytest.approx(_gain(40) / (2 * step - sync))
 
 
@@ -157,6 +159,7 @@ def seconds(profiles, jobs):
     from papers.pollux.profiles import pollux_names
 
     speeds = pollux_speeds(*profiles, jobs, whole_seconds=False)
-    gpus, zero = jobs["num_replicas"].to_numpy(), np.zeros(jobs.height, int)
+    gpus = jobs["num_replicas"].to_numpy()
+    zero = np.zeros(jobs.height, int)
     model = speeds.model_codes(pollux_names(jobs))
     return seconds_to(speeds, model, np.full(jobs.height, np.inf), zero, -(-gpus // 4), gpus)

@@ -64,14 +64,16 @@ class Throughput:
 
     def network(self, nodes, gpus) -> np.ndarray:
         """Seconds of synchronisation."""
-        nodes, gpus = np.asarray(nodes), np.asarray(gpus)
+        nodes = np.asarray(nodes)
+        gpus = np.asarray(gpus)
         more = np.maximum(gpus - 2.0, 1e-8)
         within = np.where(gpus > 1, self.a_r + self.b_r * more, FLOOR)
         return np.where(nodes > 1, self.a_n + self.b_n * more, within)
 
     def step(self, nodes, gpus, local, accumulated=0) -> np.ndarray:
         """Seconds of a step with so many examples on each GPU in each pass."""
-        passes, net = self.computing(local), self.network(nodes, gpus)
+        passes = self.computing(local)
+        net = self.network(nodes, gpus)
         # The larger of the two is taken out of the power: neither overflows, whatever gamma.
         top = np.maximum(passes, net)
         joint = top * ((passes / top) ** self.gamma + (net / top) ** self.gamma) ** (1 / self.gamma)

@@ -72,7 +72,8 @@ def tuned_jobs(
 
 def _choices(app, gpus: int, width: int, share: tuple[float, float]) -> list[tuple[int, int]]:
     """(GPUs, batch size) within the share of the ideal speed-up; the best on one GPU where there is none."""
-    steps, seconds = _Steps(app), {}
+    steps = _Steps(app)
+    seconds = {}
     length = np.diff(app.ends, prepend=0.0)
     batches = [FIXED[app.name]] if app.name in FIXED else app.batches
     for n in range(1, gpus + 1):

@@ -140,7 +140,8 @@ def test_who_may_stay_goes_where_it_was_if_that_is_still_free():
     """Job 4 needs two of five nodes, and jobs on four of them may stay: if not all can, each goes in its turn where it was."""
     gpus = np.array([1.0, 1.0, 1.0, 1.0, 8.0])
     view = held_view([(i, i, 1.0) for i in range(4)], gpus)
-    same, none = np.arange(5) < 4, np.zeros(5, bool)
+    same = np.arange(5) < 4
+    none = np.zeros(5, bool)
 
     def placed(todo, pinned):
         rows, left = repacked(

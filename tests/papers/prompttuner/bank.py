@@ -21,7 +21,8 @@ DAY = PromptLoop(PromptJobs("low"), cap=50)
 """The day of the bank that grows (`day`), and its seeds."""
 DAYS = (0, 1, 2, 3, 4)
 
-RANDOM, IDEAL = 10, 10
+RANDOM = 10
+IDEAL = 10
 """Random prompts of the bank that are tuned per task, and the best by score of which the best is ideal (the thesis: 20 each)."""
 
 
@@ -38,7 +39,8 @@ def gaussian(count: int, rng: np.random.Generator) -> np.ndarray:
 def study(task: Task, bank: PromptBank, prompts: np.ndarray, rng: np.random.Generator) -> dict:
     """Iterations to the target of one task, from prompts chosen in five ways; all are tuned on the same samples."""
     score = tuning.scores_on(task, prompts, rng)
-    two, loss = bank.look_up(score), score(np.arange(len(prompts)))
+    two = bank.look_up(score)
+    loss = score(np.arange(len(prompts)))
     best = np.argsort(loss, kind="stable")[:IDEAL]
     some = rng.choice(len(prompts), RANDOM, replace=False)
     more = copy.copy(bank)

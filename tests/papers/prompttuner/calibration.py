@@ -20,7 +20,9 @@ TARGETS = {
 SLACK = 0.1
 """Part of a target that a value may be off."""
 
-LENGTHS, SPREADS, WARM_UPS = (0.5, 1.0, 1.56, 2.5), (0.2, 0.6), (0.3, 1.0)
+LENGTHS = (0.5, 1.0, 1.56, 2.5)
+SPREADS = (0.2, 0.6)
+WARM_UPS = (0.3, 1.0)
 SIZES = {"as they are": SHARES, "one GPU": (1.0, 0.0, 0.0, 0.0)}
 
 

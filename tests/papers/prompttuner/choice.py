@@ -6,8 +6,10 @@ from scenes.tiny_transformer import TAUGHT
 
 from gpuschedlab.papers.prompttuner.estimators.prompt_bank import PromptBank
 
-CLUSTERS, VISITED = (10, 17, 30, 50, 75), (1, 2, 3)
-LEFT_OUT, SEEDS = 4, (100, 101, 102, 103)
+CLUSTERS = (10, 17, 30, 50, 75)
+VISITED = (1, 2, 3)
+LEFT_OUT = 4
+SEEDS = (100, 101, 102, 103)
 """Taught tasks of each seed that its bank knows nothing of; seeds are none of those that anything is tested on."""
 
 
@@ -18,7 +20,8 @@ def choice(seeds: tuple = SEEDS) -> list[dict]:
         rng = np.random.default_rng(seed)
         left = [TAUGHT[k] for k in rng.choice(len(TAUGHT), LEFT_OUT, replace=False)]
         prompts = tuning.candidates(rng, tasks=tuple(task for task in TAUGHT if task not in left))
-        features, everything = tuning.features(prompts), np.arange(len(prompts))
+        features = tuning.features(prompts)
+        everything = np.arange(len(prompts))
         losses = [tuning.scores_on(task, prompts, rng)(everything) for task in left]
         for clusters in CLUSTERS:
             for visited in VISITED:

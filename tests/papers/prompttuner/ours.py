@@ -11,12 +11,16 @@ from papers.prompttuner import bank
 from papers.prompttuner.runs import measure
 
 OTHERS = ("infless, blind", "infless, aware", "elasticflow", "elasticflow, blind")
-LOADS, LEVELS = ("low", "medium", "high"), (0.5, 1.0, 1.5)
-SEEDS, QUICK = 10, 2
-LARGER, LARGER_SEEDS = (40, 80, 120), 3
+LOADS = ("low", "medium", "high")
+LEVELS = (0.5, 1.0, 1.5)
+SEEDS = 10
+QUICK = 2
+LARGER = (40, 80, 120)
+LARGER_SEEDS = 3
 """GPUs of section 4.6.4, and seeds of each."""
 
-REUSE, WINDOWS = "without runtime reuse", {"window of 15 s": "late", "window of 240 s": "cost"}
+REUSE = "without runtime reuse"
+WINDOWS = {"window of 15 s": "late", "window of 240 s": "cost"}
 READINGS = (("infless, blind", "elasticflow, blind"), ("infless, aware", "elasticflow"))
 
 
@@ -24,7 +28,9 @@ class Runs:
     """Answers of `measure`, by case without the seed: each is asked for all seeds."""
 
     def __init__(self, study: Study, seeds: int, all_seeds: int = SEEDS):
-        self.study, self.seeds, self.known = replace(study, data=study.data or Path()), range(seeds), {}
+        self.study = replace(study, data=study.data or Path())
+        self.seeds = range(seeds)
+        self.known = {}
         self.whole = seeds == all_seeds
 
     def run(self, cases):
@@ -81,7 +87,8 @@ def _cases():
 
 def _compared(runs: Runs) -> dict[Number, Ours]:
     """PromptTuner against the baselines."""
-    found, settings = {}, [(load, 1.0) for load in LOADS] + [("medium", slo) for slo in LEVELS]
+    found = {}
+    settings = [(load, 1.0) for load in LOADS] + [("medium", slo) for slo in LEVELS]
     for other in OTHERS:
         for metric in ("late", "cost"):
             worst = _end(max, [_over(runs, metric, other, *setting) for setting in settings])
@@ -113,7 +120,8 @@ def _points(runs: Runs, policy: str, load: str, slo: float, *kind) -> Ours:
 
 def _over(runs: Runs, metric: str, other: str, load: str, slo: float) -> Ours:
     """The mean of a metric over that of PromptTuner; of each seed where PromptTuner's is above 0."""
-    a, b = runs.all(metric, other, load, slo), runs.all(metric, "prompttuner", load, slo)
+    a = runs.all(metric, other, load, slo)
+    b = runs.all(metric, "prompttuner", load, slo)
     each = {seed: x / y for seed, (x, y) in enumerate(zip(a, b, strict=True)) if y > 0}
     return Ours(a.mean() / max(b.mean(), 1e-9), "", named(each, "seed"), runs.whole)
 
@@ -127,19 +135,22 @@ def _end(pick, settings: list[Ours]) -> Ours:
 
 def _saved(runs: Runs, slo: float, other: str, *kind) -> Ours:
     """Share of another's cost that PromptTuner saves, at medium load."""
-    mine, theirs = runs.all("cost", "prompttuner", "medium", slo), runs.all("cost", other, "medium", slo, *kind)
+    mine = runs.all("cost", "prompttuner", "medium", slo)
+    theirs = runs.all("cost", other, "medium", slo, *kind)
     return runs.over_seeds(1 - mine / theirs, 1 - mine.mean() / theirs.mean())
 
 
 def _parts(runs: Runs) -> dict[Number, Ours]:
     """PromptTuner's parts, its noise and its rounds."""
-    base, found = ("prompttuner", "medium", 1.0), {}
+    base = ("prompttuner", "medium", 1.0)
+    found = {}
     for slo in LEVELS:
         number = Number("figure 4.8a", f"medium, S={slo:g}", "without the bank", "late_less_prompttuner")
         found[number] = _points(runs, "prompttuner", "medium", slo, 32, "no bank")
         number = Number("figure 4.8b", f"medium, S={slo:g}", "without the bank", "cost_saved")
         found[number] = _saved(runs, slo, "prompttuner", 32, "no bank")
-        workload, bank = f"medium, S={slo:g}", found[number]
+        workload = f"medium, S={slo:g}"
+        bank = found[number]
         found[Number("figure 4.8a", workload, REUSE, "late_less_prompttuner")] = _points(runs, REUSE, "medium", slo)
         reuse = found[Number("figure 4.8b", workload, REUSE, "cost_saved")] = _saved(runs, slo, REUSE)
         less = np.array([bank.each[key] - reuse.each[key] for key in bank.each])
@@ -148,7 +159,8 @@ def _parts(runs: Runs) -> dict[Number, Ours]:
     found |= _windows(runs)
     noise = ("prompttuner", "medium", 1.0, 32, "noise")
     found[Number("figure 4.8c", "medium", "noise of 80 %", "late_less_prompttuner")] = _points(runs, *noise)
-    a, b = runs.all("cost", *noise), runs.all("cost", *base)
+    a = runs.all("cost", *noise)
+    b = runs.all("cost", *base)
     more = runs.over_seeds(a / b - 1, a.mean() / b.mean() - 1)
     found[Number("figure 4.8c", "medium", "noise of 80 %", "cost_more")] = more
     shares = runs.all("bank_share", *base)
@@ -183,7 +195,8 @@ def _larger(runs: Runs) -> dict[Number, Ours]:
                 [runs.all(metric, policy, "medium", 1.0, gpus, "") for policy in (other, "prompttuner")]
                 for metric in ("late", "cost")
             )
-            ahead[gpus], workload = 100 * (late[0] - late[1]), f"medium, {gpus} GPUs"
+            ahead[gpus] = 100 * (late[0] - late[1])
+            workload = f"medium, {gpus} GPUs"
             found[Number("figure 4.9e", workload, other, "late_less_prompttuner")] = runs.over_seeds(ahead[gpus])
             found[Number("figure 4.9f", workload, other, "cost_saved")] = runs.over_seeds(1 - cost[1] / cost[0])
         least, *_, most = LARGER

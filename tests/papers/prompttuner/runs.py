@@ -69,9 +69,11 @@ def measure(data_dir, policy: str, load: str, slo: float, seed: int, gpus: int =
         scenario = scenario.replace(trace=scenario.trace.filter(model="vicuna-7b"))
     name, knobs = POLICIES[policy]
     run = scenario.run(getattr(policies, name)(**knobs))
-    done, first = run.jobs, scenario.delays.seconds("warm", scenario.trace["model"])
+    done = run.jobs
+    first = scenario.delays.seconds("warm", scenario.trace["model"])
     bank = scenario.delays.seconds("warm bank", scenario.trace["model"]) - first
-    asks, jct = (done["prompt"] == "bank").to_numpy(), done["jct"].to_numpy()
+    asks = (done["prompt"] == "bank").to_numpy()
+    jct = done["jct"].to_numpy()
     wait = np.clip(done["overhead"].to_numpy() - first - bank * asks, 0, None) / jct
     rounds = 1000 * run.rounds["seconds"].to_numpy()
     return {
@@ -113,7 +115,8 @@ def run(data_dir=None, traces: tuple = ("medium",), seeds: tuple = tuple(range(1
         the thesis's; `ok`: PromptTuner is late less often than without reuse of runtimes, without the bank, and where jobs never
         wait, by intervals.
     """
-    found, ok = {}, True
+    found = {}
+    ok = True
     for load in traces:
         cases = [(policy, "") for policy in POLICIES] + [("prompttuner", kind) for kind in KINDS]
         runs = {case: [measure(None, case[0], load, 1.0, seed, 32, case[1]) for seed in seeds] for case in cases}

@@ -45,7 +45,8 @@ def test_recipe():
 
 @golden
 def test_policies():
-    scenario, found = LAB(1), {}
+    scenario = LAB(1)
+    found = {}
     for policy in (PromptTuner(), Infless(), ElasticFlow(), ElasticFlow(aware=False), Infless(aware=False)):
         for name, each in varied(policy, "interval").items():
             found[f"{type(policy).__name__} {policy.knobs.get('aware')} {name}"] = ran(scenario, each)
@@ -64,8 +65,12 @@ class Instant(SimpleNamespace):
 
 def instant(seed: int) -> tuple[Instant, Demand]:
     """Jobs that wait or run, pools that are idle or warm up, in whole seconds and GPUs: much happens at once."""
-    rng, n, now = np.random.default_rng(seed), 8, 100.0
-    model, kind, runs = rng.integers(-1, 1, n), rng.integers(0, 2, n), rng.random(n) < 0.4
+    rng = np.random.default_rng(seed)
+    n = 8
+    now = 100.0
+    model = rng.integers(-1, 1, n)
+    kind = rng.integers(0, 2, n)
+    runs = rng.random(n) < 0.4
     gpus = np.tile([1.0, 2.0, 4.0], (n, 1))
     work = np.ceil(rng.integers(4, 40, (n, 1)) / gpus)
     work[rng.random((n, 3)) < 0.15] = np.inf
@@ -99,7 +104,8 @@ def test_turns():
         told = found[name] = []
         for seed in range(25):
             view, demand = instant(seed)
-            pools, turn = view.memory, policy.decided(view, demand)
+            pools = view.memory
+            turn = policy.decided(view, demand)
             told.append(
                 [turn.ready_at(0), turn.pending, {str(k): v for k, v in turn.ready.items()}, turn.next_change()]
             )
@@ -138,7 +144,8 @@ def test_shares():
     found = []
     for seed in range(6):
         rng = np.random.default_rng(seed)
-        n, gpus = 5, np.array([1.0, 2, 4, 8])
+        n = 5
+        gpus = np.array([1.0, 2, 4, 8])
         seconds = rng.uniform(20, 200, (n, 1)) / gpus**0.8
         seconds[rng.random((n, 4)) < 0.1] = np.inf
         free = np.full(12, 8.0)
@@ -157,7 +164,8 @@ def test_shares():
 @golden
 def test_bank():
     rng = np.random.default_rng(2)
-    features, loss = rng.normal(size=(40, 5)), rng.random(60)
+    features = rng.normal(size=(40, 5))
+    loss = rng.random(60)
     bank = prompt_bank.PromptBank(features, clusters=5, visited=2, rng=1)
     found = {
         "distances": prompt_bank.cosine_distances(features[:3], features[3:6]),

@@ -51,7 +51,8 @@ def test_prompt_bank_clusters_that_are_far_apart_are_found():
 @given(st.integers(2, 40), st.integers(1, 40), st.integers(0, 99))
 def test_prompt_bank_look_up_scores_the_medoids_and_one_cluster(count, clusters, seed):
     bank = bank_of(count, min(clusters, count), seed)
-    loss, asked = np.random.default_rng(seed).random(count), []
+    loss = np.random.default_rng(seed).random(count)
+    asked = []
     found = bank.look_up(lambda which: asked.append(which) or loss[which])
     entered = bank.cluster[bank.medoids[loss[bank.medoids].argmin()]]
     scored = np.concatenate(asked)
@@ -65,7 +66,8 @@ def test_prompt_bank_look_up_scores_the_medoids_and_one_cluster(count, clusters,
 
 def test_prompt_bank_insertion_keeps_the_threshold_and_the_medoids():
     bank = bank_of(30, 5, most=33)
-    before, rng = bank.features[bank.medoids].copy(), np.random.default_rng(1)
+    before = bank.features[bank.medoids].copy()
+    rng = np.random.default_rng(1)
     for step in range(40):
         new = rng.normal(size=5)
         nearest = cosine_distances(new, before)[0].argmin()
@@ -126,7 +128,8 @@ def test_the_gradient_is_that_of_finite_differences():
         by = found.by_prompt if name == "prompt" else found.by_weights[name]
         for _ in range(4):
             at = tuple(rng.integers(size) for size in ((9, tiny.WIDTH) if name == "tokens" else value.shape))
-            kept, sides = value[at], []
+            kept = value[at]
+            sides = []
             for step in (1e-5, -1e-5):
                 value[at] = kept + step
                 sides.append(tiny.judge(weights, prompts, query, answer).loss.sum())
@@ -145,7 +148,8 @@ def test_a_causal_model_does_not_see_the_future():
 
 
 def test_the_shipped_model_follows_instructions_that_it_was_not_taught():
-    weights, rng = prompt_tuning.frozen(), np.random.default_rng(1)
+    weights = prompt_tuning.frozen()
+    rng = np.random.default_rng(1)
     for task in tiny.HELD_OUT:
         prompt = weights["tokens"][tiny.words(task)][None]
         assert tiny.judge(weights, prompt, *tiny.samples(task, 100, rng)).accuracy[0] > 0.95
@@ -155,7 +159,8 @@ def test_the_shipped_model_follows_instructions_that_it_was_not_taught():
 
 def test_the_prompt_of_the_least_loss_is_tuned_sooner_than_most():
     rng = np.random.default_rng(0)
-    prompts, task = prompt_tuning.candidates(rng), tiny.Task(0, 0)
+    prompts = prompt_tuning.candidates(rng)
+    task = tiny.Task(0, 0)
     loss = prompt_tuning.scores_on(task, prompts, rng)(np.arange(len(prompts)))
     iterations, losses, *_ = prompt_tuning.tune(task, prompts[[loss.argmin(), *range(8)]], rng, cap=40)
     assert iterations[0] < np.median(iterations[1:])

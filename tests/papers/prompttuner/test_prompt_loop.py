@@ -53,7 +53,8 @@ def test_each_start_finds_what_a_bank_of_the_jobs_that_ended_before_has():
 
 def test_stand_ins_take_as_long_as_the_jobs_of_the_paper():
     """In the mean over parts, in seconds of a GPU, times what the day is stretched by."""
-    loop, sizes = settled(), np.dot(jobs.SIZES, jobs.SHARES)
+    loop = settled()
+    sizes = np.dot(jobs.SIZES, jobs.SHARES)
     made = loop.made()
     for llm in ("gpt2-base", "vicuna-7b"):
         seconds = loop.table["tiny"].to_numpy() * loop.unit(llm) * ITERATION[llm]

@@ -92,7 +92,8 @@ def test_prompttuner_algorithms_a_lone_burst_buys_once():
 
 def test_prompttuner_algorithms_each_start_has_the_least_gpus_that_suffice():
     """Brute force on four jobs and four GPUs: one GPU less would have been too late, at the instant of the start."""
-    rng, several = np.random.default_rng(0), 0
+    rng = np.random.default_rng(0)
+    several = 0
     for _ in range(60):
         rows = [(rng.integers(30), rng.integers(5, 60), rng.integers(8, 60), "ab"[rng.integers(2)]) for _ in range(4)]
         run = run_of(jobs(*sorted(rows)))
@@ -194,7 +195,8 @@ def test_elasticflow_pays_for_the_whole_cluster(scenario):
 def test_keep_alive_after_the_last_end_counts_in_no_average(scenario):
     """GPUs are idle for hours after the last job: utilisation is of the time before, and they are billed by themselves."""
     run = scenario.run(Infless(keep_alive=1e4))
-    end, found = run.jobs["end"].max(), run.summary()
+    end = run.jobs["end"].max()
+    found = run.summary()
     assert run.info["now"] > end + 9_000
     assert found["utilisation"] == pytest.approx(run.jobs["attained"].sum() / 32 / (end - run.jobs["submit"].min()))
     last = (
@@ -215,7 +217,8 @@ def test_keep_alive_after_the_last_end_counts_in_no_average(scenario):
 
 def test_event_driven_rounds_start_jobs_when_polling_does():
     scenario = PromptLab(PromptJobs("medium", minutes=2))(seed=1)
-    polled, woken = scenario.run(Polling()), scenario.run(PromptTuner())
+    polled = scenario.run(Polling())
+    woken = scenario.run(PromptTuner())
     assert woken.rounds.height < polled.rounds.height / 10
     apart = (polled.jobs["start"] - woken.jobs["start"]).abs().max()
     assert apart <= 0.05 + 1e-9
@@ -235,7 +238,8 @@ def test_unused_gpus_that_are_given_back_wake_the_jobs_that_wait_for_cold_ones()
 def drawn(rng) -> dict:
     """Up to eight jobs of two LLMs within a minute, on up to six GPUs; warm and cold starts; rounds of half a second."""
     n = int(rng.integers(2, 9))
-    submit, work = np.sort(rng.uniform(0, 60, n).round(1)), rng.uniform(3, 60, n).round(1)
+    submit = np.sort(rng.uniform(0, 60, n).round(1))
+    work = rng.uniform(3, 60, n).round(1)
     due = (rng.uniform(0.4, 3, n) * work + rng.choice([0, 10], n)).round(1)
     delays = Delays(kinds={"warm": float(rng.choice([0, 1])), "cold": float(rng.choice([3.3, 5, 10]))})
     rows = zip(submit, work, due, rng.choice(["a", "b"], n), strict=True)
@@ -250,12 +254,11 @@ def test_event_driven_rounds_decide_what_polling_decides(window):
         case = drawn(rng)
         size = float(rng.choice([0.02, 3, 15, 60])) if window is None else window
         knobs = {"late": str(rng.choice(["last", "drop"])), "interval": 0.5}
-        kinds, more = (
-            (PromptTuner, Polling),
-            {"delaying": str(rng.choice(["any", "warm", "own", "never"])), "window": size},
-        )
+        kinds = (PromptTuner, Polling)
+        more = {"delaying": str(rng.choice(["any", "warm", "own", "never"])), "window": size}
         if rng.random() < 0.25:
-            kinds, more = (Infless, PollingInfless), {"aware": bool(rng.integers(2)), "keep_alive": size}
+            kinds = (Infless, PollingInfless)
+            more = {"aware": bool(rng.integers(2)), "keep_alive": size}
         case["estimator"] = Noisy(error=0.5, rng=seed) if rng.random() < 0.3 else None
         woken, polled = (run_of(policy=kind(**knobs, **more), **case).jobs.select("start", "end") for kind in kinds)
         assert_frame_equal(woken, polled, abs_tol=1e-6)
@@ -381,11 +384,14 @@ def brute_share(gpus, seconds, setup, held, due, free, slot):
 
 
 def test_minimum_satisfactory_shares_are_the_least():
-    rng, found = np.random.default_rng(1), []
+    rng = np.random.default_rng(1)
+    found = []
     gpus = np.array([[1.0, 2.0, 4.0]])
     for _ in range(60):
         free = rng.integers(0, 5, 12).astype(float)
-        work, due, setup = rng.integers(4, 60), float(rng.integers(2, 55)), float(rng.integers(0, 3) * 5)
+        work = rng.integers(4, 60)
+        due = float(rng.integers(2, 55))
+        setup = float(rng.integers(0, 3) * 5)
         seconds = work / gpus
         args = (setup, 0.0, due, free, 5.0)
         share, _, _ = satisfactory_shares(
@@ -398,11 +404,16 @@ def test_minimum_satisfactory_shares_are_the_least():
 
 def plan_by_hand(gpus, seconds, setup, held, still, due, free, slot):
     """Levels of one job after another, in their first slots, and when a planned one first changes; slot by slot."""
-    shares, firsts, turn = [], [], np.inf
+    shares = []
+    firsts = []
+    turn = np.inf
     for i, limit in enumerate(due):
         shares.append(-1), firsts.append(-1)
         for top in range(len(gpus)):
-            plan, done, owed, before = [], 0.0, still[i], held[i]
+            plan = []
+            done = 0.0
+            owed = still[i]
+            before = held[i]
             while done < 1 - 1e-9 and len(plan) < len(free) and len(plan) * slot < limit:
                 able = [a for a in range(top + 1) if gpus[a] <= free[len(plan)]]
                 room = min(slot, limit - len(plan) * slot)
@@ -412,9 +423,11 @@ def plan_by_hand(gpus, seconds, setup, held, still, due, free, slot):
                 before = now
                 if now:
                     spent = min(owed, room)
-                    owed, done = owed - spent, done + (room - spent) / seconds[i][able[-1]]
+                    owed = owed - spent
+                    done = done + (room - spent) / seconds[i][able[-1]]
             if done >= 1 - 1e-9:
-                shares[-1], firsts[-1] = top, plan[0]
+                shares[-1] = top
+                firsts[-1] = plan[0]
                 free = [f - (gpus[a] if a >= 0 else 0) for f, a in zip(free, plan)] + free[len(plan) :]
                 turn = min([turn, *(s * slot for s in range(1, len(plan)) if plan[s] != plan[s - 1])])
                 break
@@ -423,11 +436,17 @@ def plan_by_hand(gpus, seconds, setup, held, still, due, free, slot):
 
 @pytest.mark.parametrize("seed", range(30))
 def test_satisfactory_shares_of_several_jobs_are_planned_one_after_another(seed):
-    rng, n, gpus = np.random.default_rng(seed), 4, [1.0, 2.0, 4.0]
+    rng = np.random.default_rng(seed)
+    n = 4
+    gpus = [1.0, 2.0, 4.0]
     free = rng.integers(0, 9, 10).astype(float)
-    work, due, setup = rng.integers(4, 90, n), rng.integers(2, 55, n).astype(float), rng.integers(0, 3, n) * 5.0
-    held, still = rng.choice([0.0, *gpus], n), rng.uniform(0, 8, n)  # GPUs, and seconds of their start that are to come
-    seconds, left = work[:, None] / np.array(gpus), free.copy()
+    work = rng.integers(4, 90, n)
+    due = rng.integers(2, 55, n).astype(float)
+    setup = rng.integers(0, 3, n) * 5.0
+    held = rng.choice([0.0, *gpus], n)
+    still = rng.uniform(0, 8, n)  # GPUs, and seconds of their start that are to come
+    seconds = work[:, None] / np.array(gpus)
+    left = free.copy()
     shares, firsts, turn = satisfactory_shares(np.tile(gpus, (n, 1)), seconds, setup, held, still, due, left, 5.0)
     expected = plan_by_hand(gpus, seconds, setup, held, still, due, free.tolist(), 5.0)
     assert (shares.tolist(), firsts.tolist(), turn, left.tolist()) == expected

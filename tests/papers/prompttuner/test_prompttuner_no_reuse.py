@@ -10,7 +10,8 @@ from gpuschedlab.policies import PromptTuner
 from gpuschedlab.sim import Delays
 from papers.prompttuner.small_runs import jobs, most, run_of, starts
 
-GRID, EPS = 0.05, 1e-6
+GRID = 0.05
+EPS = 1e-6
 ALONE = PromptTuner(window=0.0)
 
 
@@ -80,7 +81,8 @@ class Reference:
 
     def run(self) -> list:
         """Start and end of each job; None: never."""
-        waits, tick = list(range(len(self.case.rows))), 0
+        waits = list(range(len(self.case.rows)))
+        tick = 0
         while waits and tick < 4_000:
             self.now = tick * GRID
             self.busy = [(end, gpus) for end, gpus in self.busy if end > self.now + EPS]
@@ -150,8 +152,10 @@ class Reference:
 
 def drawn(rng) -> Case:
     """Up to nine jobs of two LLMs within 20 s on up to eight GPUs; some instants lie on the grid, some do not."""
-    n, digits = int(rng.integers(2, 10)), int(rng.integers(1, 4))
-    submit, work = np.sort(rng.uniform(0, 20, n).round(digits)), rng.uniform(1, 20, n).round(digits)
+    n = int(rng.integers(2, 10))
+    digits = int(rng.integers(1, 4))
+    submit = np.sort(rng.uniform(0, 20, n).round(digits))
+    work = rng.uniform(1, 20, n).round(digits)
     warm = float(rng.choice([0, 1, 0.33]))
     cold = warm + float(rng.choice([1, 3.3, 5, 10]))
     due = (rng.uniform(0.4, 3, n) * work + rng.choice([0, cold], n) + 0.1).round(digits)
@@ -181,5 +185,6 @@ def assert_same_events(case: Case, where: str = ""):
     run = run_of(jobs(*case.rows), PromptTuner(window=0.0, late=case.late), gpus=case.gpus, delays=delays, until=200.0)
     expected = pl.DataFrame(Reference(case).run(), schema=["start", "end"], orient="row")
     for name in ("start", "end"):
-        ours, theirs = run.jobs[name].to_list(), expected[name].to_list()
+        ours = run.jobs[name].to_list()
+        theirs = expected[name].to_list()
         assert ours == [None if t is None else pytest.approx(t, abs=1e-6) for t in theirs], f"{name} {where}"

@@ -33,7 +33,8 @@ def by_hand(third: float = 35.0):
 def test_a_round_decided_again_is_the_round_of_the_policy(delaying, window):
     policy = lab.PromptTuner(delaying=delaying, window=window)
     simulation = Simulation(PromptLab(gpus=16).with_knobs(load="low")(0), policy)
-    decided, started = 0, 0
+    decided = 0
+    started = 0
     while (view := simulation.ask()) is not None and decided < 300:
         before = set(view.memory.running)
         turn = prompt.decided_again(view, policy, {})
@@ -46,7 +47,8 @@ def test_a_round_decided_again_is_the_round_of_the_policy(delaying, window):
         assert (kept.pools, kept.running, kept.bought) == (view.memory.pools, view.memory.running, view.memory.bought)
         begun = {int(view.index[i]) for i, word in turn.decided.items() if "starts" in word}
         assert begun == set(view.memory.running) - before
-        decided, started = decided + 1, started + len(begun)
+        decided = decided + 1
+        started = started + len(begun)
         simulation.answer(view, real)
     assert started > 5
 

@@ -19,7 +19,8 @@ ONE = Cluster.parse("1x1:t4")
 
 def worth(program_of, rounds, y):
     """Objective of whole rounds by its definition."""
-    n, w = len(y), program_of["weights"]
+    n = len(y)
+    w = program_of["weights"]
     share = np.minimum(program_of["done"] + y * program_of["step"], 1.0)
     log = np.interp(share, FIFTHS, np.log(np.maximum(FIFTHS, ORIGIN)))
     begin = np.interp(program_of["done"], FIFTHS, np.log(np.maximum(FIFTHS, ORIGIN)))

@@ -41,8 +41,10 @@ def rho_alone(way, data_dir, setting: str, jobs: pl.DataFrame, run) -> np.ndarra
     `sia-simulator/ftf_simulator.py` of the artifact of Jayaram Subramanya et al., SOSP'23. Jobs are submitted at the start
     of a round here; there as long after it as in the workload.
     """
-    done, groups = run.jobs.sort("job_id"), workloads.cluster(setting).groups
-    begin, end = done["submit"].to_numpy(), done["end"].to_numpy()
+    done = run.jobs.sort("job_id")
+    groups = workloads.cluster(setting).groups
+    begin = done["submit"].to_numpy()
+    end = done["end"].to_numpy()
     gpus = np.array([g.nodes * g.gpus_per_node for g in groups])
     share = gpus.sum() / average_jobs(run, begin, end)
     alone = np.stack([_on_share(way, data_dir, setting, jobs, share, group) for group in groups], axis=1)

@@ -86,8 +86,10 @@ def best_batch(
     >>> int(found.batch[0, 0]), int(found.local[0, 0])
     (128, 32)
     """
-    nodes, gpus = np.asarray(nodes)[:, None], np.asarray(gpus)[:, None]
-    first, last = gradients.batches[0], min(gradients.batches[-1], max(max_batch, gradients.batches[0]))
+    nodes = np.asarray(nodes)[:, None]
+    gpus = np.asarray(gpus)[:, None]
+    first = gradients.batches[0]
+    last = min(gradients.batches[-1], max(max_batch, gradients.batches[0]))
     sizes = np.geomspace(first, last, CANDIDATES) if batch is None else np.array([float(batch)])
     share = np.ceil(sizes / gpus - 1e-8)
     extra = np.ceil(share / max_local - 1e-8) - 1
@@ -200,7 +202,8 @@ def hybrid_speeds(
     units : mapping of str to int
         GPUs of a replica on each type; others cannot run it.
     """
-    gradients, parts = Gradients(model, validation.filter(model=model)), []
+    gradients = Gradients(model, validation.filter(model=model))
+    parts = []
     kinds, nodes, gpus = sia_configurations(cluster.node_type, cluster.node_gpus)
     for t, gpu_type in enumerate(cluster.gpu_types):
         unit = units.get(gpu_type)
@@ -255,7 +258,8 @@ def inference_speeds(
 def _rows(model, gpu_type, nodes, gpus, ends, rate) -> pl.DataFrame:
     """Long frame of a model's configurations (C,) on one type, whose rates (C, E) hold up to `ends`; rates of 0 are left out."""
     good = (rate > 0).all(axis=1)
-    count, epochs = int(good.sum()), len(ends)
+    count = int(good.sum())
+    epochs = len(ends)
     return pl.DataFrame(
         {
             "model": pl.Series([model] * (count * epochs), dtype=pl.Utf8),

@@ -51,7 +51,9 @@ class Runs:
         held = read_data(study.data, "reference/sia_workloads.parquet").select("set", "idx").unique().sort("set", "idx")
         self.numbers = {name: tuple(rows["idx"]) for (name,), rows in held.group_by("set", maintain_order=True)}
         self.numbers[workloads.SPIKE] = self.numbers["newtrace"]
-        self.study, self.slow, self.known = study, slow, {}
+        self.study = study
+        self.slow = slow
+        self.known = {}
 
     def cases(self, setting: str, policy: str, name: str) -> list[tuple]:
         """Cases of a set under a policy: all workloads, or those of `QUICK`."""
@@ -110,7 +112,8 @@ def _tables(runs: Runs) -> dict[Number, Ours | str | None]:
     for (name, thesis), policy in product(SETS.items(), ("sia", "pollux", "gavel")):
         _put(found, "table 3.3", thesis, policy, METRICS, runs.of("typed", policy, name))
     for policy in ("sia", "pollux", "shockwave, tuned", "themis, tuned", "gavel, tuned"):
-        known, plain = runs.of("t4", policy, "philly"), policy.removesuffix(", tuned")
+        known = runs.of("t4", policy, "philly")
+        plain = policy.removesuffix(", tuned")
         metrics = METRICS[:4] + (("restarts",) if policy in ("sia", "pollux") else ())
         _put(found, "table 3.4", "philly", plain, metrics, known)
     for policy in ("sia", "pollux", "gavel", "shockwave"):
@@ -149,7 +152,8 @@ def _ratio(runs: Runs, metric: str, one: tuple, other: tuple, change) -> Ours | 
     both = {case[3] for case in runs.cases(*one)} & {case[3] for case in runs.cases(*other)}
     a, b = (runs.of(*of, among=tuple(both)) for of in (one, other))
     if isinstance(a, dict) and isinstance(b, dict):
-        a, b = a[metric], b[metric]
+        a = a[metric]
+        b = b[metric]
         each = {name: change(a.each[name], b.each[name]) for name in a.each}
         return Ours(change(a.value, b.value), "", each, len(both) == len(runs.numbers[one[2]]))
     return next((x for x in (a, b) if isinstance(x, str)), None)
@@ -176,7 +180,9 @@ def _variants(runs: Runs) -> dict[Number, Ours | str | None]:
 
 def _adaptivity():
     """Comparisons of kinds of jobs, and of what is known of them: number, metric, set, policy, other policy, change."""
-    rigid, scaling, learns = "sia, rigid jobs", "sia, strong-scaling jobs", "sia, bootstrap"
+    rigid = "sia, rigid jobs"
+    scaling = "sia, strong-scaling jobs"
+    learns = "sia, bootstrap"
     yield _RIGID, "avg_jct", "philly", rigid, "gavel", _less
     for policy in RIGID_JOBS.keys() - {rigid}:
         yield _RIGID._replace(where=SWITCHED, policy=policy), "avg_jct", "philly", policy, "gavel", _less

@@ -18,7 +18,8 @@ SMALL = Goodput(jobs=12)
 
 def goodput(seed: int, n: int = 6) -> tuple:
     rng = np.random.default_rng(seed)
-    gpus, kinds = np.array([1, 2, 4, 1, 2, 8]), np.array([0, 0, 0, 1, 1, 1])
+    gpus = np.array([1, 2, 4, 1, 2, 8])
+    kinds = np.array([0, 0, 0, 1, 1, 1])
     made = rng.uniform(0.2, 2, (n, 1)) * gpus**0.7 * (1 + kinds)
     made[rng.random((n, 6)) < 0.15] = np.nan
     return made, gpus, kinds, rng
@@ -65,11 +66,9 @@ def test_rounds():
 @golden
 def test_estimates_and_tables(tmp_path):
     rng = np.random.default_rng(1)
-    true, types, gpus = (
-        rng.uniform(0.5, 2, (3, 5)) * np.array([1, 2, 4, 1, 2]),
-        np.array([0, 0, 0, 1, 1]),
-        np.array([1, 2, 4, 1, 2]),
-    )
+    true = rng.uniform(0.5, 2, (3, 5)) * np.array([1, 2, 4, 1, 2])
+    types = np.array([0, 0, 0, 1, 1])
+    gpus = np.array([1, 2, 4, 1, 2])
     learnt = [np.array(ran_) for ran_ in ([[0, 0]] * 3, [[2, 0], [0, 2], [4, 1]], [[4, 2]] * 3)]
     rows = [
         ("m", kind, nodes, g, p, 2.0 * g / nodes * (1 + p))
@@ -95,7 +94,8 @@ NAMES = {"names": tuple("uvwxyz"), "jobs": tuple("abcd")}
 def test_figures():
     made, gpus, kinds, _ = goodput(2, 4)
     worth = figures.worth(made, kinds, gpus, np.array([4.0, 9.0]), **NAMES)
-    own, other_ = np.array([1.0, 1.8, 3.0]), np.array([2.0, 3.5, 5.0])
+    own = np.array([1.0, 1.8, 3.0])
+    other_ = np.array([2.0, 3.5, 5.0])
     return {
         "worth": drawn(worth),
         "penalised": drawn(figures.worth(made, kinds, gpus, np.array([2.0, 8.0]), **NAMES, power=1.0, penalty=3.0)),

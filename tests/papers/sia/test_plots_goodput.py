@@ -9,7 +9,8 @@ from gpuschedlab.cluster import Cluster
 from gpuschedlab.policies import Gavel
 from gpuschedlab.sim import Delays, simulate
 
-TYPES, GPUS = np.array([0, 0, 1, 1]), np.array([1, 2, 1, 2])
+TYPES = np.array([0, 0, 1, 1])
+GPUS = np.array([1, 2, 1, 2])
 GIVEN = {"names": ("1 a", "2 a", "1 b", "2 b"), "jobs": ("x", "y")}
 GOODPUT = np.array([[1.0, 1.9, 2.0, 3.8], [1.0, 1.2, 6.0, 7.0]])
 
@@ -31,7 +32,9 @@ def test_a_low_penalty_starves_where_p_is_negative():
 
 
 def test_estimates_follow_what_was_seen():
-    gpus, own, other = np.array([1, 2, 4, 8]), np.array([2.0, 3.0, 4.0, 5.0]), np.array([1.0, 1.8, 3.0, 4.0])
+    gpus = np.array([1, 2, 4, 8])
+    own = np.array([2.0, 3.0, 4.0, 5.0])
+    other = np.array([1.0, 1.8, 3.0, 4.0])
     assert plots.bootstrap(gpus, own, other).values["estimate"].tolist() == [2, 4, 8, 16]
     assert plots.bootstrap(gpus, own, other, ran_there=4).values["estimate"].tolist() == pytest.approx([2, 3.6, 6, 12])
     assert plots.bootstrap(gpus, own, other, ran_there=4, ran_here=2).values["estimate"].tolist() == [2, 3, 6, 12]

@@ -75,7 +75,8 @@ def test_a_job_starts_on_one_gpu_of_the_best_type():
 
 
 def test_a_job_at_most_doubles_what_it_ever_had():
-    policy, speeds = Sia(), elastic_speeds()
+    policy = Sia()
+    speeds = elastic_speeds()
     view = view_of(policy, speeds, n=1)
     gpus = []
     for _ in range(5):
@@ -185,7 +186,8 @@ class Anew(Sia):
     """Sia that builds and solves each round, as if nothing were known of the one before."""
 
     def allocate(self, view):
-        view.memory.until, view.memory.session._last = -np.inf, None
+        view.memory.until = -np.inf
+        view.memory.session._last = None
         return replace(super().allocate(view), wake=None)
 
 
@@ -212,7 +214,9 @@ def changing_speeds() -> Speeds:
 )
 @pytest.mark.parametrize("n", [2, 9])
 def test_rounds_that_are_not_solved_again_would_have_had_the_same_answer(knobs, n, monkeypatch):
-    built, rounds, runs = counting(monkeypatch), [], []
+    built = counting(monkeypatch)
+    rounds = []
+    runs = []
     for kind in (Sia, Anew):
         built.clear()
         runs.append(simulate(trace(n, delay=90.0), CLUSTER, kind(**knobs), speeds=changing_speeds()))
@@ -227,7 +231,8 @@ def test_rounds_that_are_not_solved_again_would_have_had_the_same_answer(knobs, 
 
 @pytest.mark.parametrize("solver", ["prices", "highs", "mip"])
 def test_a_job_alone_is_hardly_ever_solved(solver, monkeypatch):
-    built, solved = counting(monkeypatch), []
+    built = counting(monkeypatch)
+    solved = []
     monkeypatch.setattr(sia, "sia_round", lambda *a, do=sia.sia_round: (solved.append(1), do(*a))[1])
     days = 3 * 86_400.0
     one = trace(1).with_columns(submit=0.0, target=pl.lit(days))

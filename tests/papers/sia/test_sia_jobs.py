@@ -69,7 +69,8 @@ def test_rigid_jobs_with_tables_end_whatever_they_ask_for(asked, nodes):
 
 
 def test_a_rigid_trace_is_the_same_with_and_without_a_table_at_the_reference_type():
-    cluster, asked = Cluster.parse("4x4:t4"), [6, 1, 10, 2, 14, 3, 4, 8]
+    cluster = Cluster.parse("4x4:t4")
+    asked = [6, 1, 10, 2, 14, 3, 4, 8]
     speeds = table([(f"m{g}", "t4", n, g, 1.0) for g in asked for n in range(1, g + 1)])
     trace = jobs(asked, [f"m{g}" for g in asked], switch=[30.0] * 8)
     runs = [simulate(trace, cluster, Sia(), speeds=s) for s in (speeds, None)]
@@ -194,7 +195,8 @@ def test_a_solver_out_of_time_says_so_and_no_job_is_lost(monkeypatch):
     """HiGHS without a single point: jobs keep what they hold, and start as soon as it has time again."""
     from gpuschedlab.errors import OutOfTime
 
-    calls, solve = [], sia.Session.solve
+    calls = []
+    solve = sia.Session.solve
 
     def slow(self):
         calls.append(1)
@@ -228,7 +230,10 @@ def test_a_job_that_makes_room_restarts_where_evictions_are_counted():
 def test_the_placer_finds_a_place_for_all_where_sizes_are_orderly(seed):
     """Largest first, powers of two and whole nodes always fit, wherever they were before."""
     rng = np.random.default_rng(seed)
-    nodes, size, room, wanted = 6, 8, 48, {}
+    nodes = 6
+    size = 8
+    room = 48
+    wanted = {}
     while room:
         g = int(rng.choice([1, 2, 4, 8, 16]))
         if g <= room:
@@ -275,7 +280,8 @@ def test_under_congestion_the_penalty_shares_time():
 @pytest.mark.parametrize("restart", [40.0, 120.0, 600.0])
 def test_time_sharing_is_no_ruin_of_rigid_jobs(restart):
     """Ten jobs of a whole node each on two: a job whose restart outweighs its turn keeps its GPUs, as without sharing."""
-    cluster, trace = Cluster.parse("2x4:t4"), jobs([4] * 10, switch=[restart] * 10)
+    cluster = Cluster.parse("2x4:t4")
+    trace = jobs([4] * 10, switch=[restart] * 10)
     alone, shared = (simulate(trace, cluster, Sia(timeshare=tau)).jobs for tau in (0.0, 300.0))
     assert shared["restarts"].sum() == 0
     assert shared["jct"].mean() <= 1.001 * alone["jct"].mean()
@@ -287,7 +293,8 @@ def test_time_sharing_is_no_ruin_of_rigid_jobs(restart):
 def test_time_sharing_costs_little_where_few_wait(data_dir):
     """The stand-in for Spike-240: about the average JCT and the 3 restarts per job of Sia without it."""
     form = workloads.adaptive(data_dir, "typed", workloads.workload(data_dir, workloads.SPIKE, 1))
-    cluster, trace = workloads.cluster("typed"), workloads.workload_trace(form)
+    cluster = workloads.cluster("typed")
+    trace = workloads.workload_trace(form)
     runs = [simulate(trace, cluster, Sia(timeshare=tau), speeds=form.speeds).jobs for tau in (0.0, 180.0)]
     alone, shared = (run.select(pl.col("jct", "restarts").cast(float).mean()).row(0) for run in runs)
     assert shared[0] == pytest.approx(alone[0], rel=0.05)
@@ -315,11 +322,13 @@ def test_failures_and_a_type_that_disappears_lose_no_job():
 
 
 def test_fairness_without_the_speeds_is_unknown_and_not_fair():
-    speeds, cluster = elastic_table(), Cluster.parse("2x4:t4")
+    speeds = elastic_table()
+    cluster = Cluster.parse("2x4:t4")
     run = simulate(jobs([1] * 4, ["m"] * 4), cluster, Sia(), speeds=speeds)
     assert np.isnan(finish_time_fairness(run)).all()
     assert np.isnan(unfair_fraction(finish_time_fairness(run)))
-    blind, seeing = summary(run), summary(run, speeds=speeds)
+    blind = summary(run)
+    seeing = summary(run, speeds=speeds)
     assert blind["rho_worst"] is blind["rho_mean"] is blind["unfair_fraction"] is None
     assert seeing["rho_worst"] > 0
     with pytest.raises(RunError, match="found 4 elastic jobs and no speeds"):
@@ -333,7 +342,8 @@ def test_bootstrapped_speeds_lead_through_the_types():
     rows = [("m", "t4", 1, g, 1.0 * g**0.9) for g in (1, 2, 4)] + [
         ("m", "a100", 1, g, 1.5 * g**0.05) for g in (1, 2, 4)
     ]
-    speeds, cluster = table(rows), Cluster.parse("1x4:t4,1x4:a100")
+    speeds = table(rows)
+    cluster = Cluster.parse("1x4:t4,1x4:a100")
     trace = jobs([1], ["m"])
     knows, learns, blind = (
         simulate(trace, cluster, Sia(), speeds=speeds, estimator=Bootstrap(mode))

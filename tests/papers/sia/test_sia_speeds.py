@@ -77,7 +77,8 @@ def test_gain_is_what_the_gradients_say():
 
 @pytest.mark.parametrize("gpus", [1, 2, 8])
 def test_the_best_batch_is_that_of_a_search_by_hand(gpus):
-    model, measured = Throughput(0.05, 0.002, 0.1, 0.01, 0.05, 0.0, 1.5), Gradients("m", validation())
+    model = Throughput(0.05, 0.002, 0.1, 0.01, 0.05, 0.0, 1.5)
+    measured = Gradients("m", validation())
     found = best_batch(model, measured, [1], [gpus], max_local=20, min_local=1)
     best = np.zeros(3)
     for size in np.geomspace(32, 256, 50):
@@ -95,7 +96,8 @@ def test_the_best_batch_is_that_of_a_search_by_hand(gpus):
 
 
 def test_a_larger_batch_is_allowed_no_further_than_the_owner_says():
-    model, measured = Throughput(0.5, 0.0001, 0.1, 0.01, 0.05, 0.0, 1.0), Gradients("m", validation())
+    model = Throughput(0.5, 0.0001, 0.1, 0.01, 0.05, 0.0, 1.0)
+    measured = Gradients("m", validation())
     free, held = (best_batch(model, measured, [1], [8], max_local=64, max_batch=b) for b in (np.inf, 100.0))
     assert free.batch.max() > 200
     assert held.batch.max() <= 100
@@ -114,7 +116,8 @@ def test_tables_of_each_kind_of_job():
         tables["gpus"].configurations("bert/48")["n_gpus"].max() <= 48 // 4
     )  # no GPU below the smallest measured batch
     for model in tables["gpus"].models:  # a batch size that is chosen is never worse than one that is given
-        one, many = tables["gpus"].configurations(model), tables["all"].configurations("bert")
+        one = tables["gpus"].configurations(model)
+        many = tables["all"].configurations("bert")
         both = one.join(many, on=["gpu_type", "n_nodes", "n_gpus"], suffix="_best")
         assert (both["rate_best"] >= 0.97 * both["rate"]).all()
     assert job_names(workload, "gpus").to_list() == ["bert/96", "bert/48"]
@@ -178,7 +181,8 @@ def test_goodput_is_near_that_of_the_published_table(data_dir):
 
 def one(speeds: Speeds, model: str, gpu_type: str, nodes: int, gpus: int, progress: float = 0.0) -> float:
     """Rate of one job in one configuration."""
-    m, t = speeds.models.index(model), speeds.gpu_types.index(gpu_type)
+    m = speeds.models.index(model)
+    t = speeds.gpu_types.index(gpu_type)
     return speeds.rates([m], [progress], [t], [nodes], [gpus])[0, 0]
 
 

@@ -93,12 +93,15 @@ def measure(data_dir, setting: str, policy: str, name: str, number: int) -> dict
     from gpuschedlab.sim import simulate
     from papers.sia.alone import rho_alone
 
-    way, seconds = ways()[policy], []
+    way = ways()[policy]
+    seconds = []
     times = int(name.removeprefix("scale/scale_").removesuffix("x")) if "scale_" in name else 1
-    begin, jobs = time.process_time(), workloads.workload(data_dir, name, number)
+    begin = time.process_time()
+    jobs = workloads.workload(data_dir, name, number)
     try:
         form = way.form(data_dir, setting, jobs)
-        cluster, trace = workloads.cluster(setting, times), workloads.workload_trace(form)
+        cluster = workloads.cluster(setting, times)
+        trace = workloads.workload_trace(form)
         decides = timed(way.policy(), seconds)
         run = simulate(trace, cluster, decides, speeds=form.speeds, estimator=way.estimator())
         found = workloads.observed(run, form.speeds)

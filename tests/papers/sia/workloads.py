@@ -124,7 +124,8 @@ def retuned(data_dir, setting: str, jobs: pl.DataFrame) -> Form:
     """Jobs with the GPUs of the workload whose batch size is tuned to these all the same, as the artifact runs its rigid jobs."""
     from gpuschedlab.speeds import Speeds
 
-    every, parts = _tuned_anywhere(data_dir, setting), []
+    every = _tuned_anywhere(data_dir, setting)
+    parts = []
     for name, gpus in jobs.select("application", "num_replicas").unique(maintain_order=True).iter_rows():
         m = every.models.index(name)
         ends = every.seg_end[every.seg_first[m] : every.seg_first[m + 1]]
@@ -210,7 +211,8 @@ def observed(run, speeds) -> dict:
     from gpuschedlab.metrics.usage import timeline_of
 
     line = timeline_of(run)
-    jobs, time = (line["running"] + line["waiting"]).to_numpy(), line["time"].to_numpy()
+    jobs = (line["running"] + line["waiting"]).to_numpy()
+    time = line["time"].to_numpy()
     return {
         "jct": (run.jobs["jct"] / 3600).to_list(),
         "rho": finish_time_fairness_by_type(run, speeds).tolist(),

@@ -55,7 +55,8 @@ def measure_rules(data_dir, name: str, fm: str, load: float) -> dict:
 
 def mended(data_dir, name: str, fm: str, load: float) -> dict[str, float]:
     """Average completion times (s): "as is", and after each of `MENDED` is turned off, one after the other; not of Themis."""
-    slips, found = ALL, {}
+    slips = ALL
+    found = {}
     for what in ("as is", *MENDED):
         slips = replace(slips, **{what: False}) if what in MENDED else slips
         found[what] = float(artifact_run(data_dir, name, fm, load, slips).jobs["jct"].mean())

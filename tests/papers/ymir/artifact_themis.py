@@ -65,8 +65,10 @@ class ArtifactThemis(Round):
 
     def allocate(self, view: View) -> Allocation:
         """Order the jobs by their ratio, and serve the worst treated."""
-        kept, gpus = view.memory, np.where(view.running, view.gpus, 0.0)
-        ended, listed = kept.ended(view, self.lease), kept.lists.joined(view)
+        kept = view.memory
+        gpus = np.where(view.running, view.gpus, 0.0)
+        ended = kept.ended(view, self.lease)
+        listed = kept.lists.joined(view)
         ratio = self.ratio(view, kept.add(view))
         able = np.flatnonzero(ended | ~view.running)
         able = able[np.lexsort((listed[able], view.running[able], -ratio[able]))]
@@ -90,7 +92,8 @@ class ArtifactThemis(Round):
         part = view.cluster.capacity.sum() / (2 * view.running.sum() + LITTLE)
         alone = np.maximum(1, np.minimum(part, view.gpus).astype(int))
         epoch, true = (predicted(self.data_dir, self.fm, extra) for extra in (1, 0))
-        models, whole = [f"{self.fm}@{task}" for task in view.texts("task")], view.gpus.astype(int)
+        models = [f"{self.fm}@{task}" for task in view.texts("task")]
+        whole = view.gpus.astype(int)
         left = (view.estimate - view.progress) / np.array([true[m][g - 1] for m, g in zip(models, whole, strict=True)])
         on = [np.round(left * [epoch[m][g - 1] for m, g in zip(models, n, strict=True)]) for n in (whole, alone)]
         shared = view.age + on[0] * view.attained / (deserved + LITTLE)

@@ -83,7 +83,8 @@ def tables(data_dir, fm: str) -> Tables:
 @cache
 def artifact_speeds(data_dir, fm: str) -> Speeds:
     """Epochs a second of all tasks on 1 to 32 GPUs: the artifact runs a job on more than its batch fills, too."""
-    known, rows = tables(data_dir, fm), []
+    known = tables(data_dir, fm)
+    rows = []
     for model, batch, samples, epochs in _tasks(data_dir, fm):
         for name in known.placed:
             gpus = sum(map(int, name))
@@ -102,7 +103,8 @@ def artifact_speeds(data_dir, fm: str) -> Speeds:
 @cache
 def predicted(data_dir, fm: str, extra: int) -> dict[str, np.ndarray]:
     """Seconds of an epoch (32,) by task, on 1 to 32 GPUs of filled nodes; nan where the batch is too small for them."""
-    known, found = tables(data_dir, fm), {}
+    known = tables(data_dir, fm)
+    found = {}
     for model, batch, samples, _ in _tasks(data_dir, fm):
         most = min(CLUSTER, batch // known.least)
         found[model] = np.full(CLUSTER, np.nan)

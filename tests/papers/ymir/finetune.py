@@ -46,7 +46,8 @@ class StepTimes:
         for key, rows in () if scalability is None else scalability.group_by(axes, maintain_order=True):
             if key not in self._shape.values():
                 table = rows.sort("local_bsz").select("local_bsz", "step_time", "sync_time").to_numpy()
-                self._rows[key], self._shape[key] = table, key
+                self._rows[key] = table
+                self._shape[key] = key
         self.least = int(placements["local_bsz"].min())
         self.most = int(placements["local_bsz"].max())
 

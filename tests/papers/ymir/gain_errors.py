@@ -25,8 +25,11 @@ class GainErrors(NamedTuple):
     @classmethod
     def of(cls, target, gain, predicted) -> "GainErrors":
         """Errors of predictions (n,) for pairs with these targets and measured gains."""
-        target, gain, predicted = np.asarray(target), np.asarray(gain, float), np.asarray(predicted, float)
-        error, sized = np.abs(predicted - gain), np.abs(gain) >= 1e-3
+        target = np.asarray(target)
+        gain = np.asarray(gain, float)
+        predicted = np.asarray(predicted, float)
+        error = np.abs(predicted - gain)
+        sized = np.abs(gain) >= 1e-3
         gains = gain >= 0
         pairs = [(predicted[target == t], gain[target == t]) for t in np.unique(target)]
         # Where one side does not vary, or there is one pair, there is no correlation.

@@ -11,10 +11,13 @@ from gpuschedlab.policies import Ymir
 from gpuschedlab.sim import Scenario
 from gpuschedlab.speeds import Speeds
 
-NODES, WAITING, RUNNING = 30, 3000, 200
+NODES = 30
+WAITING = 3000
+RUNNING = 200
 """Nodes of 8 GPUs, jobs that wait, and jobs that run."""
 
-SECONDS, GAP = 1.0, 1e-3
+SECONDS = 1.0
+GAP = 1e-3
 ROUNDS = 5
 TASKS = tuple(f"fm@{name}" for name in "abcdefghi")
 FIRST = 120.0
@@ -37,7 +40,8 @@ def task_speeds(rng: np.random.Generator) -> Speeds:
 def crowd(waiting: int, running: int, speeds: Speeds, rng: np.random.Generator) -> pl.DataFrame:
     """So many jobs that come at once, and others that were there a round earlier."""
     n = running + waiting
-    model, gpus = rng.integers(0, len(TASKS), n), rng.choice([1, 2, 4], n, p=[0.6, 0.25, 0.15])
+    model = rng.integers(0, len(TASKS), n)
+    gpus = rng.choice([1, 2, 4], n, p=[0.6, 0.25, 0.15])
     rate = speeds.rates(model, np.zeros(n), gpus * 0, gpus * 0 + 1, gpus)[np.arange(n), np.arange(n)]
     return pl.DataFrame(
         {

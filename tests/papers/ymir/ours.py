@@ -26,7 +26,8 @@ from papers.ymir import titan, zoo
 from papers.ymir.artifact_runs import RULES, measure_rules
 from papers.ymir.runs import MERGED, OTHERS, STRANGERS, UNMERGED, WITHIN, many_jobs, measure, tasks_alone
 
-ARTIFACT, PAPER = "artifact results", "section 7.2"
+ARTIFACT = "artifact results"
+PAPER = "section 7.2"
 JOB_BY_JOB = ("roberta-base", 1.0)
 """Workload whose jobs are compared one by one."""
 
@@ -36,7 +37,8 @@ PAPERS = ("vit", "roberta-base")
 LANGUAGE = ("roberta-base",)
 """Those of them that are language models."""
 
-LOAD, SEEDS = 1.5, (0, 1, 2)
+LOAD = 1.5
+SEEDS = (0, 1, 2)
 """Load of the paper's comparisons, and draws of generated jobs."""
 
 MERGER = {
@@ -108,7 +110,8 @@ def ours(study: Study) -> dict[Number, Ours | float]:
 
 def _by_its_rules(study: Study, models, loads, rules=(*RULES, "pollux")) -> dict[Number, float]:
     """Under the artifact's own rules: jobs that end as published; of Pollux, which searches at random, the average."""
-    cases, found = list(product(rules, models, loads)), {}
+    cases = list(product(rules, models, loads))
+    found = {}
     for (policy, fm, load), of in zip(cases, study.measured(measure_rules, cases), strict=True):
         key, metric = ("as_published", "jobs_within_2_s") if policy in RULES else ("avg_jct", "avg_jct")
         found[Number(ARTIFACT, f"{fm}, load {load:g}", f"{policy}, artifact's rules", metric)] = of[key]
@@ -133,7 +136,8 @@ def _merging(fm: str, done: dict, loads) -> dict[Number, Ours]:
 
 def _compared(fm: str, done: dict) -> dict[Number, Ours | float]:
     """Other policies over Ymir, least and most, in two settings; rounds of 180 and 300 s, and starts not hidden, over Ymir."""
-    found, best = {}, done["ymir"]
+    found = {}
+    best = done["ymir"]
     for settings, policies in BASELINES.items():
         for metric in ("avg_jct", "p99_jct"):
             each = {policy.removesuffix("_120"): done[policy][metric] / best[metric] for policy in policies}
@@ -171,7 +175,8 @@ def _pairs(data_dir) -> dict[Number, Ours | float]:
 
 def _estimates(data_dir, fm: str) -> dict[Number, Ours | float]:
     """Errors of gains and of epochs on the zoo, over draws of the pairs that were measured; beside them those of means over other pairs."""
-    errors, found = {seed: zoo.estimates(seed) for seed in zoo.SEEDS}, {}
+    errors = {seed: zoo.estimates(seed) for seed in zoo.SEEDS}
+    found = {}
     others = {word: ymir_pairs.real_errors(data_dir, fm, word) for word in ("best", "artifact")}
     for metric, field, times in (("pearson", "pearson", 1), ("mape", "mape", 1), ("sign_accuracy", "sign", 100)):
         note = " and ".join(f"{times * getattr(e, field):.3g} (metric alone: {word})" for word, e in others.items())
@@ -236,7 +241,8 @@ def run_times(data_dir) -> dict:
     jobs = jobs.join(asked.drop("submission_time"), on=["name", "load", "fm"], maintain_order="left")
     off = []
     for fm in titan.MODELS:
-        times, pause = titan.step_times(data_dir, fm), titan.switch_seconds(data_dir, fm)
+        times = titan.step_times(data_dir, fm)
+        pause = titan.switch_seconds(data_dir, fm)
         work = dict(titan.tasks(data_dir, fm).select("model", pl.col("epochs") * pl.col("samples")).iter_rows())
         placed = [(key, gpus) for key, (_, gpus) in times.configurations().items() if isinstance(key, str)]
         columns = ("application", "target_batch_size", "num_gpus", "staying_time", "pending_time")

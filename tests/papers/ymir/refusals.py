@@ -27,7 +27,8 @@ def consolidated(free: np.ndarray, gpus: int) -> list[tuple[int, int]]:
         room = np.where(free >= gpus, free, np.inf)
         best = int(room.argmin())
         return [(best, gpus)] if np.isfinite(room[best]) else []
-    found, left = [], gpus
+    found = []
+    left = gpus
     for node in np.argsort(-free, kind="stable"):
         took = min(int(free[node]), left)
         if took > 0:

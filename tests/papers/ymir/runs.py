@@ -29,7 +29,8 @@ NOISE = 0.4
 PREPARE = 30.0
 """Seconds of a data loader's preparation, which Ymir hides (section 6.2)."""
 
-NODES, HOURS = 60, 4.0
+NODES = 60
+HOURS = 4.0
 """Nodes of 4 GPUs of the large cluster, and the time over which its jobs come (h)."""
 
 
@@ -87,10 +88,12 @@ def many_jobs(data_dir, size: str, name: str, seed: int) -> dict:
     from gpuschedlab.papers.ymir.speeds.tasks import finetuning_jobs, task_speeds
 
     policy, known = policy_of(name)
-    speeds, seconds = task_speeds("vit"), []
+    speeds = task_speeds("vit")
+    seconds = []
     jobs = finetuning_jobs(speeds, gpus=4 * NODES, hours=HOURS, load=1.0, rng=seed)
     if name in RIGID:
-        jobs, speeds = jobs.drop("model", "target"), None
+        jobs = jobs.drop("model", "target")
+        speeds = None
     given = Scenario(jobs, Cluster.homogeneous(NODES, 4, titan.GPU_TYPE), speeds=speeds, estimator=known)
     given = given.replace(delays=Delays(switch=titan.switch_seconds(data_dir, "vit")))
     rounds = hasattr(policy, "allocate")

@@ -104,19 +104,23 @@ def grow_by_youngest(seconds: np.ndarray, counts: np.ndarray, room: float) -> np
     >>> grow_by_youngest(seconds, np.array([1.0, 2.0, 3.0]), 5.0)  # the older job's third GPU would save 40 s
     array([2., 2.])
     """
-    steps, gains = np.full(len(seconds), -1), np.zeros(len(seconds))
+    steps = np.full(len(seconds), -1)
+    gains = np.zeros(len(seconds))
     drops = -np.diff(seconds, append=np.nan) / np.diff(counts, append=np.inf)
     drops[np.isnan(drops)] = 0.0
     for i in range(len(seconds)):
         if counts[0] <= room:
-            steps[i], room, gains[i] = 0, room - counts[0], drops[i, 0]
+            steps[i] = 0
+            room = room - counts[0]
+            gains[i] = drops[i, 0]
     while room > 0 and gains.max() > 0:
         i = int(gains.argmax())
         more = counts[steps[i] + 1] - counts[steps[i]]
         if more > room:
             gains[i] = 0.0
             continue
-        steps[i], room = steps[i] + 1, room - more
+        steps[i] = steps[i] + 1
+        room = room - more
         gains[i] = drops[-1, steps[i]]
     return np.where(steps >= 0, counts[steps], 0.0)
 
@@ -135,11 +139,14 @@ class SlippedOptimus(Optimus):
 
     def allocate(self, view: View) -> Allocation:
         """As the package's policy, with each slip that is on."""
-        n, slips, types = len(view.index), self.slips, np.zeros(len(view.index), np.int64)
+        n = len(view.index)
+        slips = self.slips
+        types = np.zeros(len(view.index), np.int64)
         if n == 0 or slips == NONE:
             return super().allocate(view)
         counts, seconds = self.predictions(view)
-        order, gpus = view.memory.order(view), np.empty(n)
+        order = view.memory.order(view)
+        gpus = np.empty(n)
         if slips.youngest:
             gpus[order] = grow_by_youngest(seconds[order], counts, view.capacity[0])
         else:
@@ -173,7 +180,8 @@ class SlippedSjf(Round):
 
     def allocate(self, view: View) -> Allocation:
         """Start what fits, in order of its time as predicted, and of submission."""
-        gpus, rows = np.where(view.running, view.gpus, 0.0), [view.nodes]
+        gpus = np.where(view.running, view.gpus, 0.0)
+        rows = [view.nodes]
         order = np.lexsort((view.submit, self.predictions(view)))
         waiting = order[~view.running[order]]
         if self.slips.refuse:
@@ -214,5 +222,6 @@ def filled(view: View, order: np.ndarray, gpus: np.ndarray, room: float) -> np.n
     gpus = gpus.copy()
     for i in order:
         if view.gpus[i] <= room:
-            gpus[i], room = view.gpus[i], room - view.gpus[i]
+            gpus[i] = view.gpus[i]
+            room = room - view.gpus[i]
     return gpus

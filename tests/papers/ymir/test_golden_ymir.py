@@ -66,7 +66,8 @@ def test_estimators():
                 [f"{iterations.saved(curve, 0.25, rule=rule):.5g}" for rule in ("paper", "target")],
             ]
     rng = np.random.default_rng(0)
-    a, b = rng.random((6, 4)), rng.random((6, 4))
+    a = rng.random((6, 4))
+    b = rng.random((6, 4))
     found["joint"] = [iterations.joint_iterations(*each) for each in (((10.0, 20.0), (8, 16), (100, 50)),)]
     found["scores"] = [
         transferability.embedding_distance(a, b), transferability.temporal_score(a, b, a + 0.1),
@@ -95,9 +96,12 @@ def test_estimators():
 def made(seed: int) -> Merging:
     """A merger's program of some jobs and pairs on two types."""
     rng = np.random.default_rng(seed)
-    n, p = 5, 4
-    first, second = rng.integers(0, n - 1, p), np.full(p, n - 1)
-    cost, pair = rng.uniform(0.5, 9, (n, 4)), rng.uniform(0.5, 12, (p, 4))
+    n = 5
+    p = 4
+    first = rng.integers(0, n - 1, p)
+    second = np.full(p, n - 1)
+    cost = rng.uniform(0.5, 9, (n, 4))
+    pair = rng.uniform(0.5, 12, (p, 4))
     return Merging(
         rng.choice([1, 2, 4], n), cost, gpus=np.array([1, 2, 4, 1]), kind=np.array([0, 0, 0, 1]), room=np.array([4.0, 2.0]),
         first=first, second=second, pair_cost=np.where(rng.random((p, 4)) < 0.2, np.nan, pair), idle=rng.uniform(9, 20, n),

@@ -32,7 +32,8 @@ def test_recorded_rounds_are_those_of_the_run(rounds):
 
 
 def test_each_tested_pair_is_in_the_program_or_says_why_not(rounds):
-    kept, out = 0, set()
+    kept = 0
+    out = set()
     for found in rounds:
         whys = [why for _, _, why, *_ in found.candidates]
         assert whys.count("") == len(found.made.first)
@@ -49,7 +50,8 @@ def test_the_last_steps_show_the_plan_chosen_and_the_second_best(rounds):
     found = max(rounds, key=lambda r: len(r.made.first))
     case = merger.case_of(found)
     x = np.round(found.solution.x)
-    chosen, second = case.steps[-2], case.steps[-1]
+    chosen = case.steps[-2]
+    second = case.steps[-1]
     assert (chosen.line, second.line) == (5, 6)
     assert [i for i, cells in enumerate(chosen.rows) if cells[-1].startswith("chosen")] == np.flatnonzero(x).tolist()
     other = merger.second_best(found.made, found.solution)
@@ -65,7 +67,8 @@ def test_the_last_steps_show_the_plan_chosen_and_the_second_best(rounds):
 @pytest.mark.parametrize("seed", range(40))
 def test_the_second_best_plan_equals_brute_force(seed):
     rng = np.random.default_rng(seed)
-    count, gpus = rng.integers(1, 3, 2), np.array([1, 2])
+    count = rng.integers(1, 3, 2)
+    gpus = np.array([1, 2])
     pairs = {"first": np.array([0]), "second": np.array([1]), "pair_cost": rng.uniform(0.5, 4, (1, 2))}
     room = np.array([float(rng.integers(2, 5))])
     made = Merging(

@@ -76,7 +76,8 @@ def test_without_slips_a_policy_is_the_packages_own(data_dir, name):
 @pytest.mark.data
 def test_shortest_first_in_rounds_is_the_packages_own_where_no_slip_is_on(data_dir):
     given = titan.scenario(data_dir, "roberta-large", 1.5, elastic=False, estimator=Oracle())
-    own, rounds = given.run(policy_of("srtf")[0]), given.run(SlippedSjf(data_dir, "roberta-large", NONE))
+    own = given.run(policy_of("srtf")[0])
+    rounds = given.run(SlippedSjf(data_dir, "roberta-large", NONE))
     assert_frame_equal(
         own.jobs.select("job_id", "start", "end", "jct"), rounds.jobs.select("job_id", "start", "end", "jct")
     )
@@ -149,7 +150,8 @@ def test_larger_jobs_are_placed_first():
 
 
 def test_of_equal_submissions_the_job_that_moved_last_comes_last():
-    lists, given = Lists(), view([1, 1, 1]).view(RefusingTiresias())
+    lists = Lists()
+    given = view([1, 1, 1]).view(RefusingTiresias())
     assert lists.order(given).tolist() == [0, 1, 2]
     lists.move(given, np.array([1.0, 0.0, 0.0]), np.array([0, 1, 2]))
     assert lists.order(given).tolist() == [1, 2, 0]

@@ -119,10 +119,13 @@ def test_pairs_that_are_unknown_or_never_get_there_are_not_merged(factor):
 class TwoJobs:
     """What a pair's follower looks at: jobs 7 and 8, that run, of whose metric nothing is known."""
 
-    index, running, progress = np.array([7, 8]), np.ones(2, bool), np.full(2, 4.0)
+    index = np.array([7, 8])
+    running = np.ones(2, bool)
+    progress = np.full(2, 4.0)
 
     def __init__(self, partner, effort):
-        self.partner, self.effort = partner, effort
+        self.partner = partner
+        self.effort = effort
 
     def __len__(self):
         return 2

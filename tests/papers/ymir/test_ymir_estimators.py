@@ -140,7 +140,8 @@ def test_factors_are_learnt_by_task_given_or_true():
 
 
 def test_errors_are_bounded_and_belong_to_the_pair():
-    exact, noisy = Transfers(method="oracle"), Transfers(method="oracle", noise=0.4, seed=3)
+    exact = Transfers(method="oracle")
+    noisy = Transfers(method="oracle", noise=0.4, seed=3)
     factor = noisy.factors("merged", TRUE, NAMES) / exact.factors("merged", np.where(TRUE == 0, 1.0, TRUE), NAMES)
     factor = factor[(TRUE > 0) & ~np.isnan(TRUE)]
     assert (np.abs(factor - 1) <= 0.4).all()
@@ -188,7 +189,8 @@ def test_fisher_is_the_expected_square_of_the_gradient(maker):
     zoo = maker("zoo")
     rng = np.random.default_rng(1)
     body = [rng.normal(0, 0.2, (65, 48)), rng.normal(0, 0.2, (49, 48))]
-    head, images = rng.normal(0, 0.5, (49, 3)), rng.uniform(-1, 1, (4, 64))
+    head = rng.normal(0, 0.5, (49, 3))
+    images = rng.uniform(-1, 1, (4, 64))
     found = np.split(zoo.fisher(body, head, images), [65 * 48])
     for layer, marks in zip(body, found, strict=True):
         for at in rng.integers(0, layer.size, 5):
@@ -263,7 +265,8 @@ def test_run_times_of_the_artifact(data_dir):
 def test_times_between_profiled_gpus_are_linear_until_a_job_has_run():
     true = 1 / np.array([[8.0, 5.0, 4.0, 2.0, 1.0]] * 3)
     true[1, 1] = np.nan
-    gpus, learnt = np.array([1, 2, 3, 4, 8]), np.array([[0], [1], [2]])
+    gpus = np.array([1, 2, 3, 4, 8])
+    learnt = np.array([[0], [1], [2]])
     known = Transfers(look_up="few")
     assert known.learns_speeds
     assert not Transfers().learns_speeds
@@ -281,7 +284,8 @@ NONE = pl.DataFrame(schema={"mode": pl.Utf8, "source": pl.Utf8, "target": pl.Utf
 def planted(unit="epochs", rule="target", **more):
     """Three tasks whose losses follow known curves, and pairs whose gains are on a line."""
     curves = {"a": LossCurve(0.05, 1.0, 0.5), "b": LossCurve(0.1, 0.9, 0.3), "c": LossCurve(0.02, 1.2, 0.8)}
-    samples, k = {"a": 100.0, "b": 300.0, "c": 200.0}, np.arange(1.0, 31.0)
+    samples = {"a": 100.0, "b": 300.0, "c": 200.0}
+    k = np.arange(1.0, 31.0)
     losses = pl.concat(
         pl.DataFrame({"task": t, "k": k, "loss": curve.of(k) / curve.of(1.0), "samples": samples[t], "batch": 10.0})
         for t, curve in curves.items()
@@ -331,7 +335,8 @@ def test_a_goal_is_where_a_task_ends_and_the_unit_decides_without_one():
 @pytest.mark.parametrize(("unit", "samples", "batch"), [("epochs", 300, 10), ("steps", 300, 10), ("steps", 10, 40)])
 def test_what_rests_on_the_far_end_of_a_curve_is_counted_in_its_unit(unit, samples, batch):
     """An epoch is so many steps; what is expected after many times of what was measured is warned of, in either unit."""
-    k, size = np.arange(1.0, 5.0), samples / batch if unit == "steps" else 1.0
+    k = np.arange(1.0, 5.0)
+    size = samples / batch if unit == "steps" else 1.0
     losses = pl.DataFrame({"task": "a", "k": k, "loss": 1 / (1 + 0.02 * k), "goal": 0.05})
     losses = losses.with_columns(samples=pl.lit(samples), batch=pl.lit(batch))
     with pytest.warns(UserWarning, match="what was measured of") as told:
@@ -376,7 +381,8 @@ def test_embeddings_rank_the_gains_that_were_not_measured():
     """Of the zoo's jobs: within a target, half of whose pairs are known, the others' order is told better than by chance."""
     within = []
     for seed in range(10):
-        known, pairs = digits_estimator(0.5, seed), digits_pairs(0.5, seed)
+        known = digits_estimator(0.5, seed)
+        pairs = digits_pairs(0.5, seed)
         held = pairs.filter(pl.col("gain").is_null())
         said = [known.gains_[key] for key in held.select("mode", "source", "target").iter_rows()]
         within.append(GainErrors.of(held["mode"] + held["target"], held["true"], said).within)

@@ -26,13 +26,15 @@ class Watched(Ymir):
     def allocate(self, view):
         before = dict(view.memory.partner)
         answer = super().allocate(view)
-        no, place = (view.texts("sharing") == "no"), {int(r): i for i, r in enumerate(view.index)}
+        no = view.texts("sharing") == "no"
+        place = {int(r): i for i, r in enumerate(view.index)}
         for row, (other, mode, _) in view.memory.partner.items():
             assert self.seen.setdefault(row, other) == other  # a merge is never overwritten by another
             if row in before:
                 assert before[row][:2] == (other, mode)
                 continue
-            i, j = place[row], place[other]
+            i = place[row]
+            j = place[other]
             assert view.model[i] != view.model[j]
             assert not no[i]
             assert not no[j]

@@ -27,7 +27,8 @@ def drawn(rng, merges: bool = True) -> Merging:
     pairs = [(a, b) for a in range(C) for b in range(C) if a != b and rng.random() < 0.8] if merges else []
     first, second = np.array(pairs, np.int64).reshape(-1, 2).T
     pair_cost = np.where(rng.random((len(pairs), 3)) < 0.2, np.nan, rng.uniform(0.2, 8, (len(pairs), 3)))
-    room, idle = np.array([float(rng.integers(0, 9))]), rng.uniform(4, 20, C)
+    room = np.array([float(rng.integers(0, 9))])
+    idle = rng.uniform(4, 20, C)
     return Merging(count, cost, first, second, pair_cost, GPUS, np.zeros(3, np.int64), room, idle)
 
 
@@ -41,8 +42,10 @@ def best(m: Merging) -> float:
     def rest(jobs, room):
         if not jobs:
             return 0.0
-        i, others = jobs[0], jobs[1:]
-        a, found = owner[i], rest(others, room)
+        i = jobs[0]
+        others = jobs[1:]
+        a = owner[i]
+        found = rest(others, room)
         for k in np.flatnonzero((room >= GPUS) & ~np.isnan(m.cost[a])):
             found = max(found, m.idle[a] - m.cost[a, k] + rest(others, room - GPUS[k]))
         seen = set()  # partners of one class are alike
@@ -147,7 +150,8 @@ def test_gain_of_a_pair_by_hand():
 
 def plan_of(rng) -> tuple[Merging, list, np.ndarray, list]:
     """The program of a first round on 8 GPUs; job rows of its classes, seconds (n, K) of each job, and both factor tables."""
-    tasks, counts = "abc", (1, 2, 4, 8)
+    tasks = "abc"
+    counts = (1, 2, 4, 8)
     rate = {(m, g): rng.uniform(0.5, 1.1) * g for m, g in product(tasks, counts) if g == 1 or rng.random() < 0.85}
     table = [(m, "v100", g, r) for (m, g), r in rate.items()]
     speeds = pl.DataFrame(table, schema=["model", "gpu_type", "n_gpus", "rate"], orient="row")
@@ -177,7 +181,9 @@ def plan_of(rng) -> tuple[Merging, list, np.ndarray, list]:
 
 def least_sum(m: Merging, members, seconds, factors) -> float:
     """Largest saving by trying everything, each slowdown from its definition."""
-    n, gpus, share = len(seconds), m.gpus, np.ceil(8 / len(seconds))
+    n = len(seconds)
+    gpus = m.gpus
+    share = np.ceil(8 / len(seconds))
     idle = {job: m.idle[c] for c, units in enumerate(members) for unit in units for job in unit}
 
     def fair(row, share):
@@ -186,7 +192,8 @@ def least_sum(m: Merging, members, seconds, factors) -> float:
 
     def costs(a, b):
         """Slowdowns (K,) of each way to merge two jobs that gains enough."""
-        after, before = seconds[b] / factors[0][a, b], seconds[a] / factors[0][b, a]
+        after = seconds[b] / factors[0][a, b]
+        before = seconds[a] / factors[0][b, a]
         joint = np.maximum(seconds[b] / factors[1][b, a], seconds[a] / factors[1][a, b])  # (whose, beside whom)
         apart = 2 * np.minimum(seconds[a], seconds[b]) + np.maximum(seconds[a], seconds[b])
         for whole, together in (
@@ -203,7 +210,8 @@ def least_sum(m: Merging, members, seconds, factors) -> float:
     def rest(jobs, room):
         if not jobs:
             return 0.0
-        i, others = jobs[0], jobs[1:]
+        i = jobs[0]
+        others = jobs[1:]
         found = rest(others, room)
         ways = [(single[i], (), idle[i])]
         ways += [(cost, (j,), idle[i] + idle[j]) for j in others if (i, j) in factors[0] for cost in costs(i, j)]
@@ -218,7 +226,8 @@ def least_sum(m: Merging, members, seconds, factors) -> float:
 
 def test_plans_are_the_best_by_equation_7_though_some_merges_are_left_out():
     """The slowdown of a pair is over its seconds on a fair share, even where merging gains too little there."""
-    rng, pruned = np.random.default_rng(3), 0
+    rng = np.random.default_rng(3)
+    pruned = 0
     for _ in range(120):
         m, *parts = plan_of(rng)
         assert solve(m.program(), gap=0.0).objective == pytest.approx(least_sum(m, *parts), abs=1e-6)

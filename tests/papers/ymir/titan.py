@@ -13,7 +13,9 @@ from papers.ymir.finetune import StepTimes, finetune_speeds
 
 MODELS = ("roberta-base", "roberta-large", "vit", "vit-large")
 LOADS = (1.0, 1.5)
-NODES, GPUS_PER_NODE, GPU_TYPE = 8, 4, "v100"
+NODES = 8
+GPUS_PER_NODE = 4
+GPU_TYPE = "v100"
 CHECKPOINT = 30.0
 """Seconds at each start, beside the loading of the foundation model."""
 

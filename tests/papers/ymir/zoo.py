@@ -105,11 +105,9 @@ def _of(run) -> dict[str, float]:
 
 def estimates(seed: int) -> dict[str, float]:
     """Errors of gains of the pairs that were not measured, and of epochs (%), alone and in pairs that reach their target."""
-    known, pairs, speeds = (
-        digits_estimator(LAB.measured, seed),
-        digits_pairs(LAB.measured, seed),
-        task_speeds(DIGITS, LAB.data_sets),
-    )
+    known = digits_estimator(LAB.measured, seed)
+    pairs = digits_pairs(LAB.measured, seed)
+    speeds = task_speeds(DIGITS, LAB.data_sets)
     held = pairs.filter(pl.col("gain").is_null())
     said = [known.gains_[key] for key in held.select("mode", "source", "target").iter_rows()]
     found = GainErrors.of(held["mode"] + held["target"], held["true"], said)._asdict()

@@ -9,10 +9,13 @@ from scipy.stats import binom
 from gpuschedlab.papers.clusters.explains.record import Record
 from gpuschedlab.papers.clusters.explains.sweep import DAY, HALF_HOUR, NONE, UNLIMITED, WINDOW, Rules, Seen, sweep
 
-CHANCE, SHARE, LEAST = 1e-4, 0.0001, (5, 3)
+CHANCE = 1e-4
+SHARE = 0.0001
+LEAST = (5, 3)
 """Of a limit: how often held jobs would start as their owner's end by chance; share of all waiting below which nothing is named; jobs
 that it holds, of a user or others, and of an array."""
-TRIED, STEPS = 6, 8
+TRIED = 6
+STEPS = 8
 SCOPES = (
     *(((name,), False, alike) for name in ("user", "account") for alike in ("all", "")),
     (("user", "qos"), False, "qos"),
@@ -67,20 +70,23 @@ def infer(log: Record) -> State:
     scopes = [scope_of(log, *s) for s in SCOPES if log.listed and log.codes(*s[0]).max() >= 0]
     rules = with_limits(log.rules, [(s.owner, s.jobs, s.most, False) for s in scopes])
     rows = len(rules.most) - len(scopes)
-    state, waiting = State(rules, sweep(log.jobs, rules)), float((log.jobs.start - log.jobs.submit).sum())
+    state = State(rules, sweep(log.jobs, rules))
+    waiting = float((log.jobs.start - log.jobs.submit).sum())
     if len(spans := closed_spans(log, state.seen)):
         state = min(state, windowed(log, state, spans), key=lambda s: s.left)
     state = tiered(log, state)
     for _ in range(STEPS):
         if state.left < SHARE * waiting:
             break
-        best, gain = None, max(SHARE / 2 * waiting, 0.1 * state.left)
+        best = None
+        gain = max(SHARE / 2 * waiting, 0.1 * state.left)
         for rules, found, own in (*limits(log, state, scopes, rows, waiting), *hours(log, state, waiting)):
             tried = State(rules, sweep(log.jobs, rules), (*state.found, found))
             below = own is not None and tried.seen.free[own].sum()  # s that its owners' jobs wait free below the value
             gained = state.left - tried.left + 0.02 * state.left * found.of.startswith("each")
             if below <= 0.05 * found.seconds and gained > gain:
-                best, gain = tried, gained
+                best = tried
+                gain = gained
         if best is None:
             break
         state = best
@@ -89,13 +95,16 @@ def infer(log: Record) -> State:
 
 def scope_of(log: Record, columns: tuple[str, ...], jobs: bool, alike: str) -> Scope:
     """Owners and the most that they ever held."""
-    owner, events = log.codes(*columns), log.jobs.kind != 1
+    owner = log.codes(*columns)
+    events = log.jobs.kind != 1
     events &= owner[log.jobs.job] >= 0
     job = log.jobs.job[events]
     change = np.where(log.jobs.kind[events] == 0, -1, 1) * (1 if jobs else log.jobs.slots[job])
     order = np.argsort(owner[job], kind="stable")  # at one instant ends stand before starts
-    whose, total = owner[job][order], np.cumsum(change[order])
-    most, group = np.zeros(owner.max() + 1, np.int64), np.arange(owner.max() + 1)
+    whose = owner[job][order]
+    total = np.cumsum(change[order])
+    most = np.zeros(owner.max() + 1, np.int64)
+    group = np.arange(owner.max() + 1)
     np.maximum.at(most, whose, total - np.append(0, total)[np.searchsorted(whose, group)][whose])
     if alike:
         there = owner >= 0
@@ -124,22 +133,30 @@ def held(log: Record, seen: Seen) -> np.ndarray:
 
 def follows_own(log: Record, owner: np.ndarray) -> np.ndarray:
     """Whether each job (n,) starts as one of its owner's has just ended."""
-    lag, end, start = 2 * log.rules.lag + 1, log.jobs.end, log.jobs.start
+    lag = 2 * log.rules.lag + 1
+    end = log.jobs.end
+    start = log.jobs.start
     span = float(end.max()) + 2 * lag
-    ends, at = np.sort(owner * span + end), owner * span + start
+    ends = np.sort(owner * span + end)
+    at = owner * span + start
     return (np.searchsorted(ends, at, side="right") > np.searchsorted(ends, at - lag)) & (owner >= 0)
 
 
 def limits(log: Record, state: State, scopes: list[Scope], rows: int, waiting: float) -> Iterator[tuple]:
     """Limits at the most ever held, of owners whose jobs wait free and start as one of their own ends: rules, found, and its row."""
-    seen, jobs, lag, candidates = state.seen, log.jobs, log.rules.lag, []
+    seen = state.seen
+    jobs = log.jobs
+    lag = log.rules.lag
+    candidates = []
     late = held(log, seen) & (seen.last >= jobs.start - lag - 1e-6)
     starts = 1 + 2 * lag * len(jobs.start) / (jobs.end.max() - jobs.submit.min())
     for row, s in enumerate(scopes, rows):
-        array, member = s.columns == ("array",), seen.above[row, : len(s.most)] > 0
+        array = s.columns == ("array",)
+        member = seen.above[row, : len(s.most)] > 0
         free, above = (np.bincount(s.group, x[row, : len(member)] * member) for x in (seen.free, seen.above))
         counted = np.flatnonzero(late & (s.owner >= 0) & member[s.owner])
-        group, rate = s.group[s.owner[counted]], np.bincount(s.owner[s.owner >= 0], minlength=len(member)) / len(late)
+        group = s.group[s.owner[counted]]
+        rate = np.bincount(s.owner[s.owner >= 0], minlength=len(member)) / len(late)
         number, follow, rate = (
             np.bincount(group, x, len(free)) for x in (None, follows_own(log, s.owner)[counted], rate[s.owner[counted]])
         )
@@ -158,14 +175,16 @@ def limits(log: Record, state: State, scopes: list[Scope], rows: int, waiting: f
 
 def limit_found(log: Record, s: Scope, member: np.ndarray, seconds: float) -> Found:
     """What is said of a limit of some owners."""
-    of, what = s.columns[0], "jobs" if s.jobs else "gpus"
+    of = s.columns[0]
+    what = "jobs" if s.jobs else "gpus"
     first = [log.trace.row(int(np.argmax(s.owner == m)), named=True) for m in member]
     value = (s.most[member] / (1 if s.jobs else log.unit)).tolist()
     if of == "array":
         values = {job["array"]: v for job, v in zip(first, value, strict=True)}
         some = (lines_of(of, what, v, names=[a for a in values if values[a] == v]) for v in sorted({*value}))
         return Found("throttle", "arrays", values, seconds, "\n".join(some))
-    names, qos = [] if s.alike else [first[0][of]], [first[0]["qos"]] if len(s.columns) > 1 else []
+    names = [] if s.alike else [first[0][of]]
+    qos = [first[0]["qos"]] if len(s.columns) > 1 else []
     whose = " ".join(["each"] * bool(s.alike) + [of, *names, *(f"of qos {q}" for q in qos)])
     return Found("limit", whose, (value[0], what), seconds, lines_of(of, what, value[0], names=names, qos=qos))
 
@@ -180,12 +199,18 @@ def lines_of(of: str, what: str, value: float | str, **some: list[str]) -> str:
 
 def closed_spans(log: Record, seen: Seen) -> np.ndarray:
     """Spells in which nothing ran and jobs waited (W, 2), each from the roundest time that lets run what ran, not what waited."""
-    jobs, lag, zero, spans = log.jobs, log.rules.lag, log.rules.zero, []
+    jobs = log.jobs
+    lag = log.rules.lag
+    zero = log.rules.zero
+    spans = []
     ends = jobs.start + jobs.asked
     # Between the last end before a start and that start nothing runs, if as many ended as had started.
-    starts, over = np.unique(jobs.start), np.sort(jobs.end)
-    begun, done = np.searchsorted(np.sort(jobs.start), starts), np.searchsorted(over, starts, side="right")
-    idle, previous = (begun == done) & (done > 0), over[np.maximum(done - 1, 0)]
+    starts = np.unique(jobs.start)
+    over = np.sort(jobs.end)
+    begun = np.searchsorted(np.sort(jobs.start), starts)
+    done = np.searchsorted(over, starts, side="right")
+    idle = (begun == done) & (done > 0)
+    previous = over[np.maximum(done - 1, 0)]
     waiting = np.searchsorted(np.sort(jobs.eligible), starts, side="right") - begun
     for empty, end in np.stack([previous, starts], 1)[
         idle & (waiting > 2) & (starts - previous > max(600.0, 10 * lag))
@@ -218,15 +243,18 @@ def windowed(log: Record, state: State, spans: np.ndarray) -> State:
 
 def hours(log: Record, state: State, waiting: float) -> Iterator[tuple]:
     """Half hours of the day in which jobs of a QOS never start though they could: as `limits`."""
-    free, half = state.seen.hours, (((log.jobs.start + log.rules.zero) % DAY) // HALF_HOUR).astype(int)
+    free = state.seen.hours
+    half = (((log.jobs.start + log.rules.zero) % DAY) // HALF_HOUR).astype(int)
     starts = np.bincount(log.jobs.qos * 48 + half, minlength=free.size).reshape(free.shape)
     for c in np.flatnonzero(~state.rules.closed.any(axis=1) & (free.sum(axis=1) > SHARE * waiting)):
         some = np.flatnonzero(starts[c])
         lengths = np.diff(np.append(some, some[:1] + 48)) - 1
-        first, length = some[lengths.argmax()] + 1, lengths.max()
+        first = some[lengths.argmax()] + 1
+        length = lengths.max()
         spell = np.arange(first, first + length) % 48
         if 2 <= length < 47 and starts[c].sum() * length / 48 >= 12 and free[c, spell].sum() >= 0.9 * free[c].sum():
-            closed, name = state.rules.closed.copy(), name_of(log, c)
+            closed = state.rules.closed.copy()
+            name = name_of(log, c)
             closed[c, spell] = True
             value = "-".join(f"{x % 48 // 2:02}:{x % 2 * 30:02}" for x in (first + length, first))
             lines = lines_of("qos", "hours", value, names=[name])
@@ -242,9 +270,11 @@ def name_of(log: Record, qos: int) -> str:
 def tiered(log: Record, state: State) -> State:
     """The state with the order test, and with tiers of QOS if jobs of some pass equal ones of others, and never the other way round."""
     again = sweep(log.jobs, state.rules._replace(held=held(log, state.seen)))
-    passed, order = again.passed, again.order
+    passed = again.passed
+    order = again.order
     beats = (passed.T >= 20) & (passed <= 0.02 * passed.T) & ~np.eye(len(passed), dtype=bool)
-    tiers, state = beats.sum(axis=1), state._replace(seen=state.seen._replace(order=order))
+    tiers = beats.sum(axis=1)
+    state = state._replace(seen=state.seen._replace(order=order))
     if not tiers.any() or order[0] <= 0.02 * order.sum() or any(f.kind == "tier" for f in state.found):
         return state
     rules = state.rules._replace(place=np.argsort(np.argsort(-tiers[log.jobs.qos], kind="stable")) * 1.0)

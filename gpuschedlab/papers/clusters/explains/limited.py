@@ -41,7 +41,8 @@ class Limited(Round):
     def allocate(self, view) -> Allocation:
         """Start what may start now, beside what runs."""
         waits = view.gpu_type < 0
-        gpus, wake = np.where(waits, 0.0, view.gpus), None
+        gpus = np.where(waits, 0.0, view.gpus)
+        wake = None
         if any(limit.hours for limit in self.limits):
             wake = (np.floor((view.now + self.day) / HALF_HOUR) + 1) * HALF_HOUR - self.day
         if not (view.gpus[waits] <= view.free.sum()).any():
@@ -56,20 +57,24 @@ class Limited(Round):
 
     def _arrays(self, view, unit: int) -> tuple:
         """Jobs that wait or run, in order of submission, rules, and free slots of the nodes."""
-        n, runs = len(view), view.gpu_type >= 0
+        n = len(view)
+        runs = view.gpu_type >= 0
         slots = np.maximum(1, (view.gpus * unit).round()).astype(np.int64)
         size = np.repeat([g.gpus_per_node for g in view.cluster.groups], [g.nodes for g in view.cluster.groups]) * unit
         wide = -(-slots // size.max())
-        each, count = -(-slots // wide), wide.copy()
+        each = -(-slots // wide)
+        count = wide.copy()
         count[runs] = np.bincount(view.nodes[:, 0].astype(int), minlength=n)[runs]
         first = np.concatenate([[0], np.cumsum(count)])
         before = np.arange(first[-1]) - np.repeat(first[:-1], count)
-        node, of_runs = np.zeros(first[-1], np.int64), np.repeat(runs, count)
+        node = np.zeros(first[-1], np.int64)
+        of_runs = np.repeat(runs, count)
         held = np.clip(np.repeat(slots, count) - before * np.repeat(each, count), 0, np.repeat(each, count))
         node[of_runs], held[of_runs] = view.nodes[:, 1], (view.nodes[:, 2] * unit).round()
         start = np.where(runs, view.now - view.executed, np.inf)
         qos = np.maximum(view.codes("qos"), 0) if any(limit.hours for limit in self.limits) else np.zeros(n, np.int64)
-        none, kinds = np.zeros(0), np.zeros(0, np.int64)
+        none = np.zeros(0)
+        kinds = np.zeros(0, np.int64)
         jobs = Jobs(view.submit, view.submit, start, start + view.estimate, view.estimate, slots, np.zeros(n, np.int64), wide, each,
                     first, node, held, qos, none, kinds.astype(np.int8), kinds)  # fmt: skip
         owner = np.array([view.codes(f"limit{k}") for k in range(len(self.limits))], np.int64).reshape(-1, n)
@@ -78,6 +83,7 @@ class Limited(Round):
         windows = view.memory["windows"]
         windows = windows[(windows[:, 1] > view.now) & (windows[:, 2] <= view.now)]
         rules = rules_of(self.limits, owner, qos, unit, self.day)
-        rule, masks = RULES[self.backfill], (view.up > 0)[None]
+        rule = RULES[self.backfill]
+        masks = (view.up > 0)[None]
         free = np.asarray(view.free * unit).round().astype(np.int64)
         return jobs, rules._replace(rule=rule, size=size, masks=masks, windows=windows), free

@@ -41,13 +41,15 @@ def codes(trace: pl.DataFrame, *names: str) -> np.ndarray:
     """Number of each job's values in columns; -1 where it lacks one."""
     if not set(names) <= set(trace.columns):
         return np.full(trace.height, -1)
-    ranks, there = pl.struct(names).rank("dense").cast(pl.Int64) - 1, pl.all_horizontal(pl.col(names).is_not_null())
+    ranks = pl.struct(names).rank("dense").cast(pl.Int64) - 1
+    there = pl.all_horizontal(pl.col(names).is_not_null())
     return trace.select(pl.when(there).then(ranks).otherwise(-1)).to_series().to_numpy()
 
 
 def record(scenario: Scenario, own: Policy, names: Sequence[str], limits: Sequence[Limit], day: float) -> Record:
     """Arrays of a log that has recorded starts, of the rule that started its jobs, of nodes of such names, and of its site's limits."""
-    trace, cluster = scenario.trace, scenario.cluster
+    trace = scenario.trace
+    cluster = scenario.cluster
     if "started" not in trace.columns or not trace["started"].count():
         raise TraceError("explain: found no recorded starts; expected a log with the column started.")
     kinds = eligibility_of(trace, cluster, scenario.types)
@@ -59,12 +61,15 @@ def record(scenario: Scenario, own: Policy, names: Sequence[str], limits: Sequen
     unit = 1 if (trace["gpus"] % 1 == 0).all() else SLOTS
     slots = np.maximum(1, (trace["gpus"].to_numpy() * unit).round()).astype(np.int64)
     size = np.array([g.gpus_per_node for g in cluster.groups])[of] * unit
-    masks, part = np.ones((1, len(size)), bool), np.zeros(len(slots), np.int64)
-    wide, most = -(-slots // size.max()), size.max()
+    masks = np.ones((1, len(size)), bool)
+    part = np.zeros(len(slots), np.int64)
+    wide = -(-slots // size.max())
+    most = size.max()
     sure = (wide - 1) * most + (len(size) - wide + 1) * (-(-slots // wide) - 1) + 1
     cells = cells_of(trace, names, cluster)
     if cells is None:
-        size, masks = size.sum(keepdims=True), masks[:, :1]
+        size = size.sum(keepdims=True)
+        masks = masks[:, :1]
     elif kinds is not None:
         rows, part = np.unique(kinds[trace["row"].to_numpy()] > 0, axis=0, return_inverse=True)
         masks = np.array(rows[:, [cluster.gpu_types.index(g.kind) for g in cluster.groups]][:, of], order="C")
@@ -73,11 +78,13 @@ def record(scenario: Scenario, own: Policy, names: Sequence[str], limits: Sequen
     if cells and "nodes" in trace.columns:
         wide = np.maximum(wide, trace["nodes"].fill_null(1).to_numpy())
     first = np.concatenate([[0], np.cumsum(count)])
-    each, before = np.repeat(-(-slots // count), count), np.arange(len(node)) - np.repeat(first[:-1], count)
+    each = np.repeat(-(-slots // count), count)
+    before = np.arange(len(node)) - np.repeat(first[:-1], count)
     held = np.clip(np.repeat(slots, count) - before * each, 0, each)
     submit, eligible, start = (trace[name].to_numpy() for name in ("submit", "eligible", "started"))
     times = submit, eligible, start, start + trace["duration"].to_numpy(), Requested().predict(trace)
-    qos, n = np.maximum(codes(trace, "qos"), 0), len(slots)
+    qos = np.maximum(codes(trace, "qos"), 0)
+    n = len(slots)
     arrays = *times, slots, part, wide, -(-slots // wide), first, node, held, qos, *events(*times[1:4])
     jobs = Jobs(*(np.array(values, order="C") for values in arrays))  # machine code is kept by layout
     lag = lag_of(eligible, start, times[3])
@@ -89,7 +96,9 @@ def record(scenario: Scenario, own: Policy, names: Sequence[str], limits: Sequen
 
 def rules_of(limits: Sequence[Limit], owner: np.ndarray, qos: np.ndarray, unit: int, day: float) -> Rules:
     """Limits, hours and tiers as rules, by the owner (K, n) for which a job counts by each limit, -1: none, and the QOS (n,)."""
-    n, tier, closed = len(qos), np.zeros(len(qos)), np.zeros((qos.max(initial=0) + 1, 48), bool)
+    n = len(qos)
+    tier = np.zeros(len(qos))
+    closed = np.zeros((qos.max(initial=0) + 1, 48), bool)
     for limit, of in zip(limits, owner, strict=True):
         tier[of >= 0] = np.maximum(tier[of >= 0], limit.tier)
         if limit.hours:
@@ -97,7 +106,8 @@ def rules_of(limits: Sequence[Limit], owner: np.ndarray, qos: np.ndarray, unit: 
     rows = [(k, jobs, v) for k, x in enumerate(limits) for jobs, v in ((0, x.gpus * unit), (1, x.jobs)) if v < INF]
     k, counts, values = np.array(rows, np.int64).reshape(-1, 3).T.copy()
     most = np.repeat(values[:, None], owner.max(initial=0) + 1, axis=1)
-    place, none = np.empty(n), np.zeros((0, 2))
+    place = np.empty(n)
+    none = np.zeros((0, 2))
     place[np.argsort(-tier, kind="stable")] = np.arange(n)
     parts = place, owner[k], counts > 0, most, np.ones(len(k), bool), closed, day, np.zeros(n, bool)
     return Rules(EASY, 0.0, np.zeros(0, np.int64), none > 0, none, *parts)
@@ -105,7 +115,8 @@ def rules_of(limits: Sequence[Limit], owner: np.ndarray, qos: np.ndarray, unit: 
 
 def events(eligible, start, end) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Times, kinds and jobs: at one instant jobs end, queue, start; one that starts when eligible never waits."""
-    time, kind = np.concatenate([end, eligible, start]), np.repeat([0, 1, 2], len(start)).astype(np.int8)
+    time = np.concatenate([end, eligible, start])
+    kind = np.repeat([0, 1, 2], len(start)).astype(np.int8)
     job = np.tile(np.arange(len(start)), 3)
     there = (kind != 1) | (eligible < start)[job]
     order = np.lexsort((job, kind, time))

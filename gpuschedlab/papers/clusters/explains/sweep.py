@@ -14,8 +14,10 @@ REASONS = (
 )  # fmt: skip
 STRICT, EASY, LOOSE, GREEDY = range(4)
 """Whether a job waits behind one ahead that cannot start: always; if it would delay the first; always, in whatever order; never."""
-HALF_HOUR, DAY = 1800.0, 86_400.0
-NEVER, UNLIMITED = 1e18, 10**12
+HALF_HOUR = 1800.0
+DAY = 86_400.0
+NEVER = 1e18
+UNLIMITED = 10**12
 # Functions that allocate nothing: who counts references to arrays at each use takes three times as long.
 bare = partial(njit, _nrt=False)
 
@@ -37,16 +39,24 @@ Now = namedtuple("Now", "free total queue why running since count fitting idle h
 @njit(inline="never")
 def sweep(J, R):
     """Go through the events of a log: what each waiting second went to (`Seen`)."""
-    n, limits, classes, at = len(J.submit), R.most.shape, R.closed.shape[0], begun(J, R, R.size.copy())
-    passed, free, above = np.zeros((classes, classes), np.int64), np.zeros(limits), np.zeros(limits)
-    seconds, count = np.zeros((n, len(REASONS))), at.count
+    n = len(J.submit)
+    limits = R.most.shape
+    classes = R.closed.shape[0]
+    at = begun(J, R, R.size.copy())
+    passed = np.zeros((classes, classes), np.int64)
+    free = np.zeros(limits)
+    above = np.zeros(limits)
+    seconds = np.zeros((n, len(REASONS)))
+    count = at.count
     seen = Seen(seconds, np.zeros(2, np.int64), passed, free, above, np.full(n, -1.0), np.zeros((classes, 48)))
     seconds[:, NOT_ELIGIBLE] = np.maximum(0.0, np.minimum(J.eligible, J.start) - J.submit)
-    e, until = 0, J.start + J.asked
+    e = 0
+    until = J.start + J.asked
     while e < len(J.time):
         now = J.time[e]
         while e < len(J.time) and J.time[e] == now:
-            j, kind = J.job[e], J.kind[e]
+            j = J.job[e]
+            kind = J.kind[e]
             if kind == 1:
                 insert(at.queue, count, 0, j, R.place)
             elif kind == 2:
@@ -66,9 +76,13 @@ def sweep(J, R):
 @njit
 def begun(J, R, free):
     """A pass before its first event."""
-    n, (parts, nodes) = len(J.submit), R.masks.shape
-    queue, whole, few = np.empty((3, n), np.int64), np.zeros((2, parts), np.int64), np.zeros(2, np.int64)
-    fitting, ahead = np.zeros((parts, R.size.max() + 2), np.int64), np.zeros((parts, nodes), np.int64)
+    n = len(J.submit)
+    (parts, nodes) = R.masks.shape
+    queue = np.empty((3, n), np.int64)
+    whole = np.zeros((2, parts), np.int64)
+    few = np.zeros(2, np.int64)
+    fitting = np.zeros((parts, R.size.max() + 2), np.int64)
+    ahead = np.zeros((parts, nodes), np.int64)
     rest = np.zeros(parts), ahead, np.zeros(nodes, np.int64), np.zeros(nodes, np.int64), np.flatnonzero(R.holds)
     waits = queue[0], queue[1], queue[2], np.full(n, np.inf), few, fitting, whole[0], whole[1]
     return Now(free, np.zeros(R.most.shape, np.int64), *waits, *rest)
@@ -99,7 +113,9 @@ def remove(row, count, c, j):
 @bare()
 def leave(J, R, at, seen, j, now):
     """Let a job leave the queue, and see whether it passes an equal one ahead that could have started, or goes before one behind."""
-    past, settled, x = False, now - 2 * R.lag, 0
+    past = False
+    settled = now - 2 * R.lag
+    x = 0
     while at.queue[x] != j:
         x += 1
     for y in range(at.count[0]):
@@ -146,7 +162,8 @@ def fits(J, free, j, mask):
 def count_free(R, at):
     """Count idle slots, and nodes with at least so many."""
     top = at.fitting.shape[1] - 1
-    at.fitting[:], at.idle[:] = 0, 0
+    at.fitting[:] = 0
+    at.idle[:] = 0
     for p in range(R.masks.shape[0]):
         for i in range(R.masks.shape[1]):
             if R.masks[p, i]:
@@ -160,7 +177,8 @@ def count_free(R, at):
 def look(J, R, at, seen, now, until):
     """Give the time until the next event to a reason for each waiting job."""
     count_free(R, at)
-    at.head[:], half = -1, int((now + R.zero) % DAY / HALF_HOUR)
+    at.head[:] = -1
+    half = int((now + R.zero) % DAY / HALF_HOUR)
     for y in range(at.count[0]):
         j = at.queue[y]
         at.why[y] = bounded(J, R, at, j, now, half)
@@ -174,7 +192,8 @@ def look(J, R, at, seen, now, until):
     for p in range(at.head.shape[0]):
         blocked |= R.rule == LOOSE and at.head[p] >= 0
     for y in range(at.count[0]):
-        j, why = at.queue[y], BEHIND if blocked and at.why[y] == NONE else at.why[y]
+        j = at.queue[y]
+        why = BEHIND if blocked and at.why[y] == NONE else at.why[y]
         at.since[j] = min(at.since[j], now) if why == NONE else np.inf
         launch = max(0.0, min(until, at.since[j] + R.lag) - now) if why == NONE else 0.0
         seen.seconds[j, LAUNCH] += launch
@@ -204,8 +223,10 @@ def bounded(J, R, at, j, now, half):
 @bare()
 def promise(J, R, at, j, now):
     """When the first job that does not fit would start by what was requested, and what is free then beside it."""
-    p, each = J.part[j], J.each[j]
-    free, lacks = at.ahead[p], J.wide[j] - at.fitting[p, each]  # nodes
+    p = J.part[j]
+    each = J.each[j]
+    free = at.ahead[p]
+    lacks = J.wide[j] - at.fitting[p, each]  # nodes
     at.shadow[p] = NEVER
     for i in range(len(free)):
         free[i] = at.free[i]
@@ -270,8 +291,10 @@ def seats(J, R, at, j):
 @njit(inline="never")
 def start_some(J, R, free, now):
     """Which waiting jobs (n,) start now, in order, by the rules of `look`, where all are of one part; their cells get nodes."""
-    n, at = len(J.submit), begun(J, R, free)
-    starts, until = np.zeros(n, np.bool_), J.start + J.asked
+    n = len(J.submit)
+    at = begun(J, R, free)
+    starts = np.zeros(n, np.bool_)
+    until = J.start + J.asked
     for j in range(n):
         if J.start[j] < np.inf:
             hold(J, R, at, j, 1)
@@ -279,7 +302,8 @@ def start_some(J, R, free, now):
             insert(at.running, at.count, 1, j, until)
         else:
             insert(at.queue, at.count, 0, j, R.place)
-    at.head[:], half = -1, int((now + R.zero) % DAY / HALF_HOUR)
+    at.head[:] = -1
+    half = int((now + R.zero) % DAY / HALF_HOUR)
     count_free(R, at)
     for y in range(at.count[0]):
         j = at.queue[y]
@@ -290,7 +314,8 @@ def start_some(J, R, free, now):
                 promise(J, R, at, j, now)
         if why == NONE and not behind(J, R, at, j, now):
             seats(J, R, at, j)
-            J.node[J.first[j] : J.first[j + 1]], starts[j] = at.seats[: J.wide[j]], True
+            J.node[J.first[j] : J.first[j + 1]] = at.seats[: J.wide[j]]
+            starts[j] = True
             hold(J, R, at, j, 1)
             if now + J.asked[j] > at.shadow[0]:
                 move(J, at.ahead[0], j, -1)

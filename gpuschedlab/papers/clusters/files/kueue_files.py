@@ -42,7 +42,8 @@ def read_queues(text: str, source: str, site: Description) -> Description:
 
 
 def _queue(item: dict, unknown: dict[str, None]) -> Queue:
-    spec, quotas = item["spec"], {"nominal": {}, "borrow": {}, "lend": {}}
+    spec = item["spec"]
+    quotas = {"nominal": {}, "borrow": {}, "lend": {}}
     unknown |= _others("spec", spec, SPEC)
     for group in spec.get("resourceGroups") or ():
         unknown |= _others("resourceGroups", group, ("coveredResources", "flavors"))

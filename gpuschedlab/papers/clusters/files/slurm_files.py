@@ -52,7 +52,8 @@ PARTITION |= {"prioritytier": "tier", "priorityjobfactor": "factor"}
 
 def lines_of(text: str) -> Iterator[tuple[int, str]]:
     """Number and text of each line, those that end in a backslash joined, without comments."""
-    kept, first = "", 0
+    kept = ""
+    first = 0
     for number, line in enumerate(text.splitlines(), 1):
         line = re.sub(r"(?<!\\)#.*", "", line).rstrip()
         first = first or number
@@ -61,7 +62,8 @@ def lines_of(text: str) -> Iterator[tuple[int, str]]:
             continue
         if (kept + line).strip():
             yield first, kept + line
-        kept, first = "", 0
+        kept = ""
+        first = 0
     if kept.strip():
         yield first, kept
 
@@ -76,7 +78,8 @@ def printed(text: str) -> str:
 
 def pairs_of(line: str, where: str) -> dict[str, str]:
     """Values of a line by key, in lower case."""
-    found, at = {}, 0
+    found = {}
+    at = 0
     while line[at:].strip():
         match = PAIR.match(line, at)
         if not match:
@@ -90,7 +93,9 @@ def read_conf(text: str, source: str, site: Description) -> Description:
     """The site with the nodes, partitions, priorities and scheduler of a slurm.conf, or of what `scontrol show config` prints."""
     nodes: dict[str, tuple[str, str, int]] = {}
     defaults: dict[str, dict] = {"nodename": {}, "partitionname": {}}
-    partitions, rest, unknown = [], {}, {}
+    partitions = []
+    rest = {}
+    unknown = {}
     for number, line in lines_of(printed(text)):
         where = f"slurm {source}, line {number}"
         if re.match(r"\s*include\s", line, re.IGNORECASE):
@@ -116,7 +121,8 @@ def read_conf(text: str, source: str, site: Description) -> Description:
 def _nodes(names: str, pairs: dict[str, str], where: str, unknown: dict) -> dict[str, tuple[str, str, int]]:
     """Nodes of a line, with the type and number of their GPUs."""
     unknown |= {f"NodeName.{key}": None for key in pairs if key != "gres"}
-    kind, gpus = "gpu", 0
+    kind = "gpu"
+    gpus = 0
     for gres in re.sub(r"\([^)]*\)", "", pairs.get("gres", "")).split(","):
         name, *words = gres.strip().split(":")
         if name.lower() != "gpu":
@@ -126,7 +132,8 @@ def _nodes(names: str, pairs: dict[str, str], where: str, unknown: dict) -> dict
         count = words.pop() if words and re.fullmatch(r"[0-9]{1,6}", words[-1]) else "1"
         if gpus and words and words[0] != kind:
             unknown["Gres of two types on a node"] = None
-        kind, gpus = (words[0] if words else kind), gpus + int(count)
+        kind = words[0] if words else kind
+        gpus = gpus + int(count)
     if gpus > 64:
         raise TraceError(f"{where}: found {gpus} GPUs on a node; expected at most 64.")
     return {node: (node, kind, gpus) for node in hosts(names, where)}
@@ -144,7 +151,8 @@ def _partition(name: str, pairs: dict[str, str], where: str, unknown: dict, node
 
 def _scheduler(rest: dict[str, tuple[str, str]], unknown: dict) -> Scheduler:
     """Scheduler of the lines that name no node and no partition."""
-    weights, found = {}, {}
+    weights = {}
+    found = {}
     for key, (value, where) in rest.items():
         if key in WEIGHTS:
             name, read = WEIGHTS[key]
@@ -196,7 +204,8 @@ def rows_of(text: str, source: str, needed: tuple[str, ...], same: Mapping[str, 
             f"slurm {source}, line 1: found the columns {', '.join(names)[:200]}; expected also {', '.join(lacking)}."
         )
     for line_number, line in lines[1:]:
-        row, where = dict(zip(names, line.split("|"))), f"slurm {source}, line {line_number}"
+        row = dict(zip(names, line.split("|")))
+        where = f"slurm {source}, line {line_number}"
         if len(row) < len(names):
             raise TraceError(f"{where}: found {len(row)} fields; expected {len(names)}, as in its first line.")
         yield where, row
@@ -217,7 +226,8 @@ NO_LIMITS = {"account", "user", "share", "parentname", "cluster"}
 
 def limits_in(row: dict[str, str], known: Mapping, where: str, unknown: dict) -> dict[tuple[str, str], float]:
     """Amount of each limit of a row by its owner and kind; of other columns those that say something are not modelled."""
-    found, word = {}, "qos" if known is OF_QOS else "assoc"
+    found = {}
+    word = "qos" if known is OF_QOS else "assoc"
     for key, value in row.items():
         of, what = known.get(key, ("", ""))
         for entry in value.strip().split(",") if what == "gpus" else [value.strip()]:
@@ -231,7 +241,9 @@ def limits_in(row: dict[str, str], known: Mapping, where: str, unknown: dict) ->
 
 def read_qos(text: str, source: str, site: Description) -> Description:
     """The site with the priorities of QOS, and the GPUs and jobs that they allow, of `sacctmgr -P show qos`."""
-    priorities, limits, unknown = [], [], {}
+    priorities = []
+    limits = []
+    unknown = {}
     for where, row in rows_of(text, source, ("name",), LONG):
         name = row.pop("name").strip()
         priorities.append((name, number(row.pop("priority", "").strip() or "0", f"{where} Priority")))
@@ -244,12 +256,17 @@ def read_qos(text: str, source: str, site: Description) -> Description:
 def read_assoc(text: str, source: str, site: Description) -> Description:
     """The site with accounts, users and limits of `sacctmgr -P show assoc`; format=Account,User,ParentName,Share is enough."""
     same = {"parname": "parentname", "fairshare": "share"}
-    unknown, rows, held, clusters = {}, {}, {}, set()
+    unknown = {}
+    rows = {}
+    held = {}
+    clusters = set()
     above: list[tuple[int, str]] = []  # accounts over a line, by indentation, where the answer is a tree
     for where, row in rows_of(text, source, ("account", "user", "share"), same):
         clusters.add(row.get("cluster", ""))
         own = limits_in({k: v for k, v in row.items() if k not in NO_LIMITS}, OF_ASSOC, where, unknown)
-        account, user, share = row["account"].strip(), row["user"].strip(), row["share"].strip()
+        account = row["account"].strip()
+        user = row["user"].strip()
+        share = row["share"].strip()
         parent = row.get("parentname", "").strip()
         if not user:
             depth = len(row["account"]) - len(row["account"].lstrip())
@@ -257,7 +274,8 @@ def read_assoc(text: str, source: str, site: Description) -> Description:
             parent = parent or (above[-1][1] if above else "")
             above.append((depth, account))
         if share.lower() == "parent":
-            unknown["assoc Share=parent"], share = None, "1"
+            unknown["assoc Share=parent"] = None
+            share = "1"
         shares = number(share, f"{where} Share")
         rows.setdefault((account, user), (account, user, parent, shares))
         if not row.get("partition", "").strip():
@@ -275,7 +293,9 @@ def read_assoc(text: str, source: str, site: Description) -> Description:
 
 def _of_associations(held: Mapping, up: Mapping[str, str], site: Description) -> Iterator[Limit]:
     """Limits of associations, those of equal amounts together; jobs of a QOS that has such a limit are not held to them."""
-    below, above, groups = {}, {}, {}
+    below = {}
+    above = {}
+    groups = {}
     for account in up:
         above[account] = [account]
         while (parent := up.get(above[account][-1])) and parent not in above[account]:
@@ -287,9 +307,11 @@ def _of_associations(held: Mapping, up: Mapping[str, str], site: Description) ->
         jobs = {key: amount for each in given for key, amount in each.items() if key[0] == "member"}
         for (of, what), amount in (jobs | own).items():
             if user:
-                whose, names = "member", [f"{account}/{user}"]
+                whose = "member"
+                names = [f"{account}/{user}"]
             elif of == "accounts":
-                whose, names = "account" if len(below[account]) == 1 else of, below[account]
+                whose = "account" if len(below[account]) == 1 else of
+                names = below[account]
             else:  # what each user of an account may have is said of the users
                 continue
             one = account * (whose == "accounts")

@@ -44,7 +44,8 @@ def read_site(path: str | Path, lines: str = "") -> Description:
         rows = given[table] if table in ("windows", "limits") and isinstance(given[table], list) else [given[table]]
         for row in rows:
             _known(_dict(row, f"{path.name} [{table}]"), KEYS.get(table, row), f"{path.name} [{table}]")
-    slurm, site = given.get("slurm", {}), Description()
+    slurm = given.get("slurm", {})
+    site = Description()
     named = (slurm.get("conf"), slurm.get("qos"), slurm.get("assoc"), given.get("kueue", {}).get("queues"))
     for word, read in zip(named, (read_conf, read_qos, read_assoc, read_queues), strict=True):
         if word is not None:
@@ -73,7 +74,8 @@ def _with_tables(site: Description, given: dict, name: str) -> Description:
             rows = (_made(cls, row, f"{name} [[{table}]]") for row in given[table])
             changes[table] = (*(site.limits if table == "limits" else ()), *rows)  # limits add up
     if "scheduler" in given:
-        rest, where = dict(given["scheduler"]), f"{name} [scheduler.weights]"
+        rest = dict(given["scheduler"])
+        where = f"{name} [scheduler.weights]"
         weights = _made(Weights, _dict(rest.pop("weights", {}), where), where, site.scheduler.weights)
         changes["scheduler"] = replace(_made(Scheduler, rest, f"{name} [scheduler]", site.scheduler), weights=weights)
     return replace(site, **changes)
@@ -91,10 +93,12 @@ def _accounts(given: dict, name: str) -> Iterator[tuple[str, str, str, float]]:
 
 def _made(cls, given: dict, source: str, base=None):
     """Dataclass of a table's keys; lists of nodes may have ranges, numbers be spans, and tables become pairs."""
-    kinds, values = {f.name: f.type for f in fields(cls)}, {}
+    kinds = {f.name: f.type for f in fields(cls)}
+    values = {}
     _known(given, kinds, source)
     for key, value in given.items():
-        where, kind = f"{source} {key}", kinds[key]
+        where = f"{source} {key}"
+        kind = kinds[key]
         if kind in KINDS:
             if not isinstance(value, KINDS[kind][0]):
                 raise TraceError(f"site {where}: found {value!r}; expected {KINDS[kind][1]}.")

@@ -55,13 +55,18 @@ def fit(i, jobs, able, quota, flavors, cohort, rules, weight, used, room, fair):
     One that fits within nominal does; of others that fit, and of those where jobs can be evicted, the queue's rules say. Where none does,
     the best counts: where it fits, then where only others' jobs go, then where own ones go.
     """
-    queue, gpus = jobs[0], jobs[1]
-    q, n = queue[i], gpus[i]
-    best, type_, borrowed = NOT, -1, False
+    queue = jobs[0]
+    gpus = jobs[1]
+    q = queue[i]
+    n = gpus[i]
+    best = NOT
+    type_ = -1
+    borrowed = False
     for t in flavors[q]:
         if t < 0 or not able[i] >> t & 1:
             continue
-        borrows, way = used[q, t] + n > quota[q, t, 0] + EPS, NOT
+        borrows = used[q, t] + n > quota[q, t, 0] + EPS
+        way = NOT
         if n <= room[t] + EPS and n <= may_take(quota, cohort, used, q, t) + EPS:
             way = FITS
         elif n <= quota[q, t, 0] + EPS or (rules[q, 1] if fair else rules[q, 5]) != NEVER:
@@ -71,7 +76,9 @@ def fit(i, jobs, able, quota, flavors, cohort, rules, weight, used, room, fair):
         goes_on = borrows and rules[q, 3] == 1
         ends = not goes_on and (way == FITS or (way != NOT and rules[q, 4] == 1))
         if ends or way > best or (way == best and borrowed and not borrows):
-            best, type_, borrowed = way, t, borrows
+            best = way
+            type_ = t
+            borrowed = borrows
         if ends:
             break
     return best, type_, borrowed
@@ -85,7 +92,10 @@ def targets(i, t, jobs, quota, cohort, rules, weight, used, room, fair):
     its cohort while it borrows (borrowWithinCohort) does so of priorities below its own and its threshold.
     """
     queue, _, kind, priority, since, _ = jobs
-    q, n, below, under = queue[i], len(queue), np.inf, used[queue[i], t] < quota[queue[i], t, 0]
+    q = queue[i]
+    n = len(queue)
+    below = np.inf
+    under = used[queue[i], t] < quota[queue[i], t, 0]
     others = False
     for k in range(n):
         others |= queue[k] != q and evictable(k, i, t, queue, kind, priority, since, quota, cohort, rules, used)
@@ -102,7 +112,8 @@ def targets(i, t, jobs, quota, cohort, rules, weight, used, room, fair):
 @njit
 def evictable(k, i, t, queue, kind, priority, since, quota, cohort, rules, used):
     """Whether a job's queue may evict another on a type: one of its own, or of a queue of its cohort that borrows."""
-    q, other = queue[i], queue[k]
+    q = queue[i]
+    other = queue[k]
     if kind[k] != t or cohort[other] != cohort[q] or (other != q and used[other, t] <= quota[other, t, 0]):
         return False
     rule = rules[q, 2] if other == q else rules[q, 1]
@@ -117,12 +128,16 @@ def cleared(i, t, jobs, quota, cohort, rules, weight, used, room, fair, others, 
     Others' jobs are of priorities `below`, or of any, after which it may not borrow.
     """
     queue, gpus, kind, priority, since, admitted = jobs
-    q, n = queue[i], len(queue)
-    some, back, free = np.zeros(n, np.bool_), used.copy(), room[t]
+    q = queue[i]
+    n = len(queue)
+    some = np.zeros(n, np.bool_)
+    back = used.copy()
+    free = room[t]
     chosen = np.zeros(n, np.int64)
     count = 0
     while not fits(gpus[i], q, t, quota, cohort, back, free, borrows):
-        best, least = -1, (0.0, 0.0, 0.0, 0.0, 0.0)
+        best = -1
+        least = (0.0, 0.0, 0.0, 0.0, 0.0)
         back[q, t] += gpus[i]
         gained = share(quota, cohort, back, weight, q) if fair else 0.0
         back[q, t] -= gpus[i]
@@ -142,11 +157,13 @@ def cleared(i, t, jobs, quota, cohort, rules, weight, used, room, fair, others, 
                     continue
             place = (-lost, 1.0 if other == q else 0.0, priority[k], -admitted[k], -float(k))
             if best < 0 or place < least:
-                best, least = k, place
+                best = k
+                least = place
         if best < 0:
             return chosen[:0]
         borrows = borrows and (queue[best] == q or priority[best] < below)
-        some[best], chosen[count] = True, best
+        some[best] = True
+        chosen[count] = best
         count += 1
         back[queue[best], t] -= gpus[best]
         free += gpus[best]
@@ -174,10 +191,12 @@ def in_line(held, queue, priority, since, Q):
     for i in range(len(held)):
         end[queue[i] + 1] += held[i] < 0
     end = np.cumsum(end)[:-1]
-    first, line = end.copy(), np.empty(np.sum(held < 0), np.int64)
+    first = end.copy()
+    line = np.empty(np.sum(held < 0), np.int64)
     for i in range(len(held)):
         if held[i] < 0:  # nearly in order: they are so by submission, unless they were evicted
-            q, m = queue[i], end[queue[i]]
+            q = queue[i]
+            m = end[queue[i]]
             while m > first[q] and (-priority[i], since[i]) < (-priority[line[m - 1]], since[line[m - 1]]):
                 line[m] = line[m - 1]
                 m -= 1
@@ -212,8 +231,11 @@ def admitted_types(
     held, gpus, queue, able, priority, since, admitted, quota, flavors, cohort, rules, weight, room, fair
 ):
     """Types (n,) of jobs after one pass, -1 for none."""
-    n, Q = len(queue), len(rules)
-    kind, used, room = held.copy(), np.zeros(quota.shape[:2]), room.astype(np.float64)
+    n = len(queue)
+    Q = len(rules)
+    kind = held.copy()
+    used = np.zeros(quota.shape[:2])
+    room = room.astype(np.float64)
     for i in range(n):
         if held[i] >= 0:
             used[queue[i], held[i]] += gpus[i]
@@ -221,7 +243,9 @@ def admitted_types(
     line, at, end = in_line(held, queue, priority, since, Q)
     jobs = (queue, gpus, kind, priority, since, admitted)
     # Of the head of each queue in this cycle: how it fits, on which type, and whether it borrows there.
-    way, types, borrowed = np.zeros(Q, np.int64), np.zeros(Q, np.int64), np.zeros(Q, np.bool_)
+    way = np.zeros(Q, np.int64)
+    types = np.zeros(Q, np.int64)
+    borrowed = np.zeros(Q, np.bool_)
     while True:
         heads = 0
         for q in range(Q):
@@ -236,7 +260,8 @@ def admitted_types(
             return kind
         for _ in range(heads):
             q = next_head(line, at, way, types, borrowed, jobs, quota, cohort, weight, used, fair)
-            i, t = line[at[q]], types[q]
+            i = line[at[q]]
+            t = types[q]
             if way[q] != FITS:
                 for k in targets(i, t, jobs, quota, cohort, rules, weight, used, room, fair):
                     used[queue[k], t] -= gpus[k]
@@ -256,16 +281,20 @@ def admitted_types(
 def next_head(line, at, way, types, borrowed, jobs, quota, cohort, weight, used, fair):
     """Queue whose head comes next: one that does not borrow, or by fair sharing that of least share; then by priority, then by age."""
     _, gpus, _, priority, since, _ = jobs
-    best, least = -1, (0.0, 0.0, 0.0)
+    best = -1
+    least = (0.0, 0.0, 0.0)
     for q in range(len(at)):
         if way[q] == NOT:
             continue
-        i, t, first = line[at[q]], types[q], 1.0 if borrowed[q] else 0.0
+        i = line[at[q]]
+        t = types[q]
+        first = 1.0 if borrowed[q] else 0.0
         if fair:
             used[q, t] += gpus[i]
             first = share(quota, cohort, used, weight, q)
             used[q, t] -= gpus[i]
         place = (first, -priority[i], since[i])
         if best < 0 or place < least:
-            best, least = q, place
+            best = q
+            least = place
     return best

@@ -25,7 +25,9 @@ class _Seen:
     """The queues as arrays, made when they are first asked for, and the jobs seen so far, by their rows in the trace."""
 
     def __init__(self):
-        self.tables, self.rows, self.evicted = None, 0, np.zeros(0, np.int64)
+        self.tables = None
+        self.rows = 0
+        self.evicted = np.zeros(0, np.int64)
         self.jobs = {name: np.zeros(0, kind) for name, kind in JOB.items()}
 
     def arrays(self, queues: tuple[Queue, ...], cluster) -> tuple:
@@ -54,7 +56,8 @@ class _Seen:
                 for q in queues
             ]
             quota = np.array([[q.quota(t) for t in types] for q in queues])
-            cohort, weight = np.unique(cohorts, return_inverse=True)[1], np.array([q.weight for q in queues], float)
+            cohort = np.unique(cohorts, return_inverse=True)[1]
+            weight = np.array([q.weight for q in queues], float)
             self.tables = (quota, np.array(flavors, np.int64), cohort, np.array(rules, np.int64), weight)
         return self.tables
 
@@ -135,7 +138,9 @@ class Kueue(Round):
         """Keep what runs, admit what fits, evict where a queue takes back what is its own."""
         # What a policy before this one gave other GPUs than requested, or the same as another job, is admitted anew.
         own = (np.abs(view.running_gpus - view.gpus) <= 0.01) & (view.partner < 0)
-        seen, rows, held = view.memory, view.index, np.where(own, view.gpu_type, -1)
+        seen = view.memory
+        rows = view.index
+        held = np.where(own, view.gpu_type, -1)
         if len(rows) and rows[-1] >= seen.rows:
             self._look(view, seen)
         if not (held < 0).any():
@@ -153,7 +158,8 @@ class Kueue(Round):
         """What its queue holds, of its own and of what the cohort lends, beside each job that waits."""
         quota, flavors, cohort, *_ = seen.arrays(self.queues, cluster)
         names = [queue.name for queue in self.queues] or ["all"]
-        queue, used = seen.jobs["queue"][rows], np.zeros(quota.shape[:2])
+        queue = seen.jobs["queue"][rows]
+        used = np.zeros(quota.shape[:2])
         np.add.at(used, (queue[kind >= 0], kind[kind >= 0]), gpus[kind >= 0])
         said = []
         for q, own in zip(queue, kind, strict=True):
@@ -169,8 +175,10 @@ class Kueue(Round):
     def _look(self, view, seen: _Seen):
         """Look at jobs that were not seen before."""
         new = np.arange(np.searchsorted(view.index, seen.rows), len(view))
-        rows, size = view.index[new], view.cluster.capacity
-        seen.rows, jobs = int(rows[-1]) + 1, seen.jobs
+        rows = view.index[new]
+        size = view.cluster.capacity
+        seen.rows = int(rows[-1]) + 1
+        jobs = seen.jobs
         if seen.rows > len(jobs["queue"]):
             seen.jobs = jobs = {name: long_enough(values, rows) for name, values in jobs.items()}
         possible = (view.gpus[new, None] <= size) & view.allowed[new]

@@ -31,10 +31,12 @@ def quotas_hold(queues: tuple[Queue, ...], column: str, run, cluster) -> str | N
 
 def usage(queues: tuple[Queue, ...], column: str, run, cluster) -> tuple[np.ndarray, np.ndarray]:
     """Instants (I,) at which allocations begin or end, and GPUs (I, Q, T) that each queue's jobs hold of each type from then on."""
-    held, number = run.allocations, {q.name: i for i, q in enumerate(queues)}
+    held = run.allocations
+    number = {q.name: i for i, q in enumerate(queues)}
     names = run.jobs[column].to_list() if column in run.jobs.columns else [None] * run.jobs.height
     of_job = np.array([number.get(name, 0) for name in names], np.int64)
-    queue, kind = of_job[held["job"].to_numpy()], np.asarray(cluster.node_type)[held["node"].to_numpy()]
+    queue = of_job[held["job"].to_numpy()]
+    kind = np.asarray(cluster.node_type)[held["node"].to_numpy()]
     time, at = np.unique(np.concatenate([held["start"], held["end"]]), return_inverse=True)
     changes = np.zeros((len(time), len(queues), len(cluster.gpu_types)))
     gpus = held["gpus"].to_numpy()

@@ -95,13 +95,16 @@ class ShareTree:
 
 def _parents_first(rows):
     """Rows with each after its parent, otherwise in their order."""
-    done, left, found = {ROOT}, rows, ()
+    done = {ROOT}
+    left = rows
+    found = ()
     while left:
         ready = tuple(row for row in left if row[2] in done)
         if not ready:
             raise PolicyError(f"shares: account {left[0][0]!r} is below itself; expected a tree.")
         done |= {row[0] for row in ready if not row[1]}
-        found, left = found + ready, tuple(row for row in left if row not in set(ready))
+        found = found + ready
+        left = tuple(row for row in left if row not in set(ready))
     return found
 
 
@@ -132,10 +135,14 @@ def classic(parent, shares, place, usage, damping):
     S is the product of shares over siblings' shares up to the root. U is the share of all usage, moved towards the parent's by the
     share of siblings' shares: own + (parent's - own) shares / siblings' shares; below the root it is the own.
     """
-    own, around = used(parent, place, usage), of_siblings(parent, shares)
-    part, effective, factor = np.ones(len(parent)), np.zeros(len(parent)), np.zeros(len(usage))
+    own = used(parent, place, usage)
+    around = of_siblings(parent, shares)
+    part = np.ones(len(parent))
+    effective = np.zeros(len(parent))
+    factor = np.zeros(len(usage))
     for i in range(1, len(parent)):
-        above, share = parent[i], shares[i] / around[i] if around[i] > 0.0 else 0.0
+        above = parent[i]
+        share = shares[i] / around[i] if around[i] > 0.0 else 0.0
         part[i] = part[above] * share
         effective[i] = own[i] / own[0] if own[0] > 0.0 else 0.0
         if above > 0:
@@ -148,7 +155,8 @@ def classic(parent, shares, place, usage, damping):
 @njit
 def level_fair_share(parent, shares, own):
     """(R,) share of siblings' shares over share of siblings' usage: 0 without shares, infinite without usage."""
-    around, all_used = of_siblings(parent, shares), of_siblings(parent, own)
+    around = of_siblings(parent, shares)
+    all_used = of_siblings(parent, own)
     found = np.zeros(len(parent))
     for i in range(1, len(parent)):
         if shares[i] > 0.0:  # one division: rows that are equal tie exactly
@@ -159,7 +167,8 @@ def level_fair_share(parent, shares, own):
 @njit
 def tiers(parent, place):
     """(R,) depth below the root, and users below each row, itself included."""
-    depth, users = np.zeros(len(parent), np.int64), np.zeros(len(parent), np.int64)
+    depth = np.zeros(len(parent), np.int64)
+    users = np.zeros(len(parent), np.int64)
     for i in range(1, len(parent)):
         depth[i] = depth[parent[i]] + 1
     for i in range(len(parent) - 1, 0, -1):
@@ -177,33 +186,36 @@ def fair_tree(parent, shares, place, usage):
     """
     level = level_fair_share(parent, shares, used(parent, place, usage))
     depth, users = tiers(parent, place)
-    factor, lead = (
-        np.zeros(len(usage)),
-        np.arange(len(parent)),
-    )  # lead: the first of tied accounts, which has their list
-    start, tie = (
-        np.zeros(len(parent), np.int64),
-        np.zeros(len(parent), np.int64),
-    )  # of a list: first rank, rank that it ties with
+    factor = np.zeros(len(usage))
+    lead = np.arange(len(parent))  # lead: the first of tied accounts, which has their list
+    start = np.zeros(len(parent), np.int64)
+    tie = np.zeros(len(parent), np.int64)  # of a list: first rank, rank that it ties with
     start[0] = len(usage)
     for tier in range(1, depth.max() + 1):
         here = np.flatnonzero(depth == tier)
         here = here[np.argsort(place[here] < 0, kind="mergesort")]
         here = here[np.argsort(-level[here], kind="mergesort")]
         here = here[np.argsort(lead[parent[here]], kind="mergesort")]
-        list_of, last, rank, free = -1, 0, 0, 0
+        list_of = -1
+        last = 0
+        rank = 0
+        free = 0
         for i in here:
             tied = lead[parent[i]] == list_of and level[i] == level[last]
             if lead[parent[i]] != list_of:
                 list_of = lead[parent[i]]
-                free, rank, tied, last = start[list_of], tie[list_of], tie[list_of] > 0, 0
+                free = start[list_of]
+                rank = tie[list_of]
+                tied = tie[list_of] > 0
+                last = 0
             if place[i] >= 0:
                 rank = rank if tied else free
                 factor[place[i]] = rank / len(usage)
             elif tied and last > 0 and place[last] < 0:
                 lead[i] = lead[last]
             else:
-                start[i], tie[i] = free, rank if tied else 0
+                start[i] = free
+                tie[i] = rank if tied else 0
             free -= users[i]
             last = i
     return factor

@@ -40,7 +40,8 @@ def size_factor(nodes, gpus, total_nodes: int, total_gpus: int, limit=None, *, s
     (n / N + g / G) / 2, or of what they leave where small jobs are favoured. With a `limit` (s) it is relative to time:
     max(n G / N, g) over the limit in minutes, over G; 1 less that where small jobs are favoured.
     """
-    n, g = np.asarray(nodes, float) / total_nodes, np.asarray(gpus, float) / total_gpus
+    n = np.asarray(nodes, float) / total_nodes
+    g = np.asarray(gpus, float) / total_gpus
     if limit is None:
         return ((1 - n) + (1 - g)) / 2 if small else (n + g) / 2
     found = np.maximum(n, g) / (np.asarray(limit, float) / 60)

@@ -141,11 +141,13 @@ class Slurm(Ordered):
 
     def points(self, trace: pl.DataFrame, cluster: Cluster) -> np.ndarray:
         """What size, partition, QOS and nice count of each job (n,)."""
-        gpus, has = trace["gpus"].to_numpy(), trace.columns
+        gpus = trace["gpus"].to_numpy()
+        has = trace.columns
         limit = trace["requested_time"].fill_null(math.inf) if "requested_time" in has else np.full(len(gpus), math.inf)
         whole = cluster.fewest_nodes(0, gpus), gpus, cluster.total_nodes, cluster.total_gpus
         found = self.weight_size * size_factor(*whole, limit if self.relative else None, small=self.small)
-        of_qos, of_partition = ("qos", self.qos, self.weight_qos), ("vc", self.partitions, self.weight_partition)
+        of_qos = ("qos", self.qos, self.weight_qos)
+        of_partition = ("vc", self.partitions, self.weight_partition)
         for column, pairs, weight in (of_partition, of_qos):
             most = max((value for _, value in pairs), default=0.0)
             if most > 0 and column in has:
@@ -167,7 +169,8 @@ class Slurm(Ordered):
     @staticmethod
     def key(now: float, job: np.void, knobs: np.void) -> float:
         """Minus the priority, jobs of a higher tier of partitions first."""
-        aged, tier = min((now - job.submit) / knobs.max_age, 1.0), math.floor(job.points / TIER + 0.5) * TIER
+        aged = min((now - job.submit) / knobs.max_age, 1.0)
+        tier = math.floor(job.points / TIER + 0.5) * TIER
         points = job.points - tier
         return -tier - math.floor(max(0.0, knobs.weight_age * aged + knobs.weight_fairshare * job.standing + points))
 

@@ -38,12 +38,16 @@ def choose(room, types, usable, each, wide, out):
     if wide == 1:
         return neighbours(room, usable, each, wide, out)
     for t in range(types.max() + 1):
-        of, k, left = usable & (types == t), 0, each
+        of = usable & (types == t)
+        k = 0
+        left = each
         if wide > 0:
             k = neighbours(room, of, each, wide, out)
         while wide == 0 and left > 0 and (of & (room >= GPU)).any():
             out[k] = np.argmax(np.where(of, room, 0))
-            of[out[k]], left, k = False, left - room[out[k]], k + 1
+            of[out[k]] = False
+            left = left - room[out[k]]
+            k = k + 1
         if k > 0 and (wide > 0 or left <= 0):
             return k
     return 0
@@ -52,25 +56,36 @@ def choose(room, types, usable, each, wide, out):
 @njit(inline="never")
 def neighbours(room, usable, each, wide, out):
     """Choose `wide` usable nodes with room for `each`: of the run of neighbours with least room that suffices, or else the largest."""
-    k, left = 0, usable & (room >= each)
+    k = 0
+    left = usable & (room >= each)
     while k < wide:
-        best, end, least, suffices, n = -1, -1, 0, False, 0
+        best = -1
+        end = -1
+        least = 0
+        suffices = False
+        n = 0
         while n < left.shape[0]:
-            first, total = n, 0
+            first = n
+            total = 0
             while n < left.shape[0] and left[n]:
                 total += room[n]
                 n += 1
             enough = n - first >= wide - k
             if n > first and (best < 0 or (total < least if enough and suffices else enough or total > least)):
-                best, end, least, suffices = first, n, total, enough
+                best = first
+                end = n
+                least = total
+                suffices = enough
             n += 1
         if best < 0:
             return 0
         if wide - k == 1:
             best += np.argmin(room[best:end])
         while k < wide and best < end and left[best]:
-            out[k], left[best] = best, False
-            best, k = best + 1, k + 1
+            out[k] = best
+            left[best] = False
+            best = best + 1
+            k = k + 1
     return k
 
 
@@ -98,7 +113,10 @@ def is_on(r, first, node, usable):
 @njit(inline="always")
 def end_of_group(ends, order, n, first, node, usable, need, epoch):
     """Place in the order of the last of a group of n ends on usable nodes, of the first group that ends at `need` or later; else -1."""
-    i, last, close, width = 0, -1, -np.inf, GROUP
+    i = 0
+    last = -1
+    close = -np.inf
+    width = GROUP
     while i < n:
         begun = i
         while close > -np.inf and i + 1 < n and ends[order[i + 1]] <= close + width:
@@ -116,7 +134,8 @@ def end_of_group(ends, order, n, first, node, usable, need, epoch):
         elif end >= need:
             return last
         else:
-            i, width = i + 1, width * 2
+            i = i + 1
+            width = width * 2
             while i < n and close + width < ends[order[i]] < np.inf:
                 width *= 2
     return -1
@@ -135,12 +154,16 @@ def choose_after(held, i, usable, each, wide, out):
 @njit(inline="never")
 def room_for(held, each):
     """Instants (N,) from which nodes have room for so many slots, by the ends of what runs."""
-    most, row = held.rooms.shape[0], 0
+    most = held.rooms.shape[0]
+    row = 0
     while row < min(held.count[2], most) and held.rooms[row, 0] != each:
         row += 1
     if row == min(held.count[2], most):
-        row, held.count[2] = held.count[2] % most, held.count[2] + 1
-        room, found, held.rooms[row, 0] = held.room.copy(), held.rooms[row, 1:], each
+        row = held.count[2] % most
+        held.count[2] = held.count[2] + 1
+        room = held.room.copy()
+        found = held.rooms[row, 1:]
+        held.rooms[row, 0] = each
         found[:] = np.where(room >= each, -np.inf, np.inf)
         for i in range(held.count[0]):
             for c in range(held.first[held.order[i]], held.first[held.order[i] + 1]):
@@ -156,9 +179,11 @@ def earliest(found, usable, wide):
     """Instant from which so many usable nodes have room."""
     best = np.full(wide, np.inf)
     for n in range(usable.shape[0]):
-        i, at = wide - 1, found[n] if usable[n] else np.inf
+        i = wide - 1
+        at = found[n] if usable[n] else np.inf
         while i >= 0 and best[i] > at:
             if i + 1 < wide:
                 best[i + 1] = best[i]
-            best[i], i = at, i - 1
+            best[i] = at
+            i = i - 1
     return best[wide - 1]

@@ -21,7 +21,9 @@ from gpuschedlab.papers.clusters.schedulers.slurm_nodes import (
 @njit
 def start(held, end, out, k, each, slots):
     """Let a job run on the k chosen nodes until an instant; the last of them gives what is left."""
-    r, at, left = held.count[0], held.first[held.count[0]], slots
+    r = held.count[0]
+    at = held.first[held.count[0]]
+    left = slots
     for i in range(k):
         held.node[at + i] = out[i]
         held.slots[at + i] = min(left, each if each < slots or k == 1 else held.room[out[i]])
@@ -38,30 +40,51 @@ def sort_in(held, end):
     while i > 0 and held.ends[held.order[i - 1]] > end:
         held.order[i] = held.order[i - 1]
         i -= 1
-    held.order[i], held.ends[r], held.count[0] = r, end, r + 1
+    held.order[i] = r
+    held.ends[r] = end
+    held.count[0] = r + 1
 
 
 @njit(inline="never")
 def attempt(now, held, ask, each, wide, nodes, rule, epoch, reserves, out):
     """Instant at which a job starts beside all promises, and on how many nodes; if it is later, they are promised."""
     # Until the next promise begins or ends, nodes without one to the job's end are usable, and enough have room from `need`.
-    at, need, total = now, -np.inf, held.count[1]
-    found, taken, usable = room_for(held, each), np.zeros(nodes.shape[0], np.int64), nodes.copy()
-    promised, begins, ends, by_begin, by_end = held.promised, held.begin, held.end, held.by_begin, held.by_end
-    run_ends, order, first, node = held.ends, held.order, held.first, held.node
-    into, opens, past, free = 0, 0, 0, usable.sum()
+    at = now
+    need = -np.inf
+    total = held.count[1]
+    found = room_for(held, each)
+    taken = np.zeros(nodes.shape[0], np.int64)
+    usable = nodes.copy()
+    promised = held.promised
+    begins = held.begin
+    ends = held.end
+    by_begin = held.by_begin
+    by_end = held.by_end
+    run_ends = held.ends
+    order = held.order
+    first = held.first
+    node = held.node
+    into = 0
+    opens = 0
+    past = 0
+    free = usable.sum()
     while at <= now + rule.window and at < np.inf:
         while into < total and begins[by_begin[into]] <= at + ask.estimate:
             n = promised[by_begin[into]]
             free -= usable[n]
-            taken[n], usable[n], into = taken[n] + 1, False, into + 1
+            taken[n] = taken[n] + 1
+            usable[n] = False
+            into = into + 1
         while opens < total and begins[by_begin[opens]] <= at:
             opens += 1
         while past < total and ends[by_end[past]] <= at:
             n = promised[by_end[past]]
-            taken[n], past = taken[n] - 1, past + 1
+            taken[n] = taken[n] - 1
+            past = past + 1
             if taken[n] == 0 and nodes[n]:
-                usable[n], free, need = True, free + 1, min(need, found[n])
+                usable[n] = True
+                free = free + 1
+                need = min(need, found[n])
         later = min(
             begins[by_begin[opens]] if opens < total else np.inf, ends[by_end[past]] if past < total else np.inf
         )
@@ -70,7 +93,9 @@ def attempt(now, held, ask, each, wide, nodes, rule, epoch, reserves, out):
         if free < wide or need > later or need == np.inf:
             at = later
             continue
-        begin, i, k = now, 0, 0
+        begin = now
+        i = 0
+        k = 0
         if need == -np.inf:
             k = choose(held.room, held.types, usable, each, wide, out)
         if k > 0 and at == now:
@@ -80,7 +105,8 @@ def attempt(now, held, ask, each, wide, nodes, rule, epoch, reserves, out):
             i = end_of_group(run_ends, order, held.count[0], first, node, usable, after, epoch)
             begin = np.inf if i < 0 else run_ends[order[i]] if run_ends[order[i]] > now else now + 1.0
             if begin <= later and begin < np.inf:
-                k, after = choose_after(held, i, usable, each, wide, out), np.nextafter(run_ends[order[i]], np.inf)
+                k = choose_after(held, i, usable, each, wide, out)
+                after = np.nextafter(run_ends[order[i]], np.inf)
         begin = max(begin, at)
         if not reserves or now + rule.window < begin <= later:
             return np.inf, 0
@@ -112,7 +138,10 @@ def hold(held, now, begin, estimate, k, rule, epoch, out):
 def promise(held, node, begin, end):
     """Promise a node."""
     i = j = k = held.count[1]
-    held.promised[i], held.begin[i], held.end[i], held.count[1] = node, begin, end, i + 1
+    held.promised[i] = node
+    held.begin[i] = begin
+    held.end[i] = end
+    held.count[1] = i + 1
     held.until[node] = min(held.until[node], begin)
     while j > 0 and held.begin[held.by_begin[j - 1]] > begin:
         held.by_begin[j] = held.by_begin[j - 1]
@@ -127,11 +156,14 @@ def promise(held, node, begin, end):
 def share(nodes, ask, usable, part):
     """Nodes of a waiting job, as asked or the fewest with equal parts of whole GPUs, and slots on each; else 0, all slots."""
     if part[1] == 0:
-        part[1], unit, never = ask.slots, GPU if ask.slots >= GPU else 1, np.full(nodes.shape[0], np.inf)
+        part[1] = ask.slots
+        unit = GPU if ask.slots >= GPU else 1
+        never = np.full(nodes.shape[0], np.inf)
         for wide in range(max(ask.asked, 1), (ask.asked or nodes.shape[0]) + 1):
             each = -(-ask.slots // (wide * unit)) * unit
             if suffice(nodes["size"], nodes["type"], usable, never, 0.0, each, wide):
-                part[0], part[1] = wide, each
+                part[0] = wide
+                part[1] = each
                 break
     return part[0], part[1]
 
@@ -139,12 +171,19 @@ def share(nodes, ask, usable, part):
 @njit(inline="never")
 def who_has(now, nodes, runs, cells, windows, queue):
     """Who has which nodes, with room for what waits; outages that are announced are promises."""
-    n, k, w = runs.shape[0] - 1, cells.shape[0], windows.shape[0]
+    n = runs.shape[0] - 1
+    k = cells.shape[0]
+    w = windows.shape[0]
     most = np.minimum(nodes.shape[0], np.maximum(queue["asked"], -(-queue["slots"] // GPU))).sum()
     r = n + queue.shape[0]
-    whole, times = np.empty((7, r + k + most + w + 1), np.int64), np.empty((3, r + w + most))
-    lasts, rooms = np.full(nodes.shape[0], np.inf), np.empty((8, nodes.shape[0] + 1))
-    first, node, slots, room = whole[1], whole[2], whole[3], nodes["free"].astype(np.int64)
+    whole = np.empty((7, r + k + most + w + 1), np.int64)
+    times = np.empty((3, r + w + most))
+    lasts = np.full(nodes.shape[0], np.inf)
+    rooms = np.empty((8, nodes.shape[0] + 1))
+    first = whole[1]
+    node = whole[2]
+    slots = whole[3]
+    room = nodes["free"].astype(np.int64)
     held = Held(
         np.zeros(3, np.int64),
         whole[0],
@@ -162,8 +201,12 @@ def who_has(now, nodes, runs, cells, windows, queue):
         lasts,
         rooms,
     )
-    first[: n + 1], node[:k], slots[:k] = runs["first"], cells["node"], cells["slots"]
-    held.ends[:n], held.order[:n], held.count[0] = runs["end"][:n], np.argsort(runs["end"][:n], kind="mergesort"), n
+    first[: n + 1] = runs["first"]
+    node[:k] = cells["node"]
+    slots[:k] = cells["slots"]
+    held.ends[:n] = runs["end"][:n]
+    held.order[:n] = np.argsort(runs["end"][:n], kind="mergesort")
+    held.count[0] = n
     for i in range(w):
         if windows[i].announced <= now < windows[i].end:
             promise(held, windows[i].node, max(windows[i].start, now), windows[i].end)
@@ -173,7 +216,11 @@ def who_has(now, nodes, runs, cells, windows, queue):
 @njit(inline="never")
 def backfill(now, held, nodes, queue, part, allowed, rule, depth, epoch, started, out):
     """Start or promise, in order, as long as any job may still start beside the promises; the first promise (s)."""
-    first, last, promised, tested, q = np.inf, -1, 0, 0.0, -1
+    first = np.inf
+    last = -1
+    promised = 0
+    tested = 0.0
+    q = -1
     while tested < rule.tested and last < queue.shape[0] - 1:
         last += 1
         tested += started[last] < 0
@@ -187,10 +234,12 @@ def backfill(now, held, nodes, queue, part, allowed, rule, depth, epoch, started
             wide, each = share(nodes, a, allowed[a.kind], part[q])
             begin, k = attempt(now, held, a, each, wide, allowed[a.kind], rule, epoch, reserves, out)
             if k > 0 and begin <= now:
-                started[q], held.count[2] = held.count[0], 0
+                started[q] = held.count[0]
+                held.count[2] = 0
                 start(held, now + a.estimate, out, k, each, a.slots)
             elif k > 0:
-                first, promised = min(first, begin), promised + 1
+                first = min(first, begin)
+                promised = promised + 1
     return first
 
 
@@ -205,8 +254,10 @@ def may_start(now, held, nodes, ask, part, allowed):
 @njit(inline="never")
 def plan(now, nodes, runs, queue, windows, rule, cells, allowed, wake, epoch, way):
     """Answer of `gpuschedlab.Ordered.planner`; way: whether later jobs pass never (0), beside promises, or freely (2)."""
-    part, out = np.zeros((queue.shape[0], 2), np.int64), np.empty(nodes.shape[0], np.int64)
-    held, started = who_has(now, nodes, runs, cells, windows, queue), np.full(queue.shape[0], -1)
+    part = np.zeros((queue.shape[0], 2), np.int64)
+    out = np.empty(nodes.shape[0], np.int64)
+    held = who_has(now, nodes, runs, cells, windows, queue)
+    started = np.full(queue.shape[0], -1)
     barred = np.zeros(nodes.shape[0], np.bool_)
     # The main loop: a job that does not fit keeps its nodes from all after it.
     for q in range(queue.shape[0]):
@@ -229,10 +280,13 @@ def plan(now, nodes, runs, queue, windows, rule, cells, allowed, wake, epoch, wa
         wake[0] = backfill(
             now, held, nodes, queue, part, allowed, rule, 0.0 if way == 2 else rule.depth, epoch, started, out
         )
-    first, k = held.first[runs.shape[0] - 1], 0
+    first = held.first[runs.shape[0] - 1]
+    k = 0
     answer = np.empty(held.first[held.count[0]] - first, cells.dtype)
     for q in np.flatnonzero(started >= 0):
         for c in range(held.first[started[q]], held.first[started[q] + 1]):
-            answer[k].answer, answer[k].node, answer[k].slots = q, held.node[c], held.slots[c]
+            answer[k].answer = q
+            answer[k].node = held.node[c]
+            answer[k].slots = held.slots[c]
             k += 1
     return answer

@@ -67,7 +67,8 @@ def zipf_loads(
     rank = rng.permutation(shards) + 1.0
     exponents = rng.uniform(*z, rounds)
     for k in range(1, rounds if stateful else 0):
-        up, down = exponents[k - 1] * (1 + STEP), exponents[k - 1] * (1 - STEP)
+        up = exponents[k - 1] * (1 + STEP)
+        down = exponents[k - 1] * (1 - STEP)
         go_up = rng.random() < 0.5
         exponents[k] = up if (go_up or down < z[0]) and up <= z[1] else down
     load = rank ** -exponents[:, None]
@@ -140,9 +141,11 @@ def balance(
     True
     """
     kind, _, number = way.partition("-")
-    parts, pieces = [(slice(None), slice(None))], []
+    parts = [(slice(None), slice(None))]
+    pieces = []
     if kind == "pop" and number.isdigit():
-        way, parts = "exact", shard_parts(fleet, int(number), rng)
+        way = "exact"
+        parts = shard_parts(fleet, int(number), rng)
     for servers, shards in parts:
         part = Fleet(fleet.size[shards], fleet.memory[servers], fleet.placed[servers][:, shards])
         pieces.append(_run(part, loads[:, shards], decision(way, solver, **options), slack))
@@ -161,7 +164,8 @@ def _run(fleet: Fleet, loads, decide: Callable, slack: float) -> list[tuple]:
     for load in loads:
         begin = time.process_time()
         placed, share, status = decide(fleet, load, slack)
-        seconds, new = time.process_time() - begin, placed & ~fleet.placed
+        seconds = time.process_time() - begin
+        new = placed & ~fleet.placed
         over = float((placed @ fleet.size / fleet.memory).max())
         done.append((int(new.sum()), float((new @ fleet.size).sum()), share @ load, seconds, over, status))
         fleet = fleet._replace(placed=placed)

@@ -25,7 +25,9 @@ class Fleet(NamedTuple):
     @classmethod
     def of(cls, size, memory, placed) -> "Fleet":
         """Arrays of the right kind."""
-        size, memory, placed = np.asarray(size, float), np.asarray(memory, float), np.asarray(placed, bool)
+        size = np.asarray(size, float)
+        memory = np.asarray(memory, float)
+        placed = np.asarray(placed, bool)
         if placed.shape != (len(memory), len(size)):
             raise SolverError(
                 f"shards: found placed {placed.shape} of {len(memory)} servers and {len(size)} shards; expected one row "
@@ -59,8 +61,10 @@ def shard_program(fleet: Fleet, load: np.ndarray, slack: float = SLACK) -> Progr
     """
     N, D = fleet.placed.shape
     small = shard_relaxed(fleet, load, slack)
-    empty, one = sp.csc_array((D + N, N * D)), sp.eye_array(N * D, format="csc")
-    carry, hold = small.A[: D + N], small.A[D + N :]
+    empty = sp.csc_array((D + N, N * D))
+    one = sp.eye_array(N * D, format="csc")
+    carry = small.A[: D + N]
+    hold = small.A[D + N :]
     A = sp.block_array([[carry, empty], [sp.csc_array((N, N * D)), hold], [one, -one]], format="csc")
     return Program(
         np.concatenate([np.zeros(N * D), small.c]),
@@ -94,7 +98,8 @@ def shard_relaxed(fleet: Fleet, load: np.ndarray, slack: float = SLACK) -> Progr
         )
     N, D = fleet.placed.shape
     cell = np.arange(N * D)
-    server, shard = cell // D, cell % D
+    server = cell // D
+    shard = cell % D
     once = sp.csr_array((np.ones(N * D), (shard, cell)), shape=(D, N * D))
     each = [sp.csr_array((v[shard], (server, cell)), shape=(N, N * D)) for v in (load, fleet.size)]
     mean = load.sum() / N
@@ -152,7 +157,8 @@ def _give_up(fleet: Fleet, load, placed, share, i: int, most: float):
         if fleet.size @ placed[i] <= most + 1e-9 * fleet.memory[i]:
             return
         if placed[i, j] and placed[:, j].sum() > 1:
-            placed[i, j], share[i, j] = False, 0.0
+            placed[i, j] = False
+            share[i, j] = 0.0
             share[:, j] /= share[:, j].sum()
 
 
@@ -167,8 +173,10 @@ def _move_whole(fleet: Fleet, load, placed, share, i: int, j: int):
             f"room for shard {j} of size {fleet.size[j]}. Give servers more memory."
         )
     _give_up(fleet, load, placed, share, to, fleet.memory[to] - fleet.size[j])
-    placed[i, j], placed[to, j] = False, True
-    share[to, j], share[i, j] = share[i, j], 0.0
+    placed[i, j] = False
+    placed[to, j] = True
+    share[to, j] = share[i, j]
+    share[i, j] = 0.0
 
 
 def unevenness(load: np.ndarray, share: np.ndarray) -> float:

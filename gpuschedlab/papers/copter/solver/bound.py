@@ -22,19 +22,25 @@ def proved_bound(program: Program, prices: np.ndarray) -> float:
     >>> proved_bound(one, np.array([2.0])), proved_bound(one, np.array([3.0])), proved_bound(one, np.array([1.5]))
     (2.0, 3.0, 2.0)
     """
-    sign, limits = -1.0 if program.maximize else 1.0, (program.row_lower, program.row_upper)
-    (low, high), c, A = _implied(program), sign * program.c, sp.csr_array(program.A)
-    cost, free = max(np.abs(c).max(initial=0.0), 1e-30), np.isinf(low) | np.isinf(high)
+    sign = -1.0 if program.maximize else 1.0
+    limits = (program.row_lower, program.row_upper)
+    (low, high) = _implied(program)
+    c = sign * program.c
+    A = sp.csr_array(program.A)
+    cost = max(np.abs(c).max(initial=0.0), 1e-30)
+    free = np.isinf(low) | np.isinf(high)
     first = signed(np.asarray(prices, float) * sign, *limits)
     for near in (0.0, 1e-5, 1e-3, 1e-1):  # reduced costs that the best prices may have at 0
         y = first
         for _ in range(3 if near else 1):
             reduced = c - A.T @ y
             reduced[np.abs(reduced) <= NOTHING * cost] = 0.0
-            edge, side = np.where(reduced > 0, low, high), np.where(y > 0, *limits)
+            edge = np.where(reduced > 0, low, high)
+            side = np.where(y > 0, *limits)
             wrong = (reduced != 0) & np.isinf(edge)
             if not wrong.any():
-                priced, off = y != 0, reduced != 0
+                priced = y != 0
+                off = reduced != 0
                 return sign * float((y[priced] * side[priced]).sum() + (reduced[off] * edge[off]).sum())
             if near:
                 some = wrong | (free & (np.abs(reduced) <= near * cost))
@@ -51,7 +57,8 @@ def _moved(A, reduced, columns, y) -> np.ndarray:
     """Least change of prices that are not 0 (of all, where there are none) that makes some reduced costs 0."""
     from scipy.sparse.linalg import lsqr
 
-    some, change = np.abs(y) > 1e-6 * np.abs(y).max(initial=0.0), np.zeros(len(y))
+    some = np.abs(y) > 1e-6 * np.abs(y).max(initial=0.0)
+    change = np.zeros(len(y))
     some |= not some.any()
     change[some] = lsqr(A[some][:, columns].T, reduced[columns], atol=1e-14, btol=1e-14, iter_lim=2000)[0]
     return change
@@ -59,8 +66,12 @@ def _moved(A, reduced, columns, y) -> np.ndarray:
 
 def _implied(program: Program) -> tuple[np.ndarray, np.ndarray]:
     """Bounds of the variables, with those that single rows imply for variables that have none."""
-    low, high, A = program.lower.copy(), program.upper.copy(), sp.coo_array(program.A)
-    val, (row, col), m = A.data, A.coords, A.shape[0]
+    low = program.lower.copy()
+    high = program.upper.copy()
+    A = sp.coo_array(program.A)
+    val = A.data
+    (row, col) = A.coords
+    m = A.shape[0]
     for _ in range(3 if (np.isinf(low) | np.isinf(high)).any() else 0):
         for limit, a in ((program.row_upper, val), (-program.row_lower, -val)):  # a x <= limit
             with np.errstate(invalid="ignore"):
@@ -70,9 +81,13 @@ def _implied(program: Program) -> tuple[np.ndarray, np.ndarray]:
             others = np.bincount(row, endless, m)[row] - endless
             room = limit[row] - (np.bincount(row, least, m)[row] - least)
             good = (others == 0) & np.isfinite(room) & (a != 0)
-            at, value, up = col[good], room[good] / a[good], a[good] > 0
-            new_low, new_high = low.copy(), high.copy()
+            at = col[good]
+            value = room[good] / a[good]
+            up = a[good] > 0
+            new_low = low.copy()
+            new_high = high.copy()
             np.minimum.at(new_high, at[up], value[up])
             np.maximum.at(new_low, at[~up], value[~up])
-            low, high = np.where(np.isinf(low), new_low, low), np.where(np.isinf(high), new_high, high)
+            low = np.where(np.isinf(low), new_low, low)
+            high = np.where(np.isinf(high), new_high, high)
     return low, high

@@ -46,7 +46,8 @@ class Grouped(NamedTuple):
 
     def unscaled(self, x, y, prices) -> tuple[np.ndarray, np.ndarray]:
         """Point and prices of the program's rows, from those of places, coupling rows and groups."""
-        point, duals = np.empty(len(x)), np.empty(len(self.rows) + len(self.groups))
+        point = np.empty(len(x))
+        duals = np.empty(len(self.rows) + len(self.groups))
         point[self.order] = x * self.by_column
         duals[self.rows] = y * self.by_row * self.sign
         duals[self.groups] = prices * self.by_group * self.sign
@@ -74,10 +75,14 @@ def grouped(program: Program) -> Grouped:
     """
     by_rows = program.A.tocsr()
     m, n = by_rows.shape
-    rl, ru, low, high = program.row_lower, program.row_upper, program.lower, program.upper
+    rl = program.row_lower
+    ru = program.row_upper
+    low = program.lower
+    high = program.upper
     fits = (ru >= 0) & np.isfinite(ru) & ((rl <= 0) | (rl == ru))
     owner, taken = _owners(by_rows.indptr, by_rows.indices, by_rows.data, fits, ru, low, high)
-    groups, rows = np.flatnonzero(taken > 0), np.flatnonzero(taken == 0)
+    groups = np.flatnonzero(taken > 0)
+    rows = np.flatnonzero(taken == 0)
     number = np.full(m + 1, len(groups))
     number[groups] = np.arange(len(groups))
     of = number[owner]
@@ -89,7 +94,8 @@ def grouped(program: Program) -> Grouped:
     by_row, by_column = _equilibrate(couples, edges[-2])
     sign = -1.0 if program.maximize else 1.0
     by_group = 1 / taken[groups]
-    rl, ru = rl[rows] * by_row, ru[rows] * by_row
+    rl = rl[rows] * by_row
+    ru = ru[rows] * by_row
     sizes = np.where(np.isfinite(ru), np.abs(ru), np.where(np.isfinite(rl), np.abs(rl), 0.0))
     low, high = ((side[order] / by_column)[edges[-2] :] for side in (low, high))
     if not (usual := sizes[sizes > 0]).size:
@@ -129,7 +135,9 @@ def _owners(ptr, at, val, fits, ru, low, high):
 def _equilibrate(A: sp.csc_array, first: int) -> tuple[np.ndarray, np.ndarray]:
     """Scale rows, and columns from `first` on, to one norm, in place: their factors."""
     m, n = A.shape
-    rows, columns, loose = np.ones(m), np.ones(n), A.indptr[first]
+    rows = np.ones(m)
+    columns = np.ones(n)
+    loose = A.indptr[first]
     column_of = np.repeat(np.arange(first, n), np.diff(A.indptr[first:]))
     for _ in range(ROUNDS if len(column_of) else 0):
         for factors, at, data in ((columns, column_of, A.data[loose:]), (rows, A.indices, A.data)):

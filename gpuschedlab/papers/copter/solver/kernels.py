@@ -17,9 +17,16 @@ def project(begin, room, equal, ptr, at, val, c, x0, tau, y, x, inside, count, t
     `tight` (G,), whether the group's row binds, and the best `price` (G,) of that row. A x is added to `activity` (m,). Returns
     |x - x0|^2, c'x, and what no point is less worth in (c - A'y)'x.
     """
-    moved, cost, proved, n = 0.0, 0.0, 0.0, 0
+    moved = 0.0
+    cost = 0.0
+    proved = 0.0
+    n = 0
     for i in range(room.shape[0]):
-        first, total, positive, top, least = n, 0.0, 0, -np.inf, np.inf
+        first = n
+        total = 0.0
+        positive = 0
+        top = -np.inf
+        least = np.inf
         for k in range(begin[i], begin[i + 1]):
             reduced = c[k]
             for e in range(ptr[k], ptr[k + 1]):
@@ -50,7 +57,9 @@ def project(begin, room, equal, ptr, at, val, c, x0, tau, y, x, inside, count, t
                 above += x[inside[s]]
             if above <= (t + 1e-15 * abs(t)) * (n - first):
                 break
-            t, end, n = above / (n - first), n, first
+            t = above / (n - first)
+            end = n
+            n = first
             for s in range(first, end):
                 k = inside[s]
                 if x[k] > t:
@@ -75,7 +84,9 @@ def project(begin, room, equal, ptr, at, val, c, x0, tau, y, x, inside, count, t
 def curvature(ptr, at, val, inside, count, tight, where, H):
     """A P A' over the rows with `where` >= 0 (their places in H, which is filled), P the projection's derivative."""
     H[:] = 0.0
-    sums, touched, of = np.zeros(H.shape[0]), np.empty(H.shape[0], np.int64), np.full(H.shape[0], -1)
+    sums = np.zeros(H.shape[0])
+    touched = np.empty(H.shape[0], np.int64)
+    of = np.full(H.shape[0], -1)
     begin = 0
     for i in range(count.shape[0]):
         n = 0
@@ -86,7 +97,9 @@ def curvature(ptr, at, val, inside, count, tight, where, H):
                     continue
                 if tight[i]:
                     if of[r] != i:
-                        of[r], touched[n], sums[r] = i, r, 0.0
+                        of[r] = i
+                        touched[n] = r
+                        sums[r] = 0.0
                         n += 1
                     sums[r] += val[e]
                 for f in range(ptr[k], ptr[k + 1]):

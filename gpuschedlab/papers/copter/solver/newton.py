@@ -10,7 +10,8 @@ from gpuschedlab.papers.copter.solver.groups import Grouped
 DENSE = 400
 """Priced rows up to which a step is factorised; beyond, it is found by conjugate gradients."""
 
-TRIALS, REFUSALS = 40, 20
+TRIALS = 40
+REFUSALS = 20
 """Newton steps of one proximal step, and trials of one of them, at most."""
 
 
@@ -18,9 +19,14 @@ class Answer:
     """The point of some prices, with what `kernels.project` says of it; columns in no group count as one more, which never binds."""
 
     def __init__(self, lp: Grouped):
-        n, groups = len(lp.c), len(lp.room)
-        self.x, self.inside, self.activity, self.worst = np.zeros(n), np.empty(n, np.int64), np.zeros(len(lp.rl)), 0.0
-        self.count, self.tight = np.zeros(groups + 1, np.int64), np.zeros(groups + 1, bool)
+        n = len(lp.c)
+        groups = len(lp.room)
+        self.x = np.zeros(n)
+        self.inside = np.empty(n, np.int64)
+        self.activity = np.zeros(len(lp.rl))
+        self.worst = 0.0
+        self.count = np.zeros(groups + 1, np.int64)
+        self.tight = np.zeros(groups + 1, bool)
         self.price = np.zeros(groups)
 
 
@@ -31,39 +37,52 @@ class Newton:
     """
 
     def __init__(self, lp: Grouped, most: float = np.inf):
-        self.lp, self.most, self.done = lp, most, 0.0
-        self.now, self.spare = Answer(lp), Answer(lp)
+        self.lp = lp
+        self.most = most
+        self.done = 0.0
+        self.now = Answer(lp)
+        self.spare = Answer(lp)
         self.A = sp.csc_array((lp.val, lp.at, lp.ptr), (len(lp.rl), len(lp.c)))
         self.loose = self.A[:, lp.begin[-1] :]
-        self.has_low, self.has_high = np.isfinite(lp.rl), np.isfinite(lp.ru)
-        self._low, self._high = np.where(self.has_low, lp.rl, 0.0), np.where(self.has_high, lp.ru, 0.0)
+        self.has_low = np.isfinite(lp.rl)
+        self.has_high = np.isfinite(lp.ru)
+        self._low = np.where(self.has_low, lp.rl, 0.0)
+        self._high = np.where(self.has_high, lp.ru, 0.0)
         mean = max(len(lp.c) / len(lp.room), 1.0) if len(lp.room) else 1.0
         self.floor = 1e-2 * np.bincount(lp.at, lp.val**2, len(lp.rl)) / mean + 1e-12
 
     def evaluate(self, x0, tau: float, y, a: Answer) -> Answer:
         """The point of prices y in a step of size tau around x0, in an answer that is overwritten."""
-        lp, a.activity[:] = self.lp, 0.0
+        lp = self.lp
+        a.activity[:] = 0.0
         parts = (lp.begin, lp.room, lp.equal, lp.ptr, lp.at, lp.val, lp.c, x0, tau, y)
         moved, a.cost, proved = kernels.project(*parts, a.x, a.inside, a.count, a.tight, a.price, a.activity)
         if self.loose.shape[1]:
-            free, low, high = slice(lp.begin[-1], None), lp.low, lp.high
+            free = slice(lp.begin[-1], None)
+            low = lp.low
+            high = lp.high
             reduced = lp.c[free] - self.loose.T @ y
             x = a.x[free] = np.clip(x0[free] - tau * reduced, low, high)
-            within, n = np.flatnonzero((low < x) & (x < high)), a.count[:-1].sum()
-            a.count[-1], a.inside[n : n + len(within)] = len(within), lp.begin[-1] + within
+            within = np.flatnonzero((low < x) & (x < high))
+            n = a.count[:-1].sum()
+            a.count[-1] = len(within)
+            a.inside[n : n + len(within)] = lp.begin[-1] + within
             edge = np.where(reduced > 0, low, high)
             a.worst = np.abs(reduced[np.isinf(edge)]).max(initial=0.0)
             proved += (reduced * np.where(np.isinf(edge), 0.0, edge)).sum()
-            moved, a.cost = moved + ((x - x0[free]) ** 2).sum(), a.cost + (lp.c[free] * x).sum()
+            moved = moved + ((x - x0[free]) ** 2).sum()
+            a.cost = a.cost + (lp.c[free] * x).sum()
             a.activity += self.loose @ x
         sides = np.where(y > 0, self._low, self._high)
-        a.dual, a.proved = a.cost + moved / (2 * tau) + float(y @ (sides - a.activity)), proved + float(y @ sides)
+        a.dual = a.cost + moved / (2 * tau) + float(y @ (sides - a.activity))
+        a.proved = proved + float(y @ sides)
         self.done += 1
         return a
 
     def gradient(self, y) -> np.ndarray:
         """By how much each row misses the bound that its price is of, or is broken; 0 where neither."""
-        rows, lp = self.now.activity, self.lp
+        rows = self.now.activity
+        lp = self.lp
         loose = np.maximum(lp.rl - rows, 0.0) + np.minimum(lp.ru - rows, 0.0)
         return np.where(y > 0, self._low - rows, np.where(y < 0, self._high - rows, loose))
 
@@ -98,7 +117,10 @@ class Newton:
 
     def _factorised(self, free, b):
         """Function of the damping: the Newton step of some rows, exact."""
-        lp, a, where, H = self.lp, self.now, np.full(len(self.lp.rl), -1), np.empty((len(free), len(free)))
+        lp = self.lp
+        a = self.now
+        where = np.full(len(self.lp.rl), -1)
+        H = np.empty((len(free), len(free)))
         where[free] = np.arange(len(free))
         kernels.curvature(lp.ptr, lp.at, lp.val, a.inside, a.count, a.tight, where, H)
         floor = np.maximum(np.diag(H), self.floor[free])
@@ -111,14 +133,16 @@ class Newton:
         share = np.where(a.tight, 1 / np.sqrt(np.maximum(a.count, 1)), 0.0)
         means = sp.csr_array((np.repeat(share, a.count), np.repeat(np.arange(len(share)), a.count), np.arange(k + 1)))
         C, BT, diagonal = (B @ means).tocsr(), B.T.tocsr(), np.asarray(B.multiply(B).sum(axis=1)).ravel()
-        CT, floor = C.T.tocsr(), np.maximum(diagonal, self.floor[free])
+        CT = C.T.tocsr()
+        floor = np.maximum(diagonal, self.floor[free])
 
         def direction(damping: float) -> np.ndarray:
             def times(v):
                 self.done += k / max(len(a.x), 1)
                 return B @ (BT @ v) - C @ (CT @ v) + damping * floor * v
 
-            shape, scale = (len(b), len(b)), diagonal + damping * floor
+            shape = (len(b), len(b))
+            scale = diagonal + damping * floor
             within = LinearOperator(shape, lambda v: v / scale, dtype=float)
             return cg(LinearOperator(shape, times, dtype=float), b, rtol=0.1, maxiter=60, M=within)[0]
 

@@ -60,7 +60,9 @@ class Pop(Limits):
         if parts < 1 or node < 1:
             raise SolverError(f"pop: found parts={parts}, node={node}; expected whole numbers from 1.")
         super().__init__(time_limit, gap, work)
-        self.parts, self.node, self.idle = parts, node, idle
+        self.parts = parts
+        self.node = node
+        self.idle = idle
         self._sessions = [sessions(inner, gap=gap, time_limit=time_limit, work=work) for _ in range(parts)]
         self._part: dict[int, int] = {}
 
@@ -82,12 +84,15 @@ class Pop(Limits):
 
     def _solve(self, problem: MultipleChoice, parts: int) -> tuple[np.ndarray, str]:
         """Choice (n,) of each job in its part, and the status of the worst part."""
-        part, choice, status = self._dealt(problem, parts), np.full(len(problem.utility), -1), "optimal"
+        part = self._dealt(problem, parts)
+        choice = np.full(len(problem.utility), -1)
+        status = "optimal"
         for k, session in enumerate(self._sessions[:parts]):
             rows = np.flatnonzero(part == k)
             if not rows.size:
                 continue
-            utility, keys = problem.utility[rows], None if problem.keys is None else problem.keys[rows]
+            utility = problem.utility[rows]
+            keys = None if problem.keys is None else problem.keys[rows]
             if self.idle is not None:
                 utility = np.where(np.isnan(utility), self.idle, utility)
             room = _share(problem.capacity, parts, k, self.node)
@@ -123,5 +128,6 @@ def _parts_that_fit(problem: MultipleChoice, most: int, node: int) -> int:
 
 def _share(capacity: np.ndarray, parts: int, k: int, node: int) -> np.ndarray:
     """GPUs (T,) of part k: nodes dealt out in turn, what is left of a node to the first part."""
-    nodes, rest = capacity // node, capacity % node
+    nodes = capacity // node
+    rest = capacity % node
     return node * (nodes // parts + (k < nodes % parts)) + (rest if k == 0 else 0)

@@ -19,10 +19,12 @@ from gpuschedlab.papers.copter.solver.sift import Sift
 TOLERANCE = 1e-4
 """Residuals at which a program counts as solved."""
 
-LARGEST, GROWTH = 3e3, 3.0
+LARGEST = 3e3
+GROWTH = 3.0
 """Size of a proximal step at most, and how much larger one is than the one before, if that was solved."""
 
-UNSOLVED, ENDLESS = 3, 10
+UNSOLVED = 3
+ENDLESS = 10
 """Steps in a row that are not solved after which one asks whether there is any point, and steps after which whether any is best."""
 
 WITHIN = 0.05
@@ -114,7 +116,8 @@ class Copter(Limits):
                 f"{program.name}: found {program.integrality.sum()} whole variables; 'copter' solves linear programs. Relax "
                 "it (integrality=False) and round, or use solver 'highs', or MultipleChoice."
             )
-        start, lp = time.perf_counter(), grouped(program)
+        start = time.perf_counter()
+        lp = grouped(program)
         until = start + (np.inf if self.time_limit is None else self.time_limit)
         state = _Steps(self, program, lp, *self._start(lp, x0, y0), until)
         status = state.run()
@@ -124,7 +127,8 @@ class Copter(Limits):
         if not state.trace:
             raise OutOfTime(f"{program.name}: no step in time; give more than time_limit={self.time_limit}.")
         x, y = lp.unscaled(state.x, state.y, state.newton.now.price)
-        self._last, solver = (x, y, state.size), f"copter {len(self.trace)} steps"
+        self._last = (x, y, state.size)
+        solver = f"copter {len(self.trace)} steps"
         if self.vertex:
             found = Sift(self.time_limit, self.gap, self.work).solve(program, x, y)
             return replace(found, seconds=time.perf_counter() - start, solver=f"{solver}, {found.solver}")
@@ -143,7 +147,8 @@ class Copter(Limits):
     def _start(self, lp: Grouped, x0, y0) -> tuple[np.ndarray, np.ndarray, float]:
         """Point and prices to begin with, and the size of the first step."""
         x, y, size = self._last if self.warm and self._last is not None else (np.empty(0), np.empty(0), 1.0)
-        x, y = x if x0 is None else np.asarray(x0, float), y if y0 is None else np.asarray(y0, float)
+        x = x if x0 is None else np.asarray(x0, float)
+        y = y if y0 is None else np.asarray(y0, float)
         x = x[lp.order] / lp.by_column if len(x) == len(lp.c) else np.zeros(len(lp.c))
         known = len(y) == len(lp.rows) + len(lp.groups)
         y = y[lp.rows] / lp.by_row * lp.sign if known else np.zeros(len(lp.rows))
@@ -154,24 +159,33 @@ class _Steps:
     """Proximal steps of one program, and their residuals."""
 
     def __init__(self, limits: Copter, program: Program, lp: Grouped, x, y, size: float, until: float):
-        self.limits, self.program, self.lp = limits, program, lp
-        self.x, self.y, self.size, self.until = x, signed(y, lp.rl, lp.ru), size, until
+        self.limits = limits
+        self.program = program
+        self.lp = lp
+        self.x = x
+        self.y = signed(y, lp.rl, lp.ru)
+        self.size = size
+        self.until = until
         self.newton = Newton(lp, work_steps(limits.work, "evaluations", len(lp.c)))
         size_x, self.cost = lp.scales
-        self.tau, self.unit = size_x / self.cost, min(1.0, max(size_x * self.cost, 1e-6))
+        self.tau = size_x / self.cost
+        self.unit = min(1.0, max(size_x * self.cost, 1e-6))
         self.trace: list[Residuals] = []
         self.found: tuple[np.ndarray, float, float] | None = None  # `answer`, where the residuals are small
 
     def run(self) -> str:
         """Step until solved, proved impossible, or out of steps, evaluations or time: the status."""
-        newton, tol, unsolved = self.newton, self.limits.tol, 0
+        newton = self.newton
+        tol = self.limits.tol
+        unsolved = 0
         for k in range(1, self.limits.steps + 1):
             if newton.done >= newton.most:
                 return "stopped"
             if time.perf_counter() > self.until:
                 return "time limit"
             self.y, solved = newton.step(self.x, self.y, self.tau * self.size, WITHIN * tol)
-            self.x, self.found = newton.now.x.copy(), None
+            self.x = newton.now.x.copy()
+            self.found = None
             self.trace.append(self._residuals(k))
             if self.trace[-1].worst <= tol:
                 self.found = self.answer()
@@ -187,9 +201,11 @@ class _Steps:
 
     def has_point(self) -> bool:
         """Whether any point satisfies all rows: those that couple may be missed at a cost, of which the least is found to be nothing."""
-        program, rows = self.program, self.lp.rows
+        program = self.program
+        rows = self.lp.rows
         miss = sp.csc_array((np.ones(len(rows)), (rows, np.arange(len(rows)))), (len(program.row_lower), len(rows)))
-        n, more = len(program.c), np.zeros(2 * len(rows))
+        n = len(program.c)
+        more = np.zeros(2 * len(rows))
         elastic = Program(
             np.append(np.zeros(n), more + 1), sp.hstack([program.A, miss, -miss]), program.row_lower, program.row_upper,
             np.append(program.lower, more), np.append(program.upper, more + np.inf), name=program.name,
@@ -206,14 +222,17 @@ class _Steps:
         return replace(self.limits, warm=False, vertex=False, tol=1e-9).solve(program)
 
     def _residuals(self, k: int) -> Residuals:
-        now, lp = self.newton.now, self.lp
+        now = self.newton.now
+        lp = self.lp
         broken = np.maximum(now.activity - lp.ru, lp.rl - now.activity) / lp.sizes
         gap = self.gap(now.cost, now.proved)
         return Residuals(k, self.newton.done, float(max(broken.max(initial=0.0), 0.0)), now.worst / self.cost, gap)
 
     def answer(self) -> tuple[np.ndarray, float, float]:
         """Point within its bounds, its objective, and what the prices prove: less than those of the step, where these have a remainder."""
-        now, lp, program = self.newton.now, self.lp, self.program
+        now = self.newton.now
+        lp = self.lp
+        program = self.program
         x, y = lp.unscaled(self.x, self.y, now.price)
         x = np.clip(x, program.lower, program.upper)
         return x, program.value(x), lp.sign * now.proved if now.worst == 0 else proved_bound(program, y)

@@ -14,10 +14,13 @@ class CopterRounds(Relaxed):
 
     def __init__(self, copter, ties: float = 0.005):
         super().__init__(copter.time_limit, copter.gap, copter.work, finish=copter.finish)
-        self.copter, self.ties, self.edited = copter, ties, EditedProgram({})
+        self.copter = copter
+        self.ties = ties
+        self.edited = EditedProgram({})
 
     def _shares(self, problem: MultipleChoice, cells: Cells) -> tuple[Solution, float]:
-        (n, _), amounts = problem.shape, dict(enumerate(problem.capacity.tolist()))
+        (n, _) = problem.shape
+        amounts = dict(enumerate(problem.capacity.tolist()))
         if not self.copter.warm or len(amounts) != len(self.edited.amounts):
             self.edited = EditedProgram(amounts)
         keys = np.arange(n) if problem.keys is None else problem.keys

@@ -11,7 +11,8 @@ from gpuschedlab.optim.programs.program import Program, Solution
 from gpuschedlab.optim.programs.work_limits import Limits
 from gpuschedlab.optim.solvers.highs import Highs
 
-MORE, PART = 3_000, 60
+MORE = 3_000
+PART = 60
 """Columns that are let in at a time, at most: those that would gain most, 3,000 or a 60th of all. Twice as many where the last ones
 brought nothing."""
 
@@ -53,17 +54,30 @@ class Sift(Limits):
             raise SolverError(f"{program.name}: found whole variables; 'sift' solves linear programs. Use 'highs'.")
         if not len(program.c) or not program.A.shape[0]:
             return Highs(self.time_limit, self.gap, work=self.work, method="simplex").solve(program)
-        start, sign = time.perf_counter(), -1.0 if program.maximize else 1.0
-        c, largest = sign * program.c, max(np.abs(program.c).max(), 1e-300)
+        start = time.perf_counter()
+        sign = -1.0 if program.maximize else 1.0
+        c = sign * program.c
+        largest = max(np.abs(program.c).max(), 1e-300)
         use = _first_columns(program, c, x0, None if y0 is None else sign * np.asarray(y0), GAINS * largest)
-        simplex, miss, penalty, last, most = self._simplex, _misses(program), PENALTY, np.inf, max(MORE, len(c) // PART)
-        k, columns, status = miss.shape[1], np.flatnonzero(use), "stopped"
+        simplex = self._simplex
+        miss = _misses(program)
+        penalty = PENALTY
+        last = np.inf
+        most = max(MORE, len(c) // PART)
+        k = miss.shape[1]
+        columns = np.flatnonzero(use)
+        status = "stopped"
         if self._kept is not None and self._kept[0] == (*program.A.shape, k):
             use[self._kept[1]] = False
             columns = np.append(self._kept[1], np.flatnonzero(use))
             at, rows = simplex.basis
             simplex.basis = np.append(at, np.zeros(len(columns) - len(self._kept[1]), int)), rows
-        self._kept, begun, more, count, gains, stays = None, len(columns), np.zeros(k), 0, columns[:0], None
+        self._kept = None
+        begun = len(columns)
+        more = np.zeros(k)
+        count = 0
+        gains = columns[:0]
+        stays = None
         while count < self.pricings:
             count += 1
             restricted = replace(
@@ -72,12 +86,14 @@ class Sift(Limits):
                 lower=np.append(more, program.lower[columns]), upper=np.append(more + np.inf, program.upper[columns]),
             )  # fmt: skip
             found = simplex.solve_again(restricted, stays, len(gains)) if gains.size else simplex.solve(restricted)
-            missed, stays = found.x[:k].max(initial=0.0) > 1e-9, np.ones(k + len(columns), bool)
+            missed = found.x[:k].max(initial=0.0) > 1e-9
+            stays = np.ones(k + len(columns), bool)
             if found.status != "optimal":
                 status = found.status
                 break
             reduced = c - program.A.T @ (sign * found.duals)
-            held, reduced[columns] = reduced[columns], 0.0
+            held = reduced[columns]
+            reduced[columns] = 0.0
             gains = np.flatnonzero((reduced < -GAINS * largest) & (program.upper > 0))
             if not gains.size and not missed:
                 status = "optimal"
@@ -118,7 +134,8 @@ def _first_columns(program: Program, c: np.ndarray, x0, prices, least: float) ->
 
 def _misses(program: Program) -> sp.csc_array:
     """Elastic columns: one for each finite side of a row, in units of what a usual column puts into the row."""
-    rows, m = program.A.indices, program.A.shape[0]
+    rows = program.A.indices
+    m = program.A.shape[0]
     unit = np.sqrt(np.bincount(rows, program.A.data**2, m) / np.maximum(np.bincount(rows, minlength=m), 1))
     unit = np.where(unit > 0, unit, 1.0)
     up, down = (np.flatnonzero(np.isfinite(side)) for side in (program.row_lower, program.row_upper))

@@ -61,9 +61,11 @@ def allocate_flow(
     >>> [r.flow for r in allocate_flow(routes, np.array([2.0, 3.0]), np.array([[4.0, 2.0], [1.0, 1.0]]), method="simplex")]
     [5.0, 2.0]
     """
-    capacity, demands = np.asarray(capacity, float), np.atleast_2d(np.asarray(demands, float))
+    capacity = np.asarray(capacity, float)
+    demands = np.atleast_2d(np.asarray(demands, float))
     kind, _, number = way.partition("-")
-    session, rng = Session(solver, **options), np.random.default_rng(rng)
+    session = Session(solver, **options)
+    rng = np.random.default_rng(rng)
     if way == "all":
         return [_all(session, routes, capacity, demand, first=not k) for k, demand in enumerate(demands)]
     if way == "top":
@@ -117,7 +119,10 @@ def _pop(routes: Routes, capacity, demand, parts: int, solver: str, options: dic
     """A round of POP."""
     begin = time.process_time()
     asked = split_demands(routes, demand, parts, rng)
-    spent, seconds, words, flow = time.process_time() - begin, [], [], np.zeros(len(routes.pair))
+    spent = time.process_time() - begin
+    seconds = []
+    words = []
+    flow = np.zeros(len(routes.pair))
     for part in asked:
         begin = time.process_time()
         paths = np.flatnonzero(part[routes.pair] > 0)
@@ -133,6 +138,8 @@ def _pop(routes: Routes, capacity, demand, parts: int, solver: str, options: dic
 
 def _round(routes: Routes, capacity, demand, flow, seconds: list, status: str, more=0.0, bound=np.inf) -> FlowRound:
     """What a flow is worth that took some seconds for each part, and `more` before."""
-    over, asked = excess(routes, capacity, demand, flow), float(demand.sum())
-    spent, longest = more + sum(seconds), more + max(seconds)
+    over = excess(routes, capacity, demand, flow)
+    asked = float(demand.sum())
+    spent = more + sum(seconds)
+    longest = more + max(seconds)
     return FlowRound(float(flow.sum()), asked, over, spent, longest, status, min(float(bound), asked))

@@ -52,9 +52,11 @@ class Network(NamedTuple):
         if not (capacity > 0).all():
             raise SolverError("network: found a capacity that is not above 0; expected numbers above 0.")
         _, kept = np.unique(np.sort(links, axis=1), axis=0, return_index=True)
-        links, capacity = links[kept], capacity[kept]
+        links = links[kept]
+        capacity = capacity[kept]
         both = np.concatenate([links, links[:, ::-1]])
-        order, nodes = np.lexsort((both[:, 1], both[:, 0])), int(links.max()) + 1
+        order = np.lexsort((both[:, 1], both[:, 0]))
+        nodes = int(links.max()) + 1
         starts = np.searchsorted(both[order, 0], np.arange(nodes + 1))
         turn = 2 * np.pi * np.arange(nodes) / nodes
         place = np.stack([np.cos(turn), np.sin(turn)], axis=1) if place is None else np.asarray(place, float)
@@ -87,8 +89,10 @@ def generated_network(nodes: int = KDL[0], links: int = KDL[1], rng: int | np.ra
     far = shortest_path(sp.csr_array(joined), method="D", unweighted=True) > RING
     one, two = np.triu_indices(nodes, 1)
     ends = (joined.sum(axis=1) == 1)[one] | (joined.sum(axis=1) == 1)[two]
-    chosen, order = [], np.lexsort((apart[one, two], ~ends, ~far[one, two]))
-    full, most = joined.sum(axis=1), max(3, -(-2 * links // nodes) + 1)
+    chosen = []
+    order = np.lexsort((apart[one, two], ~ends, ~far[one, two]))
+    full = joined.sum(axis=1)
+    most = max(3, -(-2 * links // nodes) + 1)
     for i in order[~joined[one[order], two[order]]]:
         if len(chosen) == links - len(tree):
             break

@@ -12,20 +12,26 @@ def disjoint_paths(starts, heads, pairs, most):
     `starts` (nodes + 1,) and `heads` (E,) are the links by where they start. Returned are the pair (P,) of each path, where its links
     begin (P + 1,) among all, and these (L,).
     """
-    nodes, links = len(starts) - 1, len(heads)
-    pair, begin, link = [np.int64(0) for _ in range(0)], [np.int64(0)], [np.int64(0) for _ in range(0)]
-    barred, back = np.full(links, -1), np.empty(nodes, np.int64)
+    nodes = len(starts) - 1
+    links = len(heads)
+    pair = [np.int64(0) for _ in range(0)]
+    begin = [np.int64(0)]
+    link = [np.int64(0) for _ in range(0)]
+    barred = np.full(links, -1)
+    back = np.empty(nodes, np.int64)
     tails = np.empty(links, np.int64)
     for u in range(nodes):
         tails[starts[u] : starts[u + 1]] = u
     queue = np.empty(nodes, np.int64)
     for k in range(len(pairs)):
-        source, target = pairs[k, 0], pairs[k, 1]
+        source = pairs[k, 0]
+        target = pairs[k, 1]
         for _ in range(most):
             _search(starts, heads, source, target, barred, k, back, queue)
             if back[target] < 0:
                 break
-            at, first = target, len(link)
+            at = target
+            first = len(link)
             while at != source:
                 link.append(back[at])
                 barred[back[at]] = k
@@ -40,7 +46,9 @@ def disjoint_paths(starts, heads, pairs, most):
 def _search(starts, heads, source, target, barred, k, back, queue):
     """Breadth first from the source: the link into each router in `back`, -1 where none was reached before the target."""
     back[:] = -1
-    queue[0], head, tail = source, 0, 1
+    queue[0] = source
+    head = 0
+    tail = 1
     while head < tail:
         u = queue[head]
         head += 1

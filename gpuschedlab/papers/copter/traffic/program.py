@@ -39,7 +39,8 @@ def flow_program(routes: Routes, capacity: np.ndarray, demand: np.ndarray) -> Pr
     >>> solve(flow_program(routes, [2, 3], [4, 2])).objective
     5.0
     """
-    demand, capacity = np.asarray(demand, float), np.asarray(capacity, float)
+    demand = np.asarray(demand, float)
+    capacity = np.asarray(capacity, float)
     paths = len(routes.pair)
     if routes.uses.shape != (len(capacity), paths) or routes.pair.max(initial=-1) >= len(demand):
         raise SolverError(
@@ -66,10 +67,12 @@ def fitted_flow(routes: Routes, capacity: np.ndarray, demand: np.ndarray, flow: 
 
 def filled_flow(routes: Routes, capacity: np.ndarray, demand: np.ndarray, flow: np.ndarray) -> np.ndarray:
     """A feasible flow, and on top of it what still fits on the first path of each pair, the largest demand first."""
-    flow, first = np.array(flow, float), routes.first()
+    flow = np.array(flow, float)
+    first = routes.first()
     left = np.asarray(demand, float) - np.bincount(routes.pair, flow, len(demand))
     room = np.asarray(capacity, float) - routes.uses @ flow
-    begin, link = routes.uses.indptr, routes.uses.indices
+    begin = routes.uses.indptr
+    link = routes.uses.indices
     for p in first[np.argsort(-np.asarray(demand)[routes.pair[first]], kind="stable")]:
         links = link[begin[p] : begin[p + 1]]
         more = max(min(left[routes.pair[p]], room[links].min()), 0.0)

@@ -80,7 +80,8 @@ def fit_curve(x, y, horizon: float | None = None) -> Ensemble:
     #
     # `x` (n,) are steps from 1 up, ascending, `y` (n,) the metric there; the horizon is by default ten times the last step. Where no
     # family is left, the ensemble has no members.
-    x, y = np.asarray(x, float), np.asarray(y, float)
+    x = np.asarray(x, float)
+    y = np.asarray(y, float)
     weight = 10 ** (np.arange(1, len(x) + 1) / max(len(x), 1))
     weight = weight / weight.mean() if len(x) else weight
     far = np.linspace(x[-1], horizon or 10 * x[-1], 50) if len(x) else x
@@ -98,13 +99,15 @@ def _fit_one(name: str, x, y, weight, far):
     from scipy.optimize import least_squares
 
     f, starts = FAMILIES[name]
-    root, method = np.sqrt(weight), "lm" if len(x) >= len(starts[0]) else "trf"
+    root = np.sqrt(weight)
+    method = "lm" if len(x) >= len(starts[0]) else "trf"
     tried = [least_squares(lambda p: root * (f(x, *p) - y), start, method=method) for start in starts]
     best = min(tried, key=lambda t: t.cost)
     ahead = f(far, *best.x)
     if not np.isfinite(ahead).all() or (np.diff(ahead) < -1e-6).any() or ahead.min() < 0 or ahead.max() > 1 + 1e-6:
         return None
-    n, k = len(x), len(best.x)
+    n = len(x)
+    k = len(best.x)
     noise = max(2 * best.cost / n, 1e-10)
     inner = best.jac.T @ best.jac
     covariance = noise * np.linalg.pinv(inner + 1e-10 * np.trace(inner) * np.eye(k))
@@ -116,7 +119,9 @@ def _slope(f, x, parameters) -> np.ndarray:
     out = np.empty((len(x), len(parameters)))
     for j, value in enumerate(parameters):
         step = 1e-5 * max(1.0, abs(value))
-        up, down = parameters.copy(), parameters.copy()
-        up[j], down[j] = value + step, value - step
+        up = parameters.copy()
+        down = parameters.copy()
+        up[j] = value + step
+        down[j] = value - step
         out[:, j] = (f(x, *up) - f(x, *down)) / (2 * step)
     return out

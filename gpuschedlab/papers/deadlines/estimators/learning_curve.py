@@ -61,12 +61,14 @@ class LearningCurve(Around, Estimator):
         if not self.targets or view.speeds is None or view.speeds.curves is None:
             return None
         curves = view.speeds.curves
-        estimate, goal = view.estimate.copy(), dict(self.targets)
+        estimate = view.estimate.copy()
+        goal = dict(self.targets)
         for m in np.unique(view.model[view.model >= 0]):
             if view.speeds.models[m] not in goal:
                 continue
             own = curves.frame().filter(mode="own", model=view.speeds.models[m]).sort("progress")
-            x, y = own["progress"].to_numpy(), own["metric"].to_numpy()
+            x = own["progress"].to_numpy()
+            y = own["metric"].to_numpy()
             for i in np.flatnonzero((view.model == m) & (view.progress > 0)):
                 seen = int(np.searchsorted(x, view.progress[i], side="right"))
                 if seen >= self.points:

@@ -46,7 +46,8 @@ class LeasePlan(NamedTuple):
         >>> [plan.in_force(jobs, np.array(ran)) for ran in ([0, 1, 1], [0, 0, 1], [1, 1, 0])]
         [201.0, 101.0, 200.0]
         """
-        ran, need = np.asarray(ran, bool), jobs.need[:, :1]
+        ran = np.asarray(ran, bool)
+        need = jobs.need[:, :1]
         value = np.where((need > 0) & (need <= jobs.due), jobs.value, 0.0)
         planned = np.take_along_axis(value, np.maximum(self.step, 0)[:, None], axis=1)[:, 0]
         kept = (self.step >= 0) & (ran | ~self.first)
@@ -69,11 +70,14 @@ def backward(gpus, need, due, capacity):
     ([False, True, False], [0, 0, 0])
     """
     n = len(gpus)
-    left, early = need.copy(), np.zeros(n, np.int64)
-    first, active = np.zeros(n, np.bool_), np.empty(n, np.int64)
+    left = need.copy()
+    early = np.zeros(n, np.int64)
+    first = np.zeros(n, np.bool_)
+    active = np.empty(n, np.int64)
     horizon = due.max() if n > 0 else 0
     for k in range(horizon - 1, -1, -1):
-        count, total = 0, 0.0
+        count = 0
+        total = 0.0
         for i in range(n):
             if due[i] > k and left[i] > 0:
                 active[count] = i
@@ -122,7 +126,8 @@ def timetable(jobs: LeaseJobs, step: np.ndarray, capacity: float) -> np.ndarray:
 
     `step` (n,) is the deadline that each meets, -1: none, as of `LeasePlan`; the first placements of the jobs count.
     """
-    due, left = _due(jobs.due, step), np.where(step >= 0, jobs.need[:, 0], 0)
+    due = _due(jobs.due, step)
+    left = np.where(step >= 0, jobs.need[:, 0], 0)
     table = np.zeros((len(left), int(due.max(initial=0))), bool)
     for k in range(table.shape[1]):
         table[:, k] = backward(jobs.gpus, left, np.maximum(due - k, 0), float(capacity))[0]
@@ -137,15 +142,18 @@ def _best(value: np.ndarray) -> np.ndarray:
 
 def _one_plan(jobs: LeaseJobs, value: np.ndarray, capacity: float, aim: np.ndarray):
     """Deadlines met (n,), what runs first (n,), sum of rewards: from what jobs aim at, given up where needed."""
-    top, last = value.max(axis=1, initial=0), jobs.due.max(axis=1, initial=0)
+    top = value.max(axis=1, initial=0)
+    last = jobs.due.max(axis=1, initial=0)
     fills = (last <= 1) & (top < top[last > 1].min(initial=np.inf))
     step, first = _until_met(jobs.gpus, jobs.need[:, 0], jobs.due, value, np.where(fills, -1, aim), fills, capacity)
     room = capacity - jobs.gpus[first].sum()
-    rows, best = np.flatnonzero(fills & (top > 0)), _best(value)
+    rows = np.flatnonzero(fills & (top > 0))
+    best = _best(value)
     for i in rows[np.argsort(-top[rows] / np.maximum(jobs.gpus[rows], 1e-9), kind="stable")]:
         if jobs.gpus[i] <= room:
             room -= jobs.gpus[i]
-            step[i], first[i] = best[i], True
+            step[i] = best[i]
+            first[i] = True
     met = np.flatnonzero(step >= 0)
     return step, first, float(value[met, step[met]].sum())
 
@@ -169,7 +177,8 @@ def _until_met(gpus, need, due, value, step, fills, capacity):
     raised = np.flatnonzero(gain > 0)
     raised = raised[np.argsort(-gain[raised] / (gpus * need)[raised], kind="stable")]
     for i in raised[:RESTORED]:
-        before, step[i] = step[i], best[i]
+        before = step[i]
+        step[i] = best[i]
         again, left, _ = backward(gpus, np.where(step >= 0, need, 0), _due(due, step), capacity)
         if left.any():
             step[i] = before

@@ -5,7 +5,8 @@ import numpy as np
 from gpuschedlab._compiled import njit
 from gpuschedlab.papers.deadlines.leases.program import LeaseJobs
 
-SPANS, SWEEPS = 16, 40
+SPANS = 16
+SWEEPS = 40
 """Spans of first leases that have a price, and passes over them, at most."""
 
 
@@ -31,7 +32,9 @@ def _line(gpus, need, due, value, cost, span, price, fixed):
 @njit
 def _descend(gpus, need, due, value, capacity, spans):
     """Bound, and what jobs pay (n, F), at prices of a GPU in the first leases, span by span, made better one at a time."""
-    price, cost, bound = np.zeros(len(spans)), np.zeros(value.shape), np.inf
+    price = np.zeros(len(spans))
+    cost = np.zeros(value.shape)
+    bound = np.inf
     most = 0.0
     for i in range(len(gpus)):
         most = max(most, value[i].max() / max(gpus[i], 1e-9))
@@ -40,9 +43,11 @@ def _descend(gpus, need, due, value, capacity, spans):
         for s in range(len(spans)):
             _pay(gpus, need, due, cost, spans[s], -price[s])
             fixed = capacity * (price * spans).sum() - capacity * price[s] * spans[s]
-            low, high = 0.0, most
+            low = 0.0
+            high = most
             for _ in range(30):
-                a, b = low + (high - low) / 3, high - (high - low) / 3
+                a = low + (high - low) / 3
+                b = high - (high - low) / 3
                 first = _line(gpus, need, due, value, cost, spans[s], a, fixed + a * capacity * spans[s])
                 if first <= _line(gpus, need, due, value, cost, spans[s], b, fixed + b * capacity * spans[s]):
                     high = b
@@ -71,10 +76,12 @@ def _overfull(gpus, need, due, value, capacity, spans):
     for k in range(len(spans)):
         load = 0.0
         for i in range(len(gpus)):
-            best, at = 0.0, -1
+            best = 0.0
+            at = -1
             for f in range(due.shape[1]):
                 if 0 < need[i] <= due[i, f] and value[i, f] > best:
-                    best, at = value[i, f], f
+                    best = value[i, f]
+                    at = f
             if at >= 0:
                 load += gpus[i] * _taken(need[i], due[i, at], spans[k])
         out[k] = load > capacity * spans[k]

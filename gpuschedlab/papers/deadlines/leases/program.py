@@ -20,8 +20,10 @@ class LeaseJobs(NamedTuple):
     @classmethod
     def of(cls, gpus, need, due, value) -> "LeaseJobs":
         """Arrays of the right shape from lists, and one column for several; a SolverError where they do not fit together."""
-        gpus, value = np.asarray(gpus, float), np.asarray(value, float)
-        need, due = np.asarray(need, np.int64), np.asarray(due, np.int64)
+        gpus = np.asarray(gpus, float)
+        value = np.asarray(value, float)
+        need = np.asarray(need, np.int64)
+        due = np.asarray(due, np.int64)
         need, due, value = (a[:, None] if a.ndim == 1 else a for a in (need, due, value))
         if not len(gpus) == len(need) == len(due) or due.shape != value.shape:
             raise SolverError(
@@ -74,14 +76,17 @@ def lease_program(
     blocks = np.ones(max(int(jobs.due.max(initial=0)), 1), int) if blocks is None else np.asarray(blocks)
     if blocks[0] != 1:
         raise SolverError(f"leases: found a first block of {blocks[0]} leases; expected 1, which is what runs now.")
-    B, start = len(blocks), np.cumsum(blocks) - blocks
+    B = len(blocks)
+    start = np.cumsum(blocks) - blocks
     job, step, place = lease_choices(jobs)
-    m, need = len(job), jobs.need[job, place]
+    m = len(job)
+    need = jobs.need[job, place]
     owner, f = np.nonzero(jobs.due > 0)
     number = np.full(jobs.due.shape, -1)
     number[owner, f] = np.arange(len(owner))
     within, block = np.nonzero(start[None, :] < jobs.due[owner, f][:, None])
-    each, every = sp.eye_array(n), np.ones((1, B))
+    each = sp.eye_array(n)
+    every = np.ones((1, B))
     parts = [
         [_entries(1, job, np.arange(m), (n, m)), None],
         [
@@ -98,7 +103,8 @@ def lease_program(
     upper = np.concatenate([np.ones(m), most.ravel()])
     if cells is not None:
         parts, low, high = _with_cells(parts, low, high, n, B, job * P + place, np.asarray(cells), np.asarray(free))
-        c, upper = np.append(c, np.zeros(n * P)), np.append(upper, (jobs.need > 0).ravel())
+        c = np.append(c, np.zeros(n * P))
+        upper = np.append(upper, (jobs.need > 0).ravel())
     A = sp.block_array(parts, format="csc")
     return Program(c, A, low, high, upper=upper, integrality=True, maximize=True, name="leases")
 

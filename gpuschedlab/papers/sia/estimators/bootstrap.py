@@ -86,6 +86,7 @@ class Bootstrap(Around, Estimator):
             units = gpus[own[t]] / gpus[own[t][0]]
             scaling = units.astype(float)
             if learnt[most] == 2:
-                at, speedup = gpus[shape] / gpus[shape[0]], true[shape] / true[shape[0]]
+                at = gpus[shape] / gpus[shape[0]]
+                speedup = true[shape] / true[shape[0]]
                 scaling = np.where(units <= at[-1], np.interp(units, at, speedup), speedup[-1] * units / at[-1])
             out[own[t]] = single[t] * scaling

@@ -38,12 +38,14 @@ def fit_loss(k, loss, *, square: bool = True) -> LossCurve:
     """
     from scipy.optimize import nnls  # loaded when used: every import would wait for it
 
-    k, loss = np.asarray(k, float), np.asarray(loss, float)
+    k = np.asarray(k, float)
+    loss = np.asarray(loss, float)
     if len(k) < 2 or k.shape != loss.shape or not np.isfinite(loss).all() or (loss < 0).any() or not loss.max() > 0:
         raise EstimatorError(f"fit_loss: found losses {loss.tolist()}; expected 2 or more, 0 or above, not all 0.")
     loss = loss / loss.max()
     columns = np.stack([np.ones_like(k), k, k**2][: 3 if square else 2], axis=1)
-    best, least = None, np.inf
+    best = None
+    least = np.inf
     for b0 in np.linspace(0.0, 0.999 * loss.min(), 50):
         weight = (loss - b0 + 1e-9) ** 2  # dL = (L - b0)^2 d(1 / (L - b0))
         b, _ = nnls(columns * weight[:, None], weight / (loss - b0 + 1e-9))
@@ -51,7 +53,8 @@ def fit_loss(k, loss, *, square: bool = True) -> LossCurve:
             continue
         error = float(((1 / (columns @ b) + b0 - loss) ** 2).sum())
         if error < least:
-            best, least = LossCurve(float(b0), *map(float, b)), error
+            best = LossCurve(float(b0), *map(float, b))
+            least = error
     return best if best is not None else LossCurve(0.0, 1.0, 0.0)
 
 
@@ -87,7 +90,9 @@ def joint_iterations(k, batch, samples) -> tuple[float, float]:
 
     From steps, batch size, samples of an epoch of each: the task's epochs, times the steps of a joint epoch.
     """
-    (ka, kb), (ma, mb), (da, db) = k, batch, samples
+    (ka, kb) = k
+    (ma, mb) = batch
+    (da, db) = samples
     if not min(ka, kb, ma, mb, da, db) > 0 or not math.isfinite(ka + kb):
         raise EstimatorError(f"joint_iterations: found {k}, {batch}, {samples}; expected numbers above 0.")
     epoch = (da + db) / (ma + mb)

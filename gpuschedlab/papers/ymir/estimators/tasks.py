@@ -61,7 +61,10 @@ class YmirEstimator(Parameters):
     def fit(self, losses: pl.DataFrame, embeddings: Mapping[str, np.ndarray] | None = None, pairs: pl.DataFrame = None):
         """Fit curves and lines; itself, fitted."""
         self._check(losses, "losses", ("task", "k", "loss"))
-        self.losses_, self.tasks_, self.curves_, self.goals_ = losses, {}, {}, {}
+        self.losses_ = losses
+        self.tasks_ = {}
+        self.curves_ = {}
+        self.goals_ = {}
         for (task,), rows in losses.sort("k").group_by("task", maintain_order=True):
             samples, batch, goal = (rows[c][0] if c in rows.columns else None for c in ("samples", "batch", "goal"))
             self.tasks_[task] = samples, batch = float(samples or 1), float(batch or 1)
@@ -98,7 +101,9 @@ class YmirEstimator(Parameters):
             )
         found = {}
         for (mode,), rows in pairs.group_by("mode", maintain_order=True):
-            every, known, both = rows, rows.drop_nulls("gain"), ["source", "target"]
+            every = rows
+            known = rows.drop_nulls("gain")
+            both = ["source", "target"]
             if embeddings:
                 every = self._scored(mode, embeddings)
                 known = known.select(*both, "gain").join(every, on=both, maintain_order="left")
@@ -128,12 +133,14 @@ class YmirEstimator(Parameters):
         gain = self.gains_.get((mode, source, task), np.nan)
         if np.isnan(gain):
             return np.nan
-        alone, then = self.iterations_[task], self._iterations(task, max(gain, -0.99))
+        alone = self.iterations_[task]
+        then = self._iterations(task, max(gain, -0.99))
         if then >= MOST:
             return 0.0
         if mode == "transfer":
             return alone / then
-        (own, batch), (others, another) = self.tasks_[task], self.tasks_[source]
+        (own, batch) = self.tasks_[task]
+        (others, another) = self.tasks_[source]
         epoch = 1.0 if self.unit == "steps" else own / batch  # steps
         joint = joint_iterations((then * epoch, 1.0), (batch, another), (own, others))[0]
         return alone * epoch * batch / (joint * (batch + another))

@@ -18,14 +18,16 @@ def embedding_distance(a, b) -> np.ndarray:
 
     The embeddings (..., p) are diagonals of the Fisher information, >= 0. The distance (...) of one and itself is 0, at most 1.
     """
-    a, b = np.asarray(a, float), np.asarray(b, float)
+    a = np.asarray(a, float)
+    b = np.asarray(b, float)
     for name, values in (("a", a), ("b", b)):
         if not (np.isfinite(values) & (values >= 0)).all():
             raise EstimatorError(f"embedding_distance: found {name} with entries below 0 or not finite; expected >= 0.")
     if a.shape[-1:] != b.shape[-1:]:
         raise EstimatorError(f"embedding_distance: found {a.shape[-1:]} and {b.shape[-1:]} entries; expected as many.")
     total = a + b + 2 * SMALLEST
-    x, y = (a + SMALLEST) / total, (b + SMALLEST) / total
+    x = (a + SMALLEST) / total
+    y = (b + SMALLEST) / total
     norms = np.linalg.norm(x, axis=-1) * np.linalg.norm(y, axis=-1)
     return np.clip(np.round(1 - (x * y).sum(axis=-1) / norms, 12), 0.0, 1.0)
 
@@ -48,7 +50,8 @@ def transfer_gain(together, alone) -> np.ndarray:
 
     A metric that is negative, such as a negated loss, is divided by its size; where one alone is 0, there is no gain.
     """
-    together, alone = np.asarray(together, float), np.asarray(alone, float)
+    together = np.asarray(together, float)
+    alone = np.asarray(alone, float)
     if (alone == 0).any():
         raise EstimatorError("transfer_gain: found a metric of 0 alone; expected another. Leave the task out.")
     return (together - alone) / np.abs(alone)
@@ -86,7 +89,8 @@ class GainRegression(Regressor, Parameters):
 
 def checked(model, pairs: pl.DataFrame, gain, *also: str) -> np.ndarray:
     """Gains as numbers, or EstimatorError by what is wrong with them or with the pairs."""
-    who, gain = type(model).__name__, np.asarray(gain, float)
+    who = type(model).__name__
+    gain = np.asarray(gain, float)
     missing = [c for c in ("source", "target", *also) if c not in pairs.columns]
     if missing:
         raise EstimatorError(

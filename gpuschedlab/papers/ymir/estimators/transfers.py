@@ -91,7 +91,8 @@ class Transfers(Around, Estimator):
             )
 
     def _predict(self, jobs) -> np.ndarray:
-        seconds, epochs = super()._predict(jobs), self._fitted().iterations_ if self.method == "fitted" else {}
+        seconds = super()._predict(jobs)
+        epochs = self._fitted().iterations_ if self.method == "fitted" else {}
         if not {"model", "target"} <= {*jobs.columns}:
             return seconds
         expected = np.array([epochs.get(model, np.nan) for model in jobs["model"]], float)
@@ -157,8 +158,10 @@ def _others(by_task: np.ndarray) -> np.ndarray:
     """Mean of each row without the entry itself; of all other entries where the row has no other."""
     known = ~np.isnan(by_task)
     value = np.where(known, by_task, 0.0)
-    total, count = value.sum(axis=1, keepdims=True) - value, known.sum(axis=1, keepdims=True) - known
-    all_, every = value.sum() - value, known.sum() - known
+    total = value.sum(axis=1, keepdims=True) - value
+    count = known.sum(axis=1, keepdims=True) - known
+    all_ = value.sum() - value
+    every = known.sum() - known
     mean = np.where(count > 0, total / np.maximum(count, 1), np.where(every > 0, all_ / np.maximum(every, 1), 1.0))
     return np.where(known, mean, np.nan)
 

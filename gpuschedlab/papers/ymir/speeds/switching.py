@@ -27,7 +27,8 @@ def pipeline_switch(stages: int, backward: float, store: float, load: float, for
         )
     turn = np.arange(1, stages + 1)
     ready = (turn if reverse else turn[::-1]) * backward + store + load
-    ends, last = np.empty(stages), -np.inf
+    ends = np.empty(stages)
+    last = -np.inf
     for j in range(stages):
         ends[j] = last = max(last, ready[j]) + forward
     return ends

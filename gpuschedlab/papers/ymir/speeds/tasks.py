@@ -51,7 +51,8 @@ def task_speeds(fm: str, tasks: int = 9) -> Speeds:
     both = factors.filter(pl.col(c).is_in(chosen.implode()) for c in ("task", "other"))
     pairs = {mode: {} for mode in ("merged", "transfer")}
     for mode, other, task, factor in both.select("mode", "other", "task", "factor").iter_rows():
-        a, b = f"{fm}@{task}", f"{fm}@{other}"
+        a = f"{fm}@{task}"
+        b = f"{fm}@{other}"
         pairs[mode][(a, b) if mode == "merged" else (b, a)] = factor
     return Speeds.from_frame(frame, **pairs, curves=Curves.from_frame(task_curves(fm, chosen)))
 
@@ -81,7 +82,8 @@ def finetuning_jobs(
     if not min(gpus, hours, load) > 0:
         raise SpeedError(f"finetuning_jobs: found gpus={gpus}, hours={hours}, load={load}; expected numbers above 0.")
     rng = np.random.default_rng(rng)
-    counts, total = np.array([1, 2, 4]), speeds.total
+    counts = np.array([1, 2, 4])
+    total = speeds.total
     models = np.arange(len(speeds.models))
     rate = speeds.rates(models, 0.0 * models, counts * 0, counts * 0 + 1, counts)
     cost = total / rate[:, 0] / HOUR
@@ -90,7 +92,8 @@ def finetuning_jobs(
     weight /= weight.sum()
     # Each draw of a job costs so much on average; draws are the same for all loads.
     most = int(np.ceil(4 * load * gpus * hours / (weight @ cost))) + 10
-    model, asked = rng.choice(len(models), most, p=weight), rng.choice(3, most, p=[0.5, 0.3, 0.2])
+    model = rng.choice(len(models), most, p=weight)
+    asked = rng.choice(3, most, p=[0.5, 0.3, 0.2])
     seconds = total[model] / np.where(np.isnan(rate[model, asked]), rate[model, 0], rate[model, asked])
     asked = np.where(np.isnan(rate[model, asked]), 0, asked)
     demand = np.cumsum(seconds * counts[asked])

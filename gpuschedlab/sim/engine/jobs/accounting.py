@@ -137,7 +137,8 @@ def find_speed(S, j):
         counts[k] = S.entry[e].slots // SLOTS
         k += 1
         e = S.entry[e].next
-    gpus, nodes = max(1, b.got // SLOTS), b.nodes
+    gpus = max(1, b.got // SLOTS)
+    nodes = b.nodes
     if b.jobs > 1:  # each of them on its part of the GPUs, and of the nodes
         part = max(1, round(b.got / SLOTS / b.jobs))
         gpus, nodes, k = part, (part * nodes + gpus - 1) // gpus, 0
@@ -256,7 +257,8 @@ def is_eligible(S, j, pool):
 @njit(inline="never")
 def nth_pool(S, j, n):
     """Pool that job j tries at turn n, from 0: those of the types that it prefers come first, else they come as they stand."""
-    row, last = S.known[S.body[j].knows], 1
+    row = S.known[S.body[j].knows]
+    last = 1
     for t in range(row.shape[0]):
         last = max(last, row[t])
     for turn in range(1, last + 2 if last > 1 else 0):
@@ -277,7 +279,8 @@ def is_patient(S, j):
 @njit
 def choose_nodes(S, j, slots, pool):
     """Choose nodes of a pool for job j by the placement rule, of what the index shows, into the work space; how many, 0: no fit."""
-    index, asked = NodeIndex(S.nodes, S.count, S.member, S.sizes), S.cls[S.body[j].cls].asked
+    index = NodeIndex(S.nodes, S.count, S.member, S.sizes)
+    asked = S.cls[S.body[j].cls].asked
     if asked > 0 and slots == S.body[j].slots:
         return find_even(index, pool, slots, asked, S.rule[0].placement, S.place_node, S.place_slots)
     return find_nodes(index, pool, slots, S.rule[0].placement, is_patient(S, j), S.place_node, S.place_slots)

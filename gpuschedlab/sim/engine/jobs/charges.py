@@ -20,8 +20,10 @@ LN2 = math.log(2.0)
 @njit
 def used_now(S, row):
     """Usage of an account now (GPU-s): half is forgotten in a half-life, of what it holds now as of what it held before."""
-    a, h = S.ledger[row], S.rule[0].half_life
-    seconds, gpus = S.scalar[0].now - a.since, a.held / (2 * SLOTS)
+    a = S.ledger[row]
+    h = S.rule[0].half_life
+    seconds = S.scalar[0].now - a.since
+    gpus = a.held / (2 * SLOTS)
     if h > 1e300:
         return a.usage + gpus * seconds
     return a.usage * 0.5 ** (seconds / h) - gpus * h / LN2 * math.expm1(-LN2 * seconds / h)
@@ -63,7 +65,8 @@ def usage_now(S):
 @njit
 def look_again(S):
     """When the standing of accounts is looked at next: not while no job runs and none that waits can start."""
-    sc, period = S.scalar[0], S.rule[0].period
+    sc = S.scalar[0]
+    period = S.rule[0].period
     more = sc.arrived < S.job.shape[0] or sc.outage < S.outage.shape[0]
     return on_grid(sc.now + period * 1e-6, period) if sc.running > 0 or (sc.waiting > 0 and more) else INF
 

@@ -33,7 +33,8 @@ def place_in_queue(S, j):
 @njit
 def forget_start(S, j):
     """Take back that job j was started: no time passed since, so that it neither ran nor is preempted."""
-    job, b = S.job[j], S.body[j]
+    job = S.job[j]
+    b = S.body[j]
     b.fresh = 0
     job.starts -= 1
     job.started = b.before
@@ -66,12 +67,15 @@ def hold(S, j, k, out_node, out_slots):
     sc = S.scalar[0]
     # In order of node, since answers and speed tables name cells so; few are held, so insertion is quickest.
     for i in range(1, k):
-        node, slots = out_node[i], out_slots[i]
+        node = out_node[i]
+        slots = out_slots[i]
         m = i
         while m > 0 and out_node[m - 1] > node:
-            out_node[m], out_slots[m] = out_node[m - 1], out_slots[m - 1]
+            out_node[m] = out_node[m - 1]
+            out_slots[m] = out_slots[m - 1]
             m -= 1
-        out_node[m], out_slots[m] = node, slots
+        out_node[m] = node
+        out_slots[m] = slots
     # From the last one: each entry goes before the others in the list.
     for i in range(k - 1, -1, -1):
         e = sc.free_entry

@@ -20,10 +20,17 @@ def log_stretch(S, j):
     e = S.body[owner].head
     while e >= 0 and sc.now > b.stretch:
         row = S.stretches[sc.stretches]
-        row.job, row.node, row.slots = j, S.entry[e].node, S.entry[e].slots
-        row.partner, row.source = b.partner, b.source
-        row.guest, row.joint, row.idle = b.guest, b.joint, b.idle
-        row.start, row.end, row.delay = b.stretch, sc.now, b.began
+        row.job = j
+        row.node = S.entry[e].node
+        row.slots = S.entry[e].slots
+        row.partner = b.partner
+        row.source = b.source
+        row.guest = b.guest
+        row.joint = b.joint
+        row.idle = b.idle
+        row.start = b.stretch
+        row.end = sc.now
+        row.delay = b.began
         sc.stretches += 1
         e = S.entry[e].next
     if sc.now > b.stretch:

@@ -46,7 +46,8 @@ def _take_empty_nodes(S, p):
         nd = S.nodes[n]
         empty = nd.down == 0 and nd.free == nd.size and S.pools[nd.pool].stage == 0
         if empty and nd.type == S.pools[p].type and lacking[nd.size // SLOTS] > 0:
-            old, new = S.pools[nd.pool], S.pools[p]
+            old = S.pools[nd.pool]
+            new = S.pools[p]
             old.free -= nd.size
             old.size -= nd.size
             old.total -= nd.size

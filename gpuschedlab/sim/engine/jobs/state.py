@@ -109,7 +109,8 @@ class State:
 
     def _hold(self, arrays: dict):
         for name, array in arrays.items():
-            (dtype, ndim), i = FIELDS[name], PLACE[name]
+            (dtype, ndim) = FIELDS[name]
+            i = PLACE[name]
             if array.dtype != dtype or array.ndim != ndim or not array.flags.c_contiguous:
                 found = f"{array.dtype}, {array.ndim} dimensions"
                 raise TypeError(f"State.{name}: found {found}; expected {dtype}, {ndim}.")
@@ -120,7 +121,8 @@ class State:
     def serve(self, keys: tuple, knobs: np.ndarray):
         """Call these functions of a policy, with its knobs, from now on; copies do so, too."""
         self.key, self.change, self.gate, self.standing, self.planner = keys
-        self.knobs, self._served = knobs[0], (keys, knobs)  # kept alive: compiled code has their addresses
+        self.knobs = knobs[0]
+        self._served = (keys, knobs)  # kept alive: compiled code has their addresses
         if not numba.config.DISABLE_JIT:
             self.table[PLACE["key"] : PLACE["knobs"], 0] = [key.__wrapper_address__() if key else 0 for key in keys]
             self.table[PLACE["knobs"], 0] = knobs.ctypes.data
@@ -188,7 +190,8 @@ class _Attributes(AttributeTemplate):
 @extending.lower_getattr_generic(StateType)
 def _attribute(context, builder, kind, value, name):
     """Read the address and shape of an array from the table and make a view of it; or the address of a function or record."""
-    array_type, word = _TYPES[name], ir.IntType(64)
+    array_type = _TYPES[name]
+    word = ir.IntType(64)
     table = builder.inttoptr(value, word.as_pointer())
 
     def read(offset):
@@ -199,7 +202,9 @@ def _attribute(context, builder, kind, value, name):
     if name in CALLED:
         function = cgutils.create_struct_proxy(_TYPES[name])(context, builder)
         nothing = function.c_addr.type(None)
-        function.c_addr, function.py_addr, function.jit_addr = builder.inttoptr(read(0), nothing.type), nothing, nothing
+        function.c_addr = builder.inttoptr(read(0), nothing.type)
+        function.py_addr = nothing
+        function.jit_addr = nothing
         return function._getvalue()
     array = make_array(array_type)(context, builder)
     size = context.get_abi_sizeof(context.get_data_type(array_type.dtype))
@@ -256,7 +261,8 @@ def spare(log: np.ndarray, used: int) -> np.ndarray:
 
 def longer(log: np.ndarray) -> np.ndarray:
     """The log with twice its room; copied where its memory does not suffice."""
-    rows, memory = len(log), log.base
+    rows = len(log)
+    memory = log.base
     if not (isinstance(memory, np.ndarray) and memory.dtype == log.dtype and len(memory) >= 2 * rows):
         memory = np.empty(RESERVED * rows, log.dtype)
         _bytes(memory)[:rows] = _bytes(log)

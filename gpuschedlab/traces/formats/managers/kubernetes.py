@@ -34,7 +34,8 @@ def recognises(head: str) -> bool:
 def read(files: Sequence[Path], options: Options) -> Raw:
     """Jobs of pods (those of one job are a gang), of Workloads or of Volcano's Jobs, by the `kind` of what is listed."""
     # See Kubernetes API, Pod v1; Kueue, Workload and ClusterQueue; Volcano, Job (batch.volcano.sh/v1alpha1).
-    rows, latest = [], []
+    rows = []
+    latest = []
     for file in files:
         source = f"k8s {file.name}"
         if not head_of(file).lstrip().startswith(("{", "[")):
@@ -72,7 +73,8 @@ def read(files: Sequence[Path], options: Options) -> Raw:
 
 def _common(item: Mapping, options: Options) -> dict:
     """What every object has."""
-    labels, own = inside(item, "metadata", "labels") or {}, inside(item, "metadata", "name")
+    labels = inside(item, "metadata", "labels") or {}
+    own = inside(item, "metadata", "name")
     space = text(inside(item, "metadata", "namespace")) or "default"
     label = (options.user or "").removeprefix("label:")
     return {

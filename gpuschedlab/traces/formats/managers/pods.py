@@ -30,7 +30,8 @@ def devices_of(spec) -> Devices:
         found = [resource_gpus(str(name), number(count) or 0.0) for name, count in asked.items()]
         return sum(d.gpus for d in found), next((d.shape for d in found if d.shape), None)
 
-    own, init = [of(c) for c in several(spec, "containers")], [of(c) for c in several(spec, "initContainers")]
+    own = [of(c) for c in several(spec, "containers")]
+    init = [of(c) for c in several(spec, "initContainers")]
     gpus = max(sum(g for g, _ in own), max((g for g, _ in init), default=0.0))
     types = [text(inside(spec, "nodeSelector", PRODUCT))]
     terms = several(
@@ -108,7 +109,8 @@ def workload(item: Mapping) -> dict:
     flavors = [
         text(f) for s in sets for name, f in (inside(s, "flavors") or {}).items() if resource_gpus(str(name), 1.0).gpus
     ]
-    start, end = condition_of(item, "Admitted"), condition_of(item, "Finished")
+    start = condition_of(item, "Admitted")
+    end = condition_of(item, "Finished")
     why = " ".join(
         f"{c.get('reason')} {c.get('message')}"
         for c in several(item, "status", "conditions")

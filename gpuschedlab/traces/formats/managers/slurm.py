@@ -20,7 +20,8 @@ COMMAND = (
     "sacct -a -P -D -S START -E END -o JobID,JobIDRaw,User,Account,Partition,QOS,Submit,Eligible,Start,End,Elapsed,Suspended,"
     "Timelimit,State,ReqTRES,AllocTRES,NNodes,NodeList,Restarts"
 )
-TRES, GRES = ("AllocTRES", "ReqTRES"), ("AllocGRES", "ReqGRES")
+TRES = ("AllocTRES", "ReqTRES")
+GRES = ("AllocGRES", "ReqGRES")
 #: Our columns <- sacct's fields, the first that is there.
 FIELDS = {ours: tuple(names.split()) for ours, names in NAMED["slurm"].items()}
 #: Fields of a job's nodes; the last has 1 where it asked for none.
@@ -46,7 +47,8 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         return slurm_json.read(files, options)
     found = [_table(file, options) for file in files]
     table = pl.concat(found, how="diagonal") if len(found) > 1 else found[0]
-    rows, name = table.height, pl.col("JobID")
+    rows = table.height
+    name = pl.col("JobID")
     headers = name == "JobID"
     left = {"headers": int(table.select(headers.sum()).item())}
     table = table.filter(headers.not_().fill_null(True))

@@ -43,8 +43,10 @@ def read(files: Sequence[Path], options: Options) -> Raw:
 def _job(place: int, job: dict) -> dict:
     """One job; `place` is its place in the list."""
     own = text(job.get("job_id"))
-    array, index = number(inside(job, "array", "job_id")), number(inside(job, "array", "task_id"))
-    het, offset = number(inside(job, "het", "job_id")), number(inside(job, "het", "job_offset"))
+    array = number(inside(job, "array", "job_id"))
+    index = number(inside(job, "array", "task_id"))
+    het = number(inside(job, "het", "job_id"))
+    offset = number(inside(job, "het", "job_offset"))
     if array and index is not None:
         own = f"{array:.0f}_{index:.0f}"
     elif array and (waiting := text(inside(job, "array", "task"))):

@@ -14,7 +14,9 @@ from gpuschedlab.traces.schema import require_columns
 
 TYPES = NAMED["google2019"]["types"].split()
 NUMBER = {str(i): i for i in range(len(TYPES))} | {word: i for i, word in enumerate(TYPES)}
-SUBMIT, SCHEDULE, LOST = 0, 3, 8
+SUBMIT = 0
+SCHEDULE = 3
+LOST = 8
 MEANINGS = {4: "killed", 5: "failed", 6: "completed", 7: "killed"}
 NEVER = 2**63 - 1  # an event after the trace
 MICRO = 1e-6

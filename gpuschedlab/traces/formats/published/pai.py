@@ -35,7 +35,8 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     latest = (table[name].max() for table in (jobs, tasks) for name in ("start_time", "end_time"))
     last = max((time for time in latest if time is not None), default=0)
     left = dict.fromkeys(("waiting", "cpu_only", "untimed", "never_ran"), 0)
-    seen, all_tasks = pl.concat([jobs.select("job_name"), bad_jobs.select("job_name")]), tasks.height
+    seen = pl.concat([jobs.select("job_name"), bad_jobs.select("job_name")])
+    all_tasks = tasks.height
     tasks = tasks.join(seen, on="job_name", how="semi", maintain_order="left")
     spoilt = bad_tasks.select("job_name").drop_nulls().unique()  # their GPUs are not known
     left["tasks_without_job"] = all_tasks - tasks.height
@@ -72,7 +73,8 @@ def _table(folder: Path, name: str, header: list[str], rules: list[Rule], counts
     """Read a table; return its good rows, and its bad ones with their table's name, as they stand in the file."""
     file = find_file(folder, f"{name}.csv", source="pai")
     texts = read_texts(file, source=f"pai {file.name}", header=header)
-    line, read = pl.int_range(1, 1 + pl.len(), dtype=pl.Int64).alias(LINE), pl.col(counts)
+    line = pl.int_range(1, 1 + pl.len(), dtype=pl.Int64).alias(LINE)
+    read = pl.col(counts)
     table = texts.with_columns(line, read.name.suffix(RAW), read.str.strip_chars().cast(pl.Float64, strict=False))
     if SURPLUS in texts.columns:
         rules = [Rule(SURPLUS, "as many fields as the other rows have", pl.col(SURPLUS).is_not_null()), *rules]

@@ -24,7 +24,8 @@ _ATTEMPTS = {"job": pl.Int64, "start": pl.String, "end": pl.String}
 
 def read(files: Sequence[Path], options: Options) -> Raw:
     """Jobs with their attempts, as docs/howto/published-logs.md says."""
-    source, zone = f"philly {files[0].name}", options.zone or ZONE
+    source = f"philly {files[0].name}"
+    zone = options.zone or ZONE
     check_zone(zone, source)
     log = json_of(files[0], "philly", "a list of jobs in JSON")
     if not isinstance(log, list):
@@ -61,7 +62,8 @@ def read(files: Sequence[Path], options: Options) -> Raw:
 
 def _jobs(log: list, zone: str) -> pl.DataFrame:
     """One row per job; what is not built as documented is kept as text in `entry`."""
-    jobs, attempts = [], []
+    jobs = []
+    attempts = []
     for i, entry in enumerate(log):
         try:
             tries = entry["attempts"] or []

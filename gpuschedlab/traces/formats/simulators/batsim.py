@@ -41,7 +41,8 @@ def read(files: Sequence[Path], options: Options) -> Raw:
 
 
 def _job(place: int, job: dict, profiles: Mapping, speed: float | None) -> dict:
-    limit, gpus = number(job.get("walltime")), number(job.get("res"))
+    limit = number(job.get("walltime"))
+    gpus = number(job.get("res"))
     lasts = _lasts(profiles.get(str(job.get("profile"))), profiles, gpus or 1.0, speed)
     extra = job.get("extra_data")
     with contextlib.suppress(ValueError):

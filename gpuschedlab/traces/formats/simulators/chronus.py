@@ -30,7 +30,8 @@ def read(files: Sequence[Path], options: Options) -> Raw:
             table = read_frame(files[0]).cast(pl.String)
     else:
         table = tables(files, "chronus", (), surplus=True)
-    sets, one = sorted(table["set"].unique()) if "set" in table.columns else [], options.workload
+    sets = sorted(table["set"].unique()) if "set" in table.columns else []
+    one = options.workload
     if one is not None or len(sets) > 1:
         if one not in sets:
             raise TraceError(f"{source}: found workload {one!r}; expected one of {', '.join(sets) or 'none'}.")
