@@ -31,18 +31,25 @@ endif
 .PHONY: help referee demo picture test answers faults browser wheels dist binder lint format lab app bench published reference docs lock clean distclean
 .DELETE_ON_ERROR:
 
-help: ## what can be made
+help:
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
 
 demo: $(READY) ## compare the policies on a generated week: a table, and report.html
 	$(BIN)/gpuschedlab compare
 
-picture: $(READY) ## README's picture and numbers, as the code prints them now (needs a Chromium)
-	$(BIN)/python docs/_ext/readme.py
+lab: $(READY) ## JupyterLab on the first notebook
+	$(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) $(NOTEBOOK)
+
+app: NOTEBOOK = notebooks/app.ipynb
+app: $(READY) ## the Explorer as a page, on this machine only
+	$(BIN)/voila --VoilaConfiguration.progressive_rendering=True --Voila.ip=127.0.0.1 --no-browser $(NOTEBOOK)
 
 test: $(READY) ## tests, then lint (ALL=1: those in a browser, slow ones and all seeds as well; TESTS="tests/cli -k name" for some)
 	$(if $(ALL),GPUSCHEDLAB_ALL_TESTS=1) env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n $(or $(WORKERS),3) --dist loadgroup $(TESTS)
 	$(MAKE) --no-print-directory lint
+
+picture: $(READY) ## README's picture and numbers, as the code prints them now (needs a Chromium)
+	$(BIN)/python docs/_ext/readme.py
 
 answers: $(READY) ## write the tables of golden answers anew; read git diff then (TESTS="tests/traces" for some)
 	GPUSCHEDLAB_REMAKE_ANSWERS=1 $(BIN)/python -m pytest -q -n 0 $(shell find $(or $(TESTS),tests) -name 'test_golden_*.py')
@@ -73,13 +80,6 @@ lint: $(READY) ## ruff: rules and format, of code and notebooks
 format: $(READY) ## let ruff put right what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-
-lab: $(READY) ## JupyterLab on the first notebook
-	$(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) $(NOTEBOOK)
-
-app: NOTEBOOK = notebooks/app.ipynb
-app: $(READY) ## the Explorer as a page, on this machine only
-	$(BIN)/voila --VoilaConfiguration.progressive_rendering=True --Voila.ip=127.0.0.1 --no-browser $(NOTEBOOK)
 
 bench: $(READY) ## measure against the budgets (BENCH=engine, OPTIONS="--beside ../other"; BENCH=: which there are)
 	PYTHONPATH=$(CURDIR)/tests:$(CURDIR)/notebooks $(BIN)/python -m budgets $(BENCH) $(OPTIONS)

@@ -40,6 +40,15 @@ a POLICY is NAME[:KNOB=VALUE,...][@ESTIMATOR]
 """
 
 
+EXAMPLES = """\
+gpuschedlab compare                               policies on a generated week: a table, and report.html
+gpuschedlab compare easy mine.py:Mine --seed 3    a policy of your own beside EASY backfill, on another week
+gpuschedlab replay --trace slurm:sacct.txt        why jobs of your own cluster's log waited
+
+"""
+"""What a newcomer tries first."""
+
+
 class Parser(argparse.ArgumentParser):
     """Parser whose wrong usage ends in one line, and whose arguments and epilogue are made only when they are needed."""
 
@@ -48,6 +57,9 @@ class Parser(argparse.ArgumentParser):
 
     closing = None
     """Function that makes the epilogue, when help is requested."""
+
+    opening = ""
+    """Text that stands before the usage when help is requested."""
 
     def parse_known_args(self, args=None, namespace=None):
         """Parse, once the arguments are there."""
@@ -64,15 +76,16 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {message}. See {self.prog} --help.\n")
 
     def format_help(self):
-        """Help, with the epilogue."""
+        """Return the help, with the text before and the epilogue."""
         if self.closing is not None:
             self.epilog = self.closing()
-        return super().format_help()
+        return self.opening + super().format_help()
 
 
 def make_parser() -> Parser:
     """Parser of the whole command line."""
     parser = Parser(prog="gpuschedlab", description="A laboratory for GPU-cluster scheduling of deep-learning work.")
+    parser.opening = EXAMPLES
     parser.epilog = "gpuschedlab COMMAND --help has the options of each, and the policies with their knobs."
     words = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
     for name, (help, module) in commands().items():

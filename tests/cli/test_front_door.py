@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import json
+import re
 import subprocess
 import sys
 from functools import cache
@@ -57,6 +58,19 @@ def test_each_command_has_help_of_its_own(name, capsys):
     said = capsys.readouterr().out
     assert said.startswith(f"usage: gpuschedlab {name}")
     assert commands()[name][0][1:12] in said
+
+
+def test_help_begins_with_three_examples_that_can_be_typed(capsys):
+    with pytest.raises(SystemExit):
+        make_parser().parse_args(["--help"])
+    examples, _, _ = capsys.readouterr().out.partition("\n\nusage: ")
+    lines = [re.split(r"\s{2,}", line) for line in examples.splitlines()]
+    assert len(lines) == 3
+    for words, about in lines:
+        assert about
+        name, *arguments = words.split()
+        assert name == "gpuschedlab"
+        assert make_parser().parse_args(arguments).command.__name__ == arguments[0]
 
 
 def test_commands_are_found_by_being_there_in_their_order():
