@@ -304,7 +304,7 @@ CHANGE = st.tuples(st.sampled_from(["c", "row_upper", "row_lower", "box", "progr
 def change_of(p: Program, what: str, seed: int) -> Program | Change:
     """Another cost or other bounds of a program, another program, or none."""
     rng = np.random.default_rng(seed)
-    (m, n) = p.A.shape
+    m, n = p.A.shape
     if what == "program":
         return any_program(seed, False)
     low = p.row_lower
