@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 import yaml
 from docutils import nodes
-from wing import whole
+from present import whole
 
 import gpuschedlab
 from gpuschedlab import Allocation, View
