@@ -115,24 +115,6 @@ class Sift(Limits):
         seconds = time.perf_counter() - start
         return Solution(x, status, objective, bound, seconds, f"sift {count} pricings", found.duals, program.shape)
 
-
-def _first_columns(program: Program, c: np.ndarray, x0, prices, least: float) -> np.ndarray:
-    """Columns (n,) in use from the start: free ones, those that cannot stand at 0, those above 0 in x0, and those that gain at prices."""
-    use = (c == 0) | (program.lower != 0)
-    use |= np.zeros(len(c), bool) if x0 is None else np.asarray(x0) > 0
-    return use if prices is None else use | (c - program.A.T @ prices < least)
-
-
-def _misses(program: Program) -> sp.csc_array:
-    """Elastic columns: one for each finite side of a row, in units of what a usual column puts into the row."""
-    rows = program.A.indices
-    m = program.A.shape[0]
-    unit = np.sqrt(np.bincount(rows, program.A.data**2, m) / np.maximum(np.bincount(rows, minlength=m), 1))
-    unit = np.where(unit > 0, unit, 1.0)
-    up, down = (np.flatnonzero(np.isfinite(side)) for side in (program.row_lower, program.row_upper))
-    k = len(up) + len(down)
-    return sp.csc_array((np.append(unit[up], -unit[down]), (np.append(up, down), np.arange(k))), (m, k))
-
     def _columns(self, shape: tuple, use: np.ndarray) -> np.ndarray:
         """Return the columns to begin with: those of the last program if it had this shape, whose basis is extended, then those in use."""
         last = self._kept
@@ -152,6 +134,24 @@ def _misses(program: Program) -> sp.csc_array:
         stands = (x != 0) | (at == 1) | missing
         self._kept = shape, columns[stands[shape[-1] :]]
         self._simplex.basis = at[stands], rows
+
+
+def _first_columns(program: Program, c: np.ndarray, x0, prices, least: float) -> np.ndarray:
+    """Columns (n,) in use from the start: free ones, those that cannot stand at 0, those above 0 in x0, and those that gain at prices."""
+    use = (c == 0) | (program.lower != 0)
+    use |= np.zeros(len(c), bool) if x0 is None else np.asarray(x0) > 0
+    return use if prices is None else use | (c - program.A.T @ prices < least)
+
+
+def _misses(program: Program) -> sp.csc_array:
+    """Elastic columns: one for each finite side of a row, in units of what a usual column puts into the row."""
+    rows = program.A.indices
+    m = program.A.shape[0]
+    unit = np.sqrt(np.bincount(rows, program.A.data**2, m) / np.maximum(np.bincount(rows, minlength=m), 1))
+    unit = np.where(unit > 0, unit, 1.0)
+    up, down = (np.flatnonzero(np.isfinite(side)) for side in (program.row_lower, program.row_upper))
+    k = len(up) + len(down)
+    return sp.csc_array((np.append(unit[up], -unit[down]), (np.append(up, down), np.arange(k))), (m, k))
 
 
 def _restricted(program: Program, columns: np.ndarray, miss, penalty: float) -> Program:
