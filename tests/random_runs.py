@@ -16,7 +16,6 @@ from dataclasses import fields, replace
 import numpy as np
 import polars as pl
 from dice import Dice
-from wing import said
 
 from gpuschedlab import Cluster, Delays, Nodes, Outage, Round, Run, Scenario, Speeds
 from gpuschedlab.check.recount import books_add_up
@@ -35,6 +34,17 @@ LEFT_OUT = ("time_limit", "late")
 BRIEF = {"population": 6, "generations": 4}
 MODELS = ("a", "b", "c")
 PLANS = (Plan(), Plan(tested=2), Plan(window=500.0, resolution=30.0), Plan(keep=True), Plan(every=60.0, min_age=20.0))
+
+
+def known_gains():
+    """Estimator that knows the gains which tasks give each other."""
+    from gpuschedlab.estimators import Transfers
+
+    return Transfers(method="oracle")
+
+
+ESTIMATORS = {"ymir": known_gains}
+"""Functions that make the estimator of a policy which cannot do without."""
 
 
 def cluster_of(rng) -> Cluster:
@@ -124,6 +134,31 @@ def trace_of(rng, most: float, speeds: Speeds | None) -> pl.DataFrame:
     return frame
 
 
+def queues_of(rng, cluster: Cluster) -> dict:
+    """Knobs of Kueue: queues of two cohorts or none, which lend and take back, or no queues; other users' jobs are in the first."""
+    from gpuschedlab.papers.clusters.queues import Queue
+
+    def some(share):
+        return tuple((kind, int(n)) for kind, n in zip(cluster.gpu_types, cluster.capacity) if rng.random() < share)
+
+    if rng.random() < 0.3:
+        return {}
+    cohorts = ("", "one", "one")
+    reclaim = ("Never", "LowerPriority", "Any")
+    within = ("Never", "LowerPriority", "LowerOrNewerEqualPriority")
+    nominal = dict(zip(cluster.gpu_types, (int(n) for n in cluster.capacity)))
+    parts = {kind: int(rng.integers(1, n + 1)) for kind, n in nominal.items()}
+    own = (parts, {kind: nominal[kind] - n for kind, n in parts.items()})
+    queues = tuple(
+        Queue(
+            f"v{i}", cohorts[rng.integers(3)], tuple(own[i].items()), some(0.2), some(0.2), bool(rng.random() < 0.3),
+            reclaim[rng.integers(3)], within[rng.integers(3)],
+        )
+        for i in range(2)
+    )  # fmt: skip
+    return {"queues": queues, "priorities": (("u0", 2.0), ("u1", 1.0))}
+
+
 def policy_of(rng, cls, cluster: Cluster):
     """The policy with its default knobs, or with any allowed ones."""
     if cls is Dice:
@@ -147,8 +182,9 @@ def policy_of(rng, cls, cluster: Cluster):
             values[name] = (number,) if info.kind == "floats" else number
     policy = cls(**cls.project({f.name: getattr(cls(), f.name) for f in fields(cls) if f.name in known} | values))
     more = {"plan": PLANS[rng.integers(len(PLANS))]} if "plan" in vars(policy) and rng.random() < 0.5 else {}
-    drawn = said("DRAWN").get(cls.__name__.lower())
-    return replace(policy, **more | ({} if drawn is None else drawn(rng, cluster)))
+    if cls.__name__ == "Kueue":
+        more |= queues_of(rng, cluster)
+    return replace(policy, **more)
 
 
 def parted(rng, cluster: Cluster) -> Cluster:
@@ -201,7 +237,7 @@ def case(name: str, seed: int, plain: bool = False) -> tuple[Scenario, object] |
         )
     elif not plain:
         trace, options = asking(asks, cluster, trace)
-    estimator = said("ESTIMATORS")[name]() if name in said("ESTIMATORS") and speeds is not None else None
+    estimator = ESTIMATORS[name]() if name in ESTIMATORS and speeds is not None else None
     try:
         scenario = Scenario(trace, cluster, speeds=speeds, delays=delays, estimator=estimator, until=LIMIT, **options)
         scenario.simulation(policy)
@@ -233,7 +269,7 @@ def played(rng, scenario: Scenario, policy, past: list, kinds: Counter) -> Run:
         simulation.advance(now)
         other = None
         if rng.random() < 0.5:
-            names = sorted(POLICIES.keys() - said("ESTIMATORS").keys() - ({"dice"} - {type(policy).__name__.lower()}))
+            names = sorted(POLICIES.keys() - ESTIMATORS.keys() - ({"dice"} - {type(policy).__name__.lower()}))
             other = policy_of(rng, POLICIES[names[rng.integers(len(names))]], scenario.cluster)
         if other is None or not goes_with(other, scenario.cluster, scenario.delays):
             twin = simulation.copy()

@@ -3,7 +3,7 @@
 import json
 
 import polars as pl
-from wing import said
+from compiled_of_papers import COMPILED
 
 import gpuschedlab as lab
 from gpuschedlab.check.samples import elastic_sample, recurring_sample, small_trace
@@ -79,7 +79,7 @@ def parts() -> dict:
         "room": [room.take(g).tolist() for g in (3.0, 1.0, 4.0, 8.0)],
         "generated": lab.generate("venus", days=0.5, jobs=40, rng=1).select("submit", "duration").to_numpy().tolist(),
         "history": lab.History().fit(recurring_sample(80, 1)).predict(recurring_sample(9, 2)).tolist(),
-        **{name: function(simulation) for name, function in said("COMPILED").items()},
+        **{name: function(simulation) for name, function in COMPILED.items()},
     }
 
 

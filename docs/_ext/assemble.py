@@ -21,8 +21,8 @@ import public  # noqa: E402
 from absent import without_absent  # noqa: E402
 from api_pages import write_api  # noqa: E402
 from gallery_pages import write_gallery  # noqa: E402
+from present import whole  # noqa: E402
 from settings import EXECUTE, ROOT  # noqa: E402
-from wing import whole  # noqa: E402
 
 DOCS = ROOT / "docs"
 OUT = ROOT / "build" / "docs-source"

@@ -22,17 +22,12 @@ import referee_pages
 from docstrings import _HEAD, section_of
 from knob_tables import knob_rows
 from public import entries, targets
+from published.sources import PAGES
 from settings import ROOT, ask, binder
-from wing import said
 
 from gpuschedlab.knobs import knob_word
 
 _CALL = re.compile(r"\{\{(\w+)((?: [^}\s]+)*)\}\}")
-
-PAGES = {
-    source: said("PAGES")[module.split(".")[-2]][0].removeprefix("docs/") for source, module in said("SOURCES").items()
-}
-"""Page of the system of each source."""
 
 
 def expand(text: str) -> str:

@@ -14,10 +14,7 @@ from published.code import older
 from published.committed import FOLDER
 from published.numbers import command_of
 from published.page import claim_lines, number, score
-from wing import said
-
-TITLES = said("TITLES")
-"""Headings of the sources."""
+from published.sources import TITLES
 
 WORDS = {"avg": "average", "jct": "JCT", "gpu": "GPU", "p50": "median", "slo": "SLO", "rho": "rho"}
 NEAR = 0.1

@@ -5,7 +5,8 @@ from published import Number, read_measured
 from published.claims import VERDICTS, _interval
 from published.committed import FOLDER
 from published.page import claim_lines
-from published.referee import SLIPS, effect_text, known, slip_of
+from published.referee import effect_text, known
+from published.referee import slips as slips_of_papers
 from published_tables import TITLES, _cell, _line, load
 
 
@@ -25,8 +26,8 @@ def settled() -> str:
 def slips() -> str:
     """What artifacts do that their papers do not say, with place, switch, effect and command."""
     found, parts = known(), []
-    for name in SLIPS:
-        slip, effect = slip_of(name), found.get(name)
+    for name, slip in slips_of_papers().items():
+        effect = found.get(name)
         parts += [f"### {name}", "", slip.what, ""]
         parts += [
             f"- place: {slip.place} ([{slip.artifact}](https://github.com/{slip.artifact}))",

@@ -218,7 +218,7 @@ def _side(scenario, policy, forecast, clock: float) -> dict:
 
 def _probe(world: dict, policy, clock: float) -> Probe:
     """Probe of a combination of causes; the state that it begins in is reached under the policy."""
-    (existing, initial) = world["backlog"]
+    existing, initial = world["backlog"]
     submit = world["arrivals"]
     mix = world["mix"]
     jobs = submit.height if mix.height else 0

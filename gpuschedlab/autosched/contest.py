@@ -61,7 +61,7 @@ class Contest:
             samples = gather(scenario.past, self.space, instants=instants, configurations=configurations)
             known = samples, find(scenario.past).leaders(), find(scenario).best.policy if "fixed" in others else None
         self.known = known
-        (self.samples, past, fixed) = known
+        self.samples, past, fixed = known
         self.loops = {}
         self.simulations = {}
         for name in (*others, "autosched"):

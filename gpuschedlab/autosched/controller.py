@@ -164,7 +164,7 @@ class Controller:
         cause = cause or self.due() or "hour"
         self._renew()
         rng = np.random.default_rng([self.rng, round(simulation.now)])
-        (forecast, jobs) = self.forecast(rng)
+        forecast, jobs = self.forecast(rng)
         wide = cause != "hour"
         tuning = Tuning(self.space, objective_of(self.space.policy))
         settled = None

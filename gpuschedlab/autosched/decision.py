@@ -103,7 +103,7 @@ class Decision:
         if not self.probes:
             return ""
         rows = self.why.table.to_dicts()
-        (low, high) = self.interval
+        low, high = self.interval
         many = len(self.probes)
         changes = ", ".join("{cause} {from} -> {to}".format(**r) for r in rows)
         count = f"{len(rows)} knob{'s' * (len(rows) != 1)}: {changes}"

@@ -64,7 +64,7 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(self, args=None, namespace=None):
         """Parse, once the arguments are there."""
         if self.filling is not None:
-            (module, name) = self.filling
+            module, name = self.filling
             self.filling = None
             module = importlib.import_module(module)
             module.add(self)

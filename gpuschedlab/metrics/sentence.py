@@ -226,8 +226,8 @@ def _ends(d: Difference) -> str:
 
 def _becomes(d: Difference) -> str:
     """Which jobs are late, or treated unfairly, under one of the two only."""
-    (_, what, _) = SHARES[d.measure]
-    (x, y) = _names(d)
+    _, what, _ = SHARES[d.measure]
+    x, y = _names(d)
     number = len(d.sooner.rows)
     gain = f"{count(number)} {'is' if number == 1 else 'are'} {what} only under {y}. " if number else ""
     if not len(d.later.rows):

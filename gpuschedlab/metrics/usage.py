@@ -24,7 +24,7 @@ def line_of(run, *names: str) -> dict[str, np.ndarray]:
     """Columns of a run's timeline over its window: the first row is at its beginning, the last at its end."""
     run = reading(run)
     line = run["timeline"]
-    (begin, stop) = run.window
+    begin, stop = run.window
     time = line["time"]
     if not len(time):
         return {name: line[name] for name in ("time", *names)}
@@ -151,7 +151,7 @@ def free_levels(run) -> tuple[np.ndarray, np.ndarray]:
     """GPUs free on a node (L,), > 0, ascending, and GPU-s (L,) free on nodes while they had that many."""
     run = reading(run)
     cluster = run.cluster
-    (begin, stop) = run.window
+    begin, stop = run.window
     size = cluster.node_gpus.astype(float)
     # Every reason why GPUs of a node are not free: allocations first, then outages.
     node, taken, start, end = _own(run, "node", "gpus", "start", "end")

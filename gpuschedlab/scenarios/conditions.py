@@ -28,7 +28,7 @@ class Played:
     def scenario(self, seed: int = 0) -> Scenario:
         """Jobs and cluster; with a history, which ends at 0."""
         machines = self.machines
-        (trace, history) = self._parts(seed)
+        trace, history = self._parts(seed)
         learns = history is not None and not self.knobs.get("history")
         estimator = estimator_of(self.estimator or ("runtime" if learns else "oracle"))
         return self.conditions.scenario(trace, machines, history, estimator, seed)

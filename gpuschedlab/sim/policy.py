@@ -73,7 +73,7 @@ class Policy(Knobbed):
     def _number(self, name: str) -> float:
         """Attribute that is a number, checked against LIMITS."""
         value = getattr(self, name)
-        (low, high, expected) = LIMITS[name]
+        low, high, expected = LIMITS[name]
         if not isinstance(value, int | float | np.number) or not low <= value <= high:
             raise PolicyError(f"{self.name}.{name}: found {value!r}; expected {expected}.")
         return float(value)

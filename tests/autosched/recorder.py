@@ -219,7 +219,7 @@ def _jobs(contest: Contest) -> dict:
 def _axis(axis, policy) -> dict:
     """A coordinate: name, knob and its unit, values at 0 and 1 or those of a category, whether it is logarithmic, its default."""
     knob = axis.info.knob
-    (low, high) = (None, None) if axis.levels else axis.range
+    low, high = (None, None) if axis.levels else axis.range
     found = {"name": axis.name, "knob": axis.info.name, "place": axis.place, "unit": knob.unit, "log": bool(knob.log)}
     default = _round(axis.coordinate(getattr(policy, axis.info.name)), 4)
     return found | {"low": low, "high": high, "choices": list(knob.choices) if axis.levels else [], "default": default}

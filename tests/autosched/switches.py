@@ -181,7 +181,7 @@ def measure(_, regime: str, seed: int) -> dict:
     from gpuschedlab.policies import Tiresias
 
     scenario = world(regime, seed)
-    (_, hours) = REGIMES[regime]
+    _, hours = REGIMES[regime]
     memo = {}
     fresh = seed in FRESH
     worlds = [] if fresh else [world(regime, seed, other).trace for other in range(OTHERS)]

@@ -112,7 +112,7 @@ def test_rows_of_the_recorded_lines_stay_when_mine_changes(recording):
 
 def test_the_head_compares_my_line_with_autoscheds(recording):
     trace = scenario_of(recording).trace
-    (mine, other) = (recording.jobs[name].to_numpy() for name in ("default", "autosched"))
+    mine, other = (recording.jobs[name].to_numpy() for name in ("default", "autosched"))
     found = difference(trace, mine, other, ("me", "AutoSched"))
     both = np.isfinite(mine) & np.isfinite(other)
     assert found.now == pytest.approx(mine[both].mean(), rel=1e-6)

@@ -191,7 +191,7 @@ def test_what_is_the_same_has_no_share(change, seed):
 
 
 def test_a_threshold_of_a_queue_that_is_not_there_has_no_share(change):
-    (scenario, policy) = change[0]
+    scenario, policy = change[0]
     space = Space(lab.Tiresias(), ["queues", "thresholds", "starve_limit"])
     names = [axis.name for axis in space.axes]
     probe = Probe(scenario, policy)

@@ -5,7 +5,7 @@ import math
 from typing import Annotated
 
 import pytest
-from wing import whole
+from present import whole
 
 from gpuschedlab import estimators, policies
 from gpuschedlab.errors import LabError, PolicyError
@@ -14,7 +14,7 @@ from gpuschedlab.knobs import Knob, Knobbed, knobs_of
 from gpuschedlab.scenarios import recipes
 
 WRONG = ("x", "", math.nan, math.inf, -1, 0.5, None, True, b"x", object(), [], (), {}, [1, "a"], ("a", 1), int)
-NEEDED = {"Pop": {"policy": policies.Optimus()}, "Agent": {"act": int}}
+NEEDED = {"Pop": {"policy": policies.ThemisRounds()}, "Agent": {"act": int}}
 
 
 def classes() -> dict[str, type]:

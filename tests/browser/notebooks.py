@@ -1,7 +1,6 @@
 """The notebooks that are opened: one explorer each, small, so that what is seen is the page and not the simulator."""
 
-import pytest
-from wing import said
+from present import present
 
 TRACE = 'lab.generate("venus", days=1, jobs=600, load=0.9, cluster_gpus=48, rng=0)'
 NOTEBOOKS = {
@@ -18,13 +17,69 @@ NOTEBOOKS = {
         "from scenes.placement import ClusterExplorer\nfrom gpuschedlab.widgets import SmallCluster",
         'explorer = ClusterExplorer(SmallCluster(nodes=3).with_knobs(placement="buddy"), jobs=60)\nexplorer',
     ],
-} | said("NOTEBOOKS")
+}
+NOTEBOOKS |= present(
+    {
+        "clusters": {
+            "site": [
+                "from gpuschedlab.widgets import SiteExplorer",
+                "explorer = SiteExplorer()\nexplorer",
+            ],
+        },
+        "copter": {
+            "problems": [
+                "from scenes.shards_and_links import LinkExplorer, ShardExplorer\nexplorer = ShardExplorer(24)\nexplorer",
+                "explorer = LinkExplorer(12, 40)\nexplorer",
+            ],
+            "copter": [
+                "from scenes.similar_rounds import CopterExplorer, SimilarRounds",
+                "explorer = CopterExplorer(SimilarRounds(jobs=20))\nexplorer",
+            ],
+            "scale": [
+                "from scenes.similar_rounds import SimilarRounds\nfrom scenes.scale import ScaleExplorer",
+                "explorer = ScaleExplorer(SimilarRounds(jobs=20))\nexplorer",
+            ],
+        },
+        "deadlines": {
+            "unisched": [
+                "from gpuschedlab.widgets import SmallLeases, UniSchedExplorer",
+                "explorer = UniSchedExplorer(SmallLeases(nodes=2, jobs=12))\nexplorer",
+            ],
+        },
+        "prompttuner": {
+            "prompt": [
+                "from gpuschedlab.widgets import PromptExplorer, PromptLab",
+                'explorer = PromptExplorer(PromptLab(gpus=16).with_knobs(load="low"))\nexplorer',
+            ],
+        },
+        "ymir": {
+            "ymir": [
+                "from gpuschedlab.widgets import YmirExplorer",
+                "explorer = YmirExplorer(nodes=1, hours=2.0)\nexplorer",
+            ],
+        },
+        "autosched": {
+            "logbook": [
+                "import gpuschedlab as lab\nfrom gpuschedlab.autosched import Rule\nfrom gpuschedlab.widgets import LogbookExplorer",
+                'trace = lab.generate("venus", days=4, jobs=400, load=1.0, cluster_gpus=24, rng=0)\n'
+                'scenario = lab.Scenario(trace.filter(trace["gpus"] <= 12), lab.Cluster.homogeneous(3, 8))\n'
+                'explorer = LogbookExplorer(scenario, Rule(lab.Tiresias(), "pack_limit", (0.0, 0.5, 1.0)), {"length": 4})\nexplorer',
+            ],
+            "autosched": [
+                "import polars as pl\nimport gpuschedlab as lab\nfrom gpuschedlab.autosched import Contest, Tuner\n"
+                "from gpuschedlab.speeds import default_speeds\nfrom gpuschedlab.widgets import AutoSchedExplorer",
+                "cluster = lab.Cluster.homogeneous(6, 8)\n"
+                'whole = lab.generate("venus", days=2, jobs=800, load=1.1, cluster_gpus=48, rng=0)\n'
+                'whole = whole.filter(pl.col("gpus") <= 24).with_columns(pl.col("submit") - 86_400.0)\n'
+                'history, trace = whole.filter(pl.col("submit") < 0), whole.filter(pl.col("submit") >= 0)\n'
+                "scenario = lab.Scenario(trace, cluster, history=history, speeds=default_speeds, delays=lab.Delays(restart=60.0))\n"
+                "contest = Contest(scenario, lab.Tiresias(), tuner=Tuner.thesis(batch=32))\n"
+                "explorer = AutoSchedExplorer(contest).play_hours(1)\nexplorer",
+            ],
+        },
+    }
+)
 """Cells of each notebook, by the explorer that it shows."""
-
-
-def needs(name: str):
-    """Mark of a test that opens a notebook which shows an explorer of a paper."""
-    return pytest.mark.skipif(name not in NOTEBOOKS, reason=f"there is no explorer {name}")
 
 
 LESSONS = {name: sum(cell.endswith("\nexplorer") for cell in cells) for name, cells in NOTEBOOKS.items()}
@@ -38,5 +93,7 @@ WEEK = [
 ]
 """A week of 10,000 jobs on 70 nodes, FIFO pinned, and how many widgets the kernel holds."""
 
-RECORDED = said("RECORDED")
+RECORDED = present(
+    {"autosched": {"recorded": ["from gpuschedlab.widgets import RecordedExplorer", "RecordedExplorer(hours=1)"]}}
+)
 """A recorded contest, which a page plays by itself."""

@@ -3,8 +3,9 @@
 import re
 
 import pytest
+from present import needs
 
-from browser.notebooks import LESSONS, needs
+from browser.notebooks import LESSONS
 from browser.pages import NUMBERS, await_drawn, await_text, choose, control, more, open_in, pick, press, skip_guess
 from browser.serving import busy
 
@@ -248,7 +249,7 @@ def test_explorer_as_a_page(page, voila, artifacts):
 
 
 @pytest.mark.long
-@needs("unisched")
+@needs("deadlines")
 def test_leases_follow_the_policy_and_the_curve_its_slider(page, jupyterlab, artifacts):
     open_notebook(page, jupyterlab, "14_unisched")
     assert page.evaluate(SETTLED) == []
@@ -264,7 +265,7 @@ def test_leases_follow_the_policy_and_the_curve_its_slider(page, jupyterlab, art
 
 
 @pytest.mark.long
-@needs("site")
+@needs("clusters")
 def test_a_replayed_site_follows_its_sliders(page, jupyterlab, artifacts):
     from gpuschedlab.widgets import SiteExplorer
 

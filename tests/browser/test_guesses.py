@@ -1,9 +1,9 @@
 """A lesson's guess in a real browser: the answer waits for it, and it is scored against what was computed."""
 
 import pytest
+from present import needs
 
 from browser.conftest import ROOT
-from browser.notebooks import needs
 from browser.pages import open_in
 from browser.serving import write_notebooks
 

@@ -4,8 +4,8 @@ import os
 import re
 
 import pytest
+from present import needs
 
-from browser.notebooks import needs
 from browser.pages import await_drawn, open_in, pick, run_all, skip_guess
 from browser.serving import busy
 from browser.test_figures_are_current import await_agreement

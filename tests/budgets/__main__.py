@@ -7,14 +7,23 @@ from pathlib import Path
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # or CPU seconds count threads that wait for one another
 
 import pytest
-from wing import said
+from present import present
 
 from budgets import OPTIONS
 from budgets.tables import TABLES, make_parser
 from gpuschedlab.cli import obey
 
 TESTS = Path(__file__).resolve().parents[1]
-BUDGETS = {name: f"budgets.{name}" for name in ("engine", "imports", "explorer", "optim", "episode")} | said("BUDGETS")
+BUDGETS = {name: f"budgets.{name}" for name in ("engine", "imports", "explorer", "optim", "episode")}
+BUDGETS |= present(
+    {
+        "clusters": {"site": "papers.clusters.site"},
+        "deadlines": {"leases": "papers.deadlines.leases"},
+        "sia": {"sia": "papers.sia.traces"},
+        "ymir": {"merges": "papers.ymir.merges"},
+        "autosched": {"why": "autosched.why"},
+    }
+)
 """Budgets of single calls, and the module of each."""
 
 

@@ -10,15 +10,45 @@ import inspect
 import os
 from pathlib import Path
 
+from present import present
 from published import DATA
-from wing import said
 
 from gpuschedlab.cli.parser import Parser, add_json, positive
 from gpuschedlab.cli.text import as_json, cell, grid
 from gpuschedlab.errors import LabError
 
-TABLES = {"traces": "published.generated_traces", "standing": "published.standing", "browser": "browser.costs"} | said(
-    "TABLES"
+TABLES = {"traces": "published.generated_traces", "standing": "published.standing", "browser": "browser.costs"}
+TABLES |= present(
+    {
+        "clusters": {"explains": "papers.clusters.explains"},
+        "copter": {
+            "rounds": "papers.copter.rounds",
+            "trace": "papers.copter.trace",
+            "problems": "papers.copter.methods",
+            "arena": "papers.copter.arena",
+        },
+        "deadlines": {"unisched-program": "papers.deadlines.program"},
+        "prompttuner": {
+            "prompts": "papers.prompttuner.bank",
+            "prompt-traces": "papers.prompttuner.calibration",
+            "prompttuner": "papers.prompttuner.runs",
+        },
+        "ymir": {"titan": "papers.ymir.artifact_runs", "zoo": "papers.ymir.zoo"},
+        "autosched": {
+            "motivation": "autosched.motivation",
+            "generation": "autosched.generation",
+            "causal": "autosched.causal",
+            "ablation": "autosched.ablation",
+            "logbook": "autosched.logbook",
+            "causes": "autosched.causes",
+            "worlds": "autosched.worlds",
+            "budget": "autosched.budget",
+            "regimes": "autosched.regimes",
+            "switches": "autosched.switches",
+            "overhead": "autosched.overhead",
+            "autosched": "autosched.loop",
+        },
+    }
 )
 """Module of each table."""
 

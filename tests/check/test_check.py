@@ -6,7 +6,7 @@ from typing import Annotated
 import numpy as np
 import polars as pl
 import pytest
-from wing import brief, said
+from brief_policies import BRIEF, brief
 
 from gpuschedlab.check import CheckReport, check_estimator, check_policy, small_trace
 from gpuschedlab.check.policy_battery import CHECKS
@@ -22,7 +22,7 @@ from gpuschedlab.sim import Allocation, Ordered, Round, Scenario
 
 @pytest.mark.parametrize("name", sorted(ALL))
 def test_every_policy_passes(name):
-    check_policy(brief(name) if name in said("BRIEF") else ALL[name]).raise_if_failed()
+    check_policy(brief(name) if name in BRIEF else ALL[name]).raise_if_failed()
 
 
 @pytest.mark.parametrize("name", sorted(ALL))

@@ -79,7 +79,7 @@ def test_a_comparison_is_shown_with_units():
 @pytest.mark.parametrize("seconds", [0.0, 0.5, 98.0, 5400.0, 28_116.0, 700_000.0])
 def test_a_time_is_written_alike_in_tables_reports_and_explorers(seconds):
     frame = pl.DataFrame({"policy": ["a", "b"], "jct_mean": [seconds, 9e9]})
-    (cell, _) = column("jct_mean", [seconds, 9e9]).cells
+    cell, _ = column("jct_mean", [seconds, 9e9]).cells
     assert cell == duration(seconds) == written("jct_mean", seconds) == spoken(seconds)
     assert f" {cell}\n" in str(MetricTable(frame))
     assert f" {cell}\n" in f"{metrics_table(frame)}\n"

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 from golden_answers import digest, golden
-from wing import whole
+from present import whole
 
 from gpuschedlab.check import small_trace
 from gpuschedlab.cli import main, progress

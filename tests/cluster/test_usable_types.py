@@ -5,7 +5,8 @@ from functools import partial
 import numpy as np
 import polars as pl
 import pytest
-from wing import brief, said
+from brief_policies import brief
+from present import here
 
 import gpuschedlab as lab
 from gpuschedlab.cluster import Nodes
@@ -24,7 +25,8 @@ SPEEDS = Speeds.from_frame(
 )
 EVERY = {name: cls for name, cls in ALL.items() if name != "lucid"}
 EVERY |= {"lucid": lambda: lab.Lucid(profiler_nodes=0), "agent": lambda: Agent(first_come)}
-EVERY |= {f"pop of {name}": partial(lab.Pop, brief(name), parts=2) for name in ("optimus", *said("PARTS"))}
+PARTED = [name for name in ("optimus", "gavel", "sia") if here("pop") and here(name)]
+EVERY |= {f"pop of {name}": partial(lab.Pop, brief(name), parts=2) for name in PARTED}
 
 
 def jobs(models, gpus=2.0, submit=0.0, duration=100.0) -> pl.DataFrame:

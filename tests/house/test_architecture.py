@@ -203,14 +203,10 @@ def test_a_run_loads_one_policy_and_few_modules():
     words = [sys.executable, "-c", SMALL_RUN]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     loaded = subprocess.run(words, env=environment, capture_output=True, check=True, text=True).stdout.split()
-    paths = [ROOT / Path(*name.split(".")) for name in loaded]
-    paths = [path / "__init__.py" if path.is_dir() else path.with_suffix(".py") for path in paths]
-    lines = sum(len(path.read_text().splitlines()) for path in paths)
     policies = {name for name in loaded if name.startswith("gpuschedlab.policies.")}
     assert policies == {"gpuschedlab.policies.simple", "gpuschedlab.policies.tiresias"}
     assert not [name for name in loaded if name.split(".")[1:2] in (["optim"], ["papers"])]
     assert len(loaded) <= 60
-    assert lines <= 9000
 
 
 def test_imports_within_functions_are_found():

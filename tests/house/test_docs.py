@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 import yaml
 from docutils import nodes
-from wing import whole
+from present import whole
 
 import gpuschedlab
 from gpuschedlab import Allocation, View
@@ -82,7 +82,7 @@ SMALLER = {
 @pytest.mark.parametrize("path", HOWTO, ids=lambda path: path.stem)
 def test_the_code_of_a_how_to_page_runs(path, run_page):
     text = path.read_text()
-    (said, smaller) = SMALLER.get(path.stem, ("", ""))
+    said, smaller = SMALLER.get(path.stem, ("", ""))
     assert said in text
     text = text.replace(said, smaller) if said else text
     out = run_page(text)

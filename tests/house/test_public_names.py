@@ -9,7 +9,7 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 
 import pytest
-from wing import whole
+from present import whole
 
 ROOT = Path(__file__).resolve().parents[2]
 LIST = ROOT / "tests" / "public_names.txt"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from wing import whole
+from present import whole
 
 import gpuschedlab
 from gpuschedlab.cli import main

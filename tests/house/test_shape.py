@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 from test_architecture import PACKAGE, find_circle, modules_imported, parsed, sources
 
-FILE = 320
+FILE = 400
+"""Lines of a file at most."""
 FUNCTION = 60
+"""Lines of a function at most, without its docstring."""
 FOLDER = 14
-"""Lines of a file, lines of a function without its docstring, and modules of a folder, at most."""
+"""Modules of a folder at most."""
 
 ALIKE = {"__init__": "of each folder", "__main__": "what `python -m gpuschedlab` runs"}
 """Stems of modules that may stand more than once outside of papers, and why."""

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from wing import said
+from present import here
 
 import gpuschedlab
 from gpuschedlab.check.samples import recurring_sample
@@ -40,8 +40,54 @@ NOT_BY_ROWS = set()
 """What they see of a job depends on the others, so folds over rows mean nothing."""
 ROWS = {}
 """Rows to learn from, and the name of the column that is y, of those that learn from other rows than jobs."""
-for add in said("LEARNERS").values():
-    add(MADE, NORMALISED, NOT_BY_ROWS, ROWS)
+
+
+def prompt_rows(count: int, rng):
+    """Prompt jobs, and their durations."""
+    from gpuschedlab.papers.prompttuner.jobs import PromptJobs
+
+    return PromptJobs("low")(1).head(count), "duration"
+
+
+def task_rows(count: int, rng):
+    """Tasks, and how much each gains by another."""
+    a, b = rng.random((2, count))
+    tasks = pl.DataFrame({"source": "a", "target": [f"t{i}" for i in range(count)], "score": a})
+    return tasks.with_columns(gain=0.3 - 0.4 * a + 0.05 * b), "gain"
+
+
+def layer_rows(count: int, rng):
+    """A knob, a metric that follows from it, and a goal that follows from the metric."""
+    a, b = rng.random((2, count))
+    metric = 2 * a + 0.1 * b
+    return pl.DataFrame({"knob": a, "metric": metric, "goal": 3 * metric + 0.1 * rng.random(count)}), "goal"
+
+
+if here("deadlines"):
+    from gpuschedlab.estimators import LearningCurve
+
+    MADE[LearningCurve] = lambda: LearningCurve(targets={"b": 0.5, "a": 0.9})
+    NORMALISED.add(LearningCurve)
+if here("prompttuner"):
+    from gpuschedlab.papers.prompttuner.estimators.prompt_bank import PromptBank
+    from gpuschedlab.papers.prompttuner.estimators.upper_bound import UpperBound
+
+    MADE[PromptBank] = lambda: PromptBank(np.random.default_rng(0).random((12, 3)), clusters=3)
+    NORMALISED.add(PromptBank)
+    ROWS[UpperBound] = prompt_rows
+if here("ymir"):
+    from gpuschedlab.papers.ymir.estimators.transferability import GainRegression
+
+    ROWS[GainRegression] = task_rows
+if here("autosched"):
+    from gpuschedlab.autosched.causal.graph import Layers, full_graph
+    from gpuschedlab.autosched.causal.model import CausalModel
+    from gpuschedlab.autosched.forecast.ranges import RangePredictor
+
+    GRAPH = full_graph(Layers(("knob",), ("metric",), ("goal",)))
+    MADE[CausalModel] = lambda: CausalModel(GRAPH, rng=3, trees=5)
+    ROWS[CausalModel] = layer_rows
+    NOT_BY_ROWS.add(RangePredictor)  # it learns from a repository at an instant
 
 
 @cache

@@ -1,7 +1,8 @@
 """The laboratory alone: a copy of the tree without papers, and its tests there.
 
 `python tests/house/without.py papers [autosched] [sia ...] [--in FOLDER] [-- WORDS of pytest]`: `papers` is all of them, a name
-is one. What belongs to a paper are its folders of the package and of the tests, and what its tests name as its `PAGES`.
+is one. What belongs to a paper are its folders of the package and of the tests, and the pages, notebooks, scenes and measured
+files that `pages.txt` lists beside its tests.
 """
 
 import argparse
@@ -16,10 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from wing import said  # noqa: E402
-
-PAGES = said("PAGES")
-"""Pages, notebooks and measured files of each paper, and of AutoSched."""
+from present import papers  # noqa: E402
 
 
 def copied(folder: Path) -> Path:
@@ -36,16 +34,37 @@ def copied(folder: Path) -> Path:
     return folder
 
 
+def home_of(paper: str) -> str:
+    """Folder of a paper, of all papers, or of AutoSched, in the package and in the tests."""
+    return paper if paper in ("papers", "autosched") else f"papers/{paper}"
+
+
+def pages_of(paper: str) -> list[str]:
+    """Pages, notebooks, scenes and measured files of a paper.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no list of them, or a file that it names is not there.
+    """
+    listed = (ROOT / "tests" / home_of(paper) / "pages.txt").read_text(encoding="utf-8").split()
+    if absent := [page for page in listed if not (ROOT / page).is_file()]:
+        raise FileNotFoundError(
+            f"pages.txt of {paper}: found {absent[0]}, which is not there; expected files of the project."
+        )
+    return listed
+
+
 def remove(folder: Path, paper: str):
     """Remove a paper from a copy, or all of them."""
     if paper == "papers":
-        for one in set(PAGES) - {"autosched"}:
-            remove(folder, one)
-    home = paper if paper in ("papers", "autosched") else f"papers/{paper}"
-    for place in (f"gpuschedlab/{home}", f"tests/{home}"):
-        shutil.rmtree(folder / place, ignore_errors=True)
-    for page in PAGES.get(paper, ()):
-        (folder / page).unlink(missing_ok=True)
+        for name in set(papers()) - {"autosched"}:
+            remove(folder, name)
+    else:
+        for page in pages_of(paper):
+            (folder / page).unlink(missing_ok=True)
+    for room in ("gpuschedlab", "tests"):
+        shutil.rmtree(folder / room / home_of(paper), ignore_errors=True)
     for script in (folder / "docs" / "gallery").glob("*.py"):
         named = re.search(r"^# Notebook: (\S+)$", script.read_text(encoding="utf-8"), re.MULTILINE)
         if not (folder / "notebooks" / f"{named[1]}.ipynb").exists():
@@ -58,7 +77,7 @@ def remove(folder: Path, paper: str):
 def main(words: list[str]) -> int:
     """Copy, remove, and run the tests."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("papers", nargs="+", metavar="PAPER", choices=["papers", *PAGES])
+    parser.add_argument("papers", nargs="+", metavar="PAPER", choices=["papers", *papers()])
     parser.add_argument("--in", dest="folder", type=Path, help="an empty folder for the copy, which is kept")
     words, rest = (words[: words.index("--")], words[words.index("--") + 1 :]) if "--" in words else (words, [])
     args = parser.parse_args(words)

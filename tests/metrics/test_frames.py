@@ -6,7 +6,6 @@ from dataclasses import FrozenInstanceError, dataclass, replace
 import numpy as np
 import polars as pl
 import pytest
-from wing import said
 
 from gpuschedlab import Cluster, Fifo, Scenario, Simulation, Srtf, metrics
 from gpuschedlab.check.samples import elastic_sample, small_trace
@@ -30,10 +29,22 @@ def of_frames(run):
     return Run(**{name: getattr(run, name) for name in FRAMES}, info=run.info)
 
 
+OF_PROMPTS = ("prompttuner", "infless", "elasticflow")
+"""Policies that serve prompt jobs."""
+
+
+def minute_of_prompts(seed):
+    """A minute of prompt jobs."""
+    from gpuschedlab.papers.prompttuner.jobs import PromptJobs
+    from gpuschedlab.papers.prompttuner.recipe import PromptLab
+
+    return PromptLab(PromptJobs("low", minutes=1))(seed=seed)
+
+
 def scenario_for(name, seed):
-    """What a policy is for, if its paper says that; for the others rigid or elastic jobs, some of them censored."""
-    if make := said("SCENARIOS").get(name):
-        return make(seed)
+    """Prompt jobs for a policy that serves them; for the others rigid or elastic jobs, some of them censored."""
+    if name in OF_PROMPTS:
+        return minute_of_prompts(seed)
     delays = Delays(restart=20.0, switch=5.0, checkpoint=100.0)
     trace, speeds = elastic_sample() if seed % 2 else (small_trace(40, rng=seed), None)
     censored = np.random.default_rng(seed).choice(3, trace.height, p=[0.5, 0.2, 0.3]).tolist()

@@ -18,7 +18,7 @@ import notebook_text
 import pytest
 import yaml
 from browser import serving
-from wing import whole
+from present import whole
 
 from gpuschedlab.errors import MissingExtra
 from gpuschedlab.widgets import find_errors

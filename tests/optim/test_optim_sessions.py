@@ -36,7 +36,7 @@ def knapsack(seed: int, n: int = 12) -> MultipleChoice:
 
 def rows_by_kronecker(p: MultipleChoice) -> Program:
     """The same program, put together of blocks."""
-    (n, C) = p.shape
+    n, C = p.shape
     T = len(p.capacity)
     use = sp.csr_array((p.gpus.astype(float), (p.kinds, np.arange(C))), shape=(T, C))
     jobs = sp.kron(sp.eye_array(n), np.ones((1, C)))

@@ -7,27 +7,34 @@ import pytest
 from few import few
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from wing import said
+from present import here, needs
 
 from gpuschedlab.errors import Infeasible, OutOfTime, SolverError
 from gpuschedlab.optim import Change, MultipleChoice, Program, Session, solve, solve_mckp
 
 SEEDS = few(60, 200)
 WHOLE = [("highs", {}), ("mip", {"engine": "cbc"}), ("mip", {"engine": "highs"})]
-LINEAR = [
-    *WHOLE,
-    ("highs", {"method": "simplex"}),
-    ("highs", {"method": "pdlp"}),
-    *((name, {}) for name in said("TOLERANCE")),
-]
+LINEAR = [*WHOLE, ("highs", {"method": "simplex"}), ("highs", {"method": "pdlp"})]
 GAP = 1e-4
-DIVIDED = [*said("DIVIDED")]
 EXACT = [("mip", {}), ("prices", {})]
-EXACT += [(name, {"parts": 1} | inner) for name in DIVIDED for inner in ({}, {"inner": "prices"})]
-SHIMS = [*said("SHIMS").items()]
-PARTS = [(f"{name}-{k}", inner) for name in DIVIDED for k, inner in ((2, {}), (4, {"inner": "prices"}))]
-TOLERANCE = said("TOLERANCE")
+PARTS = []
+"""Solvers of a program in so many parts as the name says."""
+OF_ROUNDS = ["highs", "mip", "prices"]
+"""Solvers of rounds."""
+SHIMS = []
+"""Solvers that make the shares of a relaxation whole."""
+HASTY = [*WHOLE]
+"""Solvers of badly scaled programs: those of papers, and options with which they give up soon."""
+TOLERANCE = {}
 """Of objectives, relative, where it is not HiGHS' own of 1e-6."""
+if here("copter"):
+    LINEAR += [("copter", {})]
+    EXACT += [("pop", {"parts": 1}), ("pop", {"parts": 1, "inner": "prices"})]
+    PARTS += [("pop-2", {}), ("pop-4", {"inner": "prices"})]
+    SHIMS += [("copter", {}), ("relaxed", {})]
+    HASTY += [("copter", {"steps": 300})]
+    OF_ROUNDS += ["copter", "relaxed", "pop"]
+    TOLERANCE["copter"] = 1e-3
 
 
 def any_program(seed: int, whole: bool) -> Program:
@@ -51,7 +58,9 @@ def any_program(seed: int, whole: bool) -> Program:
     return Program(c, A, *sides, lower, upper, integrality, maximize=bool(seed % 2))
 
 
-@pytest.mark.parametrize(("solver", "options"), [*LINEAR, ("prices", {}), ("pop-2", {}), *SHIMS])
+@pytest.mark.parametrize(
+    ("solver", "options"), [*LINEAR, ("prices", {}), pytest.param("pop-2", {}, marks=needs("copter")), *SHIMS]
+)
 def test_seconds_are_those_that_pass(solver, options):
     linear = (solver, options) in LINEAR
     program = Program([1.0, 2.0], [[1.0, 1.0]], row_upper=1.0, upper=1.0, maximize=True)
@@ -132,7 +141,7 @@ def test_badly_scaled_programs_have_no_wrong_answer():
         m, n = p.A.shape
         exact = answered(p, "highs", {"gap": 0.0})
         q = other_units(p, 10 ** rng.uniform(-3, 3, m), 10 ** rng.uniform(-3, 3, n))
-        for solver, options in (*WHOLE, *said("FEW_STEPS").items()):
+        for solver, options in HASTY:
             given_up += check_same(q, solver, options, exact, seed=seed) != exact[0]
     assert given_up <= 5
 
@@ -260,9 +269,7 @@ def test_a_power_of_two_as_unit_of_worth_changes_no_choice_of_prices(must):
             assert there.objective / worth == pytest.approx(here.objective, rel=1e-12)
 
 
-@pytest.mark.parametrize(
-    "solver", ["highs", "mip", "prices", *said("SHIMS"), *DIVIDED, *(f"{name}-2" for name in DIVIDED)]
-)
+@pytest.mark.parametrize("solver", [*OF_ROUNDS, pytest.param("pop-2", marks=needs("copter"))])
 def test_rounds_with_little_in_them(solver):
     for p in (
         MultipleChoice(np.zeros((0, 2)), [0, 0], [1, 2], [4]),
@@ -282,7 +289,7 @@ def test_rounds_with_little_in_them(solver):
             solve(p, solver)
 
 
-@pytest.mark.parametrize("solver", ["highs", "mip", "prices", *said("SHIMS"), *DIVIDED])
+@pytest.mark.parametrize("solver", OF_ROUNDS)
 def test_no_time_at_all(solver):
     """A point that can be and says that it was cut off, or an error that says that there is none."""
     rng = np.random.default_rng(0)
@@ -304,7 +311,7 @@ CHANGE = st.tuples(st.sampled_from(["c", "row_upper", "row_lower", "box", "progr
 def change_of(p: Program, what: str, seed: int) -> Program | Change:
     """Another cost or other bounds of a program, another program, or none."""
     rng = np.random.default_rng(seed)
-    (m, n) = p.A.shape
+    m, n = p.A.shape
     if what == "program":
         return any_program(seed, False)
     low = p.row_lower

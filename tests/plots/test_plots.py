@@ -12,8 +12,8 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from present import whole
 from stand_in import StandIn, allocation_frame, hand_run, plain_run
-from wing import whole
 
 import gpuschedlab as lab
 from gpuschedlab import _faces, metrics, plots

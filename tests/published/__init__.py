@@ -1,9 +1,9 @@
 """Every published number beside ours, and the experiments behind them: `make published`.
 
-A source lies beside its paper's tests: a table `NAME.csv` of published numbers, `NAME.toml`, what the paper says in words, and a
-module (`SOURCES`, see `wing`) with `ours(study)`: a mapping of `Number` to what was measured (`Ours`: with the workloads or seeds
-that it is of), or to the reason why it was not. What was measured is committed, too (`docs/reproduced/NAME.csv`): later runs are
-held to it.
+A source lies beside its paper's tests, and is found there: a table `NAME.csv` of published numbers; `NAME.toml`, which says what the
+paper claims in words, and the title, page and module of the source; and this module with `ours(study)`: a mapping of `Number` to
+what was measured (`Ours`: with the workloads or seeds that it is of), or to the reason why it was not. What was measured is
+committed, too (`docs/reproduced/NAME.csv`): later runs are held to it.
 """
 
 import importlib
@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import polars as pl
-from wing import said
 
 from gpuschedlab.errors import LabError
 from published.bounds import bounds
@@ -21,10 +20,8 @@ from published.code import codes_of, older
 from published.committed import FOLDER, read_measured, write_measured
 from published.numbers import SCHEMA, Left, Number, Ours, as_ours, beside, command_of, read_table
 from published.page import write_page
+from published.sources import SOURCES
 from published.study import MINUTES, Study
-
-SOURCES = said("SOURCES")
-"""Sources by the name that the command line and the table have, and the module of each."""
 
 DATA = "GPUSCHEDLAB_DATA_DIR"
 """Variable of the environment that names the folder of the reference data."""

@@ -266,7 +266,7 @@ def _judge(claim: Claim, table: dict, found: Mapping) -> Judged:
         keys = one.each.keys() & other.each.keys() if other else one.each.keys()
         each += [claim.joined(one.each[key], other and other.each[key]) for key in sorted(keys)] or sizes[-1:]
     ours = size(sizes)
-    (low, high) = _interval(each)
+    low, high = _interval(each)
     off = low is not None and not low <= ours <= high
     if off or size is not _mean:  # the most or the least of them, not their mean
         low = high = None

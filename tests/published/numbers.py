@@ -7,11 +7,9 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 import polars as pl
-from wing import said
 
 from gpuschedlab.errors import LabError
-
-TESTS = Path(__file__).resolve().parents[1]
+from published.sources import SOURCES, TESTS
 
 
 def file_of(source: str, ending: str, folder: Path | None = None) -> Path:
@@ -159,7 +157,7 @@ def read_table(source: str, folder: Path | None = None) -> pl.DataFrame:
     """
     path = file_of(source, ".csv", folder)
     if not path.is_file():
-        known = ", ".join(sorted(path.stem for path in folder.glob("*.csv")) if folder else sorted(said("SOURCES")))
+        known = ", ".join(sorted(path.stem for path in folder.glob("*.csv")) if folder else sorted(SOURCES))
         raise LabError(f"published: found no table of {source!r}; expected one of {known}.")
     table = pl.read_csv(path, schema=SCHEMA)
     names = list(Number._fields)

@@ -5,10 +5,9 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
-
-from wing import said
 
 from gpuschedlab._files import whole
 from gpuschedlab.cli import obey
@@ -17,10 +16,8 @@ from gpuschedlab.errors import LabError
 from published.claims import _interval, _mean
 from published.study import Study
 
-SLIPS = said("SLIPS")
-"""Slips by name, and the module of each, which has it in its `SLIPS`."""
-
-FILE = Path(__file__).resolve().parents[2] / "docs" / "measured" / "referee.json"
+TESTS = Path(__file__).resolve().parents[1]
+FILE = TESTS.parent / "docs" / "measured" / "referee.json"
 """What was measured of each."""
 
 
@@ -52,6 +49,15 @@ class Slip(NamedTuple):
     cases: tuple
 
 
+@cache
+def slips() -> dict[str, Slip]:
+    """Slips of all papers by name: `SLIPS` of the `referee.py` beside a paper's tests."""
+    found = {}
+    for path in sorted(TESTS.glob("papers/*/referee.py")):
+        found |= importlib.import_module(f"papers.{path.parent.name}.referee").SLIPS
+    return found
+
+
 def slip_of(name: str) -> Slip:
     """A slip by its name.
 
@@ -60,9 +66,9 @@ def slip_of(name: str) -> Slip:
     LabError
         There is none.
     """
-    if name not in SLIPS:
-        raise LabError(f"published: found the slip {name!r}; expected one of {', '.join(SLIPS)}.")
-    return importlib.import_module(SLIPS[name]).SLIPS[name]
+    if name not in slips():
+        raise LabError(f"published: found the slip {name!r}; expected one of {', '.join(slips())}.")
+    return slips()[name]
 
 
 def shown(name: str, data_dir) -> dict:
@@ -88,16 +94,16 @@ def known(path: Path = FILE) -> dict[str, dict]:
 
 
 def keep(found: dict[str, dict], path: Path = FILE) -> None:
-    """Write what was measured, beside what is there of other slips, in the order of `SLIPS`."""
+    """Write what was measured, beside what is there of other slips, in the order of `slips`."""
     every = known(path) | found
     with whole(path) as part:
         part.write_text(
-            json.dumps({name: every[name] for name in SLIPS if name in every}, indent=1) + "\n", encoding="utf-8"
+            json.dumps({name: every[name] for name in slips() if name in every}, indent=1) + "\n", encoding="utf-8"
         )
 
 
 def _show(args) -> int:
-    for name in SLIPS if args.slips == ["all"] else args.slips:
+    for name in slips() if args.slips == ["all"] else args.slips:
         slip = slip_of(name)
         found = shown(name, args.data and Path(args.data))
         print(f"{name}: {slip.artifact}, {slip.place}\n  {slip.what}\n  switch: {slip.switch}")
@@ -129,7 +135,7 @@ def main(argv: list[str] | None = None) -> int:
 
     parser = Parser(prog="published", description="Show what a slip of an artifact is worth, in a minute.")
     parser.set_defaults(command=_show)
-    parser.add_argument("slips", nargs="+", metavar="SLIP", help=f"some of {', '.join(SLIPS)}; or all")
+    parser.add_argument("slips", nargs="+", metavar="SLIP", help=f"some of {', '.join(slips())}; or all")
     parser.add_argument("--data", default=os.environ.get(DATA), metavar="FOLDER", help="reference data")
     parser.add_argument("--keep", action="store_true", help="put what is found on the page")
     return obey(parser, argv)

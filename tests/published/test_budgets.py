@@ -12,7 +12,7 @@ import pytest
 from budgets import OPTIONS, optim
 from budgets.__main__ import BUDGETS, main
 from budgets.tables import TABLES
-from wing import whole
+from present import whole
 
 from gpuschedlab.optim import solve_mckp
 from published import SOURCES

@@ -1,7 +1,7 @@
 """Claims of the papers: how they are judged, their ranges, and whether a wrong number is noticed."""
 
 import pytest
-from wing import whole
+from present import whole
 
 from published import SOURCES, Number, Ours, judge
 from published import claims as judging

@@ -3,7 +3,7 @@
 import ast
 
 import pytest
-from wing import whole
+from present import whole
 
 import published
 from published import SOURCES, code, read_measured

@@ -3,11 +3,11 @@
 import json
 
 import pytest
-from wing import whole
+from present import whole
 
 from gpuschedlab.errors import LabError
 from published import referee
-from published.referee import SLIPS, Slip, effect_text, keep, known, shown, slip_of
+from published.referee import Slip, effect_text, keep, known, shown, slip_of, slips
 
 pytestmark = pytest.mark.skipif(not whole(), reason="papers are not here")
 
@@ -22,7 +22,7 @@ MADE_UP = Slip(
 )
 
 
-@pytest.mark.parametrize("name", SLIPS)
+@pytest.mark.parametrize("name", slips())
 def test_each_slip_has_a_place_a_switch_and_workloads(name):
     slip = slip_of(name)
     assert slip.artifact.count("/") == 1
@@ -49,7 +49,7 @@ def test_an_effect_is_the_ratio_with_it_over_without_it(tmp_path, monkeypatch):
 
 
 def test_what_is_kept_stands_beside_what_was(tmp_path):
-    first, second, *_ = SLIPS
+    first, second, *_ = slips()
     path = tmp_path / "referee.json"
     keep({second: {"effect": 1.0}}, path)
     keep({first: {"effect": 2.0}}, path)

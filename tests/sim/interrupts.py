@@ -1,7 +1,7 @@
 """Ctrl-C within runs of policies and programs: `python tests/sim/interrupts.py COUNT SEED [NAME ...]`.
 
 It prints what comes out of each, as JSON; COUNT 0: two of each. A name is that of a policy, of one with another
-solver (`sia:solver=copter`), or of a compiled function of a paper (`wing.py`).
+solver (`sia:solver=copter`), or of a compiled function of a paper (`compiled_of_papers.py`).
 """
 
 import json
@@ -12,7 +12,8 @@ from collections import Counter
 from functools import partial
 
 import numpy as np
-from wing import brief, said
+from brief_policies import brief
+from compiled_of_papers import COMPILED
 
 from gpuschedlab import Cluster, Nodes, Scenario
 from gpuschedlab.check.samples import elastic_sample
@@ -33,7 +34,7 @@ def drawn(scenario: Scenario) -> dict:
     runs = {name: partial(scenario.run, policy) for name, policy in policies.items()}
     simulation = scenario.simulation(brief("fifo"))
     simulation.run()
-    return runs | {f"{name} alone": partial(function, simulation) for name, function in said("COMPILED").items()}
+    return runs | {f"{name} alone": partial(function, simulation) for name, function in COMPILED.items()}
 
 
 def outcome(run, seconds: float) -> str:

@@ -2,7 +2,7 @@
 
 import polars as pl
 import pytest
-from wing import brief
+from brief_policies import brief
 
 from gpuschedlab import Cluster, Scenario
 from gpuschedlab.policies import ALL

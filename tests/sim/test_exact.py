@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import polars as pl
 import pytest
-from wing import brief
+from brief_policies import brief
 
 from gpuschedlab import simulate
 from gpuschedlab.cluster import Cluster, Nodes

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from wing import whole
+from present import whole
 
 from gpuschedlab.policies import ALL
 

@@ -5,8 +5,8 @@ from collections import Counter
 import numpy as np
 import pytest
 from golden_answers import brief, digest, golden
+from present import whole
 from random_runs import POLICIES, case, played
-from wing import whole
 
 from gpuschedlab import metrics
 from gpuschedlab.errors import LabError

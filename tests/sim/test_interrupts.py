@@ -10,8 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from compiled_of_papers import COMPILED
+from present import whole
 from small_jobs import ONE, jobs
-from wing import said, whole
 
 from gpuschedlab import Allocation, Fifo, Round, Scenario, compare
 from gpuschedlab._faces import home_of
@@ -52,7 +53,7 @@ def test_interrupts_of_all_policies_and_their_programs():
     found = interrupted("0", "2")
     assert not_interrupts(found) == []
     names = {words.removesuffix(": KeyboardInterrupt") for words in found}
-    assert names >= set(ALL) | {f"{name} alone" for name in said("COMPILED")}
+    assert names >= set(ALL) | {f"{name} alone" for name in COMPILED}
     assert sum(found.values()) == 2 * len(names) >= 50 * whole()
 
 

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 import pytest
+from present import needs
 
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import RunError
-from gpuschedlab.policies import Pop, ThemisRounds
+from gpuschedlab.policies import ThemisRounds
 from gpuschedlab.sim import Allocation, Delays, Round, Scenario, Simulation
 from gpuschedlab.speeds import Speeds
 
@@ -85,7 +86,10 @@ def test_what_the_state_does_not_hold_is_an_attribute_of_the_view():
     assert SCENARIO.view(ThemisRounds(), now=60.0, up=[True, False, True]).capacity.tolist() == [4.0, 4.0]
 
 
+@needs("pop")
 def test_a_wrapped_policy_takes_parts_of_it():
+    from gpuschedlab.policies import Pop
+
     answer = Pop(Named(), parts=1)
     assert answer.allocate(SCENARIO.view(answer, now=60.0)).gpus.tolist() == [2.0, 4.0, 0.0]
 

@@ -60,8 +60,8 @@ def test_all_curves_at_once_are_each_interpolated(tables, progress, data):
         elif not above:
             assert value == below[-1][1]
         else:
-            (x0, y0) = below[-1]
-            (x1, y1) = above[0]
+            x0, y0 = below[-1]
+            x1, y1 = above[0]
             assert value == pytest.approx(y0 + (y1 - y0) * (p - x0) / (x1 - x0))
 
 

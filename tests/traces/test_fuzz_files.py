@@ -90,7 +90,7 @@ def check(call, *names: str):
 @pytest.mark.parametrize("name", FILES)
 def test_a_damaged_file_is_a_trace_or_a_trace_error(tmp_path, name):
     rng = random.Random(name)
-    (file, raw) = FILES[name]
+    file, raw = FILES[name]
     options = OPTIONS.get(name, {})
     path = tmp_path / file
     path.write_bytes(raw)

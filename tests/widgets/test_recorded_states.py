@@ -46,7 +46,7 @@ def test_each_state_is_what_the_explorer_shows_there():
     explorer = Queues(Tiresias(queues=3, thresholds=(1e3, 1e4)))
     begin = explorer.status.value
     found = explorer.states()
-    (queues, metric) = found["controls"]
+    queues, metric = found["controls"]
     states = found["states"]
     assert queues == {"name": "queues", "texts": ["1", "2", "3", "4"]}, "the present value is among those that are kept"
     assert sorted(metric["texts"]) == metric["texts"] == ["gittins", "service", "time"]

@@ -12,7 +12,7 @@ from typing import Annotated
 import numpy as np
 import polars as pl
 import pytest
-from wing import said
+from present import needs
 
 import gpuschedlab as lab
 from gpuschedlab.check.samples import small_trace
@@ -380,7 +380,22 @@ def make_cluster_explorer():
     return ClusterExplorer(widgets.SmallCluster(nodes=3), jobs=12)
 
 
-@pytest.mark.parametrize("make", [make_cluster_explorer, *said("EXPLORERS").values()])
+def make_unisched_explorer():
+    return widgets.UniSchedExplorer(widgets.SmallLeases(nodes=2), jobs=12)
+
+
+def make_ymir_explorer():
+    return widgets.YmirExplorer(nodes=1, hours=2.0)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        make_cluster_explorer,
+        pytest.param(make_unisched_explorer, marks=needs("deadlines")),
+        pytest.param(make_ymir_explorer, marks=needs("ymir")),
+    ],
+)
 def test_jobs_that_never_end_are_named_above_the_figures(make, monkeypatch):
     explorer = make()
     assert "never" not in explorer.status.value

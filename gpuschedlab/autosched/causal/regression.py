@@ -130,7 +130,7 @@ class Boosted:
     def predict(self, u: np.ndarray) -> np.ndarray:
         """Mean and spread (3, n) of the first objective."""
         found = self._predicted(u)
-        (low, high) = self.errors
+        low, high = self.errors
         return np.stack([found, found + min(low, 0.0), found + max(high, 0.0)])
 
     def do(self, interventions: dict[str, float], given: dict | None = None, draws: int = 4000) -> dict[str, tuple]:

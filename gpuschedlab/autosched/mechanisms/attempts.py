@@ -87,7 +87,7 @@ def _of_rows(log: pl.DataFrame) -> pl.DataFrame:
 def load_at_start(log: pl.DataFrame, capacity: float) -> np.ndarray:
     """Load, logarithm of the wait and time of day (n, 4) at the first start of each job, as the log itself shows them."""
     first = log.filter(attempt=0)
-    (start, end, gpus) = (log[name].to_numpy() for name in ("start", "end", "gpus"))
+    start, end, gpus = (log[name].to_numpy() for name in ("start", "end", "gpus"))
     t = first["start"].to_numpy()
     begun = np.argsort(start)
     ended = np.argsort(end)

@@ -104,7 +104,7 @@ class MultipleChoice(Program):
     @cached_property
     def A(self) -> sp.csc_array:
         """(n + T, n C) rows of jobs, then of types."""
-        (n, C) = self.shape
+        n, C = self.shape
         parts = (self.kinds, self.gpus)
         kinds, gpus = (np.tile(part, n) for part in parts)
         return cell_rows(np.repeat(np.arange(n), C), n + kinds, gpus, n + len(self.capacity))

@@ -124,7 +124,7 @@ class Program:
         return read_program(path, Program)
 
     def __repr__(self):
-        (m, n) = self.A.shape
+        m, n = self.A.shape
         verb = "maximize" if self.maximize else "minimize"
         rows = f"{m} row{'' if m == 1 else 's'}"
         return f"{self.name}: {verb} {n} variables ({self.integrality.sum()} whole), {rows}, {self.A.nnz} nonzeros"

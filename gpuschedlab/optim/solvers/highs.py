@@ -159,7 +159,7 @@ def _set(highspy, h, **options):
 def _pass(highspy, h, program: Program, factor: float):
     """Give HiGHS the arrays, costs times a factor; those of what is maximised are minimised where it is below 0."""
     A = program.A
-    (m, n) = program.A.shape
+    m, n = program.A.shape
     sense = highspy.ObjSense.kMaximize if program.maximize and factor > 0 else highspy.ObjSense.kMinimize
     kinds = program.integrality.astype(np.int32)
     status = h.passModel(

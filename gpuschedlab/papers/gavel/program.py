@@ -169,7 +169,7 @@ def gavel_water_filling(
     [[0.5, 0.0], [0.5, 0.0], [0.0, 1.0]]
     """
     scaled, gpus, capacity, able = _normalised(throughput, gpus, capacity, weights)
-    (n, T) = scaled.shape
+    n, T = scaled.shape
     first = sum(scaled.shape)
     free = able.any(axis=1)
     floors = np.zeros(len(scaled))

@@ -44,7 +44,7 @@ def pair_map(gains: pl.DataFrame, mode: str) -> Drawing:
 def believed(gains: pl.DataFrame) -> Drawing:
     """True over expected factors, a point for each pair, and the line on which expectations would be right."""
     traces = []
-    (true, expected) = (gains[side].to_numpy() for side in ("true", "expected"))
+    true, expected = (gains[side].to_numpy() for side in ("true", "expected"))
     for (mode, words), symbol in zip(WORDS.items(), ("circle", "diamond")):
         mine = gains.filter(mode=mode)
         pairs = [f"{task} with {other}" for task, other in mine.select("task", "other").iter_rows()]

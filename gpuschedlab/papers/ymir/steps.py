@@ -115,7 +115,7 @@ def second_best(made: Merging, solution: Solution, gap: float = 1e-9) -> Solutio
 def case_of(found: Round) -> Case:
     """Steps of a recorded round."""
     made = found.made
-    (row, config) = found.made.columns()
+    row, config = found.made.columns()
     cost = np.concatenate([made.cost, made.pair_cost])
     table = [_cells(found, r, k, cost[r, k]) for r, k in zip(row, config)]
     pruned = []

@@ -175,7 +175,7 @@ def _around(figure, panels: dict, layout: dict):
 def _head(figure, layout: dict, keys: list) -> float:
     """Write the title and the legend over the whole width; returns how much they take, in pixels."""
     first, _, rest = words(layout.get("title")).partition("\n")
-    (width, height) = figure.bbox.size
+    width, height = figure.bbox.size
     used = 4.0
     for text, size, weight in ((first, 14, "bold"), (rest, 12, "normal")):
         for line in textwrap.wrap(text, int(width / (0.58 * size))):

@@ -84,7 +84,7 @@ def scatter(panel: Panel, trace: dict, colour: str) -> list:
 
 def _filled(panel: Panel, trace: dict, colour: str) -> tuple[tuple, list]:
     """Fill below a line, or between it and the line before; returns where the line is, and the area."""
-    (x, y) = panel.at(trace)
+    x, y = panel.at(trace)
     fill = trace.get("fill")
     group = trace.get("stackgroup")
     floor = panel.tops.get(group, 0)
@@ -178,7 +178,7 @@ BRIGHTNESS = np.array([0.299, 0.587, 0.114])
 
 def _extent(panel: Panel, trace: dict, flat: bool) -> tuple:
     """Middles, ends and half widths of bars, each (n,)."""
-    (at, size) = panel.at(trace)[:: -1 if flat else 1]
+    at, size = panel.at(trace)[:: -1 if flat else 1]
     side = (panel.x, panel.y)[flat]
     width = trace.get("width")
     base = trace.get("base", 0.0)
@@ -200,8 +200,8 @@ def _extent(panel: Panel, trace: dict, flat: bool) -> tuple:
 
 def write_later(panel: Panel):
     """Write texts into those bars that have room."""
-    (left, right) = sorted(panel.ax.get_xlim())
-    (bottom, top) = sorted(panel.ax.get_ylim())
+    left, right = sorted(panel.ax.get_xlim())
+    bottom, top = sorted(panel.ax.get_ylim())
     for text, box, ink in panel.later:
         seen = np.clip(box, (left, bottom), (right, top))
         width, height = np.ptp(panel.ax.transData.transform(seen), axis=0)

@@ -198,7 +198,7 @@ def list_runs(S):
 def obey(S):
     """Start the waiting jobs that the policy's own planner starts, on the nodes that it names."""
     queue = list_waiting(S)
-    (runs, held) = list_runs(S)
+    runs, held = list_runs(S)
     wake = np.zeros(1)
     allowed = np.empty((S.known.shape[0], S.nodes.shape[0]), np.bool_)
     for n in range(S.nodes.shape[0]):

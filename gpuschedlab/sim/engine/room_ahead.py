@@ -228,7 +228,7 @@ def wants(S, j, p):
 def nodes_from(S, j, p, begin):
     """Choose nodes of pool p for job j from an instant (s) on for as long as it says, into the work space; how many, 0: no fit."""
     end = end_of(S, j, begin)
-    (many, need) = wants(S, j, p)
+    many, need = wants(S, j, p)
     k = 0
     total = 0
     if many > 0 and need > 0 and S.rule[0].placement != BUDDY:  # so much of each: those with the least room
@@ -292,7 +292,7 @@ def next_lift(S, j, p, begin):
 @njit(inline="never")
 def earliest(S, j, p, before):
     """First instant (s), before another, at which job j fits on nodes of pool p for as long as it says; that one: none."""
-    (many, need) = wants(S, j, p)
+    many, need = wants(S, j, p)
     at = S.scalar[0].now
     alike = need > 0 and S.rule[0].placement != BUDDY
     while at < before:

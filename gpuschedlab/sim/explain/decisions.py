@@ -230,7 +230,7 @@ def _blank(now: float, jobs: np.ndarray) -> np.ndarray:
 def _measure(state, jobs, rows):
     """Free GPUs for each waiting job, and how many more it needs by the placement rule: too few, or on wrong nodes."""
     slots = state.body["slots"][jobs]
-    (room, most) = room_for(state, jobs)
+    room, most = room_for(state, jobs)
     rows["free"] = room / SLOTS
     rows["missing"] = (slots - most) / SLOTS
     rows["reason"] = np.where(room < slots, ROOM, NODES)

@@ -62,8 +62,8 @@ def _before(facts: dict) -> str:
 def _needs(facts: dict) -> str:
     """GPUs that are needed, those that were free, and how many were missing where the placement rule allows."""
     needs = facts["needs"]
-    (_, free) = facts["free"]
-    (least, most) = facts["missing"]
+    _, free = facts["free"]
+    least, most = facts["missing"]
     were = "was" if facts["free"] == (1, 1) else "were"
     some = f"needs {span((needs, needs), 'GPU')}: {span(facts['free'])} {were} free"
     if most <= 0:

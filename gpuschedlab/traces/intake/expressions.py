@@ -109,8 +109,8 @@ class Compiler:
 
     def choice(self, node: ast.IfExp, depth: int) -> tuple[pl.Expr, bool]:
         """A if C else B."""
-        (yes, a) = self.value(node.body, depth)
-        (no, b) = self.value(node.orelse, depth)
+        yes, a = self.value(node.body, depth)
+        no, b = self.value(node.orelse, depth)
         if a != b:
             yes = self.number(node.body, depth)
             no = self.number(node.orelse, depth)

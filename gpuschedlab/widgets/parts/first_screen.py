@@ -92,7 +92,7 @@ class Screen:
         if view.time:
             words.append("submitted " + " to ".join(clock(at, self.compared.weekday) for at in view.time))
         if view.size:
-            (low, high) = view.size
+            low, high = view.size
             runs = view.by == "run"
             least, most = (span(float(f"{at:.2g}")) if runs else f"{at:g} GPUs" for at in (low, high))
             few, many = ("run for at most", "run for more than") if runs else ("need at most", "need at least")

@@ -155,7 +155,7 @@ class RunExplorer(PairExplorer, KnobExplorer):
         return found
 
     def _said(self, recipe) -> tuple:
-        (runs, names) = ([side[k] for side in self.sides] for k in (3, 0))
+        runs, names = ([side[k] for side in self.sides] for k in (3, 0))
         d = self.screen.difference
         options = {"among": self.screen.among, "of": d.of, "prices": getattr(recipe, "price", 1.0)}
         return tuple(d if m == "jct" else compared(*runs, names, measure=m, **options) for m in self.measures)

@@ -100,7 +100,7 @@ def write_one(folder: Path, name: str, program: Program, known: dict | None, wor
         program.write(folder / f"{name}{ending}")
     same = Program.read(folder / f"{name}.npz").equals(program)
     again = Program.read(folder / f"{name}.mps.gz")
-    (m, n) = program.A.shape
+    m, n = program.A.shape
     sense = "maximize" if program.maximize else "minimize"
     row = {"problem": name, "variables": n, "rows": m, "entries": program.A.nnz, "sense": sense}
     row |= dict.fromkeys(("value", "gap", "how", "first", "second", "differ", "again", "by"))

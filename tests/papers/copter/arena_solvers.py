@@ -226,7 +226,7 @@ def shard_pop(parts: int) -> Callable:
 
     def make(work: float) -> Callable:
         def solve(instance: Instance) -> Answer:
-            (fleet, load) = instance.fleet
+            fleet, load = instance.fleet
             words = []
             placed = np.zeros(fleet.placed.shape, bool)
             share = np.zeros(fleet.placed.shape)

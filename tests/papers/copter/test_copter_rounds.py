@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import polars as pl
 import pytest
+from scenes.similar_rounds import descent_prices
 
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import SolverError
@@ -176,3 +177,19 @@ def test_sia_takes_each_solver(solver):
     runs = [simulate(trace, cluster, Sia(solver=s)) for s in (solver, "prices")]
     assert runs[0].jobs["end"].is_not_null().all()
     assert runs[0].jobs["jct"].mean() <= 2 * runs[1].jobs["jct"].mean()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_descent_lowers_the_bound_until_no_price_alone_can(seed):
+    """How many moves that takes is a matter of rounding; that each is down, and where they end, is not."""
+    problem = knapsack(seed, 12)
+    cells = possible_cells(problem)
+    path = descent_prices(problem, moves=100)
+    bounds = [bound_at(problem, cells, prices) for prices in path]
+    assert (path[0] == 0).all()
+    assert (np.diff(bounds) <= 1e-12 * bounds[0]).all()
+    for place in range(len(problem.capacity)):
+        for factor in (0.9, 0.99, 1.01, 1.1):
+            prices = path[-1].copy()
+            prices[place] *= factor
+            assert bound_at(problem, cells, prices) >= bounds[-1] * (1 - 1e-4)

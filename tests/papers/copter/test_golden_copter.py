@@ -185,7 +185,6 @@ def test_figures():
         "programs": [digest([p.utility, p.kinds, p.gpus, p.capacity]) for p in (one, two)],
         "replaced": digest(rounds.SimilarRounds(jobs=12, replaced=0.7).programs()[1].utility),
         "lines": [drawn(rounds.trace_lines({"cold": lines["cold"]}, what))["words"] for what in ("worst", "primal")],
-        "prices": [digest(np.round(rounds.descent_prices(one), 3))],
         "parts": [drawn(each) for each in (scale.parts_lost(np.array([0.1, 0.02, 0.3])),)],
         "blocks": drawn(server_blocks(load, new, (2.0, 5.0), "exact")),
         "map": drawn(link_map(network.place, links, used, np.linspace(0, 1, len(used)), "all")),

@@ -162,7 +162,7 @@ def test_max_sum_equals_scipy(seed):
 
 def by_blocks(throughput, gpus, capacity, weights=None):
     """Max-sum and max-min, put together of blocks."""
-    (n, T) = throughput.shape
+    n, T = throughput.shape
     capacity = np.asarray(capacity, float)
     able = (np.nan_to_num(throughput) > 0) & (gpus[:, None] <= capacity)
     value = np.where(able, throughput, 0.0)

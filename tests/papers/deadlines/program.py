@@ -74,7 +74,7 @@ def measure(data_dir, *of) -> dict:
 
     case = Case(*of)
     jobs = workload(data_dir, case.workload, case.setting)
-    (nodes, gpus) = map(int, case.cluster.split("x"))
+    nodes, gpus = map(int, case.cluster.split("x"))
     cluster = Cluster.homogeneous(nodes * case.ample, gpus)
     policy = UniSched(profile=case.profile, gap=case.gap, work=case.work, margin=case.margin)
     knows = Noisy(error=case.noise, rng=case.seed) if case.noise else None

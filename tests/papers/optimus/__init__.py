@@ -1,5 +1,1 @@
 """Optimus: its policy."""
-
-PAGES = {
-    "optimus": ("docs/systems/optimus.md",),
-}

@@ -1,5 +1,1 @@
 """POP: its wrapper."""
-
-PAGES = {
-    "pop": ("docs/systems/pop.md",),
-}

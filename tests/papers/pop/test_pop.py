@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import polars as pl
 import pytest
-from wing import in_parts
+from policies_in_parts import policies_in_parts
 
 from gpuschedlab.check.laws import ENDED
 from gpuschedlab.check.recount import books_add_up
@@ -67,7 +67,7 @@ def drawn(seed: int, choices) -> tuple[pl.DataFrame, Cluster, Round, dict]:
 
 def broken(seed: int) -> str | None:
     """The first law that a random run breaks."""
-    trace, cluster, policy, parts = drawn(seed, [Optimus(), ThemisRounds(), *in_parts()])
+    trace, cluster, policy, parts = drawn(seed, [Optimus(), ThemisRounds(), *policies_in_parts()])
     scenario = Scenario(trace, cluster, **parts)
     run = scenario.run(policy)
     problems = (law(run, cluster) for law in ENDED)

@@ -1,5 +1,1 @@
 """Shockwave: its program and its policy."""
-
-PAGES = {
-    "shockwave": ("docs/systems/shockwave.md",),
-}

@@ -57,6 +57,15 @@ def forgetful(data_dir, fm: str, load: float) -> list[float]:
 
 
 SLIPS = {
+    "titan-optimus": Slip(
+        REPOSITORY,
+        "`alg/scheduler/optimus.py`, `alg/placement/consolidate.py`, `client/job/foundation_model.py`",
+        "Optimus by all rules of the artifact: the three slips here, and speeds between the tabled numbers of GPUs.",
+        "`ALL` over `NONE` in `tests/papers/ymir/slips.py`",
+        "average completion time under Optimus, as the artifact has it over as this package has it",
+        together,
+        CASES,
+    ),
     "optimus-youngest": Slip(
         REPOSITORY,
         "`alg/scheduler/optimus.py`, `flush_runnable_jobs`",
@@ -65,15 +74,6 @@ SLIPS = {
         SWITCH.format("youngest"),
         JCT.format("Optimus") + "all else as the artifact has it",
         youngest,
-        CASES,
-    ),
-    "titan-optimus": Slip(
-        REPOSITORY,
-        "`alg/scheduler/optimus.py`, `alg/placement/consolidate.py`, `client/job/foundation_model.py`",
-        "Optimus by all rules of the artifact: the three slips here, and speeds between the tabled numbers of GPUs.",
-        "`ALL` over `NONE` in `tests/papers/ymir/slips.py`",
-        "average completion time under Optimus, as the artifact has it over as this package has it",
-        together,
         CASES,
     ),
     "titan-extra-pass": Slip(

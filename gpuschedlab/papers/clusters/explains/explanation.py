@@ -91,7 +91,7 @@ def explain(
     log = record(scenario, own, names, limits, day)
     state = infer(log)
     seconds = state.seen.seconds
-    (passed, kept) = state.seen.order
+    passed, kept = state.seen.order
     # Where nobody knows on which nodes jobs ran, they may not fit until they surely do, and any that waits may be why others do.
     unsure = log.jobs._replace(slots=log.sure), state.rules._replace(rule=LOOSE)
     loose = seconds if log.listed else sweep(*unsure).seconds

@@ -77,7 +77,7 @@ def sweep(J, R):
 def begun(J, R, free):
     """A pass before its first event."""
     n = len(J.submit)
-    (parts, nodes) = R.masks.shape
+    parts, nodes = R.masks.shape
     queue = np.empty((3, n), np.int64)
     whole = np.zeros((2, parts), np.int64)
     few = np.zeros(2, np.int64)

@@ -45,6 +45,17 @@ def sort_in(held, end):
     held.count[0] = r + 1
 
 
+@njit
+def next_promise(held, opens, past):
+    """Return the instant at which the next promise begins or ends, or inf if none does: `opens` have begun, `past` have ended."""
+    later = np.inf
+    if opens < held.count[1]:
+        later = held.begin[held.by_begin[opens]]
+    if past < held.count[1]:
+        later = min(later, held.end[held.by_end[past]])
+    return later
+
+
 @njit(inline="never")
 def attempt(now, held, ask, each, wide, nodes, rule, epoch, reserves, out):
     """Instant at which a job starts beside all promises, and on how many nodes; if it is later, they are promised."""
@@ -55,39 +66,28 @@ def attempt(now, held, ask, each, wide, nodes, rule, epoch, reserves, out):
     found = room_for(held, each)
     taken = np.zeros(nodes.shape[0], np.int64)
     usable = nodes.copy()
-    promised = held.promised
-    begins = held.begin
-    ends = held.end
-    by_begin = held.by_begin
-    by_end = held.by_end
-    run_ends = held.ends
-    order = held.order
-    first = held.first
-    node = held.node
     into = 0
     opens = 0
     past = 0
     free = usable.sum()
     while at <= now + rule.window and at < np.inf:
-        while into < total and begins[by_begin[into]] <= at + ask.estimate:
-            n = promised[by_begin[into]]
+        while into < total and held.begin[held.by_begin[into]] <= at + ask.estimate:
+            n = held.promised[held.by_begin[into]]
             free -= usable[n]
             taken[n] = taken[n] + 1
             usable[n] = False
             into = into + 1
-        while opens < total and begins[by_begin[opens]] <= at:
+        while opens < total and held.begin[held.by_begin[opens]] <= at:
             opens += 1
-        while past < total and ends[by_end[past]] <= at:
-            n = promised[by_end[past]]
+        while past < total and held.end[held.by_end[past]] <= at:
+            n = held.promised[held.by_end[past]]
             taken[n] = taken[n] - 1
             past = past + 1
             if taken[n] == 0 and nodes[n]:
                 usable[n] = True
                 free = free + 1
                 need = min(need, found[n])
-        later = min(
-            begins[by_begin[opens]] if opens < total else np.inf, ends[by_end[past]] if past < total else np.inf
-        )
+        later = next_promise(held, opens, past)
         if wide > 0 and free >= wide and need <= later:
             need = earliest(found, usable, wide)
         if free < wide or need > later or need == np.inf:
@@ -102,11 +102,11 @@ def attempt(now, held, ask, each, wide, nodes, rule, epoch, reserves, out):
             return now, k
         after = need
         while k == 0 and begin <= later and begin < np.inf:
-            i = end_of_group(run_ends, order, held.count[0], first, node, usable, after, epoch)
-            begin = np.inf if i < 0 else run_ends[order[i]] if run_ends[order[i]] > now else now + 1.0
+            i = end_of_group(held.ends, held.order, held.count[0], held.first, held.node, usable, after, epoch)
+            begin = np.inf if i < 0 else held.ends[held.order[i]] if held.ends[held.order[i]] > now else now + 1.0
             if begin <= later and begin < np.inf:
                 k = choose_after(held, i, usable, each, wide, out)
-                after = np.nextafter(run_ends[order[i]], np.inf)
+                after = np.nextafter(held.ends[held.order[i]], np.inf)
         begin = max(begin, at)
         if not reserves or now + rule.window < begin <= later:
             return np.inf, 0

@@ -24,7 +24,7 @@ def proved_bound(program: Program, prices: np.ndarray) -> float:
     """
     sign = -1.0 if program.maximize else 1.0
     limits = (program.row_lower, program.row_upper)
-    (low, high) = _implied(program)
+    low, high = _implied(program)
     c = sign * program.c
     A = sp.csr_array(program.A)
     cost = max(np.abs(c).max(initial=0.0), 1e-30)
@@ -70,7 +70,7 @@ def _implied(program: Program) -> tuple[np.ndarray, np.ndarray]:
     high = program.upper.copy()
     A = sp.coo_array(program.A)
     val = A.data
-    (row, col) = A.coords
+    row, col = A.coords
     m = A.shape[0]
     for _ in range(3 if (np.isinf(low) | np.isinf(high)).any() else 0):
         for limit, a in ((program.row_upper, val), (-program.row_lower, -val)):  # a x <= limit

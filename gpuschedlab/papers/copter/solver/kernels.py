@@ -10,6 +10,15 @@ from gpuschedlab._compiled import njit
 
 
 @njit
+def reduced_cost(c, ptr, at, val, y, k):
+    """Return the cost of one unit of column k, less what the coupling rows pay for it at prices y."""
+    cost = c[k]
+    for e in range(ptr[k], ptr[k + 1]):
+        cost -= val[e] * y[at[e]]
+    return cost
+
+
+@njit
 def project(begin, room, equal, ptr, at, val, c, x0, tau, y, x, inside, count, tight, price, activity):
     """The point of some prices in the groups, and what they prove; thresholds by Michelot's iteration (Condat, Math. Program. 158).
 
@@ -28,9 +37,7 @@ def project(begin, room, equal, ptr, at, val, c, x0, tau, y, x, inside, count, t
         top = -np.inf
         least = np.inf
         for k in range(begin[i], begin[i + 1]):
-            reduced = c[k]
-            for e in range(ptr[k], ptr[k + 1]):
-                reduced -= val[e] * y[at[e]]
+            reduced = reduced_cost(c, ptr, at, val, y, k)
             z = x0[k] - tau * reduced
             x[k] = z
             if z > 0:

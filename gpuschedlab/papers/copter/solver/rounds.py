@@ -19,7 +19,7 @@ class CopterRounds(Relaxed):
         self.edited = EditedProgram({})
 
     def _shares(self, problem: MultipleChoice, cells: Cells) -> tuple[Solution, float]:
-        (n, _) = problem.shape
+        n, _ = problem.shape
         amounts = dict(enumerate(problem.capacity.tolist()))
         if not self.copter.warm or len(amounts) != len(self.edited.amounts):
             self.edited = EditedProgram(amounts)

@@ -54,6 +54,10 @@ class Sift(Limits):
             raise SolverError(f"{program.name}: found whole variables; 'sift' solves linear programs. Use 'highs'.")
         if not len(program.c) or not program.A.shape[0]:
             return Highs(self.time_limit, self.gap, work=self.work, method="simplex").solve(program)
+        return self._price_in(program, x0, y0)
+
+    def _price_in(self, program: Program, x0: np.ndarray | None, y0: np.ndarray | None) -> Solution:
+        """Solve a linear program of some columns, and let others in until none gains."""
         start = time.perf_counter()
         sign = -1.0 if program.maximize else 1.0
         c = sign * program.c
@@ -65,26 +69,15 @@ class Sift(Limits):
         last = np.inf
         most = max(MORE, len(c) // PART)
         k = miss.shape[1]
-        columns = np.flatnonzero(use)
+        columns = self._columns((*program.A.shape, k), use)
         status = "stopped"
-        if self._kept is not None and self._kept[0] == (*program.A.shape, k):
-            use[self._kept[1]] = False
-            columns = np.append(self._kept[1], np.flatnonzero(use))
-            at, rows = simplex.basis
-            simplex.basis = np.append(at, np.zeros(len(columns) - len(self._kept[1]), int)), rows
-        self._kept = None
         begun = len(columns)
-        more = np.zeros(k)
         count = 0
         gains = columns[:0]
         stays = None
         while count < self.pricings:
             count += 1
-            restricted = replace(
-                program, c=np.append(more + sign * penalty * largest, program.c[columns]), integrality=False, shape=None,
-                A=sp.hstack([miss, program.A[:, columns]], format="csc"),
-                lower=np.append(more, program.lower[columns]), upper=np.append(more + np.inf, program.upper[columns]),
-            )  # fmt: skip
+            restricted = _restricted(program, columns, miss, sign * penalty * largest)
             found = simplex.solve_again(restricted, stays, len(gains)) if gains.size else simplex.solve(restricted)
             missed = found.x[:k].max(initial=0.0) > 1e-9
             stays = np.ones(k + len(columns), bool)
@@ -114,15 +107,33 @@ class Sift(Limits):
         x = np.zeros(len(c))
         x[columns] = found.x[k:]
         if simplex.basis is not None:
-            stands = (found.x != 0) | (simplex.basis[0] == 1) | (np.arange(len(stays)) < k)
-            self._kept = (*program.A.shape, k), columns[stands[k:]]
-            simplex.basis = simplex.basis[0][stands], simplex.basis[1]
+            self._keep((*program.A.shape, k), columns, found.x)
         if status != "optimal" and missed:
             raise SolverError(f"{program.name}: no point in {count} pricings; give more work, or use 'highs'.")
         objective = program.value(x)
         bound = objective if status == "optimal" else -sign * np.inf
         seconds = time.perf_counter() - start
         return Solution(x, status, objective, bound, seconds, f"sift {count} pricings", found.duals, program.shape)
+
+    def _columns(self, shape: tuple, use: np.ndarray) -> np.ndarray:
+        """Return the columns to begin with: those of the last program if it had this shape, whose basis is extended, then those in use."""
+        last = self._kept
+        self._kept = None
+        if last is None or last[0] != shape:
+            return np.flatnonzero(use)
+        use[last[1]] = False
+        added = np.flatnonzero(use)
+        at, rows = self._simplex.basis
+        self._simplex.basis = np.append(at, np.zeros(len(added), int)), rows
+        return np.append(last[1], added)
+
+    def _keep(self, shape: tuple, columns: np.ndarray, x: np.ndarray):
+        """Keep the columns that are above 0 or in the basis, and their basis, for the next program of this shape."""
+        at, rows = self._simplex.basis
+        missing = np.arange(len(x)) < shape[-1]
+        stands = (x != 0) | (at == 1) | missing
+        self._kept = shape, columns[stands[shape[-1] :]]
+        self._simplex.basis = at[stands], rows
 
 
 def _first_columns(program: Program, c: np.ndarray, x0, prices, least: float) -> np.ndarray:
@@ -141,3 +152,17 @@ def _misses(program: Program) -> sp.csc_array:
     up, down = (np.flatnonzero(np.isfinite(side)) for side in (program.row_lower, program.row_upper))
     k = len(up) + len(down)
     return sp.csc_array((np.append(unit[up], -unit[down]), (np.append(up, down), np.arange(k))), (m, k))
+
+
+def _restricted(program: Program, columns: np.ndarray, miss, penalty: float) -> Program:
+    """Return the program of some columns, behind one column for each way to miss a row, which costs a penalty."""
+    none = np.zeros(miss.shape[1])
+    return replace(
+        program,
+        c=np.append(none + penalty, program.c[columns]),
+        integrality=False,
+        shape=None,
+        A=sp.hstack([miss, program.A[:, columns]], format="csc"),
+        lower=np.append(none, program.lower[columns]),
+        upper=np.append(none + np.inf, program.upper[columns]),
+    )

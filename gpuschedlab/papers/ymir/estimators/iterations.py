@@ -90,9 +90,9 @@ def joint_iterations(k, batch, samples) -> tuple[float, float]:
 
     From steps, batch size, samples of an epoch of each: the task's epochs, times the steps of a joint epoch.
     """
-    (ka, kb) = k
-    (ma, mb) = batch
-    (da, db) = samples
+    ka, kb = k
+    ma, mb = batch
+    da, db = samples
     if not min(ka, kb, ma, mb, da, db) > 0 or not math.isfinite(ka + kb):
         raise EstimatorError(f"joint_iterations: found {k}, {batch}, {samples}; expected numbers above 0.")
     epoch = (da + db) / (ma + mb)

@@ -139,8 +139,8 @@ class YmirEstimator(Parameters):
             return 0.0
         if mode == "transfer":
             return alone / then
-        (own, batch) = self.tasks_[task]
-        (others, another) = self.tasks_[source]
+        own, batch = self.tasks_[task]
+        others, another = self.tasks_[source]
         epoch = 1.0 if self.unit == "steps" else own / batch  # steps
         joint = joint_iterations((then * epoch, 1.0), (batch, another), (own, others))[0]
         return alone * epoch * batch / (joint * (batch + another))

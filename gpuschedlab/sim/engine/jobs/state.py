@@ -109,7 +109,7 @@ class State:
 
     def _hold(self, arrays: dict):
         for name, array in arrays.items():
-            (dtype, ndim) = FIELDS[name]
+            dtype, ndim = FIELDS[name]
             i = PLACE[name]
             if array.dtype != dtype or array.ndim != ndim or not array.flags.c_contiguous:
                 found = f"{array.dtype}, {array.ndim} dimensions"
