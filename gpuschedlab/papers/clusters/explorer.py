@@ -29,7 +29,7 @@ class SiteExplorer(KnobExplorer):
     >>> explorer = SiteExplorer()
     >>> explorer.knobs["more"].value = 2  # as a hand would move the slider
     >>> explorer.outcome.table["verdict"].to_list()
-    ['no verdict', 'no verdict', 'no verdict']
+    ['lower, whatever the model misses', 'no verdict', 'no verdict']
     """
 
     places = tuple(plots.Place(name, 360, least=220) for name in ("waits", "change"))
@@ -39,11 +39,13 @@ class SiteExplorer(KnobExplorer):
         from gpuschedlab.papers.clusters.changes import RULES
         from gpuschedlab.papers.clusters.recipe import Site
         from gpuschedlab.papers.clusters.replay import replay
+        from gpuschedlab.papers.clusters.whatif import misses
 
         self.calibration = calibration or replay(Site.sample())
         own = self.calibration.site.rule
         as_it_is = RULES[type(own)](rule=own)
         self.before = self._waits(as_it_is)
+        self.missed = misses(self.calibration.site, self.calibration.scenario.trace, self.before)
         super().__init__(replace(as_it_is, more=2), cache)
 
     def _scenario(self, change):
@@ -72,7 +74,7 @@ class SiteExplorer(KnobExplorer):
         waits = self._waits(thing)
         both = [self._jobs(each) for each in (waits, self.before)]
         said = who_pays.compared(*both, ("this change", "the site as it is"), measure="wait")
-        outcome = compared(self.before, waits, self.calibration, self.calibration.site.explanation.missing)
+        outcome = compared(self.before, waits, self.calibration, self.missed)
         return outcome, starts.filter(trace["started"].is_not_null()), both, said
 
     def _changes(self, both, said):
@@ -95,7 +97,7 @@ class SiteExplorer(KnobExplorer):
         return () if self.outcome.missing else answer[3:]
 
     def _words(self, answer) -> str:
-        return f"No verdict: {self.outcome.missing}." if self.outcome.missing else ""
+        return self.outcome.sentence
 
     def _below(self, answer) -> str:
         return self.outcome._repr_html_()

@@ -102,7 +102,7 @@ def test_without_node_lists_there_are_bounds_and_no_limits(site):
     rows = ("a", 0, 2, 100, 100, 0, "n0"), ("b", 0, 2, 50, 100, 0, "n1"), ("c", 10, 4, 10, 20, 50, "n1")
     found = explain(site(*rows, nodes="2x4", lists=False))
     assert (found.least, found.unexplained) == (0, pytest.approx((40 - found.log.rules.lag) / 40))
-    assert "no verdict of a what-if: node lists: " in str(found)
+    assert "no interval of a what-if: node lists: " in str(found)
 
 
 def test_a_log_without_starts_or_with_other_nodes(site, tmp_path):
@@ -119,7 +119,8 @@ def test_a_whatif_has_no_verdict_where_the_waiting_is_unexplained(site):
     rows = ("a", 0, 2, 1000, 2000, 0, "n0"), ("b", 100, 2, 50, 2000, 1000, "n0")
     found = whatif(site(*rows), {"more": 1})
     assert found.table["verdict"].to_list() == [UNTOLD] * 3
-    assert "no verdict: 99.8 % of the waiting are unexplained: look at" in str(found)
+    assert "no intervals: 99.8 % of the waiting are unexplained: look at" in str(found)
+    assert found.sentence.startswith("No verdict: the model may miss as much (it misses ")
     told = whatif(site(("a", 0, 4, 1000, 2000, 0, "n0"), ("b", 100, 2, 50, 2000, 1000, "n0")), {"more": 1})
     assert told.missing == ""
     assert UNTOLD not in told.table["verdict"].to_list()

@@ -64,7 +64,8 @@ def test_its_words_and_lines_are_those_of_whatif(explorer, found):
     site = found.site
     explorer.knobs["more"].value = 1
     assert explorer.outcome.table.equals(whatif(site, {"more": 1}, calibration=found).table)
-    assert "No verdict: node lists" in explorer.status.value  # somebody held a node, of which the log says nothing
+    # Somebody held a node, of which the log says nothing.
+    assert "Less waiting, whatever the model misses (it misses 9.5 min of 64 min; " in explorer.status.value
     explorer.knobs["more"].value = 0
     explorer.knobs["depth"].value = 1
     rule = explorer.knobs.thing.rule
@@ -79,7 +80,7 @@ def test_its_words_and_lines_are_those_of_whatif(explorer, found):
 
 def test_its_static_twin_has_the_figure(explorer):
     assert len(explorer.figure("waits").data) == 3
-    assert "No verdict" in explorer._note()
+    assert "whatever the model misses" in explorer._note()
 
 
 def test_weights_are_sliders_of_a_site_that_has_them(explorer, found):

@@ -46,10 +46,29 @@ class Explanation:
         return self.log.trace.select("job_id", "submit", "gpus").hstack(seconds)
 
     @property
+    def held(self) -> float:
+        """Share of the waiting for limits and closed hours that no run plays; 0 if runs play them."""
+        if self.plays:
+            return 0.0
+        share = self.shares[REASONS[LIMIT]]
+        if self.log.rules.closed.any() or any(found.kind == "hours" for found in self.found):
+            share += self.shares[REASONS[WINDOW]]
+        return share
+
+    @property
+    def unplayed(self) -> float:
+        """Share of the waiting for what a run of the site as its files say does not play, at most: unexplained, held, or found."""
+        return min(1.0, self.unexplained + self.held + self.of_found)
+
+    @property
+    def of_found(self) -> float:
+        """Share of the waiting for what was found in the log and is not in the site's files."""
+        return sum(found.seconds for found in self.found) / max(self.seconds.sum(), 1.0)
+
+    @property
     def missing(self) -> str:
-        """Why no what-if has a verdict, even with what was found: over 1 % of the waiting is for what no run plays; "": it is not."""
-        closed = self.log.rules.closed.any() or any(found.kind == "hours" for found in self.found)
-        bound = 0.0 if self.plays else self.shares[REASONS[LIMIT]] + self.shares[REASONS[WINDOW]] * closed
+        """Why the intervals of a what-if are no verdicts: over 1 % of the waiting is for what no run plays. Return "" if it is less."""
+        bound = self.held
         if bound + self.unexplained <= BORNE:
             return ""
         share = f"{100 * self.unexplained:.1f} % of the waiting are unexplained"
@@ -62,7 +81,7 @@ class Explanation:
     @property
     def unsaid(self) -> str:
         """What was found, where the site does not say it, for over 1 % of the waiting; "": it is less."""
-        share = sum(found.seconds for found in self.found) / max(self.seconds.sum(), 1.0)
+        share = self.of_found
         return f"what was found (`Site.completed`): {100 * share:.1f} % of the waiting" if share > BORNE else ""
 
     def __str__(self) -> str:
@@ -71,7 +90,7 @@ class Explanation:
         lines += [f"found: {found}; as lines of site.toml:\n{found.toml}" for found in self.found]
         if self.passed > 0:
             lines += [f"{100 * self.passed:.1f} % of comparable starts passed an equal, earlier job"]
-        return "\n".join([*lines, f"no verdict of a what-if: {self.missing}"] if self.missing else lines)
+        return "\n".join([*lines, f"no interval of a what-if: {self.missing}"] if self.missing else lines)
 
 
 def explain(
