@@ -229,7 +229,8 @@ def test_rounds(must):
             if (solver, options) in EXACT:
                 assert found.objective >= least - 1e-9, (seed, solver, options)
             short += found.objective < least
-    assert short > SEEDS / 10  # parts and shims lose something, or the check above shows nothing
+    if SHIMS:
+        assert short > SEEDS / 10  # parts and shims lose something, or the check above shows nothing
     assert (none > SEEDS / 10) == must
 
 
@@ -237,6 +238,7 @@ def test_rounds(must):
 @pytest.mark.parametrize("must", [False, True])
 def test_no_unit_of_worth_makes_a_round_worse(must, worth):
     """A round is as good in any unit of worth: no tolerance is absolute."""
+    solvers = (*EXACT, ("prices", {"labels": 0}), *PARTS[1::2])
     solved = 0
     seeds = few(20, 60)
     for seed in range(seeds):
@@ -244,14 +246,14 @@ def test_no_unit_of_worth_makes_a_round_worse(must, worth):
         parts = (p.kinds, p.gpus, p.capacity)
         rest = {"mandatory": p.mandatory}
         q = MultipleChoice(p.utility * worth, *parts, **rest)
-        for solver, options in (*EXACT, ("prices", {"labels": 0}), *PARTS[1::2]):
+        for solver, options in solvers:
             status, here = answered(p, solver, options)
             there, found = answered(q, solver, options)
             assert there == status, (seed, solver, options)
             if here is not None:
                 solved += 1
                 assert found.objective / worth == pytest.approx(here.objective, rel=1.1 * GAP, abs=1e-9), (seed, solver)
-    assert solved > 10 / 3 * seeds
+    assert solved > 5 / 9 * len(solvers) * seeds
 
 
 @pytest.mark.parametrize("must", [False, True])

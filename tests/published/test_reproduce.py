@@ -5,6 +5,7 @@ import pytest
 
 from gpuschedlab.errors import LabError
 from published import SOURCES, Number, Ours, beside, read_table, reproduce
+from published.committed import FOLDER
 from published.numbers import SCHEMA, mean
 from published.study import Study
 
@@ -26,6 +27,11 @@ def table(**changed) -> pl.DataFrame:
 
 def stored(folder, rows) -> None:
     pl.DataFrame(rows, schema=SCHEMA).write_csv(folder / "made_up.csv")
+
+
+def test_what_is_committed_is_of_a_source():
+    """A source that is no longer found would take its tests with it."""
+    assert {path.stem for path in FOLDER.glob("*.csv")} <= set(SOURCES)
 
 
 @pytest.mark.parametrize("source", SOURCES)
