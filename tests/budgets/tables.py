@@ -20,7 +20,7 @@ from gpuschedlab.errors import LabError
 TABLES = {"traces": "published.generated_traces", "standing": "published.standing", "browser": "browser.costs"}
 TABLES |= present(
     {
-        "clusters": {"explains": "papers.clusters.explains"},
+        "clusters": {"explains": "papers.clusters.explains", "hidden": "papers.clusters.hidden"},
         "copter": {
             "rounds": "papers.copter.rounds",
             "trace": "papers.copter.trace",

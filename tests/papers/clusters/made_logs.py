@@ -13,6 +13,11 @@ from gpuschedlab.policies import Fifo
 from gpuschedlab.sim import Scenario
 from gpuschedlab.sim.ordered import Plan
 
+EASY = 0
+GREEDY = 1
+SHORTEST = 2
+"""Rules of `simulate`: EASY backfill in order of submission; greedy backfill; EASY in order of requested time."""
+
 
 @njit()
 def place(free, g, per, mask, out):
@@ -83,6 +88,7 @@ def simulate(
     hours,
     fair,
     every=0.0,
+    rule=EASY,
 ):
     n = len(sub)
     K = mem.shape[0]
@@ -211,6 +217,11 @@ def simulate(
             for i in range(nq):
                 kk[i] = pri[user[q[i]]] * 1e9 + elig[q[i]] + 1e-6 * q[i]
             q[:nq] = q[:nq][np.argsort(kk)]
+        if rule == SHORTEST:
+            kk = np.empty(nq)
+            for i in range(nq):
+                kk[i] = req[q[i]] - 1e9 * tier[q[i]] + 1e-7 * elig[q[i]]
+            q[:nq] = q[:nq][np.argsort(kk)]
         fail[:] = False
         head = np.full(P, -1)
         sh = np.zeros(P)
@@ -248,7 +259,7 @@ def simulate(
             go = c > 0
             if c == 0:
                 fail[p, g] = True
-                if head[p] < 0:
+                if head[p] < 0 and rule != GREEDY:
                     head[p] = j
                     sh[p] = shadow(free, re, rj, nr, nodes, kn, gp, g, per, masks[p], t, np.empty(64, np.int64))
             else:
@@ -456,7 +467,7 @@ def make(kind, seed, N=25, per=8, weeks=None):
     return d
 
 
-def sim(d, more=0, plain=False, noise=None, every=0.0):
+def sim(d, more=0, plain=False, noise=None, every=0.0, rule=EASY):
     n = len(d["sub"])
     N = d["N"] + more
     mk = np.concatenate([d["masks"], np.ones((len(d["masks"]), more), bool)], 1)
@@ -490,6 +501,7 @@ def sim(d, more=0, plain=False, noise=None, every=0.0):
         d["per"],
         *a,
         every,
+        rule,
     )
 
 
