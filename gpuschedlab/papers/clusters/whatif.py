@@ -86,6 +86,8 @@ class WhatIf:
             return f"No verdict: {self.missing}."
         row = self.table.row(0, named=True)
         difference = row["difference"]
+        if difference == 0:
+            return "The mean wait does not change."
         write = partial(span, unit=_unit_of(self.missed.recorded))
         misses = f"it misses {write(self.missed.seconds)} of {write(self.missed.recorded)}"
         change = f"the change is {write(abs(difference))}"

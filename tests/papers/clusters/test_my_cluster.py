@@ -80,7 +80,7 @@ def test_its_words_and_lines_are_those_of_whatif(explorer, found):
 
 def test_its_static_twin_has_the_figure(explorer):
     assert len(explorer.figure("waits").data) == 3
-    assert "whatever the model misses" in explorer._note()
+    assert explorer.outcome.sentence in explorer._note()
 
 
 def test_weights_are_sliders_of_a_site_that_has_them(explorer, found):

@@ -19,7 +19,19 @@ from gpuschedlab.papers.clusters.metrics import start_errors, start_errors_by
 from gpuschedlab.papers.clusters.recipe import Site
 from gpuschedlab.papers.clusters.replay import replay
 from gpuschedlab.papers.clusters.standing import standing
-from gpuschedlab.papers.clusters.whatif import BELOW, DAY, WhatIf, biases, compared, played, whatif
+from gpuschedlab.papers.clusters.whatif import (
+    BELOW,
+    DAY,
+    SIDES,
+    SURELY,
+    UNTOLD,
+    Missed,
+    WhatIf,
+    biases,
+    compared,
+    played,
+    whatif,
+)
 from gpuschedlab.policies import Fifo
 from gpuschedlab.sim import Scenario
 from gpuschedlab.traces.logs.ledger import most_at_once
@@ -350,6 +362,21 @@ def test_a_difference_below_what_the_replay_misses_is_marked(ten_days):
     assert large["bias"] == bias["mean wait"]
     assert abs(large["difference"]) > abs(large["bias"])
     assert large["verdict"] == "lower"
+
+
+def test_a_side_is_reported_if_what_the_model_misses_cannot_turn_it(ten_days):
+    before, after = played(((ten_days(), ten_days.own), (ten_days().replace(), ten_days.policies["strict FIFO"])))
+    whole = compared(before, after).table
+    change = whole["difference"][0]
+    assert change > 0
+    for seconds, answer in [(change / SURELY - 1, SIDES[1]), (change / SURELY + 1, UNTOLD), (float("nan"), UNTOLD)]:
+        found = compared(before, after, missed=Missed("drained nodes", seconds, 9e4))
+        assert found.table["verdict"].to_list() == [answer, UNTOLD, UNTOLD]
+        assert found.table["difference"].equals(whole["difference"])
+        assert found.table.select(pl.col("low", "high").is_nan().all()).row(0) == (True, True)  # no bound is promised
+        assert found.sentence.startswith("More waiting" if answer != UNTOLD else "No verdict")
+        assert found.sentence in str(found)
+    assert compared(before, after).sentence == ""
 
 
 def test_a_change_that_is_none(ten_days):
