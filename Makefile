@@ -63,9 +63,12 @@ browser: $(READY) ## long checks of notebooks: in a real browser, on a busy mach
 wheels: $(READY) ## the wheel in empty environments: each extra alone, on each Python (PYTHONS="3.12 3.13" EXTRAS="core plots": some)
 	PYTHONPATH=$(CURDIR):$(CURDIR)/tests $(BIN)/python -m wheels $(if $(PYTHONS),--pythons $(PYTHONS)) $(if $(EXTRAS),--extras $(EXTRAS))
 
-dist: $(READY) ## sdist and wheel into dist/ (REPOSITORY=OWNER/NAME: with the addresses of that repository)
-	rm -rf dist
-	$(if $(REPOSITORY),GITHUB_REPOSITORY=$(REPOSITORY)) $(BIN)/python -m hatchling build --directory dist
+dist: export GITHUB_REPOSITORY := $(or $(REPOSITORY),$(GITHUB_REPOSITORY))
+dist: $(READY) ## sdist, wheel, and wheel with machine code for this platform into dist/ (REPOSITORY=OWNER/NAME: with its addresses)
+	rm -rf dist build/machine_code
+	$(BIN)/python -m hatchling build --directory dist
+	PYTHONPATH=$(CURDIR):$(CURDIR)/tests $(BIN)/python -m machine_code build/machine_code
+	GPUSCHEDLAB_MACHINE_CODE=build/machine_code $(BIN)/python -m hatchling build --target wheel --directory dist
 
 binder: $(READY) ## what Binder builds, in a clean tree of the last commit: its seconds and MB
 	PYTHONPATH=$(CURDIR):$(CURDIR)/tests $(BIN)/python -m binder

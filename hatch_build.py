@@ -1,7 +1,9 @@
-"""What the package's page on an index shows of the repository: addresses, and the README with links that lead there.
+"""What an index shows of the package: addresses, and the README with links that lead to the repository; and the machine code of a wheel.
 
 The repository is `repository` of [tool.gpuschedlab] in pyproject.toml, or what GitHub's workflows say. Where none is named there
 are no addresses, and the README has neither links to its files nor pictures.
+
+GPUSCHEDLAB_MACHINE_CODE names a folder of machine code (`make dist`): the wheel carries it, and is for this Python and platform.
 """
 
 import os
@@ -9,10 +11,23 @@ import re
 import tomllib
 from pathlib import Path
 
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 PICTURE = re.compile(r"!\[([^\]]*)\]\((?!https?:)([^)]+)\)\n*")
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\((?!https?:|#)([^)]+)\)")
+
+
+class CustomBuildHook(BuildHookInterface):
+    """Puts machine code into a wheel."""
+
+    def initialize(self, version: str, build_data: dict) -> None:
+        """Add the folder of machine code, if one is named."""
+        folder = os.environ.get("GPUSCHEDLAB_MACHINE_CODE", "")
+        if folder and self.target_name == "wheel" and version == "standard":
+            build_data["force_include"][folder] = "gpuschedlab/_compiled/machine_code"
+            build_data["pure_python"] = False
+            build_data["infer_tag"] = True
 
 
 class CustomMetadataHook(MetadataHookInterface):

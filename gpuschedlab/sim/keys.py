@@ -13,11 +13,11 @@ import numba
 import numpy as np
 from numba import from_dtype, types
 
-from gpuschedlab._compiled import njit, records
+from gpuschedlab._compiled import compile_now, njit, records
 from gpuschedlab.errors import PolicyError, interrupts
 from gpuschedlab.knobs import data_of, knobs_of
-from gpuschedlab.sim.engine.jobs.records import JOB
-from gpuschedlab.sim.engine.jobs.state import KEY, PLANNER, STANDING
+from gpuschedlab.sim.engine.jobs.records import JOB, PLAN
+from gpuschedlab.sim.engine.jobs.state import DECISION, KEY, PLANNER, STANDING
 from gpuschedlab.sim.ordered import Ordered
 from gpuschedlab.sim.policy import Policy
 from gpuschedlab.traces.schema import RECORDED
@@ -134,7 +134,7 @@ def knob_record(policy) -> np.ndarray:
 
 
 class Compiled(types.WrapperAddressProtocol):
-    """A compiled key as an address, looked up once; numba would look it up at every call."""
+    """A compiled function as an address, looked up once; numba would look it up at every call."""
 
     # The key was compiled for the record of its policy's knobs, and is called as one for any record (`KNOBS`): both are
     # pointers.
@@ -142,8 +142,7 @@ class Compiled(types.WrapperAddressProtocol):
     def __init__(self, function, kind):
         self.function = function  # kept alive: it owns the machine code
         self._numba_type_ = kind  # so that numba need not make it up at every call
-        made = function.get_compile_result(function.nopython_signatures[0])
-        self.address = made.library.get_pointer_to_function(made.fndesc.llvm_cfunc_wrapper_name)
+        self.address = function.address
 
     def __wrapper_address__(self):
         return self.address
@@ -168,7 +167,11 @@ def _compiled(function, dtype: np.dtype, who: str, kind=KEY):
         # Divided by zero, a key is infinite or no number, as in numpy: the engine reports that, where it would swallow an error.
         signature = kind.signature.return_type(*kind.signature.args[:-1], from_dtype(dtype))
         with interrupts():
-            return Compiled((njit if own else numba.njit)(signature, error_model="numpy")(function), kind)
+            if own:
+                compiled = compile_now(njit(signature, error_model="numpy")(function), signature)
+            else:
+                compiled = numba.cfunc(signature, error_model="numpy")(function)
+            return Compiled(compiled, kind)
     except Exception as error:  # numba raises many kinds; the message is what helps
         lines = [line for line in str(error).splitlines() if line.strip()]
         raise PolicyError(
@@ -177,8 +180,33 @@ def _compiled(function, dtype: np.dtype, who: str, kind=KEY):
         ) from error
 
 
-def calls_of(policy) -> tuple[tuple, np.ndarray]:
-    """(key, change, gate, standing, planner) of an ordered policy, compiled once per class, and its knobs."""
+def decision_of(rule):
+    """Return what a decision calls under a policy's rules; None if it only fills what is free, which is part of the loop.
+
+    It is compiled when a policy first needs it.
+    """
+    # In the order of `events.decide`. Imported here, since a kind that is not needed costs time at each start.
+    if rule["preemptive"] == 1:
+        from gpuschedlab.sim.engine.preemption import decide_by_preemption as decision
+    elif rule["planned"] == 1:
+        from gpuschedlab.sim.engine.backfill import decide_by_planner as decision
+    elif rule["backfill"] == PLAN:
+        from gpuschedlab.sim.engine.reservations import decide_by_plan as decision
+    else:
+        return None
+    return _compiled_decision(decision)
+
+
+@cache
+def _compiled_decision(decision):
+    if numba.config.DISABLE_JIT:
+        return decision
+    with interrupts():
+        return Compiled(compile_now(decision, DECISION.signature), DECISION)
+
+
+def calls_of(policy) -> tuple[tuple, np.ndarray, object]:
+    """(key, change, gate, standing, planner) of an ordered policy, compiled once per class, its knobs, and its kind of decision."""
     # The last two are None where they are never called; a round policy has none of its own.
     policy = policy if isinstance(policy, Ordered) else _InOrder()
     cls = type(policy)
@@ -187,7 +215,7 @@ def calls_of(policy) -> tuple[tuple, np.ndarray]:
     looks = policy.period > 0
     calls.append(_compiled(cls.standing, dtype, f"{cls.__name__}.standing", STANDING) if looks else None)
     calls.append(_compiled(cls.planner, dtype, f"{cls.__name__}.planner", PLANNER) if policy.planned else None)
-    return tuple(calls), knob_record(policy)
+    return tuple(calls), knob_record(policy), decision_of(policy.rule()[0])
 
 
 @dataclass(frozen=True)

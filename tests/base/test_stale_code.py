@@ -4,11 +4,10 @@ import shutil
 
 import numba
 import pytest
-from numba.core import event
 from package_files import PACKAGE, modules_imported
 
-from gpuschedlab import _compiled
-from gpuschedlab._compiled import _Announcer, _say, cache_folder, part_of, sources_of
+from gpuschedlab._compiled.announcer import LINKING, Progress, announce
+from gpuschedlab._compiled.code_files import cache_folder, part_of, say, sources_of
 from gpuschedlab.sweep.identity import code_of_package
 
 
@@ -89,12 +88,13 @@ def test_cells_of_sweeps_outlast_changes_of_figures(copy):
 @pytest.mark.compiled("is about words while compiling")
 def test_the_first_compilation_is_announced(capsys, monkeypatch):
     """When a function of the engine is compiled, not when it is imported, and once; other functions are not."""
-    (announcer,) = [a for a in event._registered["numba:compile"] if isinstance(a, _Announcer)]
-    monkeypatch.setattr(announcer, "said", 0.0)
-    _say.cache_clear()  # this process may have compiled, and said so
+    monkeypatch.setattr(announce(), "explained", False)
+    monkeypatch.setattr("gpuschedlab._compiled.announcer.SMALL", 0)
+    monkeypatch.setattr("gpuschedlab._compiled.announcer.damaged", [])
+    say.cache_clear()  # this process may have compiled, and said so
     for module, said in (
         ("mine", ""),
-        ("gpuschedlab.sim.engine.x", "compiling the simulator, once"),
+        ("gpuschedlab.sim.engine.x", "compiling the simulator, since no machine code is kept for these sources"),
         ("gpuschedlab.sim.engine.y", ""),
     ):
 
@@ -110,21 +110,20 @@ def test_the_first_compilation_is_announced(capsys, monkeypatch):
 
 
 @pytest.mark.compiled("is about words while compiling")
-def test_a_long_compilation_says_how_far_it_is(capsys, monkeypatch, tmp_path):
-    """By the functions whose machine code is there, whichever process has kept them."""
-    (announcer,) = [a for a in event._registered["numba:compile"] if isinstance(a, _Announcer)]
-    monkeypatch.setattr(announcer, "said", 1.0)  # long ago
-    kept = tmp_path / "gpuschedlab.sim.engine.x"
-    kept.mkdir()
-    for name in "abcdefg":
-        (kept / f"{name}.nbi").touch()
-    monkeypatch.setattr(_compiled, "cache_folder", lambda part: tmp_path)
+def test_progress_counts_the_functions_within_and_estimates_by_the_pace_so_far():
+    from gpuschedlab.sim.engine.events import advance
 
-    def function(x):
-        return x
-
-    function.__module__ = "gpuschedlab.sim.engine.z"
-    numba.njit(function)(1)
-    said = capsys.readouterr().err
-    assert "compiled 7 of about" in said
-    assert 100 < int(said.split()[-5]) < 1000
+    progress = Progress(advance)
+    assert 100 < len(progress.functions) < 200
+    progress.ready.clear()
+    progress.work = sum(map(len, (f.__code__.co_code for f in progress.functions)))
+    for function in [*progress.functions][: len(progress.functions) // 2]:
+        progress.add(function)
+    # Half of the work took 10 s; so will the other half, and then comes the linking.
+    share = progress.done / progress.work
+    progress.last = progress.begin + 10.0
+    expected = 10.0 / share * (1 + LINKING) - 12.0
+    assert progress.seconds_left(progress.begin + 12.0) == pytest.approx(expected)
+    assert f"compiled {len(progress.ready)} of {len(progress.functions)} functions" in progress.words(
+        progress.begin + 12.0
+    )

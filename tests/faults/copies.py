@@ -14,7 +14,7 @@ from typing import NamedTuple
 from mutations import Mutation
 from near import PACKAGE, ROOT, function_at
 
-from gpuschedlab._compiled import cache_folder
+from gpuschedlab._compiled.code_files import cache_folder
 
 LEFT_OUT = (".git", ".venv", "build", "runs", ".hypothesis", ".pytest_cache", "compiled-*")
 CPU = {"near": 25, "test": 2400, "all": 4800}

@@ -14,6 +14,7 @@ from gpuschedlab.sim.engine.jobs.accounting import blame, factor_of, find_place,
 from gpuschedlab.sim.engine.jobs.lifecycle import begin_wait, hold, join, leave, let_go, start
 from gpuschedlab.sim.engine.jobs.logs import log_stretch, log_tick
 from gpuschedlab.sim.engine.jobs.queues import drop_waiting
+from gpuschedlab.sim.engine.jobs.rank import order_of
 from gpuschedlab.sim.engine.jobs.records import ANSWER, CELL, NO_TRANSFER, RUNNING, TAKEN, WAITING
 from gpuschedlab.sim.engine.jobs.state import STATE
 from gpuschedlab.sim.engine.preemption import reclaim, vacate
@@ -183,7 +184,10 @@ def _place_new(S, answer, order, pool):
             break
         hold(S, a.job, k, S.place_node, S.place_slots)
         held += 1
-    fits = held == np.array([S.job[answer[i].job].state == WAITING for i in order]).sum()
+    new = 0
+    for i in order:
+        new += S.job[answer[i].job].state == WAITING
+    fits = held == new
     for i in order:
         a = answer[i]
         if held > 0 and S.job[a.job].state == WAITING:
@@ -253,7 +257,10 @@ def _place_by_rule(S, answer):
                 mine[n] = i
                 n += 1
         # Largest first, since small jobs fit into what large ones leave; a stable sort, so that equal ones keep their order.
-        order = mine[:n][np.argsort(-answer["slots"][mine[:n]], kind="mergesort")]
+        order = mine[:n].copy()
+        ranks = order_of(-answer["slots"][order])
+        for i in range(n):
+            order[i] = mine[ranks[i]]
         # Those that run stay where they are if all others fit beside them: only then does nothing move without need.
         if not _place_new(S, answer, order, p):
             short += _repack(S, answer, order, p)

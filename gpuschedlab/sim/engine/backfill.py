@@ -12,6 +12,7 @@ from gpuschedlab.sim.engine.jobs.accounting import factor_of, find_place, is_eli
 from gpuschedlab.sim.engine.jobs.lifecycle import can_host, hold, join, start
 from gpuschedlab.sim.engine.jobs.queues import ahead, drop_waiting, first_queued, queue_classes, requeue
 from gpuschedlab.sim.engine.jobs.records import ASK, CELL, GREEDY, RUN
+from gpuschedlab.sim.engine.jobs.state import DECISION
 
 ANY = 2**31 - 1  # slots, more than any job's
 ASKS, RUNS, CELLS = (
@@ -217,3 +218,10 @@ def obey(S):
         hold(S, S.chosen[row], k, S.place_node, S.place_slots)
         start(S, S.chosen[row], S.nodes[cells[i - 1].node].type, queue[row].slots)
     S.scalar[0].rests_until = wake[0]
+
+
+@njit(DECISION.signature)
+def decide_by_planner(S):
+    """Decide by `obey`."""
+    obey(S)
+    return 0

@@ -7,7 +7,7 @@ from numba import types
 
 from gpuschedlab._compiled import njit
 from gpuschedlab.cluster.node_index import count_node
-from gpuschedlab.sim.engine.backfill import can_place, fill, first_waiting, obey, open_classes
+from gpuschedlab.sim.engine.backfill import can_place, fill, first_waiting, open_classes
 from gpuschedlab.sim.engine.due import after_decision, schedule_decision
 from gpuschedlab.sim.engine.jobs.accounting import lease_end, move_clock, refresh, renew_key, set_rate, wake
 from gpuschedlab.sim.engine.jobs.charges import stand
@@ -18,8 +18,7 @@ from gpuschedlab.sim.engine.jobs.queues import ahead, drop_waiting, moved_waitin
 from gpuschedlab.sim.engine.jobs.rank import clear_rank, moved_rank, place_in_rank
 from gpuschedlab.sim.engine.jobs.records import GREEDY, PLAN, RUNNING, STILL
 from gpuschedlab.sim.engine.jobs.state import STATE
-from gpuschedlab.sim.engine.preemption import nothing_to_give, rekey, reorder
-from gpuschedlab.sim.engine.reservations import plan
+from gpuschedlab.sim.engine.preemption import nothing_to_give, rekey
 
 ENDED, FULL, DECIDE, FAULT, PAUSED = range(5)
 TURNS = 10_000
@@ -168,16 +167,12 @@ def decide(S):
     hangs = sc.waiting > 0 and (r.keep == 1 or not nothing_to_give(S))
     if hangs and r.moving != STILL:
         rekey(S)  # keys that drift are brought up to date only where a decision hangs on them
-    if not hangs:
-        pass
-    elif r.preemptive == 1:
-        reorder(S)
-    elif r.planned == 1:
-        obey(S)
-    elif r.backfill == PLAN:
-        plan(S)
-    else:
-        fill(S)
+    if hangs:
+        # `keys.decision_of` gives its address: it is as large as the rest of the loop, and a policy needs one kind at most.
+        if r.preemptive == 1 or r.planned == 1 or r.backfill == PLAN:
+            S.decision(S)
+        else:
+            fill(S)
     if r.lease > 0:
         for i in range(sc.ranked):
             S.body[S.rank[i]].lease = lease_end(S)

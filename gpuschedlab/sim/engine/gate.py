@@ -47,7 +47,10 @@ def gate_values(S, values):
     for i in range(n):
         wrong += np.isnan(values[i])
     if wrong > 0:
-        blame(S, marked[np.isnan(values).argmax()], BAD_GATE)
+        first = 0
+        while not np.isnan(values[first]):
+            first += 1
+        blame(S, marked[first], BAD_GATE)
     return wrong == 0
 
 
@@ -68,6 +71,15 @@ def below(values, limit):
     n = 0
     for i in range(values.shape[0]):
         n += values[i] < limit
+    return n
+
+
+@njit
+def equal_to(values, value):
+    """Return how many values equal one."""
+    n = 0
+    for i in range(values.shape[0]):
+        n += values[i] == value
     return n
 
 
@@ -124,10 +136,10 @@ def smallest(values, k, guess):
             guess = next_below(values, guess)
             first = below(values, guess)
         return guess
-    upto = first + (values == guess).sum()
+    upto = first + equal_to(values, guess)
     while upto < k:
         guess = next_above(values, guess)
-        upto += (values == guess).sum()
+        upto += equal_to(values, guess)
     return guess
 
 

@@ -23,8 +23,9 @@ from gpuschedlab.sim.engine.jobs.queues import (
     queue_classes,
     requeue,
 )
-from gpuschedlab.sim.engine.jobs.rank import place_in_rank, sort_rank
+from gpuschedlab.sim.engine.jobs.rank import most, place_in_rank, sort_rank, total
 from gpuschedlab.sim.engine.jobs.records import ALL, FALLING
+from gpuschedlab.sim.engine.jobs.state import DECISION
 
 
 @njit(inline="never")
@@ -68,8 +69,8 @@ def choose(S, at, room, chosen, keep):
         if keep[i] == 0:
             room[b.pool] += b.got
     greedy = S.rule[0].backfill == GREEDY
-    n = queue_classes(S, room.max() if greedy else ANY)
-    left = room.sum()
+    n = queue_classes(S, most(room) if greedy else ANY)
+    left = total(room)
     i = at
     while left > 0:
         while i < sc.ranked and keep[i] == 1:
@@ -195,3 +196,10 @@ def reorder(S):
             S.body[victims[i]].vacated = 1
             preempt(S, victims[i])
     fill(S)
+
+
+@njit(DECISION.signature)
+def decide_by_preemption(S):
+    """Decide by `reorder`."""
+    reorder(S)
+    return 0

@@ -19,6 +19,8 @@ from gpuschedlab.sim.engine.jobs.queues import (
     queue_classes,
     requeue,
 )
+from gpuschedlab.sim.engine.jobs.rank import order_of, total
+from gpuschedlab.sim.engine.jobs.state import DECISION
 from gpuschedlab.sim.engine.room_ahead import (
     any_window,
     book_held,
@@ -179,7 +181,7 @@ def reserve(S, j):
 def sort_reservations(S):
     """Put reservations in order of their starts."""
     found = S.reservation[: S.scalar[0].reservations].copy()
-    order = np.argsort(found["start"], kind="mergesort")
+    order = order_of(found["start"])
     for i in range(len(order)):
         S.reservation[i] = found[order[i]]
 
@@ -239,11 +241,11 @@ def walk(S, left, strict):
         left -= 1
         # What is promised may leave no room for anybody already.
         changed = (started or sc.reservations > stood) and r.keep == 0 and (left < np.inf or not all_deep(S))
-        lost = some < 0 or some == j or (changed and S.line["seat"].sum() < seats and not fits_beside(S, some, False))
+        lost = some < 0 or some == j or (changed and total(S.line["seat"]) < seats and not fits_beside(S, some, False))
         if changed and lost:
             some = next_beside(S, False)
             able = 0 if some < 0 else able
-        seats = S.line["seat"].sum() if changed else seats
+        seats = total(S.line["seat"]) if changed else seats
     return left if able > 0 else 0.0
 
 
@@ -307,3 +309,10 @@ def plan(S):
         sort_reservations(S)
     for i in range(kept):
         push_waiting(S, S.marked[i])
+
+
+@njit(DECISION.signature)
+def decide_by_plan(S):
+    """Decide by `plan`."""
+    plan(S)
+    return 0

@@ -11,6 +11,7 @@ from gpuschedlab._compiled import njit
 from gpuschedlab.cluster.node_index import LARGEST, SLOTS, count_node, fewest_nodes, hold
 from gpuschedlab.cluster.placement import BUDDY, insists
 from gpuschedlab.sim.engine.jobs.accounting import choose_nodes, is_patient, on_grid
+from gpuschedlab.sim.engine.jobs.rank import repeated, total
 
 
 @njit
@@ -257,7 +258,7 @@ def nodes_from(S, j, p, begin):
 @njit(inline="never")
 def nth_first(S, j, p, many, need, begin, before):
     """When so many nodes of pool p have first been free from an instant on, each by so much, for as long as job j runs: no sooner (s)."""
-    first = np.full(many, before)
+    first = repeated(before, many)
     for n in range(S.nodes.shape[0]):
         if S.nodes[n].pool == p:
             slots = need if need > 0 else S.nodes[n].size
@@ -297,7 +298,7 @@ def earliest(S, j, p, before):
     alike = need > 0 and S.rule[0].placement != BUDDY
     while at < before:
         first = nth_first(S, j, p, many, need, at, before) if many > 0 else at
-        sure = many == 1 or first == at or not S.line["changed"].any()  # what nobody is promised stays free
+        sure = many == 1 or first == at or total(S.line["changed"]) == 0  # what nobody is promised stays free
         if first == before or (sure if alike else nodes_from(S, j, p, first) > 0):
             return first
         at = first if alike else next_lift(S, j, p, first)
@@ -311,7 +312,7 @@ def last_end(S, j, p):
     many, need = wants(S, j, p)
     if many == 0:
         return np.inf
-    last = np.full(many, -np.inf)
+    last = repeated(-np.inf, many)
     for n in range(S.nodes.shape[0]):
         nd = S.nodes[n]
         slots = need if need > 0 else nd.size

@@ -9,6 +9,7 @@ from gpuschedlab.sim.engine.backfill import can_place
 from gpuschedlab.sim.engine.events import next_time
 from gpuschedlab.sim.engine.jobs.accounting import find_place, is_eligible, refresh
 from gpuschedlab.sim.engine.jobs.logs import INDEX, put_waiting
+from gpuschedlab.sim.engine.jobs.rank import ascending
 from gpuschedlab.sim.engine.jobs.state import STATE
 from gpuschedlab.sim.engine.reservations import book_promise
 from gpuschedlab.sim.engine.room_ahead import end_of, free_by_time, hide, show
@@ -19,8 +20,7 @@ def waiting_jobs(S):
     """Waiting jobs, in order of submission."""
     out = np.empty(S.scalar[0].waiting, np.int64)
     put_waiting(S, out, 0)
-    out.sort()
-    return out
+    return ascending(out)
 
 
 @njit(types.float64(STATE))

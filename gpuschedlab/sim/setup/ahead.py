@@ -2,9 +2,13 @@
 
 
 def compile_rest() -> None:
-    """Compile what that process comes to last: how jobs are reordered, and how answers of rounds are put into force."""
-    from gpuschedlab.sim.engine.jobs.state import STATE
-    from gpuschedlab.sim.engine.preemption import reorder
+    """Compile what that process comes to last: how jobs are preempted, and how answers of rounds are put into force."""
+    from numba import types
 
-    reorder.compile((STATE,))
-    from gpuschedlab.sim.engine import apply  # noqa: F401 -- compiled by being imported
+    from gpuschedlab._compiled import compile_now
+    from gpuschedlab.sim.engine.apply import ANSWERS, CELLS, apply_answer
+    from gpuschedlab.sim.engine.jobs.state import DECISION, STATE
+    from gpuschedlab.sim.engine.preemption import decide_by_preemption
+
+    compile_now(decide_by_preemption, DECISION.signature)
+    compile_now(apply_answer, types.int64(STATE, ANSWERS, CELLS, types.float64))

@@ -6,6 +6,7 @@ from numba import types
 from gpuschedlab._compiled import njit
 from gpuschedlab.cluster.node_index import LEVELS
 from gpuschedlab.sim.engine.jobs.accounting import refresh
+from gpuschedlab.sim.engine.jobs.rank import ascending
 from gpuschedlab.sim.engine.jobs.state import STATE
 
 INDEX = types.Array(types.int64, 1, "C")
@@ -92,7 +93,7 @@ def refresh_active(S):
     for i in range(sc.running):
         out[i] = S.running[i]
     n = put_waiting(S, out, sc.running)
-    out.sort()
+    out = ascending(out)
     for i in range(n):
         refresh(S, out[i])
     return out

@@ -9,6 +9,7 @@ from gpuschedlab._compiled import njit
 from gpuschedlab.cluster.node_index import SLOTS, count_node, count_sizes
 from gpuschedlab.sim.engine.jobs.accounting import renew_key, wake
 from gpuschedlab.sim.engine.jobs.queues import drop_waiting, push_waiting
+from gpuschedlab.sim.engine.jobs.rank import total
 from gpuschedlab.sim.engine.jobs.records import WAITING
 
 
@@ -41,7 +42,7 @@ def _take_empty_nodes(S, p):
     took = 0
     n = 0
     lacking = S.lacking[p]
-    short = lacking.sum()
+    short = total(lacking)
     while took < short and n < S.nodes.shape[0]:
         nd = S.nodes[n]
         empty = nd.down == 0 and nd.free == nd.size and S.pools[nd.pool].stage == 0

@@ -1,4 +1,9 @@
-"""The compiled rank: running jobs that a decision may preempt, in order of key; the others run on whatever their keys are."""
+"""The compiled rank: running jobs that a decision may preempt, in order of key; the others run on whatever their keys are.
+
+Below it are orders and sums of small arrays: numba compiles numpy's functions for each use anew, and its sorts for seconds.
+"""
+
+import numpy as np
 
 from gpuschedlab._compiled import njit
 from gpuschedlab.sim.engine.jobs.queues import ahead, slide
@@ -65,3 +70,67 @@ def sort_rank(S, at):
             S.rank[m] = S.rank[m - 1]
             m -= 1
         S.rank[m] = j
+
+
+@njit(inline="never")
+def order_of(values):
+    """Return the order in which values ascend; equal ones keep theirs. A merge sort from the bottom up."""
+    size = values.shape[0]
+    order = np.empty(size, np.int64)
+    merged = np.empty(size, np.int64)
+    for i in range(size):
+        order[i] = i
+    width = 1
+    while width < size:
+        for begin in range(0, size, 2 * width):
+            middle = min(begin + width, size)
+            end = min(begin + 2 * width, size)
+            left = begin
+            right = middle
+            for i in range(begin, end):
+                if left < middle and (right >= end or not values[order[right]] < values[order[left]]):
+                    merged[i] = order[left]
+                    left += 1
+                else:
+                    merged[i] = order[right]
+                    right += 1
+        order, merged = merged, order
+        width *= 2
+    return order
+
+
+@njit(inline="never")
+def ascending(numbers):
+    """Return whole numbers in ascending order."""
+    order = order_of(numbers)
+    result = np.empty(numbers.shape[0], np.int64)
+    for i in range(numbers.shape[0]):
+        result[i] = numbers[order[i]]
+    return result
+
+
+@njit
+def total(numbers):
+    """Return the sum of whole numbers."""
+    result = 0
+    for i in range(numbers.shape[0]):
+        result += numbers[i]
+    return result
+
+
+@njit
+def most(numbers):
+    """Return the largest of some whole numbers that are not negative, 0 if there is none."""
+    result = 0
+    for i in range(numbers.shape[0]):
+        result = max(result, numbers[i])
+    return result
+
+
+@njit
+def repeated(value, times):
+    """Return an array (times,) of one number."""
+    result = np.empty(times)
+    for i in range(times):
+        result[i] = value
+    return result

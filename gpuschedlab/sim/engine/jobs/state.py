@@ -81,7 +81,7 @@ WORK_SPACE = ("place_node", "place_slots", "node_gpus", "queue", "chosen", "mark
 """Arrays that hold something only within an event."""
 CALLED = ("key", "change", "gate", "standing", "planner")
 """Functions of a policy that compiled code calls."""
-PLACE = {name: i for i, name in enumerate((*FIELDS, *CALLED, "knobs"))}
+PLACE = {name: i for i, name in enumerate((*FIELDS, *CALLED, "decision", "knobs"))}
 """Row of each array, of each function and of the policy's knobs in a state's table of addresses."""
 
 OPAQUE = np.dtype([("bytes", "u1", (8,))])
@@ -118,13 +118,17 @@ class State:
             self.table[i, 0] = array.ctypes.data
             self.table[i, 1 : 1 + ndim] = array.shape
 
-    def serve(self, keys: tuple, knobs: np.ndarray):
-        """Call these functions of a policy, with its knobs, from now on; copies do so, too."""
+    def serve(self, keys: tuple, knobs: np.ndarray, decision):
+        """Call these functions of a policy, with its knobs, and its kind of decision from now on; copies do so, too."""
         self.key, self.change, self.gate, self.standing, self.planner = keys
+        self.decision = decision
         self.knobs = knobs[0]
         self._served = (keys, knobs)  # kept alive: compiled code has their addresses
         if not numba.config.DISABLE_JIT:
-            self.table[PLACE["key"] : PLACE["knobs"], 0] = [key.__wrapper_address__() if key else 0 for key in keys]
+            functions = (*keys, decision)
+            self.table[PLACE["key"] : PLACE["knobs"], 0] = [
+                key.__wrapper_address__() if key else 0 for key in functions
+            ]
             self.table[PLACE["knobs"], 0] = knobs.ctypes.data
 
     def replace(self, **arrays) -> "State":
@@ -157,7 +161,8 @@ class StateType(types.Type):
 
 STATE = StateType()
 _TYPES = {name: types.Array(from_dtype(dtype), ndim, "C") for name, (dtype, ndim) in FIELDS.items()}
-_TYPES |= dict.fromkeys(CALLED, KEY) | {"standing": STANDING, "planner": PLANNER, "knobs": KNOBS}
+DECISION = types.FunctionType(types.int64(STATE))
+_TYPES |= dict.fromkeys(CALLED, KEY) | {"standing": STANDING, "planner": PLANNER, "decision": DECISION, "knobs": KNOBS}
 
 
 @extending.register_model(StateType)
@@ -199,7 +204,7 @@ def _attribute(context, builder, kind, value, name):
 
     if name == "knobs":
         return builder.inttoptr(read(0), context.get_value_type(KNOBS))
-    if name in CALLED:
+    if name in CALLED or name == "decision":
         function = cgutils.create_struct_proxy(_TYPES[name])(context, builder)
         nothing = function.c_addr.type(None)
         function.c_addr = builder.inttoptr(read(0), nothing.type)
