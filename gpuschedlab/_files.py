@@ -16,6 +16,9 @@ from gpuschedlab.errors import MOST_CELLS, MOST_ROWS
 KEY = "gpuschedlab sha256"
 """Entry of a parquet file's metadata: the checksum of all its bytes, those of the checksum itself taken as zeros."""
 
+SEAL = b'{"sha256":"%b","record":'
+"""What a file of JSON that carries its own checksum begins with."""
+
 UNREADABLE = (
     *(OSError, EOFError, zlib.error, ValueError, OverflowError, RecursionError, MemoryError),
     *(pl.exceptions.PolarsError, pl.exceptions.PanicException),
@@ -106,6 +109,21 @@ def read_frame(path: Path, note: Path | None = None) -> pl.DataFrame:
     if note is not None:
         verify(path, note)
     return frame_of(path.read_bytes())
+
+
+def sealed(record: dict) -> bytes:
+    """JSON of a record behind the checksum of its bytes, for `unsealed`."""
+    text = json.dumps(record, separators=(",", ":")).encode()
+    return SEAL % hashlib.sha256(text).hexdigest().encode() + text + b"}\n"
+
+
+def unsealed(raw: bytes) -> dict:
+    """Record of a `sealed` file; an OSError if the bytes are not those that were written."""
+    start = len(SEAL % (b"0" * 64))
+    text = raw[start:-2]
+    if raw != SEAL % hashlib.sha256(text).hexdigest().encode() + text + b"}\n":
+        raise OSError("other bytes than were written: its checksum is not that in its first field")
+    return json.loads(text)
 
 
 def append_line(path: Path, record: dict, *, durable: bool = False):

@@ -36,7 +36,7 @@ def at_cell(count: int, do):
     seen = []
 
     def counted(path, raw):
-        if path.suffix == ".parquet":
+        if path.parent.name == "cells":
             seen.append(path)
             if len(seen) == count:
                 do(path, raw)

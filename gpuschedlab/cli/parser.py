@@ -11,7 +11,7 @@ import textwrap
 from functools import cache, partial
 from pathlib import Path
 
-from gpuschedlab._faces import home_of, modules_of_papers
+from gpuschedlab._faces import home_of, modules_of_papers, names_of, names_of_papers
 
 COMMANDS = ("compare", "run", "explain", "sweep", "suite", "trace", "check", "warm", "versions")
 """Commands in the order in which they are listed; those that are not here come after them."""
@@ -108,9 +108,16 @@ def add_json(parser):
 
 def policies_help() -> str:
     """Policies, each with its knobs: ranges, units, defaults, and what they do."""
-    from gpuschedlab.policies import ALL
+    from gpuschedlab import policies
+    from gpuschedlab._sources import declared
 
-    return POLICY_WORDS + "\npolicies and their knobs\n" + "\n".join(knobs_help(name, cls) for name, cls in ALL.items())
+    modules = names_of(policies.__name__) | names_of_papers("policies")
+    names = {name.lower(): name for name in modules}
+    entries = []
+    for word in policies.ALL:
+        name = names[word]
+        entries.append(knobs_help(word, declared(modules[name], name)))
+    return POLICY_WORDS + "\npolicies and their knobs\n" + "\n".join(entries)
 
 
 def knobs_help(name: str, cls: type) -> str:

@@ -2,8 +2,8 @@
 
 import copy
 import dataclasses
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field, fields
-from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,8 @@ from gpuschedlab.sim.setup.prepared import limits_of
 from gpuschedlab.sim.setup.unknown_names import check_models, warn_of_types
 from gpuschedlab.speeds import Delays
 from gpuschedlab.traces import validate
+from gpuschedlab.traces.schema import canonical_order
+from gpuschedlab.traces.validated import recall, remember
 
 if TYPE_CHECKING:
     from gpuschedlab.sim.rounds.view import View
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from gpuschedlab.speeds import Speeds
 
 DAY = 86_400.0
+ENDS = frozenset({"seed", "until"})
+"""Parts on which no other, and nothing that is made of others, depends."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -108,6 +112,7 @@ class Scenario:
             )
         if not isinstance(self.history, pl.DataFrame | None):
             raise TraceError(f"history: found a {type(self.history).__name__}; expected a polars.DataFrame, or None.")
+        object.__setattr__(self, "_common", {})  # what twins have in common, by name
         history = None if self.history is None or self.history.is_empty() else self.history
         settled = {"trace": validate(self.trace), "history": history, "delays": self.delays or Delays()}
         if callable(self.speeds):
@@ -115,15 +120,22 @@ class Scenario:
         for name, value in settled.items():
             object.__setattr__(self, name, value)
         limits_of(self.trace, self.limits)
-        object.__setattr__(self, "trace", with_lists(self.trace, self.cluster, self.types))
+        listed = with_lists(self.trace, self.cluster, self.types)
+        if listed is not self.trace:
+            remember(listed, canonical_order(listed.columns))
+            object.__setattr__(self, "trace", listed)
         eligibility_of(self.trace, self.cluster, self.types)
         check_number(self.over, TraceError, "over", "seconds, 0 or more")
-        check_number(self.seed, TraceError, "seed", "a whole number, 0 or more", whole=True)
-        if self.until is not None:
-            check_number(self.until, TraceError, "until", "seconds, 0 or more, or None", finite=False)
+        self._check_ends()
         check_models(self.trace, self.speeds, self.cluster)
         if self.types is None:
             warn_of_types(self.trace, self.cluster)
+
+    def _check_ends(self):
+        """Check the parts of which nothing else depends (`ENDS`)."""
+        check_number(self.seed, TraceError, "seed", "a whole number, 0 or more", whole=True)
+        if self.until is not None:
+            check_number(self.until, TraceError, "until", "seconds, 0 or more, or None", finite=False)
 
     @classmethod
     def of(cls, simulation: "Simulation") -> "Scenario":
@@ -133,19 +145,48 @@ class Scenario:
         return cls(s.trace, s.cluster, speeds=s.speeds, **parts)
 
     def replace(self, **changes) -> "Scenario":
-        """Copy with some parts changed, by the names of the parameters."""
+        """Copy with some parts changed, by the names of the parameters.
+
+        With another `seed` or `until` it has all that follows from the other parts in common with this one.
+        """
+        checked = recall(self.trace)
+        if checked is not None and changes.keys() <= ENDS:
+            return self._twin(checked.copy(), changes)
         made = dataclasses.replace(self, **changes)
         if made.history is self.history:
             learnt = ("known", "knowledge") if made.estimator is self.estimator else ("known",)
-            vars(made).update({name: vars(self)[name] for name in learnt if name in vars(self)})
+            made._common.update({name: self._common[name] for name in learnt if name in self._common})
         return made
+
+    def _twin(self, trace: pl.DataFrame, ends: dict) -> "Scenario":
+        """Copy with the same trace and other `ENDS`."""
+        twin = object.__new__(type(self))
+        vars(twin).update(vars(self) | {"trace": trace} | ends)
+        twin._check_ends()
+        return twin
+
+    def _once(self, name: str, make: Callable):
+        """Return something that follows from all parts but `ENDS`, made once for this scenario and its twins."""
+        if name not in self._common:
+            self._common[name] = make()
+        return self._common[name]
+
+    def _settle(self):
+        """Check all parts again if the trace was changed in place since they were checked; what followed from them is forgotten."""
+        if recall(self.trace) is None:
+            self.__post_init__()
 
     @property
     def parts(self) -> dict:
         """All but trace and cluster, by the names of the parameters."""
         return {f.name: getattr(self, f.name) for f in fields(self) if f.kw_only}
 
-    @cached_property
+    @property
+    def estimator_name(self) -> str:
+        """Class of the estimator."""
+        return type(self.estimator or Oracle()).__name__
+
+    @property
     def known(self) -> pl.DataFrame | None:
         """What of the history is known when the trace begins (`gpuschedlab.traces.known_at`); None without one.
 
@@ -161,7 +202,7 @@ class Scenario:
             return None
         from gpuschedlab.traces.tools import known_at
 
-        return known_at(self.history)
+        return self._once("known", lambda: known_at(self.history))
 
     @property
     def past(self) -> "Scenario":
@@ -185,23 +226,40 @@ class Scenario:
         ended = None if self.known is None else self.known.filter(~pl.col("censored"))
         return None if ended is None or ended.is_empty() else ended
 
-    @cached_property
+    @property
     def knowledge(self) -> Estimator:
         """The estimator, ready to predict: it has learnt from the `lessons` where there are any."""
+        return self._once("knowledge", self._learnt)
+
+    def _learnt(self) -> Estimator:
+        """The estimator, or a copy that has learnt from the `lessons`."""
         estimator = self.estimator or Oracle()
         if hasattr(estimator, "history_") or self.lessons is None:
             return estimator
         return copy.deepcopy(estimator).fit(self.lessons)
 
-    @cached_property
+    @property
     def prepared(self) -> "Prepared":
-        """What all simulations in it have in common."""
+        """What all simulations in it have in common.
+
+        Raises
+        ------
+        TraceError
+            The trace was changed in place since it was checked, and a row is bad now.
+        """
         from gpuschedlab.sim.setup.prepared import prepare
 
-        return prepare(self)
+        self._settle()
+        return self._once("prepared", lambda: prepare(self))
 
     def __getstate__(self):
-        return {name: value for name, value in vars(self).items() if name != "prepared"}
+        self._settle()
+        learnt = {name: value for name, value in self._common.items() if name != "prepared"}
+        return vars(self) | {"_common": learnt}
+
+    def __setstate__(self, parts):
+        vars(self).update({"_common": {}} | parts)
+        remember(self.trace, canonical_order(self.trace.columns))
 
     def fitted(self, policy: Policy) -> Policy:
         """The policy, ready to run: one that can learn (`fit`) has learnt from the `lessons` where there are any."""
@@ -271,7 +329,7 @@ class Scenario:
             "outages": len(self.cluster.events),
             "history": 0 if self.history is None else self.history.height,
             "speeds": 0 if self.speeds is None else len(self.speeds.models),
-            "estimator": type(self.estimator or Oracle()).__name__,
+            "estimator": self.estimator_name,
             "delays": self.delays,
             "until": self.until,
             "seed": self.seed,

@@ -79,10 +79,10 @@ class Simulation:
             )
         check_declared(policy)
         check_number(start, RunError, "start", "seconds, 0 or more")
+        self.prepared = scenario.prepared
         self.trace = scenario.trace
         self.cluster = scenario.cluster
         self.speeds = scenario.speeds
-        self.prepared = scenario.prepared
         self.policy = scenario.fitted(policy)
         self.estimator = scenario.knowledge
         self.delays = scenario.delays

@@ -7,11 +7,11 @@ from concurrent.futures.process import BrokenProcessPool
 
 from gpuschedlab._extras import need
 from gpuschedlab.errors import RunError
-from gpuschedlab.sweep.identity import code_of_package, digest
+from gpuschedlab.sweep.identity import code_of_package
 from gpuschedlab.sweep.plan import Plan, make_plan, portable
 from gpuschedlab.sweep.result import Sweep, varied
 from gpuschedlab.sweep.store import Store
-from gpuschedlab.sweep.work import Outcome, forget, packed, work
+from gpuschedlab.sweep.work import Given, Outcome, forget, packed, work
 
 DEATHS = 3
 """Times that a worker may be killed while a cell is under way before the cell is run alone."""
@@ -162,7 +162,7 @@ def _batch(plan: Plan, keys: list[str], store: Store, how: tuple, begun: list[st
         for key in keys:
             cell = plan.cells[key]
             scenario = plan.scenarios[cell.scenario]
-            given = (cell.scenario, cell.policy, cell.estimator, digest(cell.estimator), plan.measure)
+            given = Given(cell.content, cell.labels["seed"], cell.policy, cell.estimator, plan.measure)
             if not here:
                 if cell.scenario not in packs:
                     packs.clear()  # cells come scenario by scenario

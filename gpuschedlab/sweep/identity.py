@@ -15,6 +15,7 @@ import polars as pl
 
 from gpuschedlab._data import folder
 from gpuschedlab._faces import home_of, papers
+from gpuschedlab.traces.validated import recall
 
 PARTS = (
     *("traces", "cluster", "speeds", "estimators", "metrics", "sim", "policies", "scenarios"),
@@ -66,6 +67,16 @@ def frame_digest(frame: pl.DataFrame) -> str:
     return known.hexdigest()[:32]
 
 
+def _digest_of(frame: pl.DataFrame) -> str:
+    """Return `frame_digest` of a frame, found once for one that has been validated and has not changed since."""
+    validated = recall(frame)
+    if validated is None or pl.Object in validated.schema.values():
+        return frame_digest(frame)
+    if "digest" not in validated.derived:
+        validated.derived["digest"] = frame_digest(frame)
+    return validated.derived["digest"]
+
+
 def _plain(value):
     """Value as JSON holds it; nothing in it depends on the process."""
     if value is None or isinstance(value, bool | int | float | str):
@@ -79,7 +90,7 @@ def _plain(value):
     if isinstance(value, set | frozenset):
         return {"set": sorted(json.dumps(_plain(v)) for v in value)}
     if isinstance(value, pl.DataFrame):
-        return {"frame": frame_digest(value)}
+        return {"frame": _digest_of(value)}
     if isinstance(value, np.ndarray) and value.dtype != object:
         return {"array": [str(value.dtype), list(value.shape), _hash(np.ascontiguousarray(value).tobytes())]}
     if isinstance(value, type):

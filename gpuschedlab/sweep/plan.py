@@ -15,7 +15,7 @@ from gpuschedlab.knobs import Knobbed, KnobInfo, knobs_of, word_of
 from gpuschedlab.sim import Scenario
 from gpuschedlab.sim.recipe_base import Recipe
 from gpuschedlab.sweep.identity import code_of_package, digest, is_own
-from gpuschedlab.sweep.scenarios import at_seed, by_name
+from gpuschedlab.sweep.scenarios import at_seed, by_name, content_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +23,7 @@ class Cell:
     """One simulation to be done, known by its key (`identity.digest`), which is the name of its file."""
 
     scenario: str  # key of its scenario
+    content: str  # digest of all that its scenario is but the seed
     policy: object
     estimator: object  # in place of the scenario's; None: none
     labels: dict  # columns of its file that identify it: class of the policy, knobs, seed
@@ -49,9 +50,10 @@ def make_plan(scenario, policies, *, seeds, measure) -> Plan:
     seeds = _seeds(seeds)
     surroundings = [code_of_package(), digest(plan.measure)]
     sources = by_name(scenario, "scenario", lambda one: word_of(one) if isinstance(one, Recipe) else "scenario")
-    for (name, source), seed in itertools.product(sources.items(), seeds):
-        name, cluster = name if isinstance(name, tuple) else (name, None)
-        made, key = at_seed(source, seed, name)
+    contents = {name: content_of(source, name) for name, source in sources.items() if isinstance(source, Scenario)}
+    for (source_name, source), seed in itertools.product(sources.items(), seeds):
+        name, cluster = source_name if isinstance(source_name, tuple) else (source_name, None)
+        made, content, key = at_seed(source, seed, name, contents.get(source_name))
         known = str(made.cluster) if isinstance(made, Scenario) else None
         names = {"scenario": name, "cluster": cluster or known, "seed": seed}
         scenario_key = digest([key, *surroundings])
@@ -63,7 +65,7 @@ def make_plan(scenario, policies, *, seeds, measure) -> Plan:
             labels = {"policy": type(policy).__name__, "knobs": json.dumps(policy.knobs), "seed": seed}
             row = {"cell": key, "policy": label} | names | {"knobs": policy.knobs}
             if key not in plan.cells or row not in plan.rows:
-                plan.cells.setdefault(key, Cell(scenario_key, policy, estimator, labels))
+                plan.cells.setdefault(key, Cell(scenario_key, content, policy, estimator, labels))
                 plan.rows.append(row)
     return plan
 

@@ -104,13 +104,23 @@ def is_recipe(value) -> bool:
     return callable(value) and is_dataclass(value) and not isinstance(value, type)
 
 
-def at_seed(source, seed: int, name: str) -> tuple[Scenario | partial, str]:
-    """Scenario of a seed, and its key; of a recipe, what makes it where the cell is computed (`follow`)."""
+def at_seed(source, seed: int, name: str, content: str | None = None) -> tuple[Scenario | partial, str, str]:
+    """Scenario of a seed, the digest of all but its seed (`content`, if that is known), and its key.
+
+    A recipe makes its scenario where the cell is computed (`follow`), and has its key as content.
+    """
     made = source(seed) if callable(source) and not is_recipe(source) else source
     if is_recipe(made):
-        return partial(follow, made, seed, name), digest(["recipe", made, seed])
-    made = follow(made, seed, name)
-    return made, digest(made)
+        key = digest(["recipe", made, seed])
+        return partial(follow, made, seed, name), key, key
+    if content is None:
+        content = content_of(made, name)
+    return follow(made, seed, name), content, digest([content, seed])
+
+
+def content_of(scenario: Scenario, name: str) -> str:
+    """Digest of a scenario without its seed."""
+    return digest(follow(scenario, 0, name))
 
 
 def follow(source, seed: int, name: str) -> Scenario:

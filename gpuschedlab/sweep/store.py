@@ -9,7 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
-from gpuschedlab._files import UNREADABLE, append_line, json_lines, parquet, read_frame, verify, whole
+from gpuschedlab._files import UNREADABLE, append_line, json_lines, sealed, unsealed, verify, whole
 from gpuschedlab.errors import RunError
 from gpuschedlab.metrics import METRICS
 from gpuschedlab.sim.run import FRAMES, SUMS
@@ -23,13 +23,15 @@ except ImportError:  # no such locks on Windows
 COUNTS = ("jobs", "finished", "unfinished", "censored", "preemptions", "failures")
 SCHEMA = dict.fromkeys(("cell", "policy", "knobs", "cluster", "estimator"), pl.String) | {"seed": pl.Int64}
 SCHEMA |= {name: pl.Int64 if name in COUNTS else pl.Float64 for name in METRICS if name != "seconds"}
-"""Columns of a cell's file."""
+"""Fields of a cell's file."""
+SUFFIXES = (".json", ".parquet")
+"""Endings of a cell's file, now and in the past."""
 
 
 class Store:
     """A sweep's folder."""
 
-    # `cells/KEY.parquet` (the metrics, one row), `runs/KEY/` (where runs are kept), `errors/KEY.txt`, `log.jsonl` (how
+    # `cells/KEY.json` (the metrics), `runs/KEY/` (where runs are kept), `errors/KEY.txt`, `log.jsonl` (how
     # long each cell took, and of some whether their books add up: the only file that two sweeps do not have alike) and
     # `sweep.json` (the rows, in order).
 
@@ -65,12 +67,19 @@ class Store:
         """Metrics, cluster and estimator of those cells that are finished and have intact files."""
         names = [n for n in ("cluster", "estimator", *METRICS) if n in SCHEMA]
         intact = {}
+        there = {path.name for path in self.cells.iterdir()} if self.cells.is_dir() else set()
         for key in keys:
+            if self.cell(key).name not in there:
+                continue
             with contextlib.suppress(OSError):
-                frame = read_frame(self.cells / f"{key}.parquet")
-                if frame.schema == SCHEMA and frame["cell"].to_list() == [key]:
-                    intact[key] = frame.select(names).row(0, named=True)
+                record = unsealed(self.cell(key).read_bytes())
+                if record.keys() == SCHEMA.keys() and record["cell"] == key:
+                    intact[key] = {name: record[name] for name in names}
         return intact
+
+    def cell(self, key: str) -> Path:
+        """File of a cell."""
+        return self.cells / f"{key}.json"
 
     def has_run(self, key: str) -> bool:
         """Whether a cell's run is kept, too, and its files are what was written."""
@@ -85,7 +94,8 @@ class Store:
     def keep(self, outcome: Outcome, about: dict):
         """Keep a finished cell: its run first, so that the cell's file vouches for both."""
         key = outcome.key
-        row = pl.DataFrame([{"cell": key} | about | outcome.metrics], schema=SCHEMA, orient="row")
+        values = {"cell": key} | about | outcome.metrics
+        record = {name: _as_declared(values.get(name), dtype) for name, dtype in SCHEMA.items()}
         line = {"cell": key, "seconds": outcome.seconds} | ({} if outcome.books is None else {"books": outcome.books})
         if outcome.run is not None:
             line["rounds"] = outcome.rounds
@@ -96,7 +106,7 @@ class Store:
             outcome.run.to_parquet(self.runs / key)
         with disk_errors(self):
             append_line(self.log, line)
-            put(self.cells / f"{key}.parquet", parquet(row, statistics=False))
+            put(self.cell(key), sealed(record))
             make_way(self.errors / f"{key}.txt")
             (self.errors / f"{key}.txt").unlink(missing_ok=True)
 
@@ -122,9 +132,12 @@ class Store:
     def outdated(self, rows: list[dict], done) -> int:
         """How many rows that are not done have a finished cell under another key, as what their result depends on has changed."""
         with contextlib.suppress(RunError):
-            kept = {
-                _asked(row): row["cell"] for row in self.rows()[0] if (self.cells / f"{row['cell']}.parquet").is_file()
-            }
+            files = {path.name for path in self.cells.iterdir()}
+            before, _ = self.rows()
+            kept = {}
+            for row in before:
+                if any(row["cell"] + suffix in files for suffix in SUFFIXES):
+                    kept[_asked(row)] = row["cell"]
             return sum(kept.get(_asked(row), row["cell"]) != row["cell"] for row in rows if row["cell"] not in done)
         return 0
 
@@ -136,6 +149,13 @@ class Store:
     def logged(self) -> dict[str, dict]:
         """What the log has of cells, by key: `seconds`, `rounds` where runs are kept, `books` where they were added up."""
         return {said["cell"]: said for said in json_lines(self.log) if isinstance(said.get("cell"), str)}
+
+
+def _as_declared(value, dtype):
+    """Value of a cell's field in the type of JSON that stands for its column's type."""
+    if value is None or dtype == pl.String:
+        return value
+    return int(value) if dtype == pl.Int64 else float(value)
 
 
 def _asked(row: dict) -> str:
@@ -162,7 +182,7 @@ def disk_errors(store: Store):
     try:
         yield
     except OSError as error:
-        kept = sum(1 for _ in store.cells.glob("*.parquet")) if store.cells.is_dir() else 0
+        kept = sum(1 for _ in store.cells.glob("*.json")) if store.cells.is_dir() else 0
         raise RunError(
             f"sweep: {store.folder} cannot be written: {error.strerror or error}. The {kept} cells that are finished "
             "are kept; free some space, and the same call resumes from there."

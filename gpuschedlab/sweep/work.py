@@ -1,5 +1,6 @@
 """The computation of one cell, in any worker process."""
 
+import copy
 import pickle
 import time
 import traceback
@@ -10,7 +11,8 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.errors import LabError, RunError, interrupts
-from gpuschedlab.sweep.identity import code_of_package
+from gpuschedlab.sim import Scenario
+from gpuschedlab.sweep.identity import code_of_package, digest
 
 HELD = 4
 """Scenarios, with what their estimators have learnt, that a worker keeps at hand."""
@@ -33,12 +35,23 @@ class Outcome:
     books: str | None = None  # what in its run does not add up, "" where all does; None: not looked at
 
 
+@dataclass(frozen=True)
+class Given:
+    """What a cell computes in its scenario, which is apart as cells share it."""
+
+    content: str  # digest of the scenario, but for its seed
+    seed: int
+    policy: object
+    estimator: object  # in place of the scenario's; None: none
+    measure: dict  # options of `metrics.summary`
+
+
 def packed(raw: bytes) -> np.ndarray:
     """Bytes as an array, which joblib and Dask send to each worker once and not with each cell."""
     return np.frombuffer(raw, np.uint8)
 
 
-def work(key: str, raw: bytes | tuple, scenario, code: str, keep_runs: bool, add_up: bool) -> Outcome:
+def work(key: str, raw: bytes | Given, scenario, code: str, keep_runs: bool, add_up: bool) -> Outcome:
     """Compute a cell, and `add_up` its books; its errors are reported, not raised."""
     try:
         if code != code_of_package():
@@ -47,26 +60,33 @@ def work(key: str, raw: bytes | tuple, scenario, code: str, keep_runs: bool, add
                 "as where the sweep was started. Install that there."
             )
         with interrupts():
-            return _computed(key, *(pickle.loads(raw) if isinstance(raw, bytes) else raw), scenario, keep_runs, add_up)
+            given = pickle.loads(raw) if isinstance(raw, bytes) else raw
+            return _computed(key, given, _scenario_of(given, scenario), keep_runs, add_up)
     except Exception as raised:  # a policy may be anybody's code, and must not take the other cells with it
         message = str(raised) if isinstance(raised, LabError) else f"{type(raised).__name__}: {raised}"
         return Outcome(key, error=message.replace("\n", " "), trace=traceback.format_exc())
 
 
-def _computed(key, scenario_key, policy, estimator, estimator_key, measure, given, keep_runs, add_up) -> Outcome:
+def _scenario_of(given: Given, source) -> Scenario:
+    """Scenario of a cell: what it has in common with those of other seeds is at hand, if that is not long ago."""
+    scenario = _once((given.content,), lambda: _opened(source))
+    if given.estimator is not None:
+        key = (given.content, digest(given.estimator))
+        scenario = _once(key, lambda: scenario.replace(estimator=given.estimator))
+    return scenario if scenario.seed == given.seed else scenario.replace(seed=given.seed)
+
+
+def _computed(key: str, given: Given, scenario: Scenario, keep_runs: bool, add_up: bool) -> Outcome:
+    """Run a cell's policy in its scenario, and measure."""
     from gpuschedlab.metrics import summary
 
-    scenario = _once((scenario_key,), lambda: _opened(given))
-    if estimator is not None:
-        scenario = _once((scenario_key, estimator_key), lambda: scenario.replace(estimator=estimator))
-    simulation = scenario.simulation(policy)
+    simulation = scenario.simulation(given.policy)
     begin = time.perf_counter()
     run = simulation.run(scenario.until)
     seconds = time.perf_counter() - begin
-    metrics = summary(run, **measure)
+    metrics = summary(run, **given.measure)
     metrics.pop("seconds")
-    about = scenario.summary()
-    labels = {"cluster": about["cluster"], "estimator": about["estimator"].lower()}
+    labels = {"cluster": str(scenario.cluster), "estimator": scenario.estimator_name.lower()}
     books = None
     if add_up:
         from gpuschedlab.check.recount import books_add_up
@@ -81,10 +101,10 @@ def _computed(key, scenario_key, policy, estimator, estimator_key, measure, give
     return Outcome(key, metrics, replace(run, rounds=untimed, info=info), seconds, rounds, labels=labels, books=books)
 
 
-def _opened(given):
+def _opened(source) -> Scenario:
     """Scenario of a worker's own: what its estimator learns is not kept for longer than it."""
-    made = pickle.loads(given.tobytes()) if isinstance(given, np.ndarray) else given
-    return made() if callable(made) else made.replace()
+    made = pickle.loads(source.tobytes()) if isinstance(source, np.ndarray) else source
+    return made() if callable(made) else copy.copy(made)
 
 
 def _once(key: tuple, make):

@@ -112,7 +112,7 @@ def test_what_is_no_file_in_a_files_place_is_set_aside_by_a_sweep(tmp_path):
     scenario = lab.Scenario(small_trace(), CLUSTER)
     again = lambda: sweep(scenario, [lab.Fifo()], tmp_path, keep_runs=True, progress=False)  # noqa: E731
     again()
-    (cell,) = tmp_path.glob("cells/*.parquet")
+    (cell,) = tmp_path.glob("cells/*.json")
     (run,) = tmp_path.glob("runs/*")
     whole = cell.read_bytes()
     jobs = (run / "jobs.parquet").read_bytes()

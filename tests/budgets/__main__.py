@@ -14,7 +14,9 @@ from budgets.tables import TABLES, make_parser
 from gpuschedlab.cli import obey
 
 TESTS = Path(__file__).resolve().parents[1]
-BUDGETS = {name: f"budgets.{name}" for name in ("engine", "imports", "explorer", "optim", "episode", "compile")}
+BUDGETS = {
+    name: f"budgets.{name}" for name in ("engine", "imports", "repetition", "explorer", "optim", "episode", "compile")
+}
 BUDGETS |= present(
     {
         "clusters": {"site": "papers.clusters.site"},

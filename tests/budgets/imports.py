@@ -7,10 +7,12 @@ import sys
 
 import pytest
 
+from gpuschedlab.cli.parser import commands
+
 CASES = {
     "import": (("-c", "import gpuschedlab"), 0.02),
     "help": (("-m", "gpuschedlab", "--help"), 0.5),
-    "compare_help": (("-m", "gpuschedlab", "compare", "--help"), 2.0),
+    **{f"{name}_help": (("-m", "gpuschedlab", name, "--help"), 0.5) for name in commands()},
     "import_policies": (("-c", "from gpuschedlab import Tiresias"), None),
     "import_simulate": (("-c", "from gpuschedlab import simulate"), None),
 }

@@ -36,9 +36,12 @@ assert "usage: gpuschedlab" in out.getvalue()
 """
 
 
-def test_help_loads_nothing_that_is_slow():
-    assert not loaded(helped()) & {"numpy", "polars", "numba", "scipy"}
-    assert not loaded(helped("trace")) & {"numba", "scipy"}
+SLOW = {"numpy", "polars", "numba", "scipy", "sklearn", "joblib", "tqdm"}
+
+
+@pytest.mark.parametrize("words", [(), *((name,) for name in commands())])
+def test_help_loads_nothing_that_is_slow(words):
+    assert not loaded(helped(*words)) & SLOW
 
 
 def test_a_policy_does_not_load_the_engine():

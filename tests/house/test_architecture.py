@@ -21,6 +21,7 @@ ORDER = (
         "_data",
         "_compiled",
         "_faces",
+        "_sources",
     },
     {"optim"},
     {"traces", "cluster", "speeds"},

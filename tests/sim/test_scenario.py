@@ -26,11 +26,13 @@ from gpuschedlab import (
     simulate,
 )
 from gpuschedlab.check import small_trace
+from gpuschedlab.cluster import Nodes
 from gpuschedlab.errors import ClusterError, EstimatorError, PolicyError, RunError, TraceError
 from gpuschedlab.estimators import Estimator
 from gpuschedlab.policies import ALL
 from gpuschedlab.sim.entry import scenario_of
 from gpuschedlab.speeds import default_speeds
+from gpuschedlab.traces import validate
 
 DAY = 86_400.0
 ONE = Cluster.homogeneous(1, 1)
@@ -329,3 +331,96 @@ def test_compare_of_runs_is_a_table_and_of_a_scenario_runs():
     assert table.rows() == [("fifo", 105.0), ("srtf", 70.0)]  # by hand: (100 + 110) / 2 and (120 + 20) / 2
     with pytest.raises(PolicyError, match="found no policies"):
         compare(Scenario(two_jobs(), ONE))
+
+
+# Twins -----------------------------------------------------------------------------------------------------------
+
+
+def bytes_of(run: Run) -> list[bytes]:
+    """Frames of a run, as bytes."""
+    return [getattr(run, name).serialize() for name in ("jobs", "timeline", "allocations")]
+
+
+@pytest.mark.parametrize("policy", [Fifo(), Tiresias(), Srtf()])
+def test_a_twin_runs_as_a_scenario_that_is_made_anew(scenario, policy):
+    fresh = Scenario(scenario.trace.clone(), scenario.cluster, **scenario.parts | {"seed": 8, "until": 4000.0})
+    for base in (scenario, pickle.loads(pickle.dumps(scenario))):
+        twin = base.replace(seed=8, until=4000.0)
+        assert (twin.seed, twin.until, base.seed, base.until) == (8, 4000.0, 3, 5000.0)
+        run = twin.run(policy)
+        expected = fresh.run(policy)
+        assert bytes_of(run) == bytes_of(expected)
+        assert run.info | {"seconds": 0.0} == expected.info | {"seconds": 0.0}
+        assert base.run(policy).info["until"] == 5000.0
+
+
+def test_a_scenario_and_its_twins_learn_and_prepare_once(fits):
+    scenario = Scenario(small_trace(), CLUSTER, history=long_before(40, 1), estimator=Counted())
+    for seed in range(3):
+        scenario.replace(seed=seed).run(Fifo())
+    scenario.run(Srtf())
+    assert fits == [40]
+    assert scenario.replace(seed=7).prepared is scenario.prepared
+    others = [scenario.replace(delays=Delays(restart=1.0)), scenario.replace(trace=small_trace(rng=5))]
+    assert all(other.prepared is not scenario.prepared for other in others)
+    assert fits == [40]
+
+
+@pytest.mark.parametrize("seed", [-1, 0.5, "3"])
+def test_the_seed_of_a_twin_is_checked(scenario, seed):
+    with pytest.raises(TraceError, match="seed: found"):
+        scenario.replace(seed=seed)
+    with pytest.raises(TraceError, match="until: found"):
+        scenario.replace(until=-1.0)
+
+
+IN_PLACE = {
+    "set an item": lambda trace: trace.__setitem__((0, "gpus"), -1.0),
+    "replace a column": lambda trace: trace.replace_column(1, pl.Series("submit", [-1.0] * trace.height)),
+    "append rows": lambda trace: trace.extend(trace.clone()),
+    "drop a column": lambda trace: trace.drop_in_place("duration"),
+}
+DOORS = {
+    "run": lambda scenario: scenario.run(Fifo()),
+    "seed": lambda scenario: scenario.replace(seed=4),
+    "delays": lambda scenario: scenario.replace(delays=Delays(restart=1.0)),
+    "pickle": pickle.dumps,
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("change", IN_PLACE)
+@pytest.mark.parametrize("before", ["new", "run"])
+def test_a_trace_that_became_bad_in_place_is_refused_at_each_door(scenario, change, door, before):
+    if before == "run":
+        scenario.run(Fifo())
+    twin = scenario.replace(seed=5)
+    expected = Scenario(small_trace(60), CLUSTER, **PARTS).run(Fifo())
+    IN_PLACE[change](scenario.trace)
+    for _ in range(2):
+        with pytest.raises(TraceError, match=r"^trace"):
+            DOORS[door](scenario)
+    assert bytes_of(twin.run(Fifo())) == bytes_of(expected)
+
+
+def test_a_trace_that_was_changed_in_place_is_prepared_anew(scenario):
+    scenario.run(Fifo())
+    scenario.trace[0, "submit"] = 1e4
+    changed = scenario.trace.clone()
+    run = scenario.run(Fifo())
+    fresh = Scenario(changed, CLUSTER, **PARTS)
+    assert scenario.trace.equals(fresh.trace)
+    assert bytes_of(run) == bytes_of(fresh.run(Fifo()))
+
+
+@pytest.mark.filterwarnings("ignore:1 of 2 jobs ask")
+@pytest.mark.parametrize("types", [None, "requested"])
+def test_a_twin_has_the_lists_of_what_jobs_are_bound_to(types):
+    cluster = Cluster((Nodes("v100", 2, 8, ("a", "b")), Nodes("t4", 2, 8, ("b",))))
+    jobs = two_jobs().with_columns(vc=pl.Series(["a", "b"]), gpu_type=pl.Series([None, "t4"]), own=pl.Series([1, 2]))
+    scenario = Scenario(jobs, cluster, types=types)
+    twin = scenario.replace(seed=3)
+    assert twin.trace.columns == validate(scenario.trace.clone()).columns
+    assert twin.trace.equals(scenario.trace.select(twin.trace.columns))
+    assert twin.run(Fifo()).jobs["gpu_type"].to_list() == scenario.run(Fifo()).jobs["gpu_type"].to_list()
+    assert validate(scenario.trace).columns == twin.trace.columns

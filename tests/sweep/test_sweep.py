@@ -1,5 +1,6 @@
 """Sweeps in one process: grids, what a cell is, what is kept."""
 
+import gc
 import importlib.util
 import json
 import sys
@@ -17,8 +18,11 @@ from gpuschedlab.check import small_trace
 from gpuschedlab.errors import PolicyError
 from gpuschedlab.metrics import METRICS
 from gpuschedlab.sim import Simulation
+from gpuschedlab.sim.setup.prepared import Prepared
 from gpuschedlab.speeds import default_speeds
 from gpuschedlab.sweep import Sweep, cross, grid, identity, sweep
+from gpuschedlab.sweep.store import Store
+from gpuschedlab.sweep.work import HELD
 
 pytest.importorskip("joblib")
 CLUSTER = Cluster.homogeneous(2, 8)
@@ -324,6 +328,59 @@ def test_a_broken_cell_is_computed_again(tmp_path, harm):
     assert Sweep.read(tmp_path).frame.height == 1
     sweep(scenario, [Fifo(), Srtf()], tmp_path, progress=False)
     assert cells(tmp_path) == before
+
+
+# What cells have in common ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def alive(monkeypatch) -> list[int]:
+    """Number of prepared scenarios in memory as each cell is kept."""
+    counts = []
+    keep = Store.keep
+
+    def counted(store, outcome, about):
+        gc.collect()
+        counts.append(sum(isinstance(thing, Prepared) for thing in gc.get_objects()))
+        keep(store, outcome, about)
+
+    monkeypatch.setattr(Store, "keep", counted)
+    return counts
+
+
+def test_memory_does_not_grow_with_cells(tmp_path, alive):
+    gc.collect()
+    before = sum(isinstance(thing, Prepared) for thing in gc.get_objects())
+    sweep(scenario, Fifo(), tmp_path / "own traces", seeds=6 * HELD, progress=False)
+    assert max(alive) - before <= 2 * HELD
+    alive.clear()
+    base = scenario(0)
+    sweep(base, [Fifo(), Srtf()], tmp_path / "one trace", seeds=20, progress=False)
+    assert {count - before for count in alive} == {1}
+    assert "prepared" not in base._common
+
+
+def test_seeds_of_a_scenario_are_learnt_for_once(tmp_path, monkeypatch):
+    fits = []
+    fit = History.fit
+
+    def counted(estimator, history):
+        fits.append(history.height)
+        return fit(estimator, history)
+
+    monkeypatch.setattr(History, "fit", counted)
+    history = small_trace(40, rng=9).with_columns(pl.col("submit") - 1e6)
+    base = Scenario(trace(0), CLUSTER, history=history, estimator=History())
+    found = sweep(base, [Fifo(), (Srtf(), Noisy(error=0.5))], tmp_path / "s", seeds=5, progress=False)
+    assert fits == [40]
+    alone = [simulate(base, Fifo()), simulate(base.replace(estimator=Noisy(error=0.5)), Srtf())]
+    assert found.frame["jct_mean"].to_list() == [run.summary()["jct_mean"] for run in alone] * 5
+
+
+def test_a_seed_makes_another_cell_whichever_seed_its_scenario_has(tmp_path):
+    for base in (scenario(0), scenario(0).replace(seed=7), scenario(0).replace(seed=1)):
+        sweep(base, Fifo(), tmp_path, seeds=range(3), progress=False)
+    assert len(cells(tmp_path)) == 3
 
 
 # The books of cells -------------------------------------------------------------------------------------------

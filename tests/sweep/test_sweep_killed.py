@@ -72,9 +72,9 @@ def test_a_killed_sweep_goes_on(alone, tmp_path):
     told = f"killed at cells {first} and {second}"
     for workers, when, finished in ((2, first, first - 1), (1, second, first + second - 2)):
         assert run(tmp_path, workers, when)[0] == -signal.SIGKILL, told
-        assert len(list((tmp_path / "cells").glob("*.parquet"))) == finished, told
+        assert len(list((tmp_path / "cells").glob("*.json"))) == finished, told
         assert list((tmp_path / "cells").glob("*.part")), told  # half a file
-    before = {p.name: p.stat().st_mtime_ns for p in (tmp_path / "cells").glob("*.parquet")}
+    before = {p.name: p.stat().st_mtime_ns for p in (tmp_path / "cells").glob("*.json")}
     code, said = run(tmp_path, 1)
     assert code == 0, f"{told}: {said}"
     assert kept(tmp_path) == alone, told
@@ -92,7 +92,7 @@ def test_a_killed_worker_loses_no_finished_cell(alone, tmp_path):
     code, said = run(tmp_path, "worker", random.randrange(3, 150))
     assert code == 0, said
     assert kept(tmp_path) == alone
-    assert sorted(times(tmp_path)) == sorted(name.removesuffix(".parquet") for name in alone if len(name) == 40)
+    assert sorted(times(tmp_path)) == sorted(name.removesuffix(".json") for name in alone if len(name) == 37)
 
 
 def test_dask_gives_the_same_bytes_though_a_worker_is_killed_and_a_scenario_does_not_reach_the_workers(alone, tmp_path):
