@@ -17,9 +17,8 @@ from gpuschedlab.cli.parser import Parser, add_json, positive
 from gpuschedlab.cli.text import as_json, cell, grid
 from gpuschedlab.errors import LabError
 
-TABLES = {"traces": "published.generated_traces", "standing": "published.standing", "browser": "browser.costs"} | said(
-    "TABLES"
-)
+TABLES = {"traces": "published.generated_traces", "standing": "published.standing", "weeks": "published.weeks"}
+TABLES |= {"browser": "browser.costs"} | said("TABLES")
 """Module of each table."""
 
 
