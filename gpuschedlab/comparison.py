@@ -1,7 +1,7 @@
 """Several policies on one trace: each is run separately, so that an error in one does not stop the others."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -9,13 +9,19 @@ import polars as pl
 
 from gpuschedlab._extras import need
 from gpuschedlab.errors import PolicyError, RunError, interrupts
+from gpuschedlab.metrics.like_weeks import MOST
 from gpuschedlab.metrics.summaries import FIRST
 from gpuschedlab.parse import blame, word_of
+from gpuschedlab.sim.recipe_base import Recipe
 
 if TYPE_CHECKING:
     from gpuschedlab.metrics import MetricTable
+    from gpuschedlab.metrics.like_weeks import Weeks
     from gpuschedlab.sim import Run, Scenario
 
+OF_WEEK = "In this week"
+OF_TRACE = "In this trace"
+OF_LOG = "In this log"
 COLUMNS = (*FIRST, "unfair_fraction", "seconds")
 """Metrics that a comparison shows first."""
 
@@ -32,11 +38,18 @@ class Comparison:
         What went wrong with the policies that have no run.
     stopped : bool
         Whether it was interrupted (Ctrl-C) before all policies had run.
+    place : str
+        Whose facts the first sentence says: "In this week" of a generated one, "In this log" of a recorded one; "" if that is not
+        known: then an interval along the trace says how sure a difference is.
+    weeks : Weeks, optional
+        What weeks like this one say of the two policies of the sentence.
     """
 
     runs: dict
     failed: dict[str, str] = field(default_factory=dict)
     stopped: bool = False
+    place: str = ""
+    weeks: "Weeks | None" = None
 
     def table(self, metrics: Iterable[str] = COLUMNS, **options) -> pl.DataFrame:
         """One row per policy; options as in `gpuschedlab.metrics.compare`."""
@@ -63,11 +76,39 @@ class Comparison:
         Returns
         -------
         str
-            Two sentences; "" where no policy has run.
+            Two sentences, and one of weeks like this one, or of the weeks of a log; "" where no policy has run.
         """
         from gpuschedlab.metrics.who_pays import best_of
 
-        return str(best_of(self.runs, measure, **options) or "")
+        if self.place:
+            options["place"] = self.place
+        said = str(best_of(self.runs, measure, **options) or "")
+        more = self._of_weeks() if measure == "jct" else ""
+        return f"{said} {more}".strip()
+
+    def html(self, **options) -> str:
+        """The sentences as HTML paragraphs; options as of `sentence`."""
+        from gpuschedlab.metrics.who_pays import best_of
+
+        difference = best_of(self.runs, place=self.place, **options)
+        if difference is None:
+            return ""
+        more = escape(self._of_weeks())
+        if self.weeks is not None:
+            return difference.html + self.weeks.html
+        if more:
+            return f"{difference.html}<p>{more}</p>"
+        return difference.html
+
+    def _of_weeks(self) -> str:
+        """What other weeks say, or the weeks of a log; "" if there are none."""
+        from gpuschedlab.metrics.log_weeks import log_in_words, weeks_of
+        from gpuschedlab.metrics.who_pays import pair_of
+
+        if self.weeks is not None:
+            return self.weeks.text
+        names = pair_of(self.runs) if self.place == OF_LOG else ()
+        return log_in_words(weeks_of(*(self.runs[name] for name in names))) if len(names) == 2 else ""
 
     def summary(self) -> dict[str, dict]:
         """All metrics by policy."""
@@ -99,17 +140,23 @@ class Comparison:
         return f"{self.show()}{failed}"
 
 
-def compare(what: "Scenario | pl.DataFrame | Mapping[str, Run]", *more, **options) -> "Comparison | pl.DataFrame":
+def compare(
+    what: "Recipe | Scenario | pl.DataFrame | Mapping[str, Run]", *more, **options
+) -> "Comparison | pl.DataFrame":
     """Compare policies in a scenario, or runs that are there already.
 
     Parameters
     ----------
     what, *more
         `compare(scenario, policies)` runs the policies, and so does `compare(trace, cluster, policies, **parts)`, with the
-        parts of `Scenario`. `compare(runs, metrics)` of a dict of runs is `gpuschedlab.metrics.compare`.
+        parts of `Scenario`. `compare(recipe, policies, seed=0, weeks=12)` runs them in the scenario of a seed, and the two that the
+        sentence compares in weeks of other seeds (`gpuschedlab.weeks`). `compare(runs, metrics)` of a dict of runs is
+        `gpuschedlab.metrics.compare`.
     policies : dict of str to Policy or (Policy, Estimator), or iterable of Policy
         With a pair, what that policy knows comes from its own estimator; a policy without a name is called by its word
         ("tiresias:queues=3").
+    seed, weeks : int
+        Of a recipe: the seed, and how many weeks like it are played at most; 1: it alone.
     progress : bool
         Whether a bar on standard error shows how far it is.
     each : callable, optional
@@ -140,7 +187,27 @@ def compare(what: "Scenario | pl.DataFrame | Mapping[str, Run]", *more, **option
         from gpuschedlab.metrics import compare as tabulate
 
         return tabulate(what, *more, **options)
+    if isinstance(what, Recipe):
+        return _in_weeks(what, *more, **options)
     return _run_all(what, *more, **options)
+
+
+def place_of(recipe: Recipe) -> str:
+    """Whose facts a comparison in a scenario of a recipe says."""
+    if not recipe.drawn:
+        return OF_LOG
+    return OF_WEEK if recipe.noun == "weeks" else OF_TRACE
+
+
+def _in_weeks(recipe: Recipe, policies=None, *, seed: int = 0, weeks: int = MOST, **options) -> "Comparison":
+    """Run several policies in the scenario of a seed, and the two that matter in others like it."""
+    from gpuschedlab.weeks import of_comparison
+
+    contenders = policies or recipe.policies
+    found = replace(_run_all(recipe(seed), None, contenders, **options), place=place_of(recipe))
+    if not recipe.drawn or found.stopped or weeks < 2:
+        return found
+    return replace(found, weeks=of_comparison(recipe, _named(contenders), found.runs, seed, weeks))
 
 
 def _run_all(trace, cluster=None, policies=None, *, progress=False, each: Callable | None = None, **parts):
@@ -148,7 +215,7 @@ def _run_all(trace, cluster=None, policies=None, *, progress=False, each: Callab
     from gpuschedlab.sim.entry import scenario_of
 
     scenario, policies = scenario_of(trace, cluster, policies, **parts)
-    contenders = _named(scenario, policies)
+    contenders = _knowing(scenario, policies)
     runs = {}
     failed = {}
     first = None
@@ -174,19 +241,27 @@ def _run_all(trace, cluster=None, policies=None, *, progress=False, each: Callab
     return Comparison(runs, failed)
 
 
-def _named(scenario, policies) -> dict[str, tuple]:
+def _knowing(scenario, policies) -> dict[str, tuple]:
     """Policies by name, each with its scenario: those that share an estimator share what it has learnt."""
-    pairs = policies.items() if isinstance(policies, Mapping) else [(None, p) for p in policies or ()]
     found: dict[str, tuple] = {}
     knowing = {id(None): scenario}
+    for name, (policy, own) in _named(policies).items():
+        if id(own) not in knowing:
+            knowing[id(own)] = scenario.replace(estimator=own)
+        found[name] = (policy, knowing[id(own)])
+    return found
+
+
+def _named(policies) -> dict[str, tuple]:
+    """Policies by name, each with its own estimator, or None."""
+    pairs = policies.items() if isinstance(policies, Mapping) else [(None, p) for p in policies or ()]
+    found: dict[str, tuple] = {}
     for name, given in pairs:
         policy, own = given if isinstance(given, tuple) else (given, None)
         name = word_of(policy) if name is None else name
         if name in found:
             raise PolicyError(f"comparison: found {name!r} twice; expected each policy once. Give them names: a dict.")
-        if id(own) not in knowing:
-            knowing[id(own)] = scenario.replace(estimator=own)
-        found[name] = (policy, knowing[id(own)])
+        found[name] = (policy, own)
     if not found:
         raise PolicyError("comparison: found no policies; expected at least one, such as [Fifo(), Srtf()].")
     return found

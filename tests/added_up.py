@@ -17,7 +17,7 @@ def add_up(monkeypatch):
     def begun(self, scenario, policy, *, start=0.0, initial=None, log=False):
         begin(self, scenario, policy, start=start, initial=initial, log=log)
         self.scenario = scenario
-        self.past = None if start or initial is not None else ((0.0, self.policy),)
+        self.past = None if start or initial is not None else ((self.now, self.policy),)
 
     def switched(self, policy):
         switch(self, policy)

@@ -140,6 +140,8 @@ def _prepared(args, methods: list[str], progress: Progress) -> "_Loops":
         policies = contenders_of([args.policy])
     with progress.phase("reading the trace"):
         recipe = recipe_in(args)
+        if "warm" in recipe.knobs:  # forecasts are made of what a controller has seen from the beginning on
+            recipe = recipe.with_knobs(warm=0.0)
         scenario = recipe(args.seed)
         about = recipe.about(scenario)
         found = None if args.on else _twin(args, scenario, progress)

@@ -60,8 +60,14 @@ def reserved_gpus_fit(run, cluster) -> str | None:
 
 
 def bills_add_up(run, cluster) -> str | None:
-    """What is billed, at one price or at one for each type, is what jobs held and what was reserved."""
-    rows = pl.concat([part.select("gpu_type", "gpus", "start", "end") for part in (_owned(run), reserved_times(run))])
+    """What is billed, at one price or at one for each type, is what jobs that count held and what was reserved since the first."""
+    counts = run.jobs["submit"] >= 0
+    allocations = _owned(run)
+    allocations = allocations.filter(counts.gather(allocations["job"]))
+    reserved = reserved_times(run)
+    if not counts.all():
+        reserved = reserved.with_columns(pl.col("start").clip(0.0), pl.col("end").clip(0.0))
+    rows = pl.concat([part.select("gpu_type", "gpus", "start", "end") for part in (allocations, reserved)])
     rows = rows.with_columns(seconds=pl.col("gpus") * (pl.col("end") - pl.col("start")))
     prices = {name: 1.0 + k for k, name in enumerate(cluster.gpu_types)}
     for price, worth in (
@@ -135,13 +141,15 @@ def nodes_were_asked_for(run, cluster) -> str | None:
 
 
 def idle_time_is_left_out(run, cluster) -> str | None:
-    """Utilisation is of the time from the first submission to the last end, and of the GPUs that were up then."""
-    begin = float(run.jobs["submit"].min())
-    end = float(run.jobs["end"].max())
+    """Utilisation is of the time from the first submission (from 0 with warm jobs) to the last end, and of the GPUs that were up then."""
+    begin = max(0.0, float(run.jobs["submit"].min()))  # of a warm cluster from 0 on
+    end = float(run.jobs.filter(pl.col("submit") >= 0)["end"].max())
     up = cluster.total_gpus * (end - begin)
     for node, start, back in _down(cluster):
         up -= cluster.node_gpus[node] * max(0.0, min(back, end) - max(start, begin))
-    used = float(run.jobs["attained"].sum()) / up
+    rows = _owned(run)
+    seconds = (rows["end"].clip(begin, end) - rows["start"].clip(begin, end)).to_numpy()
+    used = float(rows["gpus"].to_numpy() @ seconds) / up
     found = utilisation(run)
     if not np.isclose(found, used, rtol=CLOSE):
         return f"utilisation is {found:.9f}; expected {used:.9f}, from the first submission to the last end"

@@ -292,7 +292,7 @@ class _Account:
     def _slack(self) -> float:
         """Seconds by which an instant may be off."""
         length = self.work / self.rate if self.rate > 0 else 0.0
-        return TINY + CLOSE * (self.sums["executed"] + self.row["submit"] + length)
+        return TINY + CLOSE * (self.sums["executed"] + abs(self.row["submit"]) + length)
 
 
 def books_add_up(
@@ -301,7 +301,7 @@ def books_add_up(
     """Report the first account of a run from the beginning of its trace that does not add up; None: all do."""
     # Of a simulation that was switched, `policy` has the instants (s) from which on each policy was in force. The progress of
     # `most` jobs at most is followed, spread evenly over the trace; None: of all.
-    policies = ((0.0, policy),) if isinstance(policy, Policy) else policy
+    policies = ((scenario.begin, policy),) if isinstance(policy, Policy) else policy
     own = getattr(policies[0][1], "laws", ()) if len(policies) == 1 else ()
     problems = (law(run, scenario.cluster) for law in (*BOOKS, *own))
     found = next(filter(None, problems), None) or reservations_are_given_back(run, policies)

@@ -6,7 +6,12 @@ from .fairness import (
     finish_time_fairness_by_type as finish_time_fairness_by_type,
     unfair_fraction as unfair_fraction,
 )
-from .intervals import PairedRatio as PairedRatio, paired_ratio as paired_ratio
+from .intervals import (
+    MedianInterval as MedianInterval,
+    PairedRatio as PairedRatio,
+    median_interval as median_interval,
+    paired_ratio as paired_ratio,
+)
 from .attainment import slo_attainment as slo_attainment, slo_violation as slo_violation
 from .summaries import METRICS as METRICS, Metric as Metric, compare as compare, summary as summary
 from .times import (

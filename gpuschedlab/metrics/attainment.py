@@ -21,7 +21,7 @@ def _judge(run, censored: bool) -> _Judged:
     run = reading(run)
     jobs = run["jobs"]
     deadlines, reward = jobs.worth
-    wanted = np.isfinite(deadlines[:, 0])
+    wanted = run.counted & np.isfinite(deadlines[:, 0])
     if "kind" in jobs:
         wanted &= jobs["kind"] != "best_effort"
     if not censored and "censored" in jobs:

@@ -61,6 +61,11 @@ class Reading:
         return float(last if now is None or now == np.inf else max(last, now))
 
     @cached_property
+    def counted(self) -> np.ndarray:
+        """(n,) whether a job counts, as `counted` says."""
+        return counted(self["jobs"])
+
+    @cached_property
     def window(self) -> tuple[float, float]:
         """First and last instant (s) of the time that metrics are of, which is that with jobs."""
         # It begins with the first submission, or with a run that starts among jobs, and ends with the last job, or where the
@@ -68,9 +73,11 @@ class Reading:
         # part in it.
         time = self["timeline"]["time"]
         jobs = self["jobs"]
-        end = jobs["end"].max(initial=-np.inf)  # nan where a job is left
+        end = jobs["end"][self.counted].max(initial=-np.inf)  # nan where a job is left
         stop = float(end) if np.isfinite(end) else self.stopped
         first = float(jobs["submit"].min(initial=np.inf))
+        if first < 0:  # the cluster is warm at 0
+            first = 0.0
         begin = max(time[0] if len(time) else 0.0, first if first < np.inf else 0.0)
         return min(stop, float(begin)), stop
 
@@ -106,10 +113,17 @@ def jobs_of(given) -> Mapping[str, np.ndarray]:
     return jobs
 
 
+def counted(jobs: Mapping[str, np.ndarray]) -> np.ndarray:
+    """(n,) whether a job counts: it was submitted at 0 or later. Those before only warm the cluster (`Scenario.warm`)."""
+    if "submit" not in jobs:
+        return np.ones(len(next(iter(jobs.values()))), bool)
+    return ~(jobs["submit"] < 0)
+
+
 def known(given, censored: bool) -> np.ndarray:
-    """(n,) whether a job has a known completion time, as `gpuschedlab.metrics.measured` says."""
+    """(n,) whether a job counts and has a known completion time, as `gpuschedlab.metrics.measured` says."""
     jobs = jobs_of(given)
-    ended = ~np.isnan(jobs["end"])
+    ended = counted(jobs) & ~np.isnan(jobs["end"])
     return ended if censored or "censored" not in jobs else ended & ~jobs["censored"]
 
 

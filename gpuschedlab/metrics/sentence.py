@@ -68,6 +68,7 @@ class Difference:
     sooner: Moved  # of shares: late, or treated unfairly, only before
     later: Moved
     of: str = ""  # which jobs
+    place: str = ""  # what is said is a fact of this week or log, not of others: "In this week"
 
     @property
     def main(self) -> str:
@@ -80,7 +81,7 @@ class Difference:
             return f"{count(self.jobs)}{f' {self.of}' * bool(self.of)}: too few to compare."
         at = self.amount.under if self.amount else "under"
         direction = self.kind
-        under = f"{at.capitalize()} {x}"
+        under = f"{self.place}, {at} {x}" if self.place else f"{at.capitalize()} {x}"
         if self.kind == "short":
             direction = "less" if self.now < self.before else "more"
             under = under if self.of else f"On these jobs, {at} {x}"
@@ -110,7 +111,7 @@ class Difference:
     @property
     def text(self) -> str:
         """Both sentences as plain text."""
-        return unescape(re.sub("<[^>]*>", "", f"{self.main} {self.rest}")).strip()
+        return plain(f"{self.main} {self.rest}").strip()
 
     __str__ = text.fget
 
@@ -124,6 +125,11 @@ class Difference:
         if self.measure == "jct" or (self.amount and not self.amount.form):
             return two_spans(self.now, self.before)
         return tuple(self.amount.form.format(x) if self.amount else percent(x) for x in (self.now, self.before))
+
+
+def plain(html: str) -> str:
+    """Return the text of a sentence without its marks."""
+    return unescape(re.sub("<[^>]*>", "", html))
 
 
 def span(seconds: float, unit: str = "", figures: int = 2) -> str:
@@ -178,6 +184,7 @@ def _of_times(d: Difference, direction: str, under: str, y: str, a: str, b: str)
         **{"sooner": sooner, "less": sooner, "later": later, "more": later},
         "none": f"No difference for the {job}: {a} under {x}, {b} under {y}.",
         "close": f"Too close to call for the {job}: {a} under {x}, {b} under {y}.",
+        "near": f"{under} the {job} is done after {a}, under {y} after {b}: within 3 %.",
     }[direction]
 
 
@@ -200,6 +207,7 @@ def _of_shares(d: Difference, direction: str, under: str, y: str, a: str, b: str
         "same": f"No difference in {noun}: {a} {at} both.",
         "none": f"No difference in {noun}: {both}.",
         "close": f"Too close to call: {both}.",
+        "near": f"{found}, {at} {y} {b}.",
     }.get(direction, f"{found}, {at} {y} {b}: {far}.")
 
 

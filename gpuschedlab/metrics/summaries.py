@@ -110,6 +110,7 @@ def summary(run, *, censored: bool = False, prices: float | dict[str, float] | N
     """
     run, given = reading(run), run
     jobs = run["jobs"]
+    rows = run.counted
     names = ("submit", "end", "duration", "queueing", "contention")
     known = dict(zip(names, known_jobs(jobs, censored, *names), strict=True))
     spent = usage.gpu_time(run)
@@ -126,10 +127,10 @@ def summary(run, *, censored: bool = False, prices: float | dict[str, float] | N
     else:
         found |= _fairness(fairness.finish_time_fairness(known, True))
     found |= {
-        "jobs": len(jobs["end"]),
+        "jobs": int(rows.sum()),
         "finished": len(known["end"]),
-        "unfinished": int(np.isnan(jobs["end"]).sum()),
-        "censored": int(jobs["censored"].sum()) if "censored" in jobs else 0,
+        "unfinished": int(np.isnan(jobs["end"][rows]).sum()),
+        "censored": int(jobs["censored"][rows].sum()) if "censored" in jobs else 0,
         "makespan": usage.makespan(run),
         "utilisation": usage.utilisation(run),
         "fragmentation": usage.fragmentation(run),
@@ -139,10 +140,10 @@ def summary(run, *, censored: bool = False, prices: float | dict[str, float] | N
         "gpu_time_kept": kept,
         "gpu_time_overhead": spent.overhead,
         "gpu_time_lost": spent.lost,
-        "preemptions": int(jobs["preemptions"].sum()),
+        "preemptions": int(jobs["preemptions"][rows].sum()),
         # A job that never started has -1 restarts by the formula, and none in truth.
-        "restarts_mean": _mean(jobs["restarts"].clip(0)) if len(jobs["end"]) else 0.0,
-        "failures": int(jobs["failures"].sum()),
+        "restarts_mean": _mean(jobs["restarts"][rows].clip(0)) if rows.any() else 0.0,
+        "failures": int(jobs["failures"][rows].sum()),
         "slo_attainment": kept_slos,
         "late": 1.0 - kept_slos,
         "slo_violation": attainment.slo_violation(run, censored),

@@ -61,9 +61,11 @@ def makespan(run) -> float:
     ----------
     Jayaram Subramanya, PhD thesis, CMU 2025 (Sia), section 3.4 (makespan of table 3.3).
     """
-    jobs = reading(run)["jobs"]
-    end = jobs["end"][~np.isnan(jobs["end"])]
-    return float(end.max() - jobs["submit"].min()) if len(end) else float("nan")
+    run = reading(run)
+    submit = run["jobs"]["submit"][run.counted]
+    end = run["jobs"]["end"][run.counted]
+    end = end[~np.isnan(end)]
+    return float(end.max() - submit.min()) if len(end) else float("nan")
 
 
 def utilisation(run) -> float:
@@ -125,13 +127,14 @@ def gpu_time(run) -> GpuTime:
     >>> gpu_time(SimpleNamespace(jobs=jobs))
     GpuTime(total=80.0, useful=60.0, overhead=20.0, lost=0.0)
     """
-    jobs = reading(run)["jobs"]
-    attained = jobs["attained"]
-    executed = jobs["executed"]
+    run = reading(run)
+    jobs = run["jobs"]
+    attained = jobs["attained"][run.counted]
+    executed = jobs["executed"][run.counted]
     held = np.divide(attained, executed, out=np.zeros(len(attained)), where=executed > 0)
     total = float(attained.sum())
-    overhead = _dot(jobs["overhead"], held)
-    lost = _dot(jobs["lost"], held)
+    overhead = _dot(jobs["overhead"][run.counted], held)
+    lost = _dot(jobs["lost"][run.counted], held)
     return GpuTime(total, total - overhead - lost, overhead, lost)
 
 
@@ -145,6 +148,14 @@ def _own(run: Reading, *names: str) -> list[np.ndarray]:
     held = run["allocations"]
     guest = held["guest"] if "guest" in held else np.zeros(0, bool)
     return [held[name][~guest] if guest.any() else held[name] for name in names]
+
+
+def _paid(run: Reading, *names: str) -> list[np.ndarray]:
+    """Columns (m,) of the allocations as `_own`, without those of jobs that do not count."""
+    if run.counted.all():
+        return _own(run, *names)
+    (job, *columns) = _own(run, "job", *names)
+    return [column[run.counted[job]] for column in columns]
 
 
 def free_levels(run) -> tuple[np.ndarray, np.ndarray]:
@@ -206,7 +217,7 @@ def fragmentation(run, gpus: float | None = None) -> float:
     if not len(free):
         return float("nan")
     largest = run.cluster.node_gpus.max()
-    demands = np.minimum(np.array([gpus], float) if gpus else run["jobs"]["gpus"], largest)
+    demands = np.minimum(np.array([gpus], float) if gpus else run["jobs"]["gpus"][run.counted], largest)
     below = np.searchsorted(free, demands - 1e-6)
     unusable = np.concatenate([[0.0], np.cumsum(weight)])
     return float(unusable[below].mean() / weight.sum())
@@ -223,6 +234,8 @@ def _reserved(run: Reading) -> tuple[np.ndarray, ...]:
     name = name[order]
     kind = kind[order]
     start = pools["time"][order]
+    if not run.counted.all():
+        start = np.maximum(start, 0.0)  # what is reserved before does not count, as the jobs of then
     last = max(run.stopped, start.max())
     end = np.append(np.where((name[1:] == name[:-1]) & (kind[1:] == kind[:-1]), start[1:], last), last)
     return pools["gpu_type"][order], pools["gpus"][order], start, end
@@ -238,7 +251,7 @@ def kept_alive(run) -> float:
 def billed(run) -> float:
     """GPU-seconds that jobs held, or that were reserved, those that were `kept_alive` among them."""
     run = reading(run)
-    return sum(_dot(gpus, end - start) for gpus, start, end in (_own(run, "gpus", "start", "end"), _reserved(run)[1:]))
+    return sum(_dot(gpus, end - start) for gpus, start, end in (_paid(run, "gpus", "start", "end"), _reserved(run)[1:]))
 
 
 def cost(run, prices: float | dict[str, float]) -> float:
@@ -273,7 +286,7 @@ def cost(run, prices: float | dict[str, float]) -> float:
     run = reading(run)
     if not isinstance(prices, dict):
         return billed(run) / 3600.0 * prices
-    parts = [_own(run, "gpu_type", "gpus", "start", "end"), _reserved(run)]
+    parts = [_paid(run, "gpu_type", "gpus", "start", "end"), _reserved(run)]
     kind, gpus, start, end = (np.concatenate(pair) for pair in zip(*parts, strict=True))
     kinds, kind = np.unique(kind.astype(str), return_inverse=True)
     if missing := sorted(set(kinds.tolist()) - set(prices)):

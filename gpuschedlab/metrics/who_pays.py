@@ -4,6 +4,7 @@ import numpy as np
 
 from gpuschedlab.errors import RunError
 from gpuschedlab.metrics import attainment, fairness, usage
+from gpuschedlab.metrics.columns import counted as counting
 from gpuschedlab.metrics.columns import jobs_of, known
 from gpuschedlab.metrics.intervals import difference_interval, paired_ratio, ratio_interval
 from gpuschedlab.metrics.sentence import TIMES, Amount, Difference, Group, Moved
@@ -32,12 +33,13 @@ GROUPS = (
 
 
 def compared(
-    now, before=None, names=("now", "before"), *, among=None, of="", measure="jct", censored=False, prices=1.0
+    now, before=None, names=("now", "before"), *, among=None, of="", measure="jct", censored=False, prices=1.0, place=""
 ) -> Difference:
     """Compare two runs of one trace, or their `jobs` frames, job by job; without `before` there is nothing to compare with.
 
     `among` (n,) picks jobs, and `of` says which ("submitted Tue 11:00 to Wed 13:00"). The `measure` is "jct", "wait", "late" (jobs that end
-    after their first deadline), "unfair" (rho above 1) or "cost" (at `prices`). `censored` as in `metrics.measured`.
+    after their first deadline), "unfair" (rho above 1) or "cost" (at `prices`). `censored` as in `metrics.measured`. With a `place`
+    ("In this week") the difference is judged as a fact of these jobs, without an interval of others.
     """
     runs = [run for run in (now, before) if run is not None]
     jobs = jobs_of(now)
@@ -51,7 +53,7 @@ def compared(
         both = np.isfinite(values).all(axis=0)
         rows = np.flatnonzero(both if among is None else both & among)
         values = values[:, rows]
-        if measure in TIMES and not of and len(rows) < len(both):
+        if measure in TIMES and not of and len(rows) < counting(jobs).sum():
             of = "that ended" + " under both" * (len(runs) > 1)
     mine = np.array(values[0])
     theirs = np.array(values[-1])
@@ -60,22 +62,35 @@ def compared(
     kind = "alone" if before is None else "self"
     change = (1.0, 1.0, 1.0)
     if before is not None and now is not before:
-        change, kind = _judged(measure, jobs["submit"][rows], mine, theirs)
+        if place:
+            change, kind = _happened(measure, mine, theirs)
+        else:
+            change, kind = _judged(measure, jobs["submit"][rows], mine, theirs)
         same = mine[0] == theirs[0] if measure == "cost" else not len(gain.rows) and not len(loss.rows)
-        kind = "few" if len(rows) < FEWEST and measure != "cost" else "same" if same else kind
-    return Difference(kind, measure, tuple(names[:2]), *means, len(rows), *change, gain, loss, of)
+        fewest = 1 if place else FEWEST
+        kind = "few" if len(rows) < fewest and measure != "cost" else "same" if same else kind
+    return Difference(kind, measure, tuple(names[:2]), *means, len(rows), *change, gain, loss, of, place)
 
 
 def best_of(runs: dict, measure: str = "jct", **options) -> Difference | None:
     """Compare the best of several runs with the first, or the first, if it is the best, with the next; None where none is known."""
+    names = pair_of(runs, measure, **options)
+    if not names:
+        return None
+    best, other = names if len(names) == 2 else (names[0], None)
+    return compared(runs[best], runs.get(other), (best, other or best), measure=measure, **options)
+
+
+def pair_of(runs: dict, measure: str = "jct", **options) -> tuple[str, ...]:
+    """Names that `best_of` compares: two, one of a run alone, and none where no measure is known."""
     found = {name: compared(run, measure=measure, **options).now for name, run in runs.items()}
     order = sorted((name for name in found if found[name] == found[name]), key=found.get)
     if not order:
-        return None
+        return ()
     best, *others = dict.fromkeys([order[0], next(iter(runs)), *order])
-    names = {name: jobs_of(runs[name])["job_id"] for name in (best, *others)}
-    other = next((name for name in others if np.array_equal(names[name], names[best])), None)  # of the same trace
-    return compared(runs[best], runs.get(other), (best, other or best), measure=measure, **options)
+    jobs = jobs_of(runs[best])["job_id"]
+    same = [name for name in others if np.array_equal(jobs_of(runs[name])["job_id"], jobs)]  # of the same trace
+    return (best, *same[:1])
 
 
 def counted(amount: Amount, now: float, before: float, names: tuple[str, str], wide: float = 0.0) -> Difference:
@@ -126,6 +141,26 @@ def _judged(measure: str, submit, mine, theirs) -> tuple[tuple[float, float, flo
         return ratio, _kind(*ratio, CLOSE, SURE, "less", "more")
     change = float((theirs - mine).mean()), *difference_interval(mine[order], theirs[order])
     return change, _kind(*np.exp((*change, POINT, POINTS)), "less", "more")
+
+
+def _happened(measure: str, mine, theirs) -> tuple[tuple[float, float, float], str]:
+    """Ratio (shares: difference) of before to now without an interval, and in which direction it lies: "near" within 3 %."""
+    if not len(mine):
+        return (np.nan,) * 3, "few"
+    if measure in TIMES or measure == "cost":
+        total = float(mine.sum())
+        value = float(theirs.sum()) / total if total else np.inf
+        logarithm = np.log(value) if value else -np.inf
+        border = np.log(CLOSE)
+    else:
+        value = logarithm = float((theirs - mine).mean())
+        border = POINT
+    words = ("sooner", "later") if measure == "jct" else ("less", "more")
+    if not mine.any() and not theirs.any():
+        return (1.0, np.nan, np.nan), "near"
+    if abs(logarithm) < border:
+        return (value, np.nan, np.nan), "near"
+    return (value, np.nan, np.nan), words[0] if logarithm > 0 else words[1]
 
 
 def _kind(value: float, low: float, high: float, close: float, sure: float, better: str, worse: str) -> str:

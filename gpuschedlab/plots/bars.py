@@ -10,10 +10,11 @@ from gpuschedlab.plots.plotter import plotter
 
 
 def interruptions(runs) -> Bars:
-    """Mean preemptions, restarts and failures per job of each run (all its jobs)."""
+    """Mean preemptions, restarts and failures per job of each run (all its jobs that count)."""
     runs = as_runs(runs)
     kinds = ("preemptions", "restarts", "failures")
-    means = {kind: np.array([float(r.jobs[kind].clip(0).mean() or 0.0) for r in runs.values()]) for kind in kinds}
+    frames = [run.jobs.filter(run.jobs["submit"] >= 0) for run in runs.values()]
+    means = {kind: np.array([float(jobs[kind].clip(0).mean() or 0.0) for jobs in frames]) for kind in kinds}
     hover = "<b>%{y:.3~r} NAME per job</b><extra>%{x}</extra>"
     return Bars("Interruptions", "policy", "mean number per job", list(runs), means, hover, layout={"zero": True})
 

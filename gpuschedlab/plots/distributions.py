@@ -50,7 +50,7 @@ def jct_cdf(runs, points: int = 500, censored: bool = False) -> Lines:
     for name, run in as_runs(runs).items():
         times = jct(run, censored)
         tails = spread(times)
-        left_out = run.jobs.height - len(times)
+        left_out = int((run.jobs["submit"] >= 0).sum()) - len(times)
         missing = f"<br>{left_out:,} jobs left out: no known end" if left_out else ""
         said = (
             f"{name}: median {spoken(tails.median)}, p90 {spoken(tails.p90)}, p99 {spoken(tails.p99)}, "

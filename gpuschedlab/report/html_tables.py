@@ -81,7 +81,7 @@ def comparison_table(runs: dict, censored: bool = False) -> str:
 def trace_sentence(runs: dict, censored: bool = False) -> str:
     """What was run, in one sentence: jobs, span, demand, cluster."""
     run = next(iter(runs.values()))
-    jobs = run.jobs
+    jobs = run.jobs.filter(run.jobs["submit"] >= 0)
     cluster = cluster_of(run)
     span = jobs["submit"].max() - jobs["submit"].min()
     demand = float((jobs["gpus"] * jobs["duration"]).sum())

@@ -9,8 +9,8 @@ from string import Template
 import numpy as np
 
 from gpuschedlab._files import whole
+from gpuschedlab.comparison import Comparison
 from gpuschedlab.errors import RunError
-from gpuschedlab.metrics.who_pays import best_of
 from gpuschedlab.plots import (
     busy_window,
     fairness_cdf,
@@ -72,17 +72,17 @@ def _html(anchor: str, drawings: list[Drawing], names: list[str]) -> str:
     )
 
 
-def _page(runs: dict, title: str, window, censored: bool, command: str, seeds: list[dict] | None) -> str:
+def _page(compared: Comparison, title: str, window, censored: bool, command: str, seeds: list[dict] | None) -> str:
     """HTML of the page; parameters as in `write_report`."""
+    runs = compared.runs
     window = busy_window(runs, WINDOW) if window is None else window
-    found = best_of(runs, censored=censored)
     here = files("gpuschedlab.report")
     again = f'<section id="again"><h2>The command</h2><pre>{escape(command)}</pre></section>' if command else ""
     return Template((here / "page.html").read_text()).substitute(
         {anchor: _html(anchor, each, list(runs)) for anchor, each in _drawings(runs, window, censored).items()},
         title=escape(title),
         style=f"{(here / 'page.css').read_text()}{web.css()}",
-        outcome=found.html if found else "",
+        outcome=compared.html(censored=censored),
         trace=trace_sentence(runs, censored),
         left="".join(f"<p>{escape(line)}</p>" for line in left_of(runs)),
         comparison=comparison_table(runs, censored),
@@ -109,8 +109,8 @@ def write_report(
 
     Parameters
     ----------
-    runs : dict of str to Run
-        Runs of one trace on one cluster, by the name of their policy.
+    runs : dict of str to Run, or Comparison
+        Runs of one trace on one cluster, by the name of their policy. The sentences of a comparison stand at the head of the page.
     path : str or Path
         Where to.
     title : str, optional
@@ -136,10 +136,11 @@ def write_report(
     MissingExtra
         plotly is not installed.
     """
-    runs = as_runs(runs)
+    compared = runs if isinstance(runs, Comparison) else Comparison(as_runs(runs))
+    runs = as_runs(compared.runs)
     path = Path(path)
     title = title or f"{len(runs)} {'policies' if len(runs) > 1 else 'policy'} compared"
-    text = _page(runs, title, window, censored, command, seeds)
+    text = _page(compared, title, window, censored, command, seeds)
     try:
         with whole(path) as part:
             part.write_text(text, encoding="utf-8")

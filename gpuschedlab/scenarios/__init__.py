@@ -94,6 +94,9 @@ class Instead(Recipe):
     policies = property(lambda self: self.recipe.policies)
     metrics = property(lambda self: self.recipe.metrics)
     price = property(lambda self: self.recipe.price)
+    drawn = property(lambda self: self.recipe.drawn)
+    noun = property(lambda self: self.recipe.noun)
+    warm = property(lambda self: getattr(self.recipe, "warm", 14.0))
 
     def about(self, scenario: Scenario) -> dict[str, object]:
         """What the recipe says."""

@@ -25,13 +25,18 @@ class Played:
         """Jobs that are played."""
         return self._parts(seed)[0]
 
+    def warm_jobs(self, seed: int = 0) -> pl.DataFrame | None:
+        """Jobs that are played before and do not count; None: the trace begins with an empty cluster."""
+        return None
+
     def scenario(self, seed: int = 0) -> Scenario:
-        """Jobs and cluster; with a history, which ends at 0."""
+        """Jobs and cluster; with a history, which ends at 0, and warm jobs."""
         machines = self.machines
         trace, history = self._parts(seed)
         learns = history is not None and not self.knobs.get("history")
         estimator = estimator_of(self.estimator or ("runtime" if learns else "oracle"))
-        return self.conditions.scenario(trace, machines, history, estimator, seed)
+        before = {"history": history, "warm": self.warm_jobs(seed)}
+        return self.conditions.scenario(trace, machines, before, estimator, seed)
 
 
 @dataclass(frozen=True)
@@ -54,13 +59,13 @@ class Conditions(Knobbed):
     ] = None
 
     def scenario(
-        self, trace: pl.DataFrame, cluster: Cluster, history: pl.DataFrame | None, estimator: Estimator, seed: int
+        self, trace: pl.DataFrame, cluster: Cluster, before: dict, estimator: Estimator, seed: int
     ) -> Scenario:
-        """A trace on a cluster, whose nodes fail until a month after the last job has come."""
+        """A trace on a cluster, whose nodes fail from 0 until a month after the last job has come; `before`: history and warm jobs."""
         if self.mtbf:
             cluster = cluster.with_failures(self.mtbf, self.mttr, float(trace["submit"].max()) + 30 * DAY, seed)
         delays = Delays(restart=self.restart, switch=self.switch, checkpoint=self.checkpoint)
-        parts = {"history": history, "estimator": estimator, "delays": delays, "seed": seed}
+        parts = before | {"estimator": estimator, "delays": delays, "seed": seed}
         return Scenario(trace, cluster, speeds=default_speeds if self.speeds == "default" else None, **parts)
 
 

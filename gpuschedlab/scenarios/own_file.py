@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import polars as pl
 
@@ -47,6 +47,8 @@ class OwnFile(Played, Recipe):
     Traceback (most recent call last):
     gpuschedlab.errors.TraceError: trace 'nowhere.parquet': found no such file or preset; expected ...
     """
+
+    drawn: ClassVar = False
 
     file: str = "jobs.parquet"
     cluster: str = ""

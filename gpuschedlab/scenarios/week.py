@@ -1,6 +1,8 @@
 """Generated weeks: a calibrated trace, or one with other habits, on a cluster that it fills."""
 
+import math
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Annotated
 
 import numpy as np
@@ -12,10 +14,19 @@ from gpuschedlab.scenarios.conditions import DAY, Conditions, Played, days_in, p
 from gpuschedlab.sim import Scenario
 from gpuschedlab.sim.recipe_base import Recipe
 from gpuschedlab.traces import Calibration, generate, load_preset, presets
-from gpuschedlab.traces.generator.generate import Amount
+from gpuschedlab.traces.generator.generate import Amount, week_loads
 
 FIGURES = {"days": 7, "jobs": 10_000, "load": 0.9, "cluster_gpus": 560}
 """The week that is shown where nothing is given: 10,000 jobs that fill 560 GPUs to 90 %."""
+
+
+SEEDS = 2**32
+"""The weeks before that of seed 0 have the seeds before it, counted from here."""
+WEEK_DAYS = 7
+SHORT = 3600.0
+"""Seconds: shorter jobs of warm days but the last have ended when the week begins, and carry little work: they are not played."""
+KEPT_WEEKS = 4
+"""Traces that are kept: weeks of seeds that follow one another share those before them."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +55,11 @@ class Shape(Knobbed):
 
 @dataclass(frozen=True)
 class Week(Played, Recipe):
-    """A generated trace of some length, jobs and load on a cluster.
+    """A generated trace of some length, jobs and load on a cluster, which is not empty when it begins.
+
+    Before it, `warm` days are played that do not count: weeks of their own seeds (that of seed 7 comes after those of 5 and 6), each
+    of the load asked. Of these days only jobs of an hour or more are played, and all of the last day. With `warm=0` the trace
+    begins with an empty cluster, which flatters slow policies.
 
     Parameters
     ----------
@@ -71,7 +86,7 @@ class Week(Played, Recipe):
     """
 
     preset: Annotated[str, Knob(choices=tuple(presets()), help="trace that it is like")] = "venus"
-    amount: Annotated[Amount, Holds(("days", "jobs", "load"))] = Amount(**FIGURES)
+    amount: Annotated[Amount, Holds(("days", "jobs", "load", "level"))] = Amount(**FIGURES)
     shape: Annotated[Shape, Holds()] = Shape()
     cluster: str = "70x8"
     calibration: Calibration | None = None
@@ -79,8 +94,17 @@ class Week(Played, Recipe):
     exact: Annotated[
         bool, Knob(help="durations give the days that are played just the load, and are no whole seconds")
     ] = False
+    warm: Annotated[
+        float,
+        Knob(0, 365, unit="d", tuned=(0, 28), help="played before and not counted; 0: begins with an empty cluster"),
+    ] = 14.0
     before: str = ""
     estimator: str = ""
+
+    @property
+    def noun(self) -> str:
+        """What its traces are called."""
+        return "weeks" if self.amount.days == WEEK_DAYS else "traces"
 
     @property
     def machines(self) -> Cluster:
@@ -92,14 +116,47 @@ class Week(Played, Recipe):
         like = self.preset if self.calibration is None else "one of your own"
         bent = word_of(self.shape).partition(":")[2]
         known = super().about(scenario)["estimator"]
+        said = (f"seed {scenario.seed}", bent, self._loads(scenario), "" if self.warm else "begins empty")
         return {
-            "trace": f"a generated trace like {like} (seed {scenario.seed}{bent and f'; {bent}'})",
+            "trace": f"a generated trace like {like} ({'; '.join(filter(None, said))})",
             "history": past_in_words(scenario.history, self.before),
             "estimator": self.estimator or known,
         }
 
+    def warm_jobs(self, seed: int = 0) -> pl.DataFrame | None:
+        """Jobs of the weeks before that are played and do not count; None with `warm=0`."""
+        if not self.warm:
+            return None
+        weeks = []
+        weekly = self._weekly
+        for back in range(math.ceil(self.warm / WEEK_DAYS), 0, -1):
+            start = -back * WEEK_DAYS * DAY
+            inside = pl.col("submit") >= -self.warm * DAY - start
+            counts = (pl.col("duration") >= SHORT) | (pl.col("submit") >= -DAY - start)
+            jobs = week_of(weekly, seed - back).filter(inside & counts)
+            name = pl.format("week{}-{}", pl.lit(-back), pl.col("job_id"))
+            weeks.append(jobs.with_columns(pl.col("submit") + start, job_id=name))
+        return pl.concat(weeks)
+
+    @property
+    def _weekly(self) -> "Week":
+        """A whole week like it alone, without anything before."""
+        amount = self.amount
+        jobs = amount.jobs and max(1, round(amount.jobs * WEEK_DAYS / amount.days))
+        return replace(self, amount=replace(amount, days=float(WEEK_DAYS), jobs=jobs), before="", warm=0.0)
+
+    def _loads(self, scenario: Scenario) -> str:
+        """The weeks' loads in words, where there are several."""
+        if self.amount.days <= WEEK_DAYS:
+            return ""
+        loads = week_loads(scenario.trace, self.conditions.gpus or self.machines.total_gpus, self.amount.days)
+        return f"weeks of load {', '.join(f'{load:.2f}' for load in loads)}"
+
     def _parts(self, seed: int) -> tuple[pl.DataFrame, pl.DataFrame | None]:
         """Jobs that are played, and those before."""
+        alone = replace(self, warm=0.0)
+        if alone == self._weekly:  # kept: the weeks after it begin with it
+            return week_of(alone, seed), None
         return with_past(self._generated(seed, days_in(self.before) or 0.0), 0.0, self.before)
 
     def _generated(self, seed: int, before: float) -> pl.DataFrame:
@@ -115,11 +172,17 @@ class Week(Played, Recipe):
         jobs = wanted and wanted * (span + before) / span
         # Weeks differ, so how many jobs the last days get is known only once they are made.
         for _ in range(2 if before and exact else 1):
-            trace = generate(measured, **amount | {"jobs": jobs and round(jobs)}, rng=seed)
+            trace = generate(measured, **amount | {"jobs": jobs and round(jobs)}, rng=seed % SEEDS)
             played = trace.filter(pl.col("submit") >= before * DAY)
             jobs = jobs and jobs * wanted / max(played.height, 1)
         work = float((played["gpus"] * played["duration"]).sum())
         return trace.with_columns(pl.col("duration") * (load * gpus * span * DAY / work)) if exact and work else trace
+
+
+@lru_cache(maxsize=KEPT_WEEKS)
+def week_of(week: Week, seed: int) -> pl.DataFrame:
+    """Jobs of a week's seed; the last few are kept."""
+    return week._generated(seed, 0.0)
 
 
 def bend(calibration: Calibration, shape: Shape) -> Calibration:

@@ -50,6 +50,10 @@ class Recipe(Knobbed):
         Columns that a comparison shows; none: the usual ones.
     price : float or None
         Dollars per GPU-hour, where GPUs have a price.
+    drawn : bool
+        Whether another seed makes another scenario like it, rather than another part of a log.
+    noun : str
+        What its scenarios are called ("weeks").
     came_in : mapping of str to Report
         Where it reads a log, as `intake`: what came in, and what was left out.
 
@@ -75,6 +79,8 @@ class Recipe(Knobbed):
     aliases: ClassVar[Mapping[str, str]] = {}
     metrics: ClassVar[tuple[str, ...]] = ()
     price: ClassVar[float | None] = None
+    drawn: ClassVar[bool] = True
+    noun: ClassVar[str] = "scenarios"
     came_in: ClassVar[Mapping[str, object]] = {}
 
     def scenario(self, seed: int = 0) -> Scenario:

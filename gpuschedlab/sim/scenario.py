@@ -47,6 +47,10 @@ class Scenario:
         Jobs before the trace, on its clock (submission before 0) or on one of their own; none is the same as no history. Of
         those that have not ended when the trace begins nobody knows how long they last (`known`). The estimator learns from
         the others unless it has been fitted already, and so does a policy that can (`fit`).
+    warm : polars.DataFrame, optional
+        Jobs before the trace, on its clock (submission before 0), that are played from the first of them on, so that the cluster is
+        not empty at 0. They stand before the others in the frames of a run, and no metric counts them: a job counts if it is
+        submitted at 0 or later. Without them a run begins at 0 with an empty cluster.
     speeds : Speeds or callable, optional
         Speeds of the models, or a function of the cluster that returns them, such as `default_speeds`; without it every job is
         rigid.
@@ -96,6 +100,7 @@ class Scenario:
     cluster: Cluster
     _: KW_ONLY
     history: pl.DataFrame | None = None
+    warm: pl.DataFrame | None = None
     speeds: "Speeds | None" = None
     estimator: Estimator | None = None
     delays: Delays = field(default_factory=Delays)
@@ -115,21 +120,25 @@ class Scenario:
         object.__setattr__(self, "_common", {})  # what twins have in common, by name
         history = None if self.history is None or self.history.is_empty() else self.history
         settled = {"trace": validate(self.trace), "history": history, "delays": self.delays or Delays()}
+        if self.warm is not None:
+            from gpuschedlab.sim.setup.warm import validated_warm
+
+            settled["warm"] = validated_warm(self.warm, settled["trace"])
         if callable(self.speeds):
             settled["speeds"] = self.speeds(self.cluster)
         for name, value in settled.items():
             object.__setattr__(self, name, value)
-        limits_of(self.trace, self.limits)
         listed = with_lists(self.trace, self.cluster, self.types)
         if listed is not self.trace:
             remember(listed, canonical_order(listed.columns))
             object.__setattr__(self, "trace", listed)
-        eligibility_of(self.trace, self.cluster, self.types)
+        limits_of(self.played, self.limits)
+        eligibility_of(self.played, self.cluster, self.types)
         check_number(self.over, TraceError, "over", "seconds, 0 or more")
         self._check_ends()
-        check_models(self.trace, self.speeds, self.cluster)
+        check_models(self.played, self.speeds, self.cluster)
         if self.types is None:
-            warn_of_types(self.trace, self.cluster)
+            warn_of_types(self.played, self.cluster)
 
     def _check_ends(self):
         """Check the parts of which nothing else depends (`ENDS`)."""
@@ -141,8 +150,10 @@ class Scenario:
     def of(cls, simulation: "Simulation") -> "Scenario":
         """What a simulation runs in; its estimator and policy have learnt already."""
         s = simulation
-        parts = {"estimator": s.estimator, "delays": s.delays, "seed": s.rng} | s.limits
-        return cls(s.trace, s.cluster, speeds=s.speeds, **parts)
+        from gpuschedlab.sim.setup.warm import parted_played
+
+        parts = parted_played(s.trace) | {"estimator": s.estimator, "delays": s.delays, "seed": s.rng} | s.limits
+        return cls(cluster=s.cluster, speeds=s.speeds, **parts)
 
     def replace(self, **changes) -> "Scenario":
         """Copy with some parts changed, by the names of the parameters.
@@ -187,6 +198,23 @@ class Scenario:
         return type(self.estimator or Oracle()).__name__
 
     @property
+    def played(self) -> pl.DataFrame:
+        """All jobs of a run in order of submission: the warm ones, which do not count, and those of the trace."""
+        if self.warm is None:
+            return self.trace
+        return self._once("played", self._warm_and_trace)
+
+    def _warm_and_trace(self) -> pl.DataFrame:
+        """Return the warm jobs and those of the trace, in the columns of the trace."""
+        warm = with_lists(self.warm, self.cluster, self.types)
+        return pl.concat([warm, self.trace], how="diagonal").select(self.trace.columns)
+
+    @property
+    def begin(self) -> float:
+        """Instant (s) at which a run begins: the first submission of a warm job, 0 without one."""
+        return 0.0 if self.warm is None else float(self.played["submit"][0])
+
+    @property
     def known(self) -> pl.DataFrame | None:
         """What of the history is known when the trace begins (`gpuschedlab.traces.known_at`); None without one.
 
@@ -218,7 +246,8 @@ class Scenario:
         """
         if self.history is None:
             raise TraceError("Scenario.past: found no history; expected jobs before the trace. Give it: history=...")
-        return self.replace(trace=self.known.with_columns(pl.col("submit") - pl.col("submit").min()))
+        jobs = self.known.with_columns(pl.col("submit") - pl.col("submit").min())
+        return self.replace(trace=jobs, warm=None)
 
     @property
     def lessons(self) -> pl.DataFrame | None:

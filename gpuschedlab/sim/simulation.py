@@ -38,11 +38,11 @@ class Simulation:
         that order jobs, and estimators, are asked about one of them, on its part of the GPUs; all else is in total.
     policy : Ordered or Round
     start : float
-        Instant (s) at which it begins; jobs submitted before then must be in `initial`.
+        Instant (s) at which it begins (0: that of the scenario); jobs submitted before then must be in `initial`.
     initial : polars.DataFrame, optional
-        Jobs already in the system at `start`: `job_id, executed` (s), `attained` (GPU-s), `progress, running`
-        (bool), and optionally `contention` (so far), `waiting_since` and `started` (s), and `stage` (1: is being
-        profiled): what `unfinished()` gives.
+        Jobs already in the system at `start`, as `unfinished()` gives them: `job_id, executed` (s), `attained` (GPU-s), `progress, running`
+        (bool), and optionally `contention` (so far), `waiting_since` and `started` (s), and `stage` (1: is being profiled). It says nothing
+        of nodes: running jobs are placed anew, where a `copy` keeps them.
     log : bool or str
         Whether to log why each waiting job waits (`Run.decisions`), or the one job for which to do so.
 
@@ -80,7 +80,7 @@ class Simulation:
         check_declared(policy)
         check_number(start, RunError, "start", "seconds, 0 or more")
         self.prepared = scenario.prepared
-        self.trace = scenario.trace
+        self.trace = scenario.played
         self.cluster = scenario.cluster
         self.speeds = scenario.speeds
         self.policy = scenario.fitted(policy)
@@ -103,10 +103,10 @@ class Simulation:
         ready = None if initial is None else np.zeros(0, int)
         self.state = build_state(self.prepared, self.policy, ready)
         self.serve()
-        self.state.scalar["now"] = start
         if start or initial is not None:
             from gpuschedlab.sim.setup import continuation
 
+            self.state.scalar["now"] = start
             continuation.begin(self, start, initial)
         self.raise_fault()
         self.answered: tuple = (-np.inf, None, None)  # instant, jobs and words of the last round

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import polars as pl
 
@@ -31,7 +31,9 @@ CLUSTER = "32x8"
 class HarderWeek(Recipe):
     """A generated week with failures of nodes, or with estimates that err."""
 
-    week: Week = Week(amount=Amount(days=7, jobs=4000, load=0.9, cluster_gpus=256), cluster=CLUSTER)
+    noun: ClassVar = "weeks"
+
+    week: Week = Week(amount=Amount(days=7, jobs=4000, load=0.9, cluster_gpus=256), cluster=CLUSTER, warm=0.0)
     mtbf: Annotated[float, Knob(0, 365, unit="d", help="mean time between failures of a node; 0: none fails")] = 0.0
     mttr: Annotated[float, Knob(0.01, 30, unit="d", help="mean time to repair")] = 0.1
     error: Annotated[float, Knob(0, 3, help="of estimates: standard deviation of their logarithm")] = 0.0
@@ -47,6 +49,8 @@ class HarderWeek(Recipe):
 @dataclass(frozen=True)
 class Fetched(Recipe):
     """A week of a published log, as `gpuschedlab trace fetch helios` brings it: the seed says which."""
+
+    drawn: ClassVar = False
 
     name: Annotated[str, Knob(choices=("Venus", "Earth", "Saturn", "Uranus"), help="cluster of Helios")] = "Venus"
 
@@ -74,7 +78,8 @@ def _helios(name: str) -> pl.DataFrame:
 
 
 def _week(preset: str, load: float) -> Callable[[], Recipe]:
-    return lambda: Week(preset, Amount(days=7, jobs=4000, load=load, cluster_gpus=256), cluster=CLUSTER)
+    amount = Amount(days=7, jobs=4000, load=load, cluster_gpus=256)
+    return lambda: Week(preset, amount, cluster=CLUSTER, warm=0.0)
 
 
 OF_PAPERS = ("goodput", "deadlines", "finetuning", "prompts")

@@ -3,7 +3,7 @@
 from .formats.export import write_csv as write_csv, write_swf as write_swf
 from .fetching import catalog as catalog, fetch as fetch
 from .generator.calibration import calibrate as calibrate
-from .generator.generate import generate as generate
+from .generator.generate import generate as generate, week_loads as week_loads
 from .generator.presets import Calibration as Calibration, load_preset as load_preset, presets as presets
 from .logs.ledger import Intake as Intake, Report as Report
 from .formats.parquet import read_parquet as read_parquet, write_parquet as write_parquet

@@ -17,7 +17,8 @@ from gpuschedlab.cli.parser import Parser, add_json, positive
 from gpuschedlab.cli.text import as_json, cell, grid
 from gpuschedlab.errors import LabError
 
-TABLES = {"traces": "published.generated_traces", "standing": "published.standing", "browser": "browser.costs"}
+TABLES = {"traces": "published.generated_traces", "standing": "published.standing", "weeks": "published.weeks"}
+TABLES |= {"browser": "browser.costs"}
 TABLES |= present(
     {
         "clusters": {"explains": "papers.clusters.explains", "hidden": "papers.clusters.hidden"},

@@ -97,7 +97,7 @@ COMPLETED = (
 SIGNED = [
     ("lab.simulate(", "trace: pl.DataFrame | Scenario, cluster: Cluster | Policy | None=None"),
     ("lab.simulate(", "-> Run"),
-    ("lab.compare(", 'what: "Scenario | pl.DataFrame | Mapping[str, Run]"'),
+    ("lab.compare(", 'what: "Recipe | Scenario | pl.DataFrame | Mapping[str, Run]"'),
     ("lab.Scenario(", "estimator: Estimator | None=None, delays: Delays"),
     ("lab.Scenario(trace, cluster).run(", "run(policy: Policy, *, log: bool | str=False) -> Run"),
     ("lab.Tiresias(", 'queues: Annotated[int, Knob(1, 5, help="priority queues")]=2'),

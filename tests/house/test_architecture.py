@@ -30,7 +30,7 @@ ORDER = (
     {"policies"},
     {"check", "parse", "scenarios", "sweep"},
     {"plots"},
-    {"comparison", "problems", "report", "suite", "widgets", "gym", "cli"} | {"__main__", "__init__"},
+    {"comparison", "weeks", "problems", "report", "suite", "widgets", "gym", "cli"} | {"__main__", "__init__"},
     {"papers", "autosched"},
 )
 RANK = {part: rank for rank, parts in enumerate(ORDER) for part in parts}

@@ -23,9 +23,11 @@ MADE = {
 def facts(scenario) -> list:
     """A scenario in a few lines."""
     past = "" if scenario.history is None else digest(scenario.history)
+    warm = "" if scenario.warm is None else digest(scenario.warm)
     return [
         digest(scenario.trace),
         past,
+        warm,
         str(scenario.cluster),
         digest([[o.node, o.start, o.end] for o in scenario.cluster.events]),
         str(scenario.delays),

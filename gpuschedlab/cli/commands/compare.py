@@ -4,6 +4,7 @@ import shlex
 import sys
 import textwrap
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from gpuschedlab.cli.parser import add_json, policies_help, whole
@@ -14,8 +15,8 @@ from gpuschedlab.errors import RunError
 from gpuschedlab.parse import contenders_of, loaded_of_papers
 
 LINEUP = (
-    "fifo",
     "fifo:backfill=easy",
+    "fifo",
     "sjf",
     "srtf",
     "srtf@oracle",
@@ -51,11 +52,20 @@ def add(parser):
         metavar="N",
         help="seeds, from --seed on: means with intervals, too (default 1)",
     )
+    group.add_argument(
+        "--weeks",
+        type=whole,
+        metavar="N",
+        help="weeks like a generated one in which the two policies of the first sentence are played, at most (default 12; 1, if one "
+        "of them decides by rounds)",
+    )
     add_json(group)
 
 
 def compare(args) -> int:
     """Run the policies, print the table, write the report."""
+    from gpuschedlab.comparison import place_of
+
     recipe = recipe_in(args)
     progress = Progress(sys.stderr)
     own = {} if args.policies else {name: (policy, None) for name, policy in recipe.policies.items()}
@@ -68,10 +78,17 @@ def compare(args) -> int:
         print(caption(scenario, about) + "\n", flush=True)
     unstored = {}
     done = _run(scenario, policies, progress, None if args.json else recipe, _store(args.runs, unstored))
-    # The table comes before the report: whatever happens to the latter, the numbers are there.
-    said = done.sentence("late" if "late" in recipe.metrics[:1] else "jct")  # what the recipe is about
-    shown = f"{textwrap.fill(said, 100)}\n\n{_table(done, recipe)}".lstrip() + intake_line(about)
-    print(_json(done, scenario, about | {"sentence": said}) if args.json else shown, flush=True)
+    done = replace(done, place=place_of(recipe))
+    # The table comes before the report and other weeks: whatever happens to these, the numbers are there.
+    measure = "late" if "late" in recipe.metrics[:1] else "jct"  # what the recipe is about
+    said = done.sentence(measure)
+    if not args.json:
+        print(f"{textwrap.fill(said, 100)}\n\n{_table(done, recipe)}".lstrip() + intake_line(about), flush=True)
+    done = replace(done, weeks=_weeks_like(recipe, policies, done, args) if measure == "jct" else None)
+    if args.json:
+        print(_json(done, scenario, about | {"sentence": done.sentence(measure)}), flush=True)
+    elif done.weeks is not None and done.weeks.text:
+        print(f"\n{textwrap.fill(done.weeks.text, 100)}", flush=True)
     seeds = range(args.seed + 1, args.seed + args.seeds)
     rows = _over_seeds(recipe, policies, seeds, done) if seeds and done.runs and not done.stopped else None
     if rows and not args.json:
@@ -110,6 +127,28 @@ def _run(scenario, policies: dict, progress: Progress, shown, store):
             store(name, run)
 
         return run_all(scenario, policies, each=each)
+
+
+def _weeks_like(recipe, policies: dict, done, args):
+    """What weeks like this one say of the two policies of the sentence; None where no seed makes another, or they are not asked for."""
+    from gpuschedlab.metrics.like_weeks import MOST
+    from gpuschedlab.metrics.who_pays import pair_of
+    from gpuschedlab.sim import Ordered
+    from gpuschedlab.weeks import refine_comparison
+
+    names = pair_of(done.runs)
+    ordered = all(isinstance(policies[name][0], Ordered) for name in names)
+    most = args.weeks or (MOST if ordered else 1)
+    if not recipe.drawn or len(names) < 2 or most < 2 or done.stopped:
+        return None
+    weeks = None
+    with Progress(sys.stderr).phase("weeks like this one", most, "played", announced=False) as advance:
+        try:
+            for weeks in refine_comparison(recipe, policies, done.runs, args.seed, most):
+                advance(len(weeks.seeds))
+        except KeyboardInterrupt:  # what has been played is said
+            pass
+    return weeks
 
 
 def _store(folder: str | None, unstored: dict[str, str]):
@@ -165,7 +204,8 @@ def _table(done, recipe) -> str:
 
 def _json(done, scenario, about: dict[str, str]) -> str:
     runs = {name: {"info": run.info, "metrics": run.summary()} for name, run in done.runs.items()}
-    answer = about | {"jobs": scenario.trace.height, "cluster": str(scenario.cluster), "seed": scenario.seed}
+    weeks = {"weeks": None if done.weeks is None else done.weeks.summary()}
+    answer = about | weeks | {"jobs": scenario.trace.height, "cluster": str(scenario.cluster), "seed": scenario.seed}
     return as_json(answer | {"policies": runs, "failed": done.failed, "stopped": done.stopped})
 
 
@@ -206,7 +246,7 @@ def _report(done, about: dict[str, str], args, seeds: list[dict] | None):
     title = f"{len(done.runs)} policies on {about['trace']}"
     command = shlex.join(["gpuschedlab", *sys.argv[1:]])
     with Progress(sys.stderr).phase("report", announced=False):
-        path = write_report(done.runs, args.out, title=title, command=command, seeds=seeds)
+        path = write_report(done, args.out, title=title, command=command, seeds=seeds)
         pages = [f"{path} ({path.stat().st_size / 1e6:.1f} MB)"]
         if args.png:
             pages.append(str(screenshot(path, args.png, width=1280, height=1060)))

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import polars as pl
 
@@ -82,6 +82,8 @@ class Site(Recipe):
     Traceback (most recent call last):
     gpuschedlab.errors.TraceError: site nowhere.toml: found no such file; expected ...
     """
+
+    drawn: ClassVar = False
 
     file: str = "site.toml"
     cluster: str = ""

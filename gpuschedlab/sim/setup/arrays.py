@@ -61,7 +61,7 @@ def _classed(prepared: Prepared, job, body, rule):
 
 
 def build_state(prepared: Prepared, policy, ready=None) -> State:
-    """Make the arrays of a simulation at time 0, before anything happened; `ready` as in `arrange`."""
+    """Make the arrays of a simulation at its beginning, which is 0 or the first submission of a warm job; `ready` as in `arrange`."""
     job = copied(prepared.job)
     body = copied(prepared.body)
     ruled = arrange(prepared, job, body, policy, ready)
@@ -77,7 +77,8 @@ def build_state(prepared: Prepared, policy, ready=None) -> State:
     scalar["decide_at"] = np.inf
     scalar["culprit"] = -1
     scalar["head"] = -1
-    scalar["stand_at"] = 0.0 if ruled["rule"]["period"][0] > 0 else np.inf
+    scalar["now"] = min(0.0, float(job["submit"].min(initial=0.0)))
+    scalar["stand_at"] = scalar["now"] if ruled["rule"]["period"][0] > 0 else np.inf
     return State(
         job=job,
         body=body,

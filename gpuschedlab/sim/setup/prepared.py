@@ -156,7 +156,7 @@ def limits_of(trace: pl.DataFrame, limits: str | float | None) -> np.ndarray:
 
 def prepare(scenario) -> Prepared:
     """Make what simulations of a scenario have in common; its estimator says what it expects of each job."""
-    trace = scenario.trace.clone()  # which nobody else can change in place
+    trace = scenario.played.clone()  # which nobody else can change in place
     speeds = scenario.speeds
     cluster = scenario.cluster
     asked = trace.drop(RECORDED, strict=False)  # as it is known at submission

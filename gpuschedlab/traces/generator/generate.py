@@ -21,6 +21,7 @@ from gpuschedlab.traces.generator.users import recur, users
 from gpuschedlab.traces.schema import validate
 
 DAY = 86_400.0
+WEEK = 7 * DAY
 #: Weekday and hour at which a generated trace starts by default: a Monday, 00:00.
 START = "2020-07-06"
 OUTCOMES = ("completed", "failed", "killed")
@@ -44,6 +45,7 @@ class Amount(Knobbed):
     cluster_gpus: Annotated[
         float | None, Knob(1, 1e9, log=True, unit="GPUs", tuned=(8, 10_000), help="that load refers to")
     ] = None
+    level: Annotated[bool, Knob(help="each week has the load; otherwise weeks differ as the original's do")] = False
 
     constraints = (
         Constraint(
@@ -56,6 +58,9 @@ class Amount(Knobbed):
             lambda k: k["load"] is None or k["cluster_gpus"] is not None,
             lambda k: {"load": None},
         ),
+        Constraint(
+            "level together with load", lambda k: not k["level"] or k["load"] is not None, lambda k: {"level": False}
+        ),
     )
 
 
@@ -67,6 +72,7 @@ def generate(
     rate: float = 1.0,
     load: float | None = None,
     cluster_gpus: float | None = None,
+    level: bool = False,
     start: str | datetime.datetime | None = None,
     rng: int | np.random.Generator = 0,
 ) -> pl.DataFrame:
@@ -84,7 +90,9 @@ def generate(
     - `jobs` as well: that many jobs, all durations stretched by the same factor to give that load. The share of long and
       short jobs stays, no duration is the original's.
 
-    Weekly levels are those of the calibrated stretch, from its first week on, relative to their mean.
+    The load is that of the whole trace. Weekly levels are those of the calibrated stretch, from its first week on, relative to
+    their mean, so that weeks of a longer trace differ (`week_loads`): five of venus at 0.9 have 0.73 to 1.07. With `level`
+    durations are stretched week by week, and each has the load.
 
     Parameters
     ----------
@@ -100,6 +108,8 @@ def generate(
         GPU time over that of the cluster; needs cluster_gpus.
     cluster_gpus : float, optional
         GPUs of the cluster that load refers to; jobs that request more are left out of the mix.
+    level : bool
+        Whether each week has the load; needs load.
     start : str or datetime, optional
         Local wall-clock time of time zero (default: Monday 2020-07-06, 00:00).
     rng : int or numpy.random.Generator
@@ -124,7 +134,7 @@ def generate(
     True
     """
     figures = load_preset(calibration) if isinstance(calibration, str) else calibration
-    Amount(days, jobs, rate, load, cluster_gpus)
+    Amount(days, jobs, rate, load, cluster_gpus, level)
     zero = datetime.datetime.fromisoformat(start) if isinstance(start, str) else start
     zero = zero or datetime.datetime.fromisoformat(START)
     marks = figures.marks
@@ -138,7 +148,54 @@ def generate(
         factor = target / (number * mean_work(figures.marks))
         table = tuple(tuple(factor * value for value in row) for row in figures.marks.duration)
         figures = dataclasses.replace(figures, marks=dataclasses.replace(figures.marks, duration=table))
-    return _frame(figures, days, number, target, zero, np.random.default_rng(rng))
+    trace = _frame(figures, days, number, target, zero, np.random.default_rng(rng))
+    return levelled(trace, days, load * cluster_gpus) if level else trace
+
+
+def week_loads(trace: pl.DataFrame, gpus: float, days: float | None = None) -> list[float]:
+    """Return the GPU-time submitted in each week of a trace over that of so many GPUs; the last week may be a part of one.
+
+    Parameters
+    ----------
+    trace : polars.DataFrame
+    gpus : float
+        GPUs of the cluster.
+    days : float, optional
+        Length of the trace (days); without it up to the last submission, in whole days.
+
+    Examples
+    --------
+    >>> trace = generate("venus", days=21, load=0.9, cluster_gpus=560)
+    >>> [round(load, 2) for load in week_loads(trace, 560)]
+    [0.93, 0.78, 0.99]
+    >>> level = generate("venus", days=21, load=0.9, cluster_gpus=560, level=True)
+    >>> [round(load, 2) for load in week_loads(level, 560)]
+    [0.9, 0.9, 0.9]
+    """
+    work = _work_by_week(trace)[1]
+    if not len(work):
+        return []
+    days = days or np.floor(trace["submit"].max() / DAY) + 1
+    return (work / (gpus * _week_seconds(days, len(work)))).tolist()
+
+
+def levelled(trace: pl.DataFrame, days: float, gpus: float) -> pl.DataFrame:
+    """Stretch the durations of each week so that its jobs keep so many GPUs busy."""
+    week, work = _work_by_week(trace)
+    factor = gpus * _week_seconds(days, len(work)) / np.maximum(work, 1.0)
+    duration = np.maximum(1.0, np.rint(trace["duration"].to_numpy() * factor[week]))
+    return trace.with_columns(duration=duration)
+
+
+def _work_by_week(trace: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    """Week of each job (n,), and GPU-seconds submitted in each week."""
+    week = (trace["submit"].to_numpy() // WEEK).astype(np.int64)
+    return week, np.bincount(week, (trace["gpus"] * trace["duration"]).to_numpy())
+
+
+def _week_seconds(days: float, weeks: int) -> np.ndarray:
+    """Seconds of each week of so many days."""
+    return np.clip(days * DAY - WEEK * np.arange(weeks), 1.0, WEEK)
 
 
 def _number(figures: Calibration, days, rate, load, cluster_gpus) -> int:

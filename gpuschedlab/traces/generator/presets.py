@@ -128,6 +128,9 @@ class Calibration:
     vcs: dict[str, float]
     users: int
 
+    def __hash__(self):
+        return hash((self.name, self.origin, self.start, self.days, self.jobs, self.gpu_seconds))
+
     def to_json(self) -> str:
         """Return the figures as JSON text, one figure per line."""
         values = {"format": "gpuschedlab calibration", "version": VERSION, **dataclasses.asdict(self)}

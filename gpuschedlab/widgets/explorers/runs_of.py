@@ -77,7 +77,7 @@ class Runs:
             scenario, policies = scenario_of(trace, cluster, policies, **parts)
             trace = scenario.trace
             cluster = scenario.cluster
-            parts = scenario.parts
+            parts = scenario.parts | {"warm": None}  # a screen shows the jobs of a trace, from an empty cluster on
         if recipe is not None:
             trace = {word_of(recipe): sources.TraceOf(recipe)}
         trace, cluster, self.reports = sources.named_logs(trace, cluster)

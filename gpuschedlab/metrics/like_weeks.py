@@ -1,0 +1,227 @@
+"""What weeks like this one say of two policies: the middle week, its interval, the range, and the number of this week."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+
+import numpy as np
+
+from gpuschedlab.metrics.intervals import MedianInterval, median_interval
+from gpuschedlab.metrics.queue_growth import Queue, brought, grows_without_end, served
+from gpuschedlab.metrics.sentence import percent
+from gpuschedlab.metrics.who_pays import CLOSE
+
+FEWEST = 6
+"""Weeks that an interval of 95 % needs."""
+MOST = 12
+"""Weeks that are played unless more are asked for."""
+NUMBERED = 9
+"""Weeks from which on the number of this one says how unusual it is."""
+SURE = 1.15
+"""Weeks are enough once the ends of the interval lie within this factor of its middle."""
+FIGURES = {
+    "jct": ("the average job", "the mean time to finish"),
+    "p99": ("the slowest job in a hundred", "the 99th percentile of the times to finish"),
+}
+"""What is compared: whose time, and which figure it is."""
+
+
+@dataclass(frozen=True, eq=False)
+class Weeks:
+    """Two policies in weeks of several seeds, the first of which is the week that is shown.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Policies, now and before.
+    seeds : tuple of int
+        Of the weeks, in the order in which they were played.
+    now, before : (n,) array
+        Figure of each week under both, s.
+    queues : tuple of (Queue, Queue)
+        Of each week, under both.
+    measure : str
+        "jct" (mean) or "p99".
+    noun : str
+        What the seeds make ("weeks").
+    empty : bool
+        Whether each begins with an empty cluster.
+
+    Examples
+    --------
+    >>> calm = Queue(0.0, 0.0, 0.9, 0.0)
+    >>> found = Weeks(("srtf", "easy"), (0, 1, 2, 3, 4, 5), np.ones(6), np.array([1.9, 2, 2.1, 2.2, 1.8, 2]), ((calm, calm),) * 6)
+    >>> found.kind, round(found.interval.median, 2)
+    ('sooner', 2.0)
+    >>> print(found.text)
+    In 6 such weeks the average job is done 2.0 times sooner under srtf in the middle week ...
+    """
+
+    names: tuple[str, str]
+    seeds: tuple[int, ...]
+    now: np.ndarray
+    before: np.ndarray
+    queues: tuple[tuple[Queue, Queue], ...]
+    measure: str = "jct"
+    noun: str = "weeks"
+    empty: bool = False
+
+    @cached_property
+    def ratios(self) -> np.ndarray:
+        """(n,) how many times sooner a job is done under the first policy than under the second, week by week."""
+        return np.asarray(self.before, float) / np.asarray(self.now, float)
+
+    @cached_property
+    def interval(self) -> MedianInterval:
+        """Interval of the median of all such weeks; nan for fewer than six."""
+        return median_interval(self.ratios)
+
+    @property
+    def rank(self) -> int:
+        """Number of this week, from the one with the largest ratio on."""
+        return 1 + int((self.ratios > self.ratios[0]).sum())
+
+    @property
+    def enough(self) -> bool:
+        """Whether the interval is narrow enough to stop."""
+        return enough(self.interval)
+
+    @cached_property
+    def growing(self) -> tuple[str, ...]:
+        """Names of the policies whose queue grows without end."""
+        pairs = zip(self.names, zip(*self.queues, strict=True), strict=True)
+        return tuple(name for name, queues in pairs if grows_without_end(queues))
+
+    @property
+    def kind(self) -> str:
+        """What the weeks say.
+
+        "grows" (the queue of a policy has no end, so that no ratio holds), "same" (equal in each), "few" (fewer than six), "none" (the
+        interval lies within 3 % of 1), "sooner", "later", or "open" (the interval does not say which).
+        """
+        (median, low, high, _) = self.interval
+        if self.growing:
+            return "grows"
+        if (self.ratios == 1).all():
+            return "same"
+        if np.isnan(low):
+            return "few"
+        if low > 1 / CLOSE and high < CLOSE:
+            return "none"
+        if low > 1 and median >= CLOSE:
+            return "sooner"
+        return "later" if high < 1 and median <= 1 / CLOSE else "open"
+
+    @property
+    def main(self) -> str:
+        """The sentence, as HTML: which policy is better in the middle week, how sure that is, and how unusual this week is."""
+        now, before = (
+            f'<b class="{role}">{escape(name)}</b>' for role, name in zip(("now", "ref"), self.names, strict=True)
+        )
+        who = FIGURES[self.measure][0]
+        start = f"In {len(self.seeds)} such {self.noun}{', each of which begins empty,' * self.empty}"
+        kind = self.kind
+        if kind == "grows":
+            return self._of_growth(start, dict(zip(self.names, (now, before), strict=True)))
+        if kind == "same":
+            return f"{start} {who} is done after the same time under {now} and {before} in each."
+        if kind == "none":
+            return f"{start} it makes no difference for {who}: {self._amounts(False)}."
+        if kind == "few":
+            span = f"{times(self.ratios.min())} to {times(self.ratios.max())}"
+            return f"{start} {who} is done {span} times sooner under {now} than under {before}."
+        if kind == "open":
+            return f"{start} neither is surely sooner for {who} under {now}: {self._amounts(False)}."
+        return f"{start} {who} is done {self._amounts(kind == 'later')}."
+
+    def _amounts(self, later: bool) -> str:
+        """The middle week, its interval, the range, and the number of this week."""
+        ratios = 1 / self.ratios if later else self.ratios
+        middle = median_interval(ratios)
+        words = "later" if later else "sooner"
+        under = f'under <b class="now">{escape(self.names[0])}</b> '
+        said = f"{times(middle.median)} times {words} {under}in the middle {self.noun.removesuffix('s')}"
+        said += (
+            f" (95 %: {times(middle.low)} to {times(middle.high)}), from {times(ratios.min())} to {times(ratios.max())}"
+        )
+        if len(ratios) >= NUMBERED:
+            number = 1 + int((ratios > ratios[0]).sum())
+            said += f"; this {self.noun.removesuffix('s')} is number {number} of {len(ratios)}"
+        return said
+
+    def _of_growth(self, start: str, marked: dict[str, str]) -> str:
+        """The sentence where a queue has no end."""
+        said = []
+        for name, queues in zip(self.names, zip(*self.queues, strict=True), strict=True):
+            if name in self.growing:
+                kept = f"{percent(served(list(queues)))} of the GPUs busy, and the jobs bring work for {percent(brought(list(queues)))}"
+                said.append(f"under {marked[name]} the queue grows without end: while it is long it keeps {kept}")
+        return (
+            f"{start} {'; '.join(said)}. How much later jobs end depends on how long one looks, so there is no ratio."
+        )
+
+    @property
+    def source(self) -> str:
+        """The seeds in words: "Seeds: 0, and 10,000 to 10,010."."""
+        return f"Seeds: {ranges(self.seeds)}."
+
+    @property
+    def html(self) -> str:
+        """The sentence and its seeds, as a paragraph."""
+        return f'<p class="weeks">{self.main} {self.source}</p>' if len(self.seeds) > 1 else ""
+
+    @property
+    def text(self) -> str:
+        """The same as plain text; "" of this week alone."""
+        from gpuschedlab.metrics.sentence import plain
+
+        return plain(f"{self.main} {self.source}") if len(self.seeds) > 1 else ""
+
+    __str__ = text.fget
+
+    def summary(self) -> dict:
+        """Return what was found, as plain values: what JSON holds."""
+        middle = self.interval
+        values = {"now": self.names[0], "before": self.names[1], "measure": self.measure, "kind": self.kind}
+        values |= {"weeks": len(self.seeds), "seeds": list(self.seeds), "ratios": self.ratios.tolist()}
+        values |= {"median": middle.median, "low": _known(middle.low), "high": _known(middle.high)}
+        return values | {"this": float(self.ratios[0]), "rank": self.rank, "growing": list(self.growing)}
+
+    def _repr_html_(self) -> str:
+        return self.html
+
+
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else value
+
+
+def enough(interval: MedianInterval) -> bool:
+    """Return whether both ends of an interval lie within 15 % of its middle."""
+    return bool(interval.high <= SURE**2 * interval.low)
+
+
+def times(ratio: float) -> str:
+    """Write a ratio: one decimal from 1.95 on, two below, none from 99.5 on."""
+    digits = 0 if ratio >= 99.5 else 1 if ratio >= 1.95 else 2
+    return f"{ratio:,.{digits}f}"
+
+
+def ranges(seeds: tuple[int, ...]) -> str:
+    """Write seeds in ascending order, those that follow one another as a range.
+
+    Examples
+    --------
+    >>> ranges((7, 10_000, 10_001, 10_002)), ranges((3,)), ranges((1, 2))
+    ('7, and 10,000 to 10,002', '3', '1 and 2')
+    """
+    runs: list[list[int]] = []
+    for seed in sorted(seeds):
+        if runs and seed == runs[-1][1] + 1:
+            runs[-1][1] = seed
+        else:
+            runs.append([seed, seed])
+    texts = []
+    for first, last in runs:
+        between = " and " if last == first + 1 else " to "
+        texts.append(f"{first:,}" if first == last else f"{first:,}{between}{last:,}")
+    return ", and ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))

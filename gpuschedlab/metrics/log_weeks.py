@@ -1,0 +1,45 @@
+"""What a recorded log says of two policies: week by week, and of no other log."""
+
+import numpy as np
+
+from gpuschedlab.metrics.columns import jobs_of, known
+from gpuschedlab.metrics.who_pays import FEWEST
+
+DAY = 86_400.0
+WEEK = 7 * DAY
+
+
+def weeks_of(now, before) -> np.ndarray:
+    """Return ratios (weeks,) of the mean time to finish before to that now, of the jobs submitted in each whole week.
+
+    Jobs count that ended under ended. Weeks of fewer than 30 such jobs are left out; a log of less than two weeks has none.
+    """
+    jobs = jobs_of(now)
+    ended = known(now, False) & known(before, False)
+    submit = jobs["submit"]
+    if not ended.any():
+        return np.zeros(0)
+    begin = float(submit.min())
+    week = ((submit[ended] - begin) // WEEK).astype(int)
+    number = np.bincount(week)
+    mine = np.bincount(week, (jobs["end"] - submit)[ended])
+    theirs = np.bincount(week, (jobs_of(before)["end"] - submit)[ended])
+    complete = number >= FEWEST
+    if submit.max() - begin < len(number) * WEEK - DAY:
+        complete[-1] = False  # a part of a week
+    ratios = theirs[complete] / mine[complete]
+    return ratios if len(ratios) > 1 else ratios[:0]
+
+
+def log_in_words(ratios: np.ndarray) -> str:
+    """Write in how many weeks of a log jobs end sooner, and the smallest and largest ratio; "" without weeks.
+
+    Examples
+    --------
+    >>> log_in_words(np.array([1.1, 4.4, 2.0]))
+    'By week of submission: sooner in 3 of 3 weeks, from 1.1 to 4.4 times.'
+    """
+    if not len(ratios):
+        return ""
+    won = int((ratios > 1).sum())
+    return f"By week of submission: sooner in {won} of {len(ratios)} weeks, from {ratios.min():.2g} to {ratios.max():.2g} times."

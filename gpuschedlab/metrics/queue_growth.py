@@ -1,0 +1,96 @@
+"""Whether a queue grows without end: what a policy serves while the cluster is crowded, beside what comes."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from gpuschedlab.metrics.columns import reading
+from gpuschedlab.metrics.intervals import median_interval
+from gpuschedlab.metrics.usage import cluster_of
+
+DAY = 86_400.0
+CROWDED = 2.0
+LARGEST = 4.0
+"""Times the GPUs of the cluster, and of the largest job, that are in demand where it is crowded: a policy that lets them pass finds
+jobs for what is free."""
+LONG = DAY
+"""Seconds for which it must have been crowded, in all runs together."""
+
+
+class Queue(NamedTuple):
+    """Queue of a run while jobs come, up to the last submission.
+
+    `crowded`: seconds for which at least twice the GPUs of the cluster, and four times those of the largest job, are in demand;
+    `busy`: share of the GPUs that jobs hold then; `load`: GPU-time that the jobs that count hold in all, over that of the cluster while
+    they come; `longer`: GPUs in demand on the last day over those on the day before the first job that counts, in clusters.
+    """
+
+    crowded: float
+    busy: float
+    load: float
+    longer: float
+
+
+def queue_of(run) -> Queue:
+    """Measure the queue of a run.
+
+    Examples
+    --------
+    >>> import gpuschedlab as lab, polars as pl
+    >>> jobs = {"job_id": [str(i) for i in range(96)], "submit": [1800.0 * i for i in range(96)], "gpus": 1, "duration": 3600.0}
+    >>> run = lab.simulate(pl.DataFrame(jobs), lab.Cluster.homogeneous(1, 1), lab.Fifo())
+    >>> found = queue_of(run)
+    >>> round(found.load, 1), found.busy, found.longer > 10, grows_without_end([found])
+    (2.0, 1.0, True, True)
+    """
+    run = reading(run)
+    line = run["timeline"]
+    jobs = run["jobs"]
+    last = float(jobs["submit"].max(initial=0.0))
+    days = max(1.0, float(np.ceil(last / DAY)))
+    gpus = float(cluster_of(run).total_gpus)
+    begin = line["time"]
+    end = np.append(begin[1:], max(last, begin.max(initial=0.0)))
+    enough = max(CROWDED * gpus, LARGEST * float(jobs["gpus"].max(initial=0.0)))
+    crowded = np.clip(np.minimum(end, last) - begin, 0.0, None) * (line["demanded"] >= enough)
+    seconds = float(crowded.sum())
+    busy = float((crowded * line["used"]).sum()) / (seconds * gpus) if seconds else 0.0
+
+    def demanded(until: float) -> float:
+        within = np.clip(np.minimum(end, until) - np.maximum(begin, until - DAY), 0.0, None)
+        return float((within * line["demanded"]).sum()) / (DAY * gpus)
+
+    load = float(jobs["attained"][run.counted].sum()) / (gpus * days * DAY)
+    return Queue(seconds, busy, load, demanded(last) - demanded(0.0))
+
+
+def grows_without_end(queues: Iterable[Queue]) -> bool:
+    """Return whether a policy cannot carry the load, by its queues in several weeks.
+
+    It cannot if the share of the GPUs that it keeps busy while the cluster is crowded is below the load, and the queue is longer after
+    the typical week than before it: surely, if there are six weeks or more (`median_interval`), and on average of fewer. Return False
+    if the cluster was crowded for less than a day in all.
+
+    Notes
+    -----
+    FIFO at load 0.9 keeps 88 % busy; EASY, SRTF and Tiresias at most loads below 1 keep 95 % and more
+    (``make bench BENCH=weeks``).
+    """
+    queues = list(queues)
+    seconds = sum(queue.crowded for queue in queues)
+    if seconds < LONG:
+        return False
+    longer = median_interval(np.array([queue.longer for queue in queues]))
+    least = longer.median if np.isnan(longer.low) else longer.low
+    return served(queues) < brought(queues) and least > 0
+
+
+def served(queues: list[Queue]) -> float:
+    """Return the share of the GPUs that jobs hold while the cluster is crowded."""
+    return sum(queue.crowded * queue.busy for queue in queues) / sum(queue.crowded for queue in queues)
+
+
+def brought(queues: list[Queue]) -> float:
+    """Return the mean load."""
+    return float(np.mean([queue.load for queue in queues]))
