@@ -63,10 +63,13 @@ class Jobs(Part):
         self.names = (*(name for name in self.trace if name not in ORDER), *ORDER)
         started = np.isfinite(body["first"])
         done = job["state"] == DONE
-        self.own = {"start": np.where(started, body["first"], np.nan), "end": np.where(done, body["end"], np.nan)}
+        body["first"][~started] = np.nan
+        body["end"][~done] = np.nan
+        self.own = {"start": body["first"], "end": body["end"]}
         self.own |= {name: job[field] for name, field in JOB.items()}
         self.own |= {name: body[field] for name, field in BODY.items()}
-        self.own["attained"] = job["attained"] * parts["jobs"]
+        job["attained"] *= parts["jobs"]
+        self.own["attained"] = job["attained"]
         self.own["restarts"] = np.maximum(job["starts"] - 1, 0).astype(np.int32)
         self.own["gpu_type"][~started] = -1
         if np.isfinite(parts["limit"]).any():

@@ -136,7 +136,7 @@ def distinct(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if most > 4 * len(numbers):
         return np.unique(numbers, return_inverse=True)
     rows = np.flatnonzero(np.bincount(numbers, minlength=most + 1))
-    place = np.zeros(most + 1, np.int64)
+    place = np.zeros(most + 1, np.int32)
     place[rows] = np.arange(len(rows))
     return rows, place[numbers]
 
