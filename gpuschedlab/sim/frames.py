@@ -12,7 +12,7 @@ from gpuschedlab.cluster import Cluster
 from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.metrics.columns import Columns
 from gpuschedlab.sim.engine.jobs.records import DONE
-from gpuschedlab.sim.engine.jobs.state import copied
+from gpuschedlab.sim.engine.jobs.state import copied, fields_of
 
 ROUNDS = dict.fromkeys(("time", "seconds", "objective", "bound"), pl.Float64)
 ROUNDS |= {"status": pl.Utf8, "solving": pl.Float64}
@@ -22,6 +22,8 @@ JOB = {"queueing": "queued", "executed": "executed", "contention": "contention",
 BODY = {"overhead": "overhead", "lost": "lost", "failures": "failures", "nodes": "nodes", "shared": "shared"}
 BODY |= {"profiled": "idled", "source": "source", "gpu_type": "type"}
 """Columns of `Run.jobs`, and the fields of a state that they are."""
+RARE = ("preemptions", "overhead", "lost", "failures", "shared", "idled")
+"""Fields of a state that are 0 for most jobs."""
 FLAGS = {"guest": "guest", "profiling": "idle", "merged": "joint"}
 """Columns of `Run.allocations` that are true or false, and the fields of a state that they are."""
 NULLS = ("delay", "partner", "source")
@@ -53,21 +55,26 @@ class Jobs(Part):
     """The trace's columns, and what was measured of each job."""
 
     def __init__(self, simulation):
-        job = simulation.state.job
-        body = simulation.state.body
+        job = fields_of(simulation.state.job, {*JOB.values(), "state", "attained", "starts"}, RARE)
+        body = fields_of(simulation.state.body, {*BODY.values(), "first", "end"}, RARE)
+        parts = simulation.prepared.body
         self.trace = simulation.prepared.trace
         self.types = simulation.cluster.gpu_types
         self.names = (*(name for name in self.trace if name not in ORDER), *ORDER)
         started = np.isfinite(body["first"])
         done = job["state"] == DONE
-        self.own = {"start": np.where(started, body["first"], np.nan), "end": np.where(done, body["end"], np.nan)}
-        self.own |= {name: job[field].copy() for name, field in JOB.items()}
-        self.own |= {name: body[field].copy() for name, field in BODY.items()}
-        self.own["attained"] = job["attained"] * body["jobs"]
+        body["first"][~started] = np.nan
+        body["end"][~done] = np.nan
+        self.own = {"start": body["first"], "end": body["end"]}
+        self.own |= {name: job[field] for name, field in JOB.items()}
+        self.own |= {name: body[field] for name, field in BODY.items()}
+        job["attained"] *= parts["jobs"]
+        self.own["attained"] = job["attained"]
         self.own["restarts"] = np.maximum(job["starts"] - 1, 0).astype(np.int32)
         self.own["gpu_type"][~started] = -1
-        if np.isfinite(body["limit"]).any():
-            self.own |= {"limit": body["limit"] - simulation.limits["over"], "timed_out": body["timed_out"] == 1}
+        if np.isfinite(parts["limit"]).any():
+            timed_out = simulation.state.body["timed_out"] == 1
+            self.own |= {"limit": parts["limit"] - simulation.limits["over"], "timed_out": timed_out}
             self.names = (*(name for name in self.names if name not in LIMITED), *LIMITED)
 
     def __getitem__(self, name: str) -> np.ndarray:

@@ -215,14 +215,15 @@ class Simulation:
             self._grow()
             state = self.state
         closed = int(state.scalar["stretches"][0])
-        opened = {name: state.body[name].copy() for name in ("stretch", "began")}
+        runs = state.running[: state.scalar["running"][0]].copy()
+        opened = {name: state.body[name][runs] for name in ("stretch", "began")}
         log_open(state)
         try:
             return make_run(self, last)
         finally:
             state.scalar["stretches"] = closed
             for name, values in opened.items():
-                state.body[name] = values
+                state.body[name][runs] = values
 
     def copy(self) -> "Simulation":
         """Snapshot: an independent simulation at the same instant."""

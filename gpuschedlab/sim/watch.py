@@ -14,6 +14,13 @@ def counts_of(state: State) -> tuple[int, int]:
     return int(state.scalar["arrived"][0]), int(state.scalar["done"][0])
 
 
+def waiting_of(state: State) -> list[np.ndarray]:
+    """Rows of the jobs that wait, class by class."""
+    classes = state.cls[state.cls["count"] > 0]
+    bounds = zip(classes["first"].tolist(), classes["count"].tolist(), strict=True)
+    return [state.heap[first : first + count] for first, count in bounds]
+
+
 class Watch:
     """Sees, once in PATIENCE, whether anything has happened in a simulation since the last time, where something could have."""
 
@@ -31,10 +38,13 @@ class Watch:
         if now <= self.next_look:
             return
         scalar = state.scalar[0]
-        body = state.body[state.running[: state.scalar["running"][0]]]
-        # What changes as long as anything happens: arrivals, ends, and all work and time without work so far.
+        running = state.running[: scalar["running"]]
+        active = np.sort(np.concatenate([running, *waiting_of(state)]))  # or sums would depend on their order
+        body = state.body[running]
+        # What changes as long as anything happens: arrivals, ends, and all work and time without work so far of the jobs that
+        # are there. Those that have ended change no more, and a look at all jobs would cost the more the longer the log is.
         since = body["rate"] * np.maximum(now - body["last"] - body["pause"], 0.0)  # not yet added up
-        worked = float(state.job["progress"].sum() + state.body["idled"].sum() + since.sum())
+        worked = float(state.job["progress"][active].sum() + state.body["idled"][active].sum() + since.sum())
         progress = (*counts_of(state), worked)
         jobs = int(scalar["running"] + scalar["waiting"])
         self.still = bool(progress == self.progress and jobs > 0 and scalar["outage"] == len(state.outage))

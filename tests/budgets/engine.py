@@ -4,6 +4,7 @@ Whole `simulate` calls: checks at the door, what the scenario prepares, and simu
 has run a policy before, without and with `Run.summary`.
 """
 
+import json
 import resource
 import shutil
 import statistics
@@ -24,6 +25,8 @@ from gpuschedlab.policies import ALL
 from gpuschedlab.speeds import default_speeds
 
 MEMORY = 4e9  # bytes
+PEAK = 1.3e9
+"""Bytes allowed for a process that runs FIFO on a million jobs once."""
 SHORT = 10_000
 """Jobs that are simulated, in as many runs as that takes, for one time of a run that is too short to be measured by itself."""
 AGAIN = {10: (0.8e-3, 2e-3), 500: (1.5e-3, 3e-3), 2_000: (4e-3, 6e-3), 10_000: (22e-3, 30e-3)}
@@ -117,6 +120,49 @@ def test_a_job_is_hardly_dearer_on_many_nodes(policy, budget):
     if budget.benchmark.stats is not None:
         median = budget.benchmark.stats.stats.median
         budget.also(f"times that on {NODES[0]} nodes", median / statistics.median(taken), DEARER)
+
+
+PARTS = """
+import json, resource, sys, time
+from gpuschedlab import Cluster, simulate
+from gpuschedlab.policies import ALL
+from gpuschedlab.sim import simulation
+from budgets.engine import Case
+compiled = []
+advance = simulation.advance
+def timed(state, until):
+    begin = time.process_time()
+    code = advance(state, until)
+    compiled.append(time.process_time() - begin)
+    return code
+trace, cluster, policy, _ = Case(sys.argv[1], int(sys.argv[2]), "125x8", 0.9).arguments()
+simulate(trace.head(100), cluster, policy)
+simulation.advance = timed
+begin = time.process_time()
+run = simulate(trace, cluster, policy)
+total = time.process_time() - begin
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(json.dumps({"total": total, "compiled": sum(compiled), "peak": peak}))
+"""
+"""A run in a process of its own: seconds in all, and in compiled code; and the peak of memory, that of making the trace included."""
+
+
+@pytest.mark.benchmark(timer=children)
+@pytest.mark.parametrize("jobs", [100_000, 1_000_000])
+@pytest.mark.parametrize("policy", ["fifo", "tiresias"])
+def test_what_is_not_compiled(policy, jobs, budget):
+    """Checks, copies of columns, state, logs and results take no longer than what is compiled."""
+    words = [sys.executable, "-c", PARTS, policy, str(jobs)]
+    outputs = budget(
+        lambda: subprocess.run(words, check=True, capture_output=True, text=True).stdout, rounds=3, warmup=0
+    )
+    parts = [json.loads(output) for output in outputs]
+    ratios = [part["total"] / part["compiled"] - 1 for part in parts]
+    budget.also("seconds of Python over those compiled", statistics.median(ratios), 1.0)
+    budget.also("microseconds per job", statistics.median(part["total"] for part in parts) / jobs * 1e6)
+    if policy == "fifo" and jobs == 1_000_000:
+        unit = 1 if sys.platform == "darwin" else 1024  # Linux counts kB, macOS bytes
+        budget.also("bytes, peak of the process", max(part["peak"] for part in parts) * unit, PEAK)
 
 
 FIRST = """

@@ -11,22 +11,27 @@ from gpuschedlab.cluster.placement import RELAX
 from gpuschedlab.errors import ClusterError
 from gpuschedlab.sim.engine.jobs import records
 from gpuschedlab.sim.engine.jobs.records import LEDGER, TREE
-from gpuschedlab.sim.engine.jobs.state import WORK_SPACE, State, copied, new_log
-from gpuschedlab.sim.setup.eligibility import check_eligible
-from gpuschedlab.sim.setup.prepared import Prepared
+from gpuschedlab.sim.engine.jobs.state import WORK_SPACE, State, copied, filled, new_log
+from gpuschedlab.sim.setup.eligibility import able_to_run, check_eligible
+from gpuschedlab.sim.setup.prepared import NEW_BODY, NEW_JOB, Prepared, constant
 
 
 def _classes(prepared: Prepared, job, rule):
     """Group jobs by demand (`Prepared.demands`): the classes, each with the one that its jobs join later, and the class of each."""
     tight = (rule["placement"][0] == RELAX) & (job["spread"] < rule["skew"][0])
-    demand, slots, model, asked = prepared.demands(bool(rule["sharing"][0]))
-    chain = ((job["stage"], tight), (0, tight), (0, 0))  # to be profiled, insisting, relaxed: one number a demand
-    codes = [(demand * 2 + stage) * 2 + t for stage, t in chain]
-    size = sum(np.bincount(code, minlength=4 * len(slots)) for code in codes)
+    demand, slots, model, asked, _ = prepared.demands(bool(rule["sharing"][0]))
+    # To be profiled, insisting, relaxed: one number a demand.
+    last = demand * 4
+    middle = last + tight if tight.any() else last
+    stage = job["stage"]
+    codes = (middle + 2 * stage if stage.any() else middle, middle, last)
+    sizes = {id(code): np.bincount(code, minlength=4 * len(slots)) for code in codes}
+    size = sum(sizes[id(code)] for code in codes)
     rows = np.flatnonzero(size)
     number = np.zeros(len(size), np.int32)
     number[rows] = np.arange(len(rows))
-    first, base, relaxed = (number[code] for code in codes)
+    numbers = {id(code): number[code] for code in codes}
+    first, base, relaxed = (numbers[id(code)] for code in codes)
     cls = np.zeros(len(rows), records.CLASS)
     cls["tight"] = rows & 1
     cls["stage"] = rows >> 1 & 1
@@ -46,7 +51,8 @@ def _classed(prepared: Prepared, job, body, rule):
     fresh = (job["state"] <= records.WAITING) & (job["starts"] == 0)
     # `place_in_queue` skips the stage where no profiler is large enough
     profiled = rule["profile"][0] > 0
-    job["stage"] = (fresh | (job["stage"] == 1)) & profiled
+    if profiled or job["stage"].any():
+        job["stage"] = (fresh | (job["stage"] == 1)) & profiled
     if not fresh.all():
         cls, first, size = _classes(prepared, job, rule)
     else:
@@ -62,8 +68,8 @@ def _classed(prepared: Prepared, job, body, rule):
 
 def build_state(prepared: Prepared, policy, ready=None) -> State:
     """Make the arrays of a simulation at its beginning, which is 0 or the first submission of a warm job; `ready` as in `arrange`."""
-    job = copied(prepared.job)
-    body = copied(prepared.body)
+    job = filled(NEW_JOB, prepared.trace.frame.height, prepared.job)
+    body = filled(NEW_BODY, len(job), prepared.body)
     ruled = arrange(prepared, job, body, policy, ready)
     n = len(job)
     capacity = int(ruled["nodes"]["size"].sum())
@@ -142,7 +148,7 @@ def _planned(prepared: Prepared, rule, nodes: np.ndarray, pools: int):
     """Rows that a plan needs: for jobs, for the nodes that it promises (linked), and for steps of what will be free."""
     if rule["backfill"] != records.PLAN:
         return 1, np.zeros(1, records.ENTRY), 1
-    n = len(prepared.body)
+    n = len(prepared.body["slots"])
     parts = np.sort(np.minimum(-(-prepared.body["slots"] // SLOTS), len(nodes)))
     parts = int(parts[n - int(min(n, rule["depth"] * pools)) :].sum())
     promised = np.zeros(parts + 1, records.ENTRY)
@@ -157,12 +163,15 @@ def _check_eligible(prepared: Prepared, placement: str, spared: int, every: bool
     """Check once that each job could ever be placed; `every`: on types without a speed, too, as rounds choose other GPUs."""
     key = ("placeable", placement, spared, every)
     if key not in prepared.made:
-        known = prepared.constant["known"]
-        usable = known[prepared.body["knows"]] > 0
+        usable = prepared.constant["known"] > 0
         if every:
-            usable = np.ones_like(usable) if prepared.turns is None else prepared.turns > 0
-        jobs = prepared.trace, prepared.body["slots"], prepared.asked
-        check_eligible(prepared.cluster, placement, spared, *jobs, usable)
+            usable = np.ones_like(usable)
+        _, slots, _, asked, knows = prepared.demands(False)
+        by_job = every and prepared.turns is not None
+        if by_job or not able_to_run(prepared.cluster, placement, spared, slots, asked, usable[knows]).all():
+            usable = prepared.turns > 0 if by_job else usable[prepared.body["knows"]]
+            jobs = prepared.trace, prepared.body["slots"], prepared.asked
+            check_eligible(prepared.cluster, placement, spared, *jobs, usable)
         prepared.made[key] = True
 
 
@@ -198,11 +207,11 @@ def _divided(cluster: Cluster, profiler_nodes: int, ready: np.ndarray):
 
 
 def open_ledger(prepared, policy, job: np.ndarray, body: np.ndarray) -> dict[str, np.ndarray]:
-    """Ledger of a policy's accounts, nothing used yet, and their tree; each job's account and points are put into `job` and `body`."""
+    """Ledger of a policy's accounts, nothing used yet, and their tree; accounts and points are put into jobs, which have none yet."""
     trace = prepared.trace.frame
     found = policy.accounts(trace)
     if found is None:  # jobs that are alike in all columns that are charged have an account, and each account one share
-        account = np.full(trace.height, -1)
+        account = constant(-1, trace.height)
         columns = policy.charged
         if columns and not set(columns) - set(trace.columns):
             whole = pl.all_horizontal(pl.col(columns).is_not_null())
@@ -215,10 +224,11 @@ def open_ledger(prepared, policy, job: np.ndarray, body: np.ndarray) -> dict[str
     tree["parent"] = parent
     tree["shares"] = shares
     tree["account"] = of_row
-    job["points"] = policy.points(trace, prepared.cluster)
-    job["standing"] = 0.0
-    body["account"] = account
-    body["charged"] = 0
+    points = policy.points(trace, prepared.cluster)
+    if np.any(points):
+        job["points"] = points
+    if (account >= 0).any():
+        body["account"] = account
     return {"ledger": np.zeros(1 + max(of_row, default=-1), LEDGER), "tree": tree}
 
 

@@ -81,6 +81,10 @@ def rebuild(simulation):
     body["pos"] = -1
     body["tick"] = -1
     body["timer"] = np.inf
+    job["points"] = 0.0
+    job["standing"] = 0.0
+    body["account"] = -1
+    body["charged"] = 0
     had = state.pools["stage"][old["pool"]] == 1
     empty = (old["free"] == old["size"]) & (old["down"] == 0)
     ready = np.concatenate([np.flatnonzero(had), np.flatnonzero(empty & ~had)])

@@ -94,8 +94,8 @@ def can_ever(
     return bool(others) and bool(FreeGpus(Cluster(others), rule).fits(np.array([gpus]))[0])
 
 
-def check_eligible(cluster: Cluster, rule: str, spared: int, trace: Mapping, slots, asked, usable: np.ndarray):
-    """Check all jobs of a trace: `slots` (n,) hundredths of a GPU on `asked` (n,) nodes, of the types of `usable` (n, T)."""
+def able_to_run(cluster: Cluster, rule: str, spared: int, slots, asked, usable: np.ndarray) -> np.ndarray:
+    """Whether jobs (n,) could ever be placed: `slots` (n,) hundredths of a GPU on `asked` (n,) nodes, of the types of `usable` (n, T)."""
     T = len(cluster.gpu_types)
     most = int(asked.max(initial=0)) + 1
     code = slots.astype(np.int64) * most + asked << T | usable @ (1 << np.arange(T))
@@ -104,8 +104,14 @@ def check_eligible(cluster: Cluster, rule: str, spared: int, trace: Mapping, slo
     for i, found in enumerate(kinds.tolist()):
         types = tuple(name for t, name in enumerate(cluster.gpu_types) if found >> t & 1)
         able[i] = can_ever(cluster.groups, rule, spared, types, (found >> T) // most / SLOTS, (found >> T) % most)
+    return able[kind]
+
+
+def check_eligible(cluster: Cluster, rule: str, spared: int, trace: Mapping, slots, asked, usable: np.ndarray):
+    """Raise an error for the jobs of a trace that are not `able_to_run`."""
+    able = able_to_run(cluster, rule, spared, slots, asked, usable)
     if not able.all():
-        raise _never(cluster, rule, spared, trace, slots, asked, usable, np.flatnonzero(~able[kind]))
+        raise _never(cluster, rule, spared, trace, slots, asked, usable, np.flatnonzero(~able))
 
 
 def _never(cluster, rule, spared, trace, slots, asked, usable, rows) -> ClusterError:

@@ -49,8 +49,8 @@ class Prepared:
     speeds: "Speeds | None"
     estimator: "Estimator"  # ready to predict
     delays: Delays
-    job: np.ndarray  # (n,) Jobs before anything has happened
-    body: np.ndarray
+    job: dict[str, np.ndarray]  # (n,) fields of JOB and BODY that the scenario says; the others are those of a new job
+    body: dict[str, np.ndarray]
     constant: dict[str, np.ndarray]  # arrays of a state that never change
     elastic: int  # jobs whose work the speed table counts: they take other times than their `duration`
     turns: np.ndarray | None = None  # (n, T) `gpuschedlab.sim.setup.eligibility.eligibility_of`
@@ -58,7 +58,10 @@ class Prepared:
     made: dict = field(default_factory=dict)
 
     def demands(self, sharing: bool) -> tuple[np.ndarray, ...]:
-        """Demands by slots, usable types, nodes, and model where jobs share GPUs: that of each job (n,); slots, models, nodes (D,)."""
+        """Demands by slots, usable types, nodes, and model where jobs share GPUs.
+
+        Returns that of each job (n,), and of each demand slots, model, nodes and row of `known` (D,).
+        """
         key = ("demands", sharing)
         if key not in self.made:
             knows = self.body["knows"].astype(np.int64)
@@ -67,9 +70,9 @@ class Prepared:
             kinds = int(knows.max(initial=0)) + 1
             code = (self.body["slots"].astype(np.int64) * models + model + 1) * kinds + knows
             most = int(self.asked.max(initial=0)) + 1
-            rows, index = np.unique(code * most + self.asked, return_inverse=True)
+            rows, index = distinct(code * most + self.asked)
             rows, asked = np.divmod(rows, most)
-            self.made[key] = index, rows // kinds // models, rows // kinds % models - 1, asked
+            self.made[key] = index, rows // kinds // models, rows // kinds % models - 1, asked, rows % kinds
         return self.made[key]
 
     @cached_property
@@ -127,6 +130,17 @@ class Prepared:
         return self._before[kind][rows]
 
 
+def distinct(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers (n,) from 0 up that differ, ascending, and which of them each is (n,); as `numpy.unique`, which sorts them all."""
+    most = int(numbers.max(initial=0))
+    if most > 4 * len(numbers):
+        return np.unique(numbers, return_inverse=True)
+    rows = np.flatnonzero(np.bincount(numbers, minlength=most + 1))
+    place = np.zeros(most + 1, np.int32)
+    place[rows] = np.arange(len(rows))
+    return rows, place[numbers]
+
+
 def _check_known(column: str) -> None:
     """KeyError if a log records a column after submission."""
     if column in RECORDED:
@@ -138,13 +152,15 @@ def _check_known(column: str) -> None:
 def limits_of(trace: pl.DataFrame, limits: str | float | None) -> np.ndarray:
     """Seconds (n,) for which each job may run from a start of it, inf: for as long as it likes."""
     if isinstance(limits, int | float) and not isinstance(limits, bool) and limits > 0:
-        return np.full(trace.height, float(limits))
+        return constant(float(limits), trace.height)
     if limits not in (None, "requested", "none"):
         raise TraceError(
             f"limits: found {limits!r}; expected None (column `limit`), 'requested' (column `requested_time`), 'none', or seconds."
         )
-    none = pl.Series([None] * trace.height, dtype=pl.Float64)
-    found = trace.get_column(LIMITS.get(limits, ""), default=none)
+    column = LIMITS.get(limits, "")
+    if column not in trace.columns and limits != "requested":
+        return constant(math.inf, trace.height)
+    found = trace.get_column(column, default=pl.repeat(None, trace.height, dtype=pl.Float64, eager=True))
     if limits == "requested" and found.null_count():
         first = trace["job_id"][int(found.is_null().arg_max())]
         raise TraceError(
@@ -169,7 +185,7 @@ def prepare(scenario) -> Prepared:
     turns = eligibility_of(trace, cluster, scenario.types)
     if turns is not None:
         known, body["knows"] = _rows(known[body["knows"]] * turns)
-    body["limit"] = limits + scenario.over
+    body["limit"] = limits + scenario.over if scenario.over else limits
     moments = [(e.start, e.node, 1) for e in cluster.events]
     moments += [(e.end, e.node, -1) for e in cluster.events if np.isfinite(e.end)]
     windows = [(e.start, e.end, e.announced, e.node) for e in cluster.events if isinstance(e, Window)]
@@ -177,22 +193,21 @@ def prepare(scenario) -> Prepared:
     constant["outage"] = np.array(sorted(moments, key=lambda m: (m[0], m[2], m[1])), OUTAGE)
     model = job["model"][job["model"] >= 0]
     elastic = 0 if speeds is None else int((~speeds.relative[model]).sum())
-    new = _new(NEW_JOB, job), _new(NEW_BODY, body)
     return Prepared(
-        Columns(trace), cluster, speeds, scenario.knowledge, scenario.delays, *new, constant, elastic, turns
+        Columns(trace), cluster, speeds, scenario.knowledge, scenario.delays, job, body, constant, elastic, turns
     )
 
 
-def _new(one: np.ndarray, fields: dict[str, np.ndarray]) -> np.ndarray:
-    """Jobs (n,) like one, but for some fields."""
-    made = np.repeat(one, len(next(iter(fields.values()))))
-    for name, values in fields.items():
-        made[name] = values
-    return made
+def _column(trace: pl.DataFrame, name: str, default) -> np.ndarray:
+    """Column (n,) with a default for nulls; where there is none, the default takes no memory, and cannot be written to."""
+    if name in trace.columns:
+        return trace[name].fill_null(default).to_numpy()
+    return constant(default, trace.height)
 
 
-def _column(trace: pl.DataFrame, name: str, default):
-    return trace[name].fill_null(default).to_numpy() if name in trace.columns else np.full(trace.height, default)
+def constant(value, rows: int) -> np.ndarray:
+    """Array (rows,) of one value, which takes the memory of one."""
+    return np.broadcast_to(np.asarray(value), rows)
 
 
 def text_codes(trace: pl.DataFrame, name: str) -> np.ndarray:
@@ -214,7 +229,7 @@ def model_codes(trace: pl.DataFrame, speeds) -> np.ndarray:
 def _spread(speeds, model: np.ndarray, gpus: np.ndarray, cluster: Cluster, type_map) -> np.ndarray:
     """(n,) speed on twice the least number of nodes, relative to the least; 1 where either is unknown."""
     if speeds is None or len(type_map) == 0 or type_map[0] < 0:
-        return np.ones(len(model))
+        return constant(1.0, len(model))
     (models, m), (counts, c) = (np.unique(x, return_inverse=True) for x in (model, gpus.astype(int)))
     least = cluster.fewest_nodes(0, counts)
     kinds = np.full(2 * len(counts), type_map[0])
@@ -227,7 +242,7 @@ def _spread(speeds, model: np.ndarray, gpus: np.ndarray, cluster: Cluster, type_
 def _known(speeds, job, body, type_map) -> tuple[np.ndarray, np.ndarray]:
     """GPU types (K, T) on which jobs have a speed on the GPUs that they request (`Speeds.usable`), and the row of each job (n,)."""
     if speeds is None:
-        return np.ones((1, len(type_map)), np.int8), np.zeros(len(body["slots"]), np.int32)
+        return np.ones((1, len(type_map)), np.int8), constant(np.int32(0), len(body["slots"]))
     each = body["slots"] / SLOTS / body["jobs"]  # as the engine looks speeds up
     gpus = np.maximum(1, np.where(body["jobs"] > 1, np.rint(each), np.floor(each))).astype(np.int64)
     model = job["model"].astype(np.int64)
@@ -266,8 +281,13 @@ def _jobs(trace: pl.DataFrame, speeds, estimates: np.ndarray, delays: Delays, cl
         "jobs": _column(trace, "jobs", 1.0),
         "slots": np.ceil(trace["gpus"].to_numpy() * SLOTS - 1e-6).astype(np.int32),
     }
-    job = {"submit": trace["submit"].to_numpy(), "gpus": trace["gpus"].to_numpy() / body["jobs"], "estimate": estimates}
-    job["deadline"] = job["submit"] + _column(trace, "deadline", np.inf)
+    gpus = trace["gpus"].to_numpy()
+    if "jobs" in trace.columns:
+        gpus = gpus / body["jobs"]
+    job = {"submit": trace["submit"].to_numpy(), "gpus": gpus, "estimate": estimates}
+    job["deadline"] = _column(trace, "deadline", np.inf)
+    if "deadline" in trace.columns:
+        job["deadline"] = job["submit"] + job["deadline"]
     job["reward"] = _column(trace, "reward", 1.0)
     job["user"] = text_codes(trace, "user")
     job["vc"] = text_codes(trace, "vc")
@@ -277,7 +297,10 @@ def _jobs(trace: pl.DataFrame, speeds, estimates: np.ndarray, delays: Delays, cl
     job["spread"] = _spread(speeds, job["model"], job["gpus"], cluster, type_map)
     body["work"] = _work(trace, speeds, job["model"])
     for name in ("restart", "switch"):
-        body[name] = np.nan_to_num(_column(trace, name, np.nan).astype(float), nan=getattr(delays, name))
+        seconds = getattr(delays, name)
+        body[name] = _column(trace, name, seconds)
+        if name in trace.columns:
+            body[name] = np.nan_to_num(body[name].astype(float), nan=seconds)
     known, body["knows"] = _known(speeds, job, body, type_map)
     return job, body, known
 

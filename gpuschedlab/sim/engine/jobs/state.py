@@ -4,6 +4,9 @@ Everything that a simulation is lies in these arrays, so that a snapshot is a co
 copy some 200 words at every call inside the engine; an address is one.
 """
 
+import mmap
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
 import numba
 import numpy as np
 from llvmlite import ir
@@ -246,15 +249,37 @@ RESERVED = 4
 """Times the room of a new log for which its memory suffices."""
 
 
+LAZY = 32 << 20
+"""Bytes from which on memory comes from the system itself, whose pages are zeros when they are first touched."""
+
+
+def long_array(rows: int, dtype: np.dtype) -> np.ndarray:
+    """Array (rows,) that is filled from its beginning: zeros where it is long, of which only what is used takes memory."""
+    # Numpy would ask the system for huge pages, each of which is found and cleared whole when its first byte is touched.
+    size = rows * dtype.itemsize
+    if size < LAZY:
+        return np.empty(rows, dtype)
+    return np.frombuffer(mmap.mmap(-1, size), dtype)
+
+
+def _memory(rows: int, dtype: np.dtype) -> np.ndarray:
+    """Memory for a log (rows,) and what it may become; for a long one twice as much, which costs nothing until it is used."""
+    room = RESERVED * rows
+    if room * dtype.itemsize >= LAZY:
+        return long_array(2 * room, dtype)
+    return np.empty(room, dtype)
+
+
 def _cleared(memory: np.ndarray, begin: int, end: int) -> np.ndarray:
-    """First rows of a log's memory, of which those from `begin` on hold zeros."""
-    memory.view(np.uint8)[begin * memory.itemsize : end * memory.itemsize] = 0
+    """First rows of a log's memory, of which those from `begin` on, never used before, hold zeros."""
+    if memory.nbytes < LAZY:
+        memory.view(np.uint8)[begin * memory.itemsize : end * memory.itemsize] = 0
     return memory[:end]
 
 
 def new_log(rows: int, dtype: np.dtype) -> np.ndarray:
     """Log (rows,) of zeros, which `longer` makes longer in place."""
-    return _cleared(np.empty(RESERVED * rows, dtype), 0, rows)
+    return _cleared(_memory(rows, dtype), 0, rows)
 
 
 def spare(log: np.ndarray, used: int) -> np.ndarray:
@@ -269,6 +294,38 @@ def longer(log: np.ndarray) -> np.ndarray:
     rows = len(log)
     memory = log.base
     if not (isinstance(memory, np.ndarray) and memory.dtype == log.dtype and len(memory) >= 2 * rows):
-        memory = np.empty(RESERVED * rows, log.dtype)
+        memory = _memory(rows, log.dtype)
         _bytes(memory)[:rows] = _bytes(log)
     return _cleared(memory, rows, 2 * rows)
+
+
+BLOCK = 2048
+"""Records that are filled or read at a time: they fit into the cache, field after field."""
+
+
+def blocks(rows: int) -> Iterator[slice]:
+    """Slices of rows, from the first to the last."""
+    for begin in range(0, rows, BLOCK):
+        yield slice(begin, min(begin + BLOCK, rows))
+
+
+def filled(template: np.ndarray, rows: int, columns: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Records (rows,) like a template, but for the fields that have a column."""
+    records = long_array(rows, template.dtype)
+    fields = {name: records[name] for name in columns}
+    for block in blocks(rows):
+        _bytes(records)[block] = _bytes(template.reshape(1))
+        for name, values in columns.items():
+            fields[name][block] = values[block]
+    return records
+
+
+def fields_of(records: np.ndarray, names: Iterable[str], rare: Collection[str] = ()) -> dict[str, np.ndarray]:
+    """Copies of some fields of records, by name; of `rare` ones zeros are not written, so that columns of zeros take no memory."""
+    fields = {name: records[name] for name in names}
+    columns = {name: np.zeros(len(records), field.dtype) for name, field in fields.items()}
+    for block in blocks(len(records)):
+        for name, field in fields.items():
+            if name not in rare or field[block].copy().view(np.uint8).any():
+                columns[name][block] = field[block]
+    return columns
