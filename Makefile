@@ -4,10 +4,12 @@
 PYTHON ?= $(firstword $(foreach p,python3.13 python3.12 python3.11 python3 python,\
   $(shell $(p) -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $(p))))
 VENV := .venv
-# Policies that are compiled ahead with the engine: what `make demo` compares. Others take seconds at their first use.
+# Policies that are compiled ahead with the engine, but for `make demo`, which compares them and shows a first table sooner so. Others
+# take seconds at their first use.
 COMPILED := fifo sjf srtf tiresias themis lucid gavel
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
+CODE := $(VENV)/compiled
 NOTEBOOK ?= notebooks/00_quickstart.ipynb
 BENCH ?= engine
 TESTS ?=
@@ -25,7 +27,7 @@ REPOSITORY ?=
 
 # A virtual environment holds absolute paths: one that moved with its folder, or lost its Python, is made again.
 ifneq ($(shell $(BIN)/python -c 'print(open("$(READY)").read().strip())' 2>/dev/null),$(CURDIR))
-$(shell rm -f $(READY))
+$(shell rm -f $(READY) $(CODE))
 endif
 
 .PHONY: help referee demo picture test answers faults browser wheels dist binder lint format lab app bench published reference docs lock clean distclean
@@ -35,29 +37,29 @@ help:
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
 
 demo: $(READY) ## compare the policies on a generated week: a table, and report.html
-	$(BIN)/gpuschedlab compare
+	@$(BIN)/python -m gpuschedlab.sim.setup.ahead 2>/dev/null & $(BIN)/gpuschedlab compare
 
-lab: $(READY) ## JupyterLab on the first notebook
+lab: $(CODE) ## JupyterLab on the first notebook
 	$(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) $(NOTEBOOK)
 
 app: NOTEBOOK = notebooks/app.ipynb
-app: $(READY) ## the Explorer as a page, on this machine only
+app: $(CODE) ## the Explorer as a page, on this machine only
 	$(BIN)/voila --VoilaConfiguration.progressive_rendering=True --Voila.ip=127.0.0.1 --no-browser $(NOTEBOOK)
 
-test: $(READY) ## tests, then lint (ALL=1: those in a browser, slow ones and all seeds as well; TESTS="tests/cli -k name" for some)
+test: $(CODE) ## tests, then lint (ALL=1: those in a browser, slow ones and all seeds as well; TESTS="tests/cli -k name" for some)
 	$(if $(ALL),GPUSCHEDLAB_ALL_TESTS=1) env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n $(or $(WORKERS),3) --dist loadgroup $(TESTS)
 	$(MAKE) --no-print-directory lint
 
-picture: $(READY) ## README's picture and numbers, as the code prints them now (needs a Chromium)
+picture: $(CODE) ## README's picture and numbers, as the code prints them now (needs a Chromium)
 	$(BIN)/python docs/_ext/readme.py
 
-answers: $(READY) ## write the tables of golden answers anew; read git diff then (TESTS="tests/traces" for some)
+answers: $(CODE) ## write the tables of golden answers anew; read git diff then (TESTS="tests/traces" for some)
 	GPUSCHEDLAB_REMAKE_ANSWERS=1 $(BIN)/python -m pytest -q -n 0 $(shell find $(or $(TESTS),tests) -name 'test_golden_*.py')
 
-faults: $(READY) ## plant faults over the whole package and see which tests catch them (SEED=1 COUNT=20 OPTIONS=--table)
+faults: $(CODE) ## plant faults over the whole package and see which tests catch them (SEED=1 COUNT=20 OPTIONS=--table)
 	$(BIN)/python tests/faults/plant.py --seed $(or $(SEED),0) --count $(or $(COUNT),20) $(OPTIONS)
 
-browser: $(READY) ## long checks of notebooks: in a real browser, on a busy machine (TIMES: reopenings of each), and of their text
+browser: $(CODE) ## long checks of notebooks: in a real browser, on a busy machine (TIMES: reopenings of each), and of their text
 	TIMES=$(or $(TIMES),20) $(BIN)/python -m pytest -n 0 -m long tests/browser tests/notebooks/test_notebooks.py
 
 wheels: $(READY) ## the wheel in empty environments: each extra alone, on each Python (PYTHONS="3.12 3.13" EXTRAS="core plots": some)
@@ -84,16 +86,16 @@ format: $(READY) ## let ruff put right what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(READY) ## measure against the budgets (BENCH=engine, OPTIONS="--beside ../other"; BENCH=: which there are)
+bench: $(CODE) ## measure against the budgets (BENCH=engine, OPTIONS="--beside ../other"; BENCH=: which there are)
 	PYTHONPATH=$(CURDIR)/tests:$(CURDIR)/notebooks $(BIN)/python -m budgets $(BENCH) $(OPTIONS)
 
-published: $(READY) ## published numbers beside ours (SOURCE=sia; QUICK=1: a sample; STALE=1: rows of older code; SLIP=optimus-youngest; OPTIONS="--csv FOLDER")
+published: $(CODE) ## published numbers beside ours (SOURCE=sia; QUICK=1: a sample; STALE=1: rows of older code; SLIP=optimus-youngest; OPTIONS="--csv FOLDER")
 	PYTHONPATH=$(CURDIR)/tests:$(CURDIR)/notebooks $(BIN)/python $(if $(SLIP),-m published.referee $(SLIP),-m published $(SOURCE)) $(if $(QUICK),--quick) $(if $(STALE),--stale) $(if $(WORKERS),--workers $(WORKERS)) $(OPTIONS)
 
 reference: $(READY) ## reference data of tests and benchmarks, from public artifacts (FOLDER=where; then GPUSCHEDLAB_DATA_DIR names it)
 	PYTHONPATH=$(CURDIR)/tests $(BIN)/python -m reference $(FOLDER) $(OPTIONS)
 
-docs: $(READY) ## the documentation site into build/docs (GPUSCHEDLAB_DOCS_EXECUTE=0: without executing cells)
+docs: $(CODE) ## the documentation site into build/docs (GPUSCHEDLAB_DOCS_EXECUTE=0: without executing cells)
 	$(BIN)/python docs/_ext/assemble.py
 	$(BIN)/python -m sphinx -W --keep-going -n -q -b html -c docs -d build/docs-trees build/docs-source build/docs
 	@echo "build/docs/index.html"
@@ -107,8 +109,12 @@ $(READY): requirements.lock pyproject.toml postBuild
 	  while sleep 5; do echo "  an empty environment is made"; done & words=$$!; \
 	  "$(PYTHON)" -m venv --clear $(VENV); made=$$?; kill $$words; exit $$made; }
 	@rm -f $@
-	@PATH="$(CURDIR)/$(BIN):$$PATH" VIRTUAL_ENV="$(CURDIR)/$(VENV)" ./postBuild $(COMPILED)
+	@PATH="$(CURDIR)/$(BIN):$$PATH" VIRTUAL_ENV="$(CURDIR)/$(VENV)" ./postBuild packages
 	@echo "$(CURDIR)" > $@
+
+$(CODE): $(READY)
+	@$(BIN)/gpuschedlab warm $(COMPILED) > /dev/null || echo "make: not compiled ahead; the first simulation will take longer" >&2
+	@touch $@
 
 lock: $(READY) ## resolve pyproject.toml again into requirements.lock (UPGRADE=--upgrade for newer versions)
 	$(BIN)/uv pip compile pyproject.toml --extra all --extra causalnex --group build --group causalnex --universal --python-version 3.11 \

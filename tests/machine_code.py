@@ -11,7 +11,7 @@ from pathlib import Path
 from gpuschedlab._compiled.code_files import PORTABLE_CPU, PORTABLE_FEATURES
 
 
-def compile_into(folder: Path):
+def compile_into(folder: Path, policies: list[str]):
     """Compile everything anew into a folder; for the processor that the environment names to numba."""
     from gpuschedlab._compiled import code_files
 
@@ -24,7 +24,7 @@ def compile_into(folder: Path):
     from gpuschedlab.cli.commands.warm import compile_ahead
     from gpuschedlab.policies import ALL
 
-    compile_ahead(ALL)
+    compile_ahead(policies or list(ALL))
     compile_more()
 
 
@@ -48,12 +48,13 @@ def main(words: list[str]) -> int:
     """Compile in a process of its own: numba reads for which processor when it is imported."""
     parser = argparse.ArgumentParser(prog="machine_code", description=__doc__.partition("\n")[0])
     parser.add_argument("folder", type=Path, help="where the machine code goes")
-    folder = parser.parse_args(words).folder
+    parser.add_argument("policies", nargs="*", help="policies to compile for (default: all)")
+    args = parser.parse_args(words)
     features = ",".join(f"+{name}" for name in PORTABLE_FEATURES)
     portable = {"NUMBA_CPU_NAME": PORTABLE_CPU, "NUMBA_CPU_FEATURES": features}
     if any(os.environ.get(name) != value for name, value in portable.items()):
-        os.execve(sys.executable, [sys.executable, "-m", "machine_code", str(folder)], os.environ | portable)
-    compile_into(folder.resolve())
+        os.execve(sys.executable, [sys.executable, "-m", "machine_code", *words], os.environ | portable)
+    compile_into(args.folder.resolve(), args.policies)
     return 0
 
 

@@ -11,7 +11,7 @@ from gpuschedlab._compiled.code_files import damaged, say
 EVERY = 5.0
 """Seconds between words on how far compiling is."""
 
-LINKING = 0.45
+LINKING = 0.25
 """Time that linking and optimising an entry takes, as a share of making the IR of all that it calls; measured on the entries of FIFO,
 Tiresias and EASY."""
 

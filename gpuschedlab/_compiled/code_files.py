@@ -134,8 +134,8 @@ class CodeFiles:
         return self._read(self._name("ir", arguments, return_type, entry))
 
     def write_part(self, part, arguments: tuple, return_type, entry: bool):
-        """Keep the IR of a signature, if it holds in other processes."""
-        if part.lasting and all(call.function is not None for call in part.calls_by_name()):
+        """Keep the IR of a signature, if it holds in other processes, which find what it calls by name."""
+        if part.lasting and all(hasattr(call.function, "inner_code") for call in part.calls_by_name()):
             self._write(self._name("ir", arguments, return_type, entry), part)
 
     def read_machine_code(self, arguments: tuple, return_type):

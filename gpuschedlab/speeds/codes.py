@@ -21,8 +21,10 @@ def config_codes(gpu_type, nodes, gpus):
     return (gpu_type << 40) + (nodes << 20) + gpus
 
 
-config_code = njit(config_codes)
-"""`config_codes` of one configuration, for compiled code."""
+@njit
+def config_code(gpu_type, nodes, gpus):
+    """`config_codes` of one configuration, for compiled code."""
+    return (gpu_type << 40) + (nodes << 20) + gpus
 
 
 @njit

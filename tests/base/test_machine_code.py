@@ -234,3 +234,50 @@ def test_compiled_functions_are_pickled_by_name():
     from gpuschedlab.sim.engine.events import advance
 
     assert pickle.loads(pickle.dumps(advance)) is advance
+
+
+COUNTED = f"""
+from numba.core import event
+class Listener(event.Listener):
+    compiled = 0
+    def on_start(self, event):
+        Listener.compiled += 1
+    def on_end(self, event):
+        pass
+event.register("numba:compile", Listener())
+{CALLS}
+print(Listener.compiled)
+"""
+
+
+@pytest.mark.compiled("is about machine code that is kept")
+@pytest.mark.skipif(not code_files.runs_portable_code(), reason="a processor for which no machine code is shipped")
+def test_shipped_code_is_loaded_for_its_sources_and_versions_alone(tmp_path, monkeypatch):
+    """Code for many processors, from the machine code or its IR; what is shipped for other sources or a folder of others is not."""
+    package = package_of_sums(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setenv("NUMBA_CPU_NAME", code_files.PORTABLE_CPU)
+        patch.setenv("NUMBA_CPU_FEATURES", ",".join(f"+{name}" for name in code_files.PORTABLE_FEATURES))
+        out, _ = begin(tmp_path, COUNTED).communicate(timeout=100)
+    assert out == "10 10.5\n5\n"
+    (made,) = package.glob("__pycache__/compiled-toys-*")
+    shipped = package / "_compiled" / code_files.SHIPPED / made.name
+
+    def compiled() -> int:
+        """Functions that a process with an empty cache compiles."""
+        shutil.rmtree(package / "__pycache__", ignore_errors=True)
+        out, err = begin(tmp_path, COUNTED).communicate(timeout=100)
+        assert out.startswith("10 10.5\n"), err
+        return int(out.split()[-1])
+
+    shutil.copytree(made, shipped)
+    assert compiled() == 0
+    for path in shipped.glob("*.machine"):
+        path.unlink()
+    assert compiled() == 0
+    os.chmod(shipped, 0o777)
+    assert compiled() == 5
+    os.chmod(shipped, 0o755)
+    assert compiled() == 0
+    shipped.rename(shipped.with_name("compiled-toys-0123456789abcdef"))
+    assert compiled() == 5

@@ -1,12 +1,13 @@
 """A change anywhere below a folder of sources renews its machine code, and the cells of sweeps that depend on it."""
 
 import shutil
+import sys
 
 import numba
 import pytest
 from package_files import PACKAGE, modules_imported
 
-from gpuschedlab._compiled.announcer import LINKING, Progress, announce
+from gpuschedlab._compiled.announcer import LINKING, Progress, announce, functions_within
 from gpuschedlab._compiled.code_files import cache_folder, part_of, say, sources_of
 from gpuschedlab.sweep.identity import code_of_package
 
@@ -107,6 +108,18 @@ def test_the_first_compilation_is_announced(capsys, monkeypatch):
         compiled(1)
         assert said in (found := capsys.readouterr().err)
         assert said or not found
+
+
+@pytest.mark.compiled("is about code that is kept by names")
+def test_functions_of_the_engine_are_found_by_their_names():
+    """IR in files names what it calls: a function under another name than its own would be compiled in each process again."""
+    from gpuschedlab.sim.engine import apply, backfill, events, preemption, reservations
+
+    entries = [apply.apply_answer, backfill.decide_by_planner, events.advance]
+    entries += [preemption.decide_by_preemption, reservations.decide_by_plan]
+    for entry in entries:
+        for function, dispatcher in functions_within(entry).items():
+            assert getattr(sys.modules[function.__module__], function.__qualname__) is dispatcher
 
 
 @pytest.mark.compiled("is about words while compiling")

@@ -115,7 +115,8 @@ def test_environment_and_post_build_make_the_same():
     for option in ("--no-deps", "--ignore-requires-python", "--require-hashes", "-r requirements.lock"):
         assert option in script
     makefile = (ROOT / "Makefile").read_text()
-    assert "./postBuild $(COMPILED)" in makefile
+    assert "./postBuild packages" in makefile
+    assert "warm $(COMPILED)" in makefile
     compared = {word.partition(":")[0].partition("@")[0] for word in LINEUP}
     assert set(re.search(r"^COMPILED := (.+)$", makefile, flags=re.M)[1].split()) >= compared
 

@@ -46,6 +46,21 @@ def test_what_the_wheel_says_of_itself_is_valid(wheel):
     assert {"Typing :: Typed", "Programming Language :: Python :: 3.13"} <= set(told.classifiers)
 
 
+def test_machine_code_goes_into_a_wheel_of_this_platform_alone(tmp_path, monkeypatch):
+    code = tmp_path / "code" / "compiled-engine-0123456789abcdef" / "advance.machine"
+    code.parent.mkdir(parents=True)
+    code.write_bytes(b"code")
+    monkeypatch.setenv("GPUSCHEDLAB_MACHINE_CODE", str(tmp_path / "code"))
+    words = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path / "dist")]
+    subprocess.run(words, capture_output=True, check=True, cwd=ROOT)
+    (wheel,) = (tmp_path / "dist").glob("*.whl")
+    python = f"cp{sys.version_info[0]}{sys.version_info[1]}"
+    assert wheel.name.split("-")[2:4] == [python, python]
+    assert not wheel.name.endswith("-any.whl")
+    with zipfile.ZipFile(wheel) as packed:
+        assert f"gpuschedlab/_compiled/machine_code/{code.parent.name}/{code.name}" in packed.namelist()
+
+
 @pytest.mark.parametrize("repository", ["", "Owner/name"])
 def test_addresses_come_from_the_one_setting(monkeypatch, repository):
     told = page(repository, monkeypatch)

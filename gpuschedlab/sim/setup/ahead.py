@@ -1,4 +1,6 @@
-"""Compiling ahead, beside a process that compiles the engine in the order in which it is called."""
+"""Compiling ahead, beside a process that compiles the engine in the order in which it is called; as a module, with two cores or more."""
+
+import os
 
 
 def compile_rest() -> None:
@@ -12,3 +14,7 @@ def compile_rest() -> None:
 
     compile_now(decide_by_preemption, DECISION.signature)
     compile_now(apply_answer, types.int64(STATE, ANSWERS, CELLS, types.float64))
+
+
+if __name__ == "__main__" and os.cpu_count() > 1:
+    compile_rest()
