@@ -28,7 +28,7 @@ from gpuschedlab.suite import TASKS
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tests"))  # budgets, which README names
 README, PICTURE = ROOT / "README.md", ROOT / "docs" / "report.png"
-PICTURED = ("fifo", "sjf", "srtf@oracle", "tiresias", "themis", "lucid")
+PICTURED = ("fifo:backfill=easy@oracle", "sjf", "srtf@oracle", "tiresias", "themis", "lucid")
 SIZE = (1280, 1130)
 COLOURS = 128
 """Colours of the picture: all that its lines and letters need, at a third of the bytes."""

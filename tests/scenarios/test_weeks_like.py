@@ -13,7 +13,7 @@ from gpuschedlab.scenarios.small_cluster import SmallCluster
 from gpuschedlab.scenarios.week import Week
 from gpuschedlab.weeks import Kept, refine, seeds_of, weeks_like
 
-SMALL = Week(cluster="8x8").with_knobs(jobs=600)
+SMALL = Week(cluster="8x8").with_knobs(jobs=600, load=0.7)
 PAIR = {"srtf": lab.Srtf(), "easy": lab.Fifo(backfill="easy")}
 
 

@@ -15,8 +15,9 @@ from gpuschedlab.errors import RunError
 from gpuschedlab.parse import contenders_of, loaded_of_papers
 
 LINEUP = (
-    "fifo:backfill=easy",
+    "fifo:backfill=easy@oracle",
     "fifo",
+    "fifo:backfill=easy",
     "sjf",
     "srtf",
     "srtf@oracle",
@@ -56,8 +57,8 @@ def add(parser):
         "--weeks",
         type=whole,
         metavar="N",
-        help="weeks like a generated one in which the two policies of the first sentence are played, at most (default 12; 1, if one "
-        "of them decides by rounds)",
+        help="weeks like a generated one in which the two policies of the first sentence are played, at most (default 12; 6 with "
+        "estimators that learn anew for each; 1 if one of them decides by rounds)",
     )
     add_json(group)
 
@@ -84,7 +85,7 @@ def compare(args) -> int:
     said = done.sentence(measure)
     if not args.json:
         print(f"{textwrap.fill(said, 100)}\n\n{_table(done, recipe)}".lstrip() + intake_line(about), flush=True)
-    done = replace(done, weeks=_weeks_like(recipe, policies, done, args) if measure == "jct" else None)
+    done = replace(done, weeks=_weeks_like(recipe, scenario, policies, done, args) if measure == "jct" else None)
     if args.json:
         print(_json(done, scenario, about | {"sentence": done.sentence(measure)}), flush=True)
     elif done.weeks is not None and done.weeks.text:
@@ -129,16 +130,13 @@ def _run(scenario, policies: dict, progress: Progress, shown, store):
         return run_all(scenario, policies, each=each)
 
 
-def _weeks_like(recipe, policies: dict, done, args):
+def _weeks_like(recipe, scenario, policies: dict, done, args):
     """What weeks like this one say of the two policies of the sentence; None where no seed makes another, or they are not asked for."""
-    from gpuschedlab.metrics.like_weeks import MOST
     from gpuschedlab.metrics.who_pays import pair_of
-    from gpuschedlab.sim import Ordered
     from gpuschedlab.weeks import refine_comparison
 
     names = pair_of(done.runs)
-    ordered = all(isinstance(policies[name][0], Ordered) for name in names)
-    most = args.weeks or (MOST if ordered else 1)
+    most = args.weeks or _usual_weeks([policies[name] for name in names], scenario)
     if not recipe.drawn or len(names) < 2 or most < 2 or done.stopped:
         return None
     weeks = None
@@ -149,6 +147,19 @@ def _weeks_like(recipe, policies: dict, done, args):
         except KeyboardInterrupt:  # what has been played is said
             pass
     return weeks
+
+
+def _usual_weeks(contenders: list[tuple], scenario) -> int:
+    """Weeks that are played where nothing else is asked for: fewer of what takes long."""
+    from gpuschedlab.metrics.like_weeks import FEWEST, MOST
+    from gpuschedlab.sim import Ordered
+
+    if not all(isinstance(policy, Ordered) for policy, _ in contenders):
+        return 1
+    estimators = [estimator or scenario.estimator for _, estimator in contenders]
+    if any(getattr(estimator, "needs_history", False) for estimator in estimators):
+        return FEWEST
+    return MOST
 
 
 def _store(folder: str | None, unstored: dict[str, str]):
