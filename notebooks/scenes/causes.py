@@ -15,6 +15,12 @@ def beside(**answers: dict) -> plots.Figure:
     return figure.update_layout(yaxis_title="average reward")
 
 
+def wrong_sign(figure: plots.Figure) -> str:
+    """Name of the first bars of `beside` whose reward is larger with preemptions than without, or "none of them"."""
+    names = [bar.name for bar in figure.data if bar.y[1] > bar.y[0]]
+    return [*names, "none of them"][0]
+
+
 def tries(rng: np.random.Generator, count: int) -> tuple[pl.DataFrame, Layers]:
     """Configurations of four knobs, `k2` of which does nothing, and what was measured of each."""
     k = rng.random((count, 4))
