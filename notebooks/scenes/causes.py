@@ -3,7 +3,7 @@
 import numpy as np
 import polars as pl
 
-from gpuschedlab import plots
+from gpuschedlab import Table, plots
 from gpuschedlab.autosched import CausalGraph, Layers, confidence, learn_graph
 
 
@@ -32,10 +32,11 @@ def tries(rng: np.random.Generator, count: int) -> tuple[pl.DataFrame, Layers]:
     return tried, Layers(knobs, ("waiting", "restarts"), ("worth",))
 
 
-def two_learners(tried: pl.DataFrame, layers: Layers, found: CausalGraph) -> pl.DataFrame:
+def two_learners(tried: pl.DataFrame, layers: Layers, found: CausalGraph) -> Table:
     """Edges of FCI and of NOTEARS (CausalNex), and the share of 20 graphs, from rows drawn anew, in which each comes back."""
     other = learn_graph(tried, layers, by="notears")
     both = CausalGraph(layers, tuple(dict.fromkeys(found.edges + other.edges)))
     sure = confidence(tried, layers, both)
     rows = [(a, b, (a, b) in found.edges, (a, b) in other.edges, sure[a, b]) for a, b in both.edges]
-    return pl.DataFrame(rows, schema=["cause", "effect", "FCI", "NOTEARS", "confidence"], orient="row")
+    columns = ["cause", "effect", "FCI", "NOTEARS", "confidence"]
+    return Table(pl.DataFrame(rows, schema=columns, orient="row"), units={"confidence": "%"})

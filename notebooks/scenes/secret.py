@@ -97,7 +97,7 @@ def guess(table: pl.DataFrame, *shown) -> Guess:
     sure = ", ".join(way for way in names if rows[way]["most"] < rows["believed"]["least"])
     return Guess(
         "How many times as good does the calibrated simulator choose as the believed one? And which way is best?",
-        table,
+        lab.Table(table, names={"over exact": "times the JCT of exact, on average"}),
         *shown,
         f"Better than believed on each of the other traces: {sure or 'none'}.",
         choices=names,

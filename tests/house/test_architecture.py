@@ -21,6 +21,7 @@ ORDER = (
         "_data",
         "_compiled",
         "_faces",
+        "table_display",
     },
     {"optim"},
     {"traces", "cluster", "speeds"},
