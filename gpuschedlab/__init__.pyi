@@ -23,6 +23,7 @@ from .sim import (
     View as View,
     simulate as simulate,
 )
+from .table_display import Table as Table
 from .speeds import Delays as Delays, Speeds as Speeds
 from .traces.intake.door import intake as intake
 from .traces import calibrate as calibrate, generate as generate, read as read, validate as validate

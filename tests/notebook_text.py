@@ -1,5 +1,6 @@
 """Sentences of notebooks that hold a number, and what each is: checked against the run, or no measurement, and why."""
 
+import ast
 import json
 import re
 import tomllib
@@ -38,15 +39,27 @@ def sentences(notebook) -> list[str]:
     ['It takes 3 s.']
     """
     found = []
-    for cell in notebook.cells:
-        if cell.cell_type != "markdown":
-            continue
-        text = NOT_TEXT.sub(lambda match: "`" if match[0].startswith("`") else " ", cell.source)
+    for source in texts(notebook):
+        text = NOT_TEXT.sub(lambda match: "`" if match[0].startswith("`") else " ", source)
         for paragraph in re.split(r"\n\s*\n|\n(?=\s*[-*|] )", text):
             for sentence in re.split(r"(?<=[.!?;])\s+|(?<=[.!?]\*\*)\s+", " ".join(paragraph.split())):
                 if re.search(r"\d", REFERENCE.sub("", sentence)) and not TOLD.search(sentence):
                     found.append(sentence)
     return found
+
+
+def texts(notebook) -> list[str]:
+    """Return the Markdown of a notebook: its cells of text, and the texts that are shown after a guess."""
+    markdown = []
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            markdown.append(cell.source)
+        elif "Guess(" in cell.source:
+            calls = [node for node in ast.walk(ast.parse(cell.source)) if isinstance(node, ast.Call)]
+            guesses = [call for call in calls if getattr(call.func, "id", "") == "Guess"]
+            arguments = [argument for call in guesses for argument in call.args]
+            markdown += [one.value for one in arguments if isinstance(one, ast.Constant)]
+    return markdown
 
 
 def unknown(name: str, notebook) -> list[str]:

@@ -19,6 +19,7 @@ SUBJECTS = {
     "knobs": "Knobs",
     "estimators": "Estimators",
     "metrics": "Metrics",
+    "table_display": "Tables",
     "comparison": "Comparison",
     "plots": "Figures",
     "report": "Reports",

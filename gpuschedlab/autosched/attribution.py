@@ -18,6 +18,7 @@ from gpuschedlab.knobs import knob_word, knobs_of
 from gpuschedlab.metrics.intervals import half_width
 from gpuschedlab.sim import Policy, Scenario
 from gpuschedlab.sweep.identity import digest
+from gpuschedlab.table_display import Table
 from gpuschedlab.traces import validate
 
 EXACT = 6
@@ -74,7 +75,7 @@ class Why(NamedTuple):
         return f"{self.sentence}\n{self.table}"
 
     def _repr_html_(self):
-        return f"<p>{escape(self.sentence)}</p>{self.table._repr_html_()}"
+        return f"<p>{escape(self.sentence)}</p>{Table(self.table)._repr_html_()}"
 
 
 def shapley(value: Callable, count: int, *, permutations: int = PERMUTATIONS, rng=0) -> tuple[np.ndarray, np.ndarray]:

@@ -2,22 +2,24 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from html import escape
 from typing import NamedTuple
 
 import polars as pl
 
 from gpuschedlab.metrics.summaries import METRICS
+from gpuschedlab.table_display import SCALES as SCALES
+from gpuschedlab.table_display import Table, aligned, duration, number, page
 
-SCALES = ((1.0, "s"), (60.0, "min"), (3600.0, "h"), (86_400.0, "d"))
 SHARES = ("late", "utilisation", "fragmentation", "unfair_fraction", "slo_attainment", "slo_violation")
 EXACT = ("seconds",)  # times of this machine, not of the simulation: always in s
 
 
-def duration(seconds: float) -> str:
-    """Format a time in the largest unit of which there is one, in three figures: the rule of all tables, reports and explorers."""
-    scale, unit = next((each for each in reversed(SCALES) if seconds >= each[0]), SCALES[0])
-    return f"{seconds / scale:.3g} {unit}"
+def in_words(frame: pl.DataFrame) -> Table:
+    """Return a table in which columns that are metrics have their labels and units; others stay as they are."""
+    known = [name for name in frame.columns if name in METRICS]
+    names = {name: METRICS[name].label for name in known}
+    units = {name: "%" if name in SHARES else METRICS[name].unit for name in known}
+    return Table(frame, names, {name: unit for name, unit in units.items() if unit})
 
 
 class Column(NamedTuple):
@@ -32,19 +34,23 @@ def column(name: str, values: list) -> Column:
     """Values of a metric: times each in its own unit (`duration`), GPU-time in GPU-h, shares in %; - for None."""
     metric = METRICS[name]
     if name in SHARES:
-        return Column(metric.label, "%", [_formatted(v, 100.0, 1) for v in values])
+        return Column(metric.label, "%", [_formatted(v, 100.0) for v in values])
     if metric.unit == "GPU-s":
-        return Column(metric.label, "GPU-h", [_formatted(v, 1 / 3600, 2) for v in values])
+        return Column(metric.label, "GPU-h", [_formatted(v, 1 / 3600) for v in values])
     if metric.unit != "s":
-        whole = all(v is None or isinstance(v, int) for v in values)
-        return Column(metric.label, metric.unit, [_formatted(v, 1.0, 0 if whole else 3) for v in values])
+        return Column(metric.label, metric.unit, [_formatted(v) for v in values])
     if name in EXACT:
-        return Column(metric.label, "s", [_formatted(v, 1.0, 3) for v in values])
+        return Column(metric.label, "s", [_formatted(v) for v in values])
     return Column(metric.label, "", ["-" if v is None else duration(v) for v in values])
 
 
-def _formatted(value, factor: float, digits: int) -> str:
-    return "-" if value is None else f"{value * factor:,.{digits}f}"
+def _formatted(value, factor: float = 1.0) -> str:
+    """Format a value: a count in full, any other number in three figures; "-" for None."""
+    if value is None:
+        return "-"
+    if isinstance(value, int) and factor == 1.0:
+        return f"{value:,}"
+    return number(value * factor)
 
 
 @dataclass(frozen=True)
@@ -76,19 +82,20 @@ class MetricTable:
             label, unit, cells = column(name, self.frame[name].to_list())
             yield label, [cell if cell == "-" else f"{cell} {unit}".rstrip() for cell in cells]
 
+    def _shown(self) -> tuple[list[str], list[list[str]]]:
+        """Return heads, and the cells of each column."""
+        columns = [list(map(str, self.frame.to_series(0)))]
+        heads = [self.frame.columns[0]]
+        for label, cells in self._columns():
+            heads.append(label)
+            columns.append(cells)
+        return heads, columns
+
     def __str__(self) -> str:
-        first, *others = [[self.frame.columns[0], *self.frame.to_series(0)], *([k, *v] for k, v in self._columns())]
-        aligned = [[f"{cell:<{max(map(len, first))}}" for cell in first]]
-        aligned += [[f"{cell:>{max(map(len, cells))}}" for cell in cells] for cells in others]
-        return "\n".join("  ".join(row).rstrip() for row in zip(*aligned))
+        return aligned(*self._shown())
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        first, *names = self.frame.columns
-        head = f'<th scope="col">{escape(first)}</th>'
-        head += "".join(f'<th scope="col" title="{escape(METRICS[n].doc)}">{METRICS[n].label}</th>' for n in names)
-        body = ""
-        for name, *cells in zip(self.frame.to_series(0), *(cells for _, cells in self._columns())):
-            body += f'<tr><th scope="row">{escape(name)}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        hints = {METRICS[name].label: METRICS[name].doc for name in self.frame.columns[1:]}
+        return page(*self._shown(), hints)

@@ -6,7 +6,6 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from html import escape
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -177,8 +176,17 @@ class Run:
         return f"Run({self.info['policy']}: {done} of {len(end)} jobs done on {self.info['cluster']}{left})"
 
     def _repr_html_(self):
-        rows = "".join(f"<tr><th>{k}</th><td>{v:.6g}</td></tr>" for k, v in self.summary().items() if v is not None)
-        return f"<p>{escape(repr(self))}</p><table>{rows}</table>"
+        from gpuschedlab.metrics.display import column
+        from gpuschedlab.table_display import Table
+
+        labels = []
+        values = []
+        for name, value in self.summary().items():
+            metric = column(name, [value])
+            if value is not None:
+                labels.append(metric.label)
+                values.append(f"{metric.cells[0]} {metric.unit}".strip())
+        return Table(pl.DataFrame({"metric": labels, "value": values}), caption=repr(self))._repr_html_()
 
     def to_parquet(self, folder: str | Path) -> Path:
         """Store the run in a folder, whole or not at all, with checksums (`sha256sum -c SHA256SUMS` checks them, too).

@@ -15,6 +15,7 @@ from gpuschedlab.speeds.build import ARRAYS, arrays_from_frame, decode, join_spe
 from gpuschedlab.speeds.checks import check_arrays, check_asked, index_of
 from gpuschedlab.speeds.codes import ANY, rates_of, segments_at
 from gpuschedlab.speeds.places import Places
+from gpuschedlab.table_display import Table
 
 if TYPE_CHECKING:
     from gpuschedlab.speeds.curves import Curves
@@ -299,4 +300,4 @@ class Speeds:
         return f"Speeds({len(self.models)} models on {', '.join(self.gpu_types)}; {len(self.code)} configurations)"
 
     def _repr_html_(self):
-        return f"<p>{escape(repr(self))}</p>{self.summary()._repr_html_()}"
+        return f"<p>{escape(repr(self))}</p>{Table(self.summary())._repr_html_()}"

@@ -10,6 +10,7 @@ import polars as pl
 from gpuschedlab.errors import RunError
 from gpuschedlab.knobs import KnobInfo, knob_word, knobs_of
 from gpuschedlab.metrics import METRICS
+from gpuschedlab.metrics.display import in_words
 from gpuschedlab.metrics.summaries import FIRST as COLUMNS
 from gpuschedlab.sweep.store import SCHEMA, Store
 
@@ -127,7 +128,7 @@ class Sweep:
 
     def _repr_html_(self) -> str:
         failed = "".join(f"<p>{escape(what)} failed: {escape(why)}</p>" for what, why in self.failed.items())
-        return f"<p>{escape(repr(self))}</p>{self.table()._repr_html_()}{failed}"
+        return f"<p>{escape(repr(self))}</p>{in_words(self.table())._repr_html_()}{failed}"
 
 
 def varied(plan) -> dict[str, dict]:

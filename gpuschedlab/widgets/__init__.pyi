@@ -6,5 +6,6 @@ from .parts.cache import Cache as Cache
 from .parts.step_player import StepPlayer as StepPlayer
 from .parts.knob_explorer import KnobExplorer as KnobExplorer, RunExplorer as RunExplorer
 from .explorers.explorer import Explorer as Explorer
+from .parts.guess import Guess as Guess
 from .notebook_errors import find_errors as find_errors
 from .recipes import Generated as Generated, Shape as Shape, SmallCluster as SmallCluster, bend as bend

@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 from scipy import stats
 
-from gpuschedlab import plots
+from gpuschedlab import Table, plots
 
 HOUR = 3600.0
 JOBS = pl.DataFrame(
@@ -25,14 +25,14 @@ def charts(runs: dict, *names: str) -> plots.Figures:
     return plots.Figures([chart.update_layout(showlegend=False, height=240) for chart in shown])
 
 
-def ends(runs: dict) -> pl.DataFrame:
+def ends(runs: dict) -> Table:
     """Hour at which each job ends, a row for each policy, and the average job completion time."""
     rows = []
     for name, run in runs.items():
-        hours = (run.jobs.sort("job_id")["end"] / HOUR).round(2).to_list()
-        average = round(run.jobs["jct"].mean() / HOUR, 2)
+        hours = (run.jobs.sort("job_id")["end"] / HOUR).to_list()
+        average = run.jobs["jct"].mean() / HOUR
         rows.append({"policy": name} | dict(zip("ABCDEFGH", hours)) | {"average JCT (h)": average})
-    return pl.DataFrame(rows)
+    return Table(pl.DataFrame(rows))
 
 
 def pair_by_pair(found, best: float) -> tuple[plots.Figure, dict, np.ndarray]:

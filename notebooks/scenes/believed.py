@@ -104,6 +104,12 @@ def beside(case: System | Operated, said: dict[str, Answer]) -> plots.Figure:
     return figure.update_layout(yaxis_title="effect of the highest value against the lowest", title=case.kind)
 
 
+def nearest(case: System | Operated, said: dict[str, Answer]) -> str:
+    """Name of the estimator whose answer is nearest to the truth, among those that answer."""
+    answers = {name: answer for name, answer in said.items() if not answer.refusal}
+    return min(answers, key=lambda name: abs(answers[name].value - case.truth))
+
+
 def played(first: int, count: int) -> pl.DataFrame:
     """A row for each of so many systems and estimator: what it says, the truth, and the verdict."""
     rows = []

@@ -3,7 +3,7 @@
 import numpy as np
 import polars as pl
 
-from gpuschedlab import plots
+from gpuschedlab import Table, plots
 from gpuschedlab.autosched import CausalGraph, Layers, confidence, learn_graph
 
 
@@ -13,6 +13,12 @@ def beside(**answers: dict) -> plots.Figure:
     for (name, values), shape in zip(answers.items(), ("", "/", ".", "x")):
         figure.add_bar(name=name.replace("_", " "), x=names, y=list(values.values()), marker_pattern_shape=shape)
     return figure.update_layout(yaxis_title="average reward")
+
+
+def wrong_sign(figure: plots.Figure) -> str:
+    """Name of the first bars of `beside` whose reward is larger with preemptions than without, or "none of them"."""
+    names = [bar.name for bar in figure.data if bar.y[1] > bar.y[0]]
+    return [*names, "none of them"][0]
 
 
 def tries(rng: np.random.Generator, count: int) -> tuple[pl.DataFrame, Layers]:
@@ -26,10 +32,11 @@ def tries(rng: np.random.Generator, count: int) -> tuple[pl.DataFrame, Layers]:
     return tried, Layers(knobs, ("waiting", "restarts"), ("worth",))
 
 
-def two_learners(tried: pl.DataFrame, layers: Layers, found: CausalGraph) -> pl.DataFrame:
+def two_learners(tried: pl.DataFrame, layers: Layers, found: CausalGraph) -> Table:
     """Edges of FCI and of NOTEARS (CausalNex), and the share of 20 graphs, from rows drawn anew, in which each comes back."""
     other = learn_graph(tried, layers, by="notears")
     both = CausalGraph(layers, tuple(dict.fromkeys(found.edges + other.edges)))
     sure = confidence(tried, layers, both)
     rows = [(a, b, (a, b) in found.edges, (a, b) in other.edges, sure[a, b]) for a, b in both.edges]
-    return pl.DataFrame(rows, schema=["cause", "effect", "FCI", "NOTEARS", "confidence"], orient="row")
+    columns = ["cause", "effect", "FCI", "NOTEARS", "confidence"]
+    return Table(pl.DataFrame(rows, schema=columns, orient="row"), units={"confidence": "%"})

@@ -39,16 +39,18 @@ def tune_from_bank(seed: int, clusters: int = tuning.CLUSTERS, visited: int = tu
     curves = {name: losses[:, i] for i, name in enumerate(names)}
     title = f"Order {shown.order}, shift {shown.shift}"
     loss = plots.Lines(title, "iteration", "loss (nats)", np.arange(len(losses)), curves)
-    return pl.DataFrame(rows), plots.Figures([plots.figure(loss), plots.plot_prompt_map(bank, lit.scored, lit.prompt)])
+    return lab.Table(pl.DataFrame(rows)), plots.Figures(
+        [plots.figure(loss), plots.plot_prompt_map(bank, lit.scored, lit.prompt)]
+    )
 
 
-def bank_that_learns(gpus: int, seed: int) -> pl.DataFrame:
+def bank_that_learns(gpus: int, seed: int) -> lab.Table:
     """Iterations of the same jobs, in order of their starts: with a bank that takes new prompts in, and with one that does not."""
     day = PromptLoop(gpus=gpus).with_knobs(load="low", minutes=5, cap=25)
     growing = day.loop(seed)
     frozen = day.with_knobs(grows=False).loop(seed, growing.prompts)
     without = {start.row: start.tuning.iterations for start in frozen.starts}
     pairs = [(s.tuning.iterations, without[s.row]) for s in growing.starts if s.evaluations]
-    first, second = (part.mean(axis=0).round(1) for part in np.array_split(np.array(pairs), 2))
+    first, second = (part.mean(axis=0) for part in np.array_split(np.array(pairs), 2))
     columns = {"jobs": ["first half", "second half"], "bank that grows": [first[0], second[0]]}
-    return pl.DataFrame(columns | {"frozen bank": [first[1], second[1]]})
+    return lab.Table(pl.DataFrame(columns | {"frozen bank": [first[1], second[1]]}))

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import numpy as np
 import polars as pl
 
-from gpuschedlab import plots
+from gpuschedlab import Table, plots
 from gpuschedlab.optim import EditedProgram, solve
 from gpuschedlab.optim.programs.shims import possible_cells, relaxed
 from gpuschedlab.papers.copter.shards.methods import balance, random_fleet, zipf_loads
@@ -82,17 +82,17 @@ def edits(first, seed: int, count: int = 8) -> dict:
     return evaluations
 
 
-def means(found: dict, columns: dict) -> pl.DataFrame:
+def means(found: dict, columns: dict) -> Table:
     """Means over the rounds after the first, one row for each way."""
 
     def mean(each: Iterable, field: str) -> float:
         return round(float(np.mean([getattr(one, field) for one in each[1:]])), 3)
 
     rows = [{"way": way} | {name: mean(each, field) for name, field in columns.items()} for way, each in found.items()]
-    return pl.DataFrame(rows)
+    return Table(pl.DataFrame(rows))
 
 
-def shard_ways(shards: int, servers: int, seed: int) -> pl.DataFrame:
+def shard_ways(shards: int, servers: int, seed: int) -> Table:
     """Eight rounds of loads on one fleet, balanced in four ways."""
     fleet, loads = random_fleet(shards, servers, seed), zipf_loads(8, shards, stateful=True, rng=seed)
     ways = {
@@ -121,7 +121,7 @@ def two_optima(seed: int) -> tuple[plots.Figures, dict]:
     return plots.Figures(figures, columns=2), moved
 
 
-def flow_ways(routers: int, pairs: int, seed: int) -> pl.DataFrame:
+def flow_ways(routers: int, pairs: int, seed: int) -> Table:
     """Four rounds of demands on one network, each a tenth off the last; the largest flow in three ways."""
     network = generated_network(routers, routers + routers // 6 + 8, seed)
     ends, demand = bimodal_demands(network, pairs, (0, 10), (40, 60), seed)

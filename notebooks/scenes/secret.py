@@ -11,7 +11,7 @@ from gpuschedlab.autosched import LatinHypercube, Rule, Space, operate
 from gpuschedlab.autosched.logbook.play import played
 from gpuschedlab.errors import PolicyError
 from gpuschedlab.speeds import default_speeds
-from scenes import guessing
+from gpuschedlab.widgets import Guess
 
 VALUES, EVERY, OTHERS = (1e4, 1e5, 1e6), 7200.0, 5
 
@@ -89,21 +89,20 @@ def scored(world: World, ways: dict) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=["way", "over exact", "least", "most"], orient="row")
 
 
-def guess(table: pl.DataFrame) -> guessing.Guess:
-    """Ask how many times as good the calibrated simulator chooses as the believed one, and which way is best."""
+def guess(table: pl.DataFrame, *shown) -> Guess:
+    """Ask how many times as good the calibrated simulator chooses as the believed one, and which way is best; `shown` waits."""
     rows = {row["way"]: row for row in table.iter_rows(named=True)}
-    ratio = {key: rows["believed"][key] / rows["calibrated"]["over exact"] for key in ("over exact", "least", "most")}
-    asked = {
-        "times": ratio["over exact"],
-        "low": ratio["least"],
-        "high": ratio["most"],
-        "line": "calibrated",
-        "other": "believed",
-    }
+    calibrated = rows["calibrated"]["over exact"]
     names = [way for way in rows if way != "exact"]
     sure = ", ".join(way for way in names if rows[way]["most"] < rows["believed"]["least"])
-    return guessing.Guess(
-        asked=asked | {"names": names, "best": min(names, key=lambda w: rows[w]["over exact"]), "sure": sure}
+    return Guess(
+        "How many times as good does the calibrated simulator choose as the believed one? And which way is best?",
+        lab.Table(table, names={"over exact": "times the JCT of exact, on average"}),
+        *shown,
+        f"Better than believed on each of the other traces: {sure or 'none'}.",
+        choices=names,
+        right=min(names, key=lambda way: rows[way]["over exact"]),
+        times=tuple(rows["believed"][key] / calibrated for key in ("over exact", "least", "most")),
     )
 
 

@@ -16,7 +16,7 @@ def weeks(days: int, gpus: int, seed: int) -> dict:
     return {name: lab.generate(name, **sizes, rng=seed) for name in ("venus", "philly", "pai")}
 
 
-def in_numbers(traces: dict, days: int, gpus: int) -> pl.DataFrame:
+def in_numbers(traces: dict, days: int, gpus: int) -> lab.Table:
     """Jobs, durations and load of each trace, and how long its jobs wait under FIFO with greedy backfill."""
     seconds, held, rows = pl.col("duration"), pl.col("gpus"), []
     cluster, fifo = lab.Cluster.homogeneous(gpus // 8, 8), lab.Fifo(backfill="greedy")
@@ -31,7 +31,7 @@ def in_numbers(traces: dict, days: int, gpus: int) -> pl.DataFrame:
         run = lab.simulate(trace.filter(held <= cluster.total_gpus), cluster, fifo)
         wait = pl.lit(round(run.summary()["queueing_mean"] / 3600, 2)).alias("mean wait (h)")
         rows.append(trace.select(pl.lit(name).alias("trace"), **columns).with_columns(wait))
-    return pl.concat(rows)
+    return lab.Table(pl.concat(rows))
 
 
 def placed(small: SmallCluster, seed: int) -> tuple[dict, dict]:

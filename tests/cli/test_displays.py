@@ -1,5 +1,6 @@
 """What notebooks show is text: nothing in it is taken as markup."""
 
+import re
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -53,6 +54,14 @@ def test_names_and_messages_are_escaped(name):
     shown = displays()[name]._repr_html_()
     assert "<img" not in shown
     assert "&lt;img" in shown
+
+
+@pytest.mark.parametrize("name", ["Run", "Comparison", "Sweep", "Speeds"])
+def test_no_frame_is_shown_as_polars_prints_it(name):
+    shown = displays()[name]._repr_html_()
+    assert "<table" in shown
+    assert 'class="dataframe"' not in shown
+    assert not re.search(r">(null|f64|str|i64)<", shown)
 
 
 def test_a_table_of_metrics_has_labels_and_units():

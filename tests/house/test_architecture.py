@@ -22,6 +22,7 @@ ORDER = (
         "_compiled",
         "_faces",
         "_sources",
+        "table_display",
     },
     {"optim"},
     {"traces", "cluster", "speeds"},

@@ -8,6 +8,7 @@ import polars as pl
 from gpuschedlab.autosched.causal.adjustment import FEW, FEWEST, THIN, adjusted, identify
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.metrics.intervals import SHORT
+from gpuschedlab.table_display import Table
 
 METHODS = ("adjusted", "backdoor", "naive")
 LATER = ("objective", "restricted", "queueing", "speed", "done", "jobs", "open_jobs")
@@ -57,16 +58,18 @@ class Estimate(NamedTuple):
         return found if self.overlap is None else found.hstack(self.overlap.drop("value"))
 
     def _repr_html_(self):
-        rows = ""
+        rows = []
         best = "the log names no best" if self.best is None else f"best {self.best:g}"
         for row in self.table.iter_rows(named=True):
-            silent = "" if row.get("say", True) else "<td style='color:red'>the log cannot say</td>"
-            range_ = SHORT if np.isnan(row["low"]) else f"{row['low']:.3f} to {row['high']:.3f}"
-            numbers = f"<td>{row['mean']:.3f}</td><td>{range_}</td>"
-            rows += f"<tr><th>{row['value']:g}</th>{numbers}{silent}</tr>"
+            interval = SHORT if np.isnan(row["low"]) else f"{row['low']:.3g} to {row['high']:.3g}"
+            note = "" if row.get("say", True) else "the log cannot say"
+            rows.append({"value": row["value"], "mean": row["mean"], "95 % interval": interval, "note": note})
+        frame = pl.DataFrame(rows)
+        if not any(frame["note"]):
+            frame = frame.drop("note")
         silent = (f"the log cannot say what the effect is: {self.refusal}",) if self.refusal else ()
         head = ". ".join((f"{self.method}: {self.outcome} by value; {best}", *silent, *self.words))
-        return f"<p>{head}.</p><table>{rows}</table>"
+        return Table(frame, caption=f"{head}.")._repr_html_()
 
 
 def estimate(

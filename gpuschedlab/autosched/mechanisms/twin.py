@@ -15,6 +15,7 @@ from gpuschedlab.autosched.mechanisms.slowdowns import FACTOR, power_of, powered
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.estimators import Noisy
 from gpuschedlab.sim import Run, Scenario
+from gpuschedlab.table_display import Table
 
 DAY = 86_400.0
 MTTR = 3600.0
@@ -84,7 +85,7 @@ class Twin:
         return f"Twin({self.sentence})"
 
     def _repr_html_(self):
-        return f"<p>{self.sentence}</p>{self.frame._repr_html_()}"
+        return Table(self.frame, caption=self.sentence)._repr_html_()
 
     def at(self, scenario: Scenario | None = None, **values: float) -> Scenario:
         """The mechanisms in a scenario.

@@ -8,6 +8,7 @@ from gpuschedlab.autosched.recording.recording import Recording
 from gpuschedlab.autosched.recording.stages import last_errors
 from gpuschedlab.errors import RunError
 from gpuschedlab.metrics import PairedRatio, paired_ratio
+from gpuschedlab.table_display import Table
 
 HOUR = 3600.0
 DAY = 24
@@ -25,8 +26,7 @@ class Answer(NamedTuple):
     table: pl.DataFrame
 
     def _repr_html_(self):
-        with pl.Config(fmt_str_lengths=600, tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True):
-            return f"<p>{self.sentence}</p>{self.table._repr_html_()}"
+        return Table(self.table, caption=self.sentence)._repr_html_()
 
 
 def forecast_errors(recording: Recording) -> Answer:

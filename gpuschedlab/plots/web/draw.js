@@ -7,6 +7,7 @@
   const LOW = 260; // pixels, below which vertical titles lie above their axes
   const NOTE = 12; // pixels of such a title
   const LOWEST = 200, CAPTION = 42, FULL = 900; // pixels: least height of a figure, what stands above it, its height in full screen
+  const LEAST = 240, BESIDE = 72, SCALE = 90, GAP = 14; // pixels: least width of a plot, of what stands beside it, of a colour scale, between columns
   const FITS = 3; // drawings after which figures keep their height, should it not settle
 
   // plotly: given once to a page, by whichever output carries it, gzipped -------------------------------------------
@@ -129,6 +130,14 @@
 
   const first = (place) => place.least > LOWEST; // a figure of the first screen
 
+  // Width that a figure needs, so that none of its panels is narrower than the least.
+  function roomFor({ data = [], layout = {} }) {
+    const axes = Object.entries(layout).filter(([name]) => name.startsWith("xaxis"));
+    const shares = axes.map(([, { domain = [0, 1] }]) => domain[1] - domain[0]), narrowest = Math.min(1, ...shares);
+    const scaled = data.some(({ type, showscale }) => ["heatmap", "contour"].includes(type) && showscale !== false);
+    return LEAST / narrowest + BESIDE + (scaled ? SCALE : 0);
+  }
+
   const CONFIG = { displayModeBar: false, displaylogo: false, responsive: false };
 
   function grid(el, places, options = {}) {
@@ -178,7 +187,7 @@
       if (!options.compact || place.more) return place.height;
       const columns = getComputedStyle(el).gridTemplateColumns.split(" ").length;
       if (columns === 1) return Math.round(0.75 * place.height);
-      const figures = places.filter((each) => !each.words && !each.more), wide = figures.filter((each) => each.wide).length;
+      const figures = places.filter((each) => !each.words && !each.more), wide = figures.filter(({ name }) => cells[name].box.classList.contains("gpuschedlab-wide")).length;
       const rows = wide + Math.ceil((figures.length - wide) / columns);
       const page = document.fullscreenElement ? window.innerHeight : el.closest(".jp-WindowedPanel-outer, .jp-Notebook")?.clientHeight || window.innerHeight;
       const all = el.closest(".gpuschedlab-explorer");
@@ -205,6 +214,10 @@
     }
 
     async function draw(Plotly, cell) {
+      if (!cell.screen) { // a figure that is too narrow in its column is as wide as the grid
+        const column = el.classList.contains("gpuschedlab-two") ? (el.clientWidth - GAP) / 2 : el.clientWidth;
+        cell.box.classList.toggle("gpuschedlab-wide", cell.place.wide || column < roomFor(cell.figure));
+      }
       cell.height = heightOf(cell.place);
       cell.plot.style.height = `${cell.height}px`;
       if (cell.screen)

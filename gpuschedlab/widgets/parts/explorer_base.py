@@ -20,6 +20,7 @@ from gpuschedlab.sim.run import left_of
 from gpuschedlab.widgets.parts.board import Board
 from gpuschedlab.widgets.parts.cache import Cache
 from gpuschedlab.widgets.parts.controls import close_all
+from gpuschedlab.widgets.parts.guess import folded
 
 QUICK = 0.5
 """Seconds: figures follow the hand while a run takes less, and its release otherwise: of moves that a run outlasts the last counts."""
@@ -81,6 +82,8 @@ class BaseExplorer:
     """
 
     places: tuple[plots.Place, ...] = ()
+    guess = False
+    """Whether the reader guesses first: what stands for the explorer without a kernel is folded until then."""
 
     def __init__(self, cache: Cache | None = None):
         w = need("ipywidgets")
@@ -298,14 +301,16 @@ class BaseExplorer:
     def _ipython_display_(self):
         """Show the widget, and before it its static twins: figures for where no kernel answers, pictures for where no script runs."""
         display = need("IPython.display", "explorers")
+        batch = in_batch()
+        asks = self.guess and not batch
         pictures = display.display(display.HTML(""), display_id=True)
-        display.display(
-            display.HTML(self.board.html(self._note() + self.table.value, self.states() if in_batch() else {}))
-        )
+        figures = self.board.html(self._note() + self.table.value, self.states() if batch else {})
+        display.display(display.HTML(folded(figures) if asks else figures))
         untrusted = "The controls of this explorer are there once its cell is run, or its notebook trusted."
         display.display(self.box._repr_mimebundle_() | {"text/plain": untrusted}, raw=True)
         if pictures is not None:  # last, since they take longest; None outside a kernel
-            pictures.update(display.HTML(self.board.pictures(self._note(True))))
+            still = self.board.pictures(self._note(True))
+            pictures.update(display.HTML(folded(still) if asks else still))
 
     def close(self):
         """Free all widgets, here and in the browser."""
