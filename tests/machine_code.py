@@ -41,7 +41,8 @@ def compile_more():
     simulation.advance(float(trace["submit"].median()))
     twin = simulation.under(lab.Tiresias())
     twin.run()
-    lab.Simulation(lab.Scenario(trace, cluster), lab.Fifo(), initial=simulation.unfinished()).run()
+    begun = {"start": simulation.now, "initial": simulation.unfinished()}
+    lab.Simulation(lab.Scenario(trace, cluster), lab.Fifo(), **begun).run()
 
 
 def main(words: list[str]) -> int:

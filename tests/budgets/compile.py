@@ -14,6 +14,11 @@ import pytest
 
 import gpuschedlab
 
+pytestmark = [
+    pytest.mark.timeout(1800),  # a minute or two on an idle machine
+    pytest.mark.filterwarnings("ignore:Benchmark fixture was not used"),
+]
+
 PACKAGE = Path(gpuschedlab.__file__).parent
 DEMO = "fifo sjf srtf tiresias themis lucid gavel"
 
