@@ -218,7 +218,10 @@ def next_time(S):
         time = max(sc.stand_at, sc.now)
     if sc.timers == 0 or S.body[S.timers[0]].timer > time:
         return time
-    limit = S.body[S.timers[0]].timer * (1 + INSTANT)
+    first = S.body[S.timers[0]].timer
+    limit = first * (1 + INSTANT)
+    if first < 0:  # among warm jobs the clock counts up to 0
+        limit = first * (1 - INSTANT)
     return time if time <= limit else latest_timer(S, limit)
 
 
