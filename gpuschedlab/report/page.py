@@ -21,7 +21,7 @@ from gpuschedlab.plots import (
     slowdown_by_size,
     web,
 )
-from gpuschedlab.plots.kinds.style import Drawing, as_runs
+from gpuschedlab.plots.kinds.style import Drawing, as_runs, colours_of
 from gpuschedlab.plots.web.encode import encoded, plain
 from gpuschedlab.report.html_tables import comparison_table, run_table, seeds_table, trace_sentence, versions_sentence
 from gpuschedlab.sim.run import left_of
@@ -72,6 +72,15 @@ def _html(anchor: str, drawings: list[Drawing], names: list[str]) -> str:
     )
 
 
+def _named_colours(runs: dict, difference) -> str:
+    """Style of the names in the first sentence: the colours of their lines in all figures of the page."""
+    if difference is None:
+        return ""
+    colours = colours_of(runs)
+    roles = zip(("now", "ref"), difference.names)
+    return " ".join(f"b.{role} {{ color: {colours[name]}; }}" for role, name in roles)
+
+
 def _page(runs: dict, title: str, window, censored: bool, command: str, seeds: list[dict] | None) -> str:
     """HTML of the page; parameters as in `write_report`."""
     window = busy_window(runs, WINDOW) if window is None else window
@@ -81,7 +90,7 @@ def _page(runs: dict, title: str, window, censored: bool, command: str, seeds: l
     return Template((here / "page.html").read_text()).substitute(
         {anchor: _html(anchor, each, list(runs)) for anchor, each in _drawings(runs, window, censored).items()},
         title=escape(title),
-        style=f"{(here / 'page.css').read_text()}{web.css()}",
+        style=f"{(here / 'page.css').read_text()}{web.css()}{_named_colours(runs, found)}",
         outcome=found.html if found else "",
         trace=trace_sentence(runs, censored),
         left="".join(f"<p>{escape(line)}</p>" for line in left_of(runs)),
