@@ -14,15 +14,16 @@ YES_OR_NO = ("no", "yes")
 LONG = 32
 """Characters of a cell, above which its column is one of sentences and may take several lines."""
 STYLE = """.gpuschedlab-framed { overflow-x: auto; margin: 4px 0 10px; }
-.gpuschedlab-framed table { border-collapse: collapse; margin: 0; font: 13.5px/18px system-ui, -apple-system, "Segoe UI", "DejaVu Sans",
- Helvetica, Arial, sans-serif; font-variant-numeric: tabular-nums; color: var(--jp-ui-font-color1, var(--pst-color-text-base, #1f2933)); }
-.gpuschedlab-framed :is(thead, tbody) tr { background: none; border: 0; border-top: 1px solid rgba(128, 128, 128, 0.3); }
-.gpuschedlab-framed thead tr { border-top: 0; }
-.gpuschedlab-framed :is(th, td) { padding: 2px 16px 2px 0; border: 0; background: none; text-align: left; vertical-align: baseline;
- white-space: nowrap; max-width: none; font-weight: 400; }
-.gpuschedlab-framed thead th { max-width: 130px; white-space: normal; vertical-align: bottom; font-size: 12.5px; line-height: 16px;
- opacity: 0.85; }
-.gpuschedlab-framed .gpuschedlab-long { min-width: 340px; max-width: 560px; white-space: normal; }"""
+.gpuschedlab-framed table.gpuschedlab-table { border-collapse: collapse; margin: 0; font: 13.5px/18px system-ui, -apple-system, "Segoe UI",
+ "DejaVu Sans", Helvetica, Arial, sans-serif; font-variant-numeric: tabular-nums;
+ color: var(--jp-ui-font-color1, var(--pst-color-text-base, #1f2933)); }
+.gpuschedlab-framed table.gpuschedlab-table tr:nth-child(n) { background: none; border: 0; border-top: 1px solid rgba(128, 128, 128, 0.3); }
+.gpuschedlab-framed table.gpuschedlab-table thead tr:nth-child(n) { border-top: 0; }
+.gpuschedlab-framed table.gpuschedlab-table :is(th, td) { padding: 2px 16px 2px 0; border: 0; background: none; text-align: left;
+ vertical-align: baseline; white-space: nowrap; max-width: none; font-weight: 400; }
+.gpuschedlab-framed table.gpuschedlab-table thead th { max-width: 130px; white-space: normal; vertical-align: bottom; font-size: 12.5px;
+ line-height: 16px; opacity: 0.85; }
+.gpuschedlab-framed table.gpuschedlab-table .gpuschedlab-long { min-width: 340px; max-width: 560px; white-space: normal; }"""
 
 
 def duration(seconds: float) -> str:

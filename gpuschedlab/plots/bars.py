@@ -5,7 +5,7 @@ import numpy as np
 from gpuschedlab.errors import RunError
 from gpuschedlab.metrics import METRICS, summary
 from gpuschedlab.plots.kinds.charts import Bars
-from gpuschedlab.plots.kinds.style import HOUR, as_runs, axis
+from gpuschedlab.plots.kinds.style import HOUR, INK, as_runs, axis, colours_of
 from gpuschedlab.plots.plotter import plotter
 
 
@@ -44,7 +44,8 @@ def metric_bars(runs, metric: str = "jct_mean", **options) -> Bars:
     divisor, title = metric_axis(metric)
     look = {"orientation": "h", "texttemplate": "%{x:,.3~r}", "textposition": "outside", "cliponaxis": False}
     sides = axis(title, rangemode="tozero"), axis("", autorange="reversed")
-    points = {metric: {"x": values / divisor, "y": list(runs)}}
+    marker = {"color": list(colours_of(runs).values()), "line": {"color": INK, "width": 0.6}}
+    points = {metric: {"x": values / divisor, "y": list(runs), "marker": marker}}
     layout = {"showlegend": False, "margin_r": 70}
     hover = "<b>%{x:,.3~r}</b><extra>%{y}</extra>"
     return Bars(upper(METRICS[metric].label), *sides, list(runs), points, hover, look, layout)

@@ -11,6 +11,7 @@ import numpy as np
 from gpuschedlab._files import whole
 from gpuschedlab.comparison import Comparison
 from gpuschedlab.errors import RunError
+from gpuschedlab.metrics.who_pays import best_of
 from gpuschedlab.plots import (
     busy_window,
     fairness_cdf,
@@ -21,7 +22,7 @@ from gpuschedlab.plots import (
     slowdown_by_size,
     web,
 )
-from gpuschedlab.plots.kinds.style import Drawing, as_runs
+from gpuschedlab.plots.kinds.style import Drawing, as_runs, colours_of
 from gpuschedlab.plots.web.encode import encoded, plain
 from gpuschedlab.report.html_tables import comparison_table, run_table, seeds_table, trace_sentence, versions_sentence
 from gpuschedlab.sim.run import left_of
@@ -72,6 +73,16 @@ def _html(anchor: str, drawings: list[Drawing], names: list[str]) -> str:
     )
 
 
+def _named_colours(runs: dict, censored: bool) -> str:
+    """Return the style of the names in the first sentence, in the colours of their lines; "" if no policy has run."""
+    difference = best_of(runs, censored=censored)
+    if difference is None:
+        return ""
+    colours = colours_of(runs)
+    roles = zip(("now", "ref"), difference.names)
+    return " ".join(f"b.{role} {{ color: {colours[name]}; }}" for role, name in roles)
+
+
 def _page(compared: Comparison, title: str, window, censored: bool, command: str, seeds: list[dict] | None) -> str:
     """HTML of the page; parameters as in `write_report`."""
     runs = compared.runs
@@ -81,7 +92,7 @@ def _page(compared: Comparison, title: str, window, censored: bool, command: str
     return Template((here / "page.html").read_text()).substitute(
         {anchor: _html(anchor, each, list(runs)) for anchor, each in _drawings(runs, window, censored).items()},
         title=escape(title),
-        style=f"{(here / 'page.css').read_text()}{web.css()}",
+        style=f"{(here / 'page.css').read_text()}{web.css()}{_named_colours(runs, censored)}",
         outcome=compared.html(censored=censored),
         trace=trace_sentence(runs, censored),
         left="".join(f"<p>{escape(line)}</p>" for line in left_of(runs)),

@@ -81,7 +81,7 @@ def panel_traces(panel: Panel, ends: tuple[float, float]) -> list[tuple[dict, di
     hover = "<b>%{y:.3f} times the default's reward</b> at %{x:.4g}"
     band = {"x": np.concatenate([panel.x, panel.x[::-1]]), "y": np.concatenate([panel.high, panel.low[::-1]])}
     fill = stroke(width=0, color=COLOURS[0]) | {"fill": "toself", "fillcolor": "rgba(0,114,178,0.18)"}
-    dots = marks({"color": COLOURS[7], "symbol": "circle-open", "size": 6}, hover)
+    dots = marks({"color": COLOURS[8], "symbol": "circle-open", "size": 6}, hover)
     found = [
         (band | {"name": "predicted, 8 of 10"}, fill),
         ({"x": panel.x, "y": panel.mean, "name": "predicted mean"}, stroke(hover, color=COLOURS[0], width=2)),

@@ -11,6 +11,7 @@ import pytest
 
 from gpuschedlab import plots
 from gpuschedlab.autosched import CausalGraph, Layers
+from gpuschedlab.autosched.decision import gain_interval
 from gpuschedlab.autosched.figures.configurations import again, between, change, parallel, weighed
 from gpuschedlab.autosched.figures.futures import alike, fan
 from gpuschedlab.autosched.recording import answers, stages
@@ -72,6 +73,22 @@ def test_means_of_gains_are_geometric():
     assert list(drawn.data[1].x) == pytest.approx([2.0, 1.1])
     assert drawn.data[1].marker.color[0] != drawn.data[1].marker.color[1]
     assert "nothing" in again((), (), (), 1.02).draw().live["title_text"]
+
+
+def test_a_decision_draws_what_decided_it():
+    """The lower end of the interval is the mark, and the line that it must pass."""
+    gains = np.array([1.02, 1.1, 1.2])
+    low, high = gain_interval(np.log(gains))
+    drawn = plots.figure(weighed(1.3, 1.1, 1.05, (low, high)))
+    traces = {trace.name: trace for trace in drawn.data if trace.name}
+    (lower,) = (trace for name, trace in traces.items() if name.startswith("lower 90 % end"))
+    assert list(lower.x) == pytest.approx([low])
+    assert low < drawn.layout.xaxis.range[1]
+    assert drawn.layout.xaxis.range[0] < min(low, 1.0)
+    assert not any("lower" in str(trace.name) for trace in plots.figure(weighed(1.3, 1.1, 1.05)).data)
+    again_means = plots.figure(again(("a", "b"), (tuple(gains), (1.1,)), (1, 2, 3), 1.05, 0)).data[1]
+    mean = np.exp(np.log(gains).mean())
+    assert again_means.error_x.arrayminus == pytest.approx([mean - low, 0.0])
 
 
 def test_knobs_that_moved_are_marked():

@@ -138,7 +138,7 @@ def test_a_picture_shows_lines_where_their_numbers_are(make):
     figure = make(lines(0.0, 1.0))
     content, _ = png(figure, 620, 300)
     (blue,) = np.nonzero(
-        np.all(picture(f'src="data:image/png;base64,{base64.b64encode(content).decode()}"') == (0, 0x72, 0xB2), 2).any(
+        np.all(picture(f'src="data:image/png;base64,{base64.b64encode(content).decode()}"') == (0, 0x67, 0xA5), 2).any(
             0
         )
     )
@@ -266,5 +266,5 @@ def test_words_without_markup_and_looks_of_policies():
     from gpuschedlab.plots.web.sides import words
 
     assert words({"text": "<b>a</b><br>b &amp; c"}).splitlines() == ["a", "b & c"]
-    assert looks(["Srtf (on 6x8)", "Fifo"]) == [2, 0]
-    assert looks(["Fifo", "mine", "Srtf"]) == [0, 1, 2]
+    assert looks(["Srtf (on 6x8)", "Fifo"]) == [0, 8]
+    assert looks(["Fifo", "mine", "Srtf"]) == [8, 1, 0]

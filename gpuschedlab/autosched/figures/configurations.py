@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from gpuschedlab.autosched.decision import gain_interval
 from gpuschedlab.plots.kinds.style import COLOURS, INK, RED_TO_BLUE, Drawing, axis, bar, marks, stroke
 
 BELOW = {"orientation": "h", "y": -0.14, "x": 0}
@@ -52,7 +53,10 @@ def _names(axes, units, ticks) -> list[dict]:
 
 
 def again(names, gains: tuple, ranks: tuple[int, ...], threshold: float, chosen: int = -1) -> Drawing:
-    """Finalists measured again: a dot per future and finalist, the mean as a diamond, the threshold as a line."""
+    """Finalists measured again: a dot per future and finalist, and what decides: the mean as a diamond, and its 90 % interval.
+
+    A switch needs a mean above the threshold and a lower end above 1, both of which are lines.
+    """
     rows = len(names)
     places = list(range(len(names)))
     dots = {"color": COLOURS[6], "size": 9, "line": {"width": 1, "color": INK}}
@@ -60,12 +64,23 @@ def again(names, gains: tuple, ranks: tuple[int, ...], threshold: float, chosen:
     every = {"x": [g for each in gains for g in each], "y": [row for row, each in enumerate(gains) for _ in each]}
     every |= {"text": [text for each in gains for text in future[: len(each)]], "name": "on one future"}
     means = [float(np.exp(np.mean(np.log(each)))) if len(each) else np.nan for each in gains]
+    intervals = np.array([gain_interval(np.log(each)) for each in gains]).reshape(-1, 2)
+    lower = np.where(np.isfinite(intervals[:, 0]), intervals[:, 0], means)
+    upper = np.where(np.isfinite(intervals[:, 1]), intervals[:, 1], means)
+    whiskers = {"type": "data", "symmetric": False, "thickness": 2, "width": 6}
+    whiskers |= {"array": np.subtract(upper, means), "arrayminus": np.subtract(means, lower)}
     diamond = {"color": [COLOURS[1] if i == chosen else INK for i in places], "symbol": "diamond", "size": 13}
     traces = [
         (every, marks(dots, "<b>%{x:.3f}x</b> on %{text}<extra></extra>")),
-        ({"x": means, "y": places, "name": "mean"}, marks(diamond, "<b>%{x:.3f}x</b> on average<extra></extra>")),
+        (
+            {"x": means, "y": places, "name": "mean, 90 % interval", "error_x": whiskers, "customdata": lower},
+            marks(diamond, "<b>%{x:.3f}x</b> on average, lower end %{customdata:.3f}x<extra></extra>"),
+        ),
     ]
-    borders = ((1.0, "as what is in force", "dot"), (threshold, f"threshold {threshold:g}x", "dash"))
+    borders = (
+        (1.0, "as what is in force: the lower end must be above", "dot"),
+        (threshold, f"threshold {threshold:g}x", "dash"),
+    )
     for at, name, dash in borders:
         ends = {"x": [at, at], "y": [-0.6, max(rows, 1) - 0.4], "name": name}
         traces.append((ends, stroke(color=INK, width=1.5, dash=dash)))
@@ -102,8 +117,13 @@ def change(names, before: np.ndarray, after: np.ndarray, texts: tuple) -> Drawin
     return Drawing.of(traces, {"annotations": notes}, title="Knobs before and after", **layout)
 
 
-def weighed(searched: float, again: float | None, threshold: float) -> Drawing:
-    """Gain of the best over what is in force, a bar each from 1: on the future searched on, again on the others (None: not measured)."""
+def weighed(
+    searched: float, again: float | None, threshold: float, interval: tuple[float, float] | None = None
+) -> Drawing:
+    """Gain of the best over what is in force, a bar each from 1: on the future searched on, again on the others (None: not measured).
+
+    The 90 % `interval` of the latter is drawn as well: a switch needs a mean above the threshold and a lower end above 1.
+    """
     rows = {"on the future searched on": searched, "on the others, mean": again}
     names, gains = zip(*((name, gain) for name, gain in rows.items() if gain is not None))
     look = {"type": "bar", "orientation": "h", "marker": bar(0), "textposition": "outside", "hoverinfo": "skip"}
@@ -111,10 +131,28 @@ def weighed(searched: float, again: float | None, threshold: float) -> Drawing:
     line = {"x": [threshold] * 2, "y": [-0.5, len(names) - 0.5], "name": f"threshold {threshold:g}x"}
     texts = {"text": [f" {gain:.3f}x" for gain in gains]}
     traces = [(data | texts, look), (line, stroke(color=COLOURS[1], width=2, dash="dash"))]
-    reach = 1.35 * max(0.03, *(abs(x - 1) for x in (*gains, threshold)))
-    x = axis("", range=[1 - (reach if min(gains) < 1 else 0.15 * reach), 1 + reach])
+    values = [*gains, threshold]
+    if interval is not None and np.isfinite(interval).all():
+        values += interval
+        traces += _interval_traces(*interval)
+    reach = 1.35 * max(0.03, *(abs(gain - 1) for gain in values))
+    below = 0.15 * reach
+    if min(values) < 1:
+        below = reach
+    x = axis("", range=[1 - below, 1 + reach])
     side = {"tickvals": [0, 1][: len(names)], "ticktext": list(names), "range": [len(names) - 0.4, -0.6]}
     return Drawing.of(traces, title="Gain and threshold", x=x, y=side, showlegend=True)
+
+
+def _interval_traces(low: float, high: float) -> list[tuple[dict, dict]]:
+    """Traces of an interval on the second bar of `weighed`: a whisker, a mark at its lower end, and the line that this must pass."""
+    hidden = {"showlegend": False}
+    mark = marks({"color": INK, "symbol": "line-ns-open", "size": 22, "line": {"width": 4}})
+    return [
+        ({"x": [low, high], "y": [1, 1]}, stroke(color=INK, width=3) | hidden),
+        ({"x": [1, 1], "y": [-0.5, 1.5]}, stroke(color=INK, width=1) | hidden),
+        ({"x": [low], "y": [1], "name": f"lower 90 % end {low:.3f}x, which must be above 1"}, mark),
+    ]
 
 
 def ladder(names, announced: np.ndarray, realised: np.ndarray, so_far, chosen: int = -1) -> Drawing:

@@ -10,7 +10,7 @@ from gpuschedlab.plots.plotter import plotter
 LOOKS = {
     "measured": {"color": COLOURS[0], "symbol": "circle", "size": 9},
     "rejected": {"color": COLOURS[1], "symbol": "x-thin-open", "size": 8, "line": {"width": 2}},
-    "known": {"color": COLOURS[7], "symbol": "diamond-open", "size": 8},
+    "known": {"color": COLOURS[8], "symbol": "diamond-open", "size": 8},
 }
 BELOW = {"orientation": "h", "y": -0.25, "x": 0}
 """A legend below the figure."""

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gpuschedlab.autosched.decision import gain_interval
 from gpuschedlab.autosched.figures.causal_graph import causes
 from gpuschedlab.autosched.figures.configurations import again, change, ladder, parallel, weighed
 from gpuschedlab.autosched.figures.futures import alike, fan, observed
@@ -203,11 +204,16 @@ def _said_trials(recording: Recording, place: int) -> str:
 def _again(recording: Recording, place: int) -> dict:
     hour = recording.hours[place]
     names = tuple(_named(hour, u) for u, _ in hour.again)
-    means = [np.exp(np.mean(np.log(gains))) if gains else 0.0 for _, gains in hour.again]
-    chosen = int(np.argmax(means)) if means else -1
-    if hour.switched:
-        chosen = [u for u, _ in hour.again].index(hour.after)
+    chosen = _chosen(hour)
     return {"again": again(names, tuple(g for _, g in hour.again), tuple(hour.ranks), hour.threshold, chosen)}
+
+
+def _chosen(hour: Hour) -> int:
+    """Place of the finalist that was put in force, or else of the one with the best mean gain; -1 if there is none."""
+    if hour.switched:
+        return [u for u, _ in hour.again].index(hour.after)
+    means = [np.exp(np.mean(np.log(gains))) if gains else 0.0 for _, gains in hour.again]
+    return int(np.argmax(means)) if means else -1
 
 
 def _said_again(recording: Recording, place: int) -> str:
@@ -249,8 +255,9 @@ def _decision(recording: Recording, place: int) -> dict:
         last = shown(recording, i, new)
         texts.append((shown(recording, i, old), last if last == "none" else f"{last} {axis['unit'] or ''}".strip()))
     gain = hour.gain if hour.again else None
+    interval = gain_interval(np.log(hour.again[_chosen(hour)][1])) if hour.again else None
     moved = change(names, np.array(hour.before), np.array(hour.after), tuple(texts))
-    return {"gain": weighed(_searched(hour), gain, hour.threshold), "change": moved}
+    return {"gain": weighed(_searched(hour), gain, hour.threshold, interval), "change": moved}
 
 
 def _searched(hour: Hour) -> float:

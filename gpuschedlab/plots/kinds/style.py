@@ -5,6 +5,8 @@ A pure function turns runs into numbers (a NamedTuple); their `draw()` makes a `
 
 import itertools
 import json
+import re
+from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
@@ -16,10 +18,13 @@ from gpuschedlab.metrics.display import duration
 HOUR = 3600.0
 
 COLOURS = (
-    *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000"),
-    *("#E69F00", "#56B4E9", "#6E6E6E", "#7A3E9D", "#8C4A1F"),
+    *("#0067A5", "#7A3E9D", "#009E73", "#CC79A7", "#000000"),
+    *("#6B6B00", "#56B4E9", "#8C4A1F", "#56616D", "#1F6F78"),
 )
-"""Okabe and Ito's colours, which common colour vision distinguishes (grey for their yellow, which vanishes on white), and two more."""
+"""Colours of names: Okabe and Ito's, which common colour vision distinguishes, without their yellow, which vanishes on white, and their
+oranges, which are kept for what pays; and others in their place."""
+REFERENCE = 8
+"""Number of the grey: the colour of FIFO, with which others are compared, as of the reference in sentences."""
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "triangle-down", "star", "cross", "pentagon")
 PATTERNS = ("", "/", "\\", "x", "-", "|", "+", ".")
@@ -39,8 +44,8 @@ INK = "#1F2933"
 SLATE = "#9AA5B1"
 GRID = "#E1E5EA"
 IDLE = "#EEF1F4"
-DARK = dict(zip(COLOURS, ("#4FA8E8", "#FF8A3D", "#2CC29B", "#E59AC4", "#FFFFFF")))
-DARK |= dict(zip(COLOURS[5:], ("#F2B632", "#8FD0F7", "#B4B4B4", "#C08BE0", "#D08A58")))
+DARK = dict(zip(COLOURS, ("#4FA8E8", "#C08BE0", "#2CC29B", "#E59AC4", "#FFFFFF")))
+DARK |= dict(zip(COLOURS[5:], ("#C9C95A", "#8FD0F7", "#C9A68C", "#B3BDC8", "#63B7C1")))
 
 DARK |= {INK: "#E3E8EE", GRID: "#39424D", IDLE: "#2B323A", "#FFFFFF": "#14181C", "#B91C1C": "#FF6B6B"}
 """What stands for each colour of the house style on a dark page."""
@@ -115,17 +120,35 @@ def _shown(hover: str | None) -> dict:
 
 def looks(names) -> list[int]:
     """Look of each line by its name, for `line`: a policy has the same in all figures, unless two of one figure would share a colour."""
+    numbers = _policy_numbers()
+    number_of: dict[object, int] = {}
+    for name in names:
+        policy = re.split("[ :,]", str(name))[0].casefold()
+        number = numbers.get(policy)
+        if number is not None and number not in number_of.values():
+            number_of[name] = number
+    free_numbers = (i for i in itertools.count() if i not in number_of.values())
+    for name in names:
+        if name not in number_of:
+            number_of[name] = next(free_numbers)
+    return [number_of[name] for name in names]
+
+
+@cache
+def _policy_numbers() -> dict[str, int]:
+    """Number of each policy's colour: FIFO and its kind are grey, SRTF is blue, and those that follow have the next colours."""
     from gpuschedlab.policies import ALL
 
-    known = list(ALL)
-    found = {}
-    for name in names:
-        word = str(name).split(" ")[0].casefold()
-        place = known.index(word) % len(COLOURS) if word in known else None
-        if place is not None and place not in found.values():
-            found[name] = place
-    free = (i for i in itertools.count() if i not in found.values())
-    return [found[name] if name in found else found.setdefault(name, next(free)) for name in names]
+    policies = list(ALL)
+    first = policies.index("srtf")
+    numbers = {policy: (index - first) % len(COLOURS) for index, policy in enumerate(policies)}
+    return numbers | {"easy": REFERENCE}
+
+
+def colours_of(names) -> dict[str, str]:
+    """Return the colour of each name, the same in all figures of a page that show the same names, and in its sentences."""
+    numbers = looks(names)
+    return {name: COLOURS[number % len(COLOURS)] for name, number in zip(names, numbers, strict=True)}
 
 
 def bar(i: int, colour: str | None = None) -> dict:

@@ -24,10 +24,10 @@
   const OWN = { late: 7, cost: 8 }, INSTEAD = [1, 4]; // columns of what a system is judged by, and those in whose place they stand
   const WHO = { "jobs that run short": "run for at most", "jobs that run long": "run for more", "jobs of many GPUs": "need more", nobody: "" };
   const ROLES = {
-    now: { line: "#0067A5", ink: "#0067A5", wash: "rgba(0,103,165,0.16)" }, then: { line: "#8A94A0", ink: "#56616D", wash: "rgba(138,148,160,0.22)" },
+    now: { line: "#0067A5", ink: "#0067A5", wash: "rgba(0,103,165,0.16)" }, then: { line: "#56616D", ink: "#56616D", wash: "rgba(138,148,160,0.22)" },
     pays: { line: "#D55E00", ink: "#B04500" }, veil: "rgba(255,255,255,0.8)", ink: "#1F2933", grid: "#E1E5EA",
   };
-  LOOK.dark = { ...LOOK.dark, "#0067A5": "#4FA8E8", "rgba(0,103,165,0.16)": "rgba(79,168,232,0.22)", "#8A94A0": "#8793A0", "#56616D": "#B3BDC8",
+  LOOK.dark = { ...LOOK.dark, "#0067A5": "#4FA8E8", "rgba(0,103,165,0.16)": "rgba(79,168,232,0.22)", "#56616D": "#B3BDC8",
     "rgba(138,148,160,0.22)": "rgba(135,147,160,0.24)", "#B04500": "#FF9D5C", "rgba(255,255,255,0.8)": "rgba(20,24,28,0.8)" };
 
   const NUMBER = new Intl.NumberFormat("en"); // made once: with toLocaleString it would be a third of a drawing
