@@ -109,7 +109,7 @@ def add_json(parser):
 def policies_help() -> str:
     """Policies, each with its knobs: ranges, units, defaults, and what they do."""
     from gpuschedlab import policies
-    from gpuschedlab._sources import declared
+    from gpuschedlab.cli.knob_sources import declared
 
     modules = names_of(policies.__name__) | names_of_papers("policies")
     names = {name.lower(): name for name in modules}

@@ -34,14 +34,22 @@ def column(name: str, values: list) -> Column:
     """Values of a metric: times each in its own unit (`duration`), GPU-time in GPU-h, shares in %; - for None."""
     metric = METRICS[name]
     if name in SHARES:
-        return Column(metric.label, "%", [_formatted(v, 100.0) for v in values])
+        return Column(metric.label, "%", [_percent(v) for v in values])
     if metric.unit == "GPU-s":
         return Column(metric.label, "GPU-h", [_formatted(v, 1 / 3600) for v in values])
     if metric.unit != "s":
         return Column(metric.label, metric.unit, [_formatted(v) for v in values])
     if name in EXACT:
-        return Column(metric.label, "s", [_formatted(v) for v in values])
+        return Column(metric.label, "s", ["-" if v is None else f"{v:,.3f}" for v in values])
     return Column(metric.label, "", ["-" if v is None else duration(v) for v in values])
+
+
+def _percent(share: float | None) -> str:
+    """Format a share in percent, with one decimal below 100 so that a column is aligned; "-" for None."""
+    if share is None:
+        return "-"
+    percent = 100.0 * share
+    return f"{percent:,.{0 if percent >= 99.95 else 1}f}"
 
 
 def _formatted(value, factor: float = 1.0) -> str:

@@ -17,7 +17,6 @@ from gpuschedlab.sim.policy import Policy, Round
 from gpuschedlab.sim.run import Run
 from gpuschedlab.sim.setup.eligibility import eligibility_of, with_lists
 from gpuschedlab.sim.setup.prepared import limits_of
-from gpuschedlab.sim.setup.unknown_names import check_models, warn_of_types
 from gpuschedlab.speeds import Delays
 from gpuschedlab.traces import validate
 from gpuschedlab.traces.schema import canonical_order
@@ -136,9 +135,12 @@ class Scenario:
         eligibility_of(self.played, self.cluster, self.types)
         check_number(self.over, TraceError, "over", "seconds, 0 or more")
         self._check_ends()
-        check_models(self.played, self.speeds, self.cluster)
-        if self.types is None:
-            warn_of_types(self.played, self.cluster)
+        if self.speeds is not None or "gpu_type" in self.played.columns:
+            from gpuschedlab.sim.setup.unknown_names import check_models, warn_of_types
+
+            check_models(self.played, self.speeds, self.cluster)
+            if self.types is None:
+                warn_of_types(self.played, self.cluster)
 
     def _check_ends(self):
         """Check the parts of which nothing else depends (`ENDS`)."""

@@ -142,6 +142,7 @@ def test_the_lesson_of_the_secret_says_what_each_way_chose():
     (bar,) = secret.ways(table).data
     assert dict(zip(bar.x, bar.y))["exact"] == 1.0
     assert {ways[name] for name in ways if name.startswith("log")} <= {*map(world.rule.at, secret.VALUES)}
-    asked = secret.guess(table).asked
-    assert asked["low"] <= asked["times"] <= asked["high"]
-    assert "exact" not in asked["names"]
+    guess = secret.guess(table)
+    times, low, high = guess.times
+    assert low <= times <= high
+    assert "exact" not in guess.choices

@@ -7,7 +7,7 @@ import pytest
 
 from gpuschedlab import policies
 from gpuschedlab._faces import names_of, names_of_papers
-from gpuschedlab._sources import Unreadable, declared, module_of
+from gpuschedlab.cli.knob_sources import Unreadable, declared, module_of
 from gpuschedlab.knobs import knobs_of
 
 MODULES = names_of("gpuschedlab.policies") | names_of_papers("policies")
@@ -70,7 +70,7 @@ def paper(tmp_path, monkeypatch):
         (home / "__init__.py").write_text("")
         (home / "policy.py").write_text(text)
         monkeypatch.syspath_prepend(tmp_path)
-        monkeypatch.setattr("gpuschedlab._sources.papers", lambda: (name,))
+        monkeypatch.setattr("gpuschedlab.cli.knob_sources.papers", lambda: (name,))
         module_of.cache_clear()
         importlib.invalidate_caches()
         return f"{name}.policy"

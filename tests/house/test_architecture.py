@@ -21,7 +21,6 @@ ORDER = (
         "_data",
         "_compiled",
         "_faces",
-        "_sources",
         "table_display",
     },
     {"optim"},

@@ -21,7 +21,7 @@ from gpuschedlab.cli import INTERRUPTED, main
 from gpuschedlab.errors import PolicyError, SolverError, interrupts
 from gpuschedlab.parse import class_of, loaded_of_papers
 from gpuschedlab.policies import ALL, Srtf
-from gpuschedlab.sweep.work import work
+from gpuschedlab.sweep.work import Given, work
 
 HERE = Path(__file__).resolve().parent
 
@@ -87,7 +87,7 @@ def test_the_whole_chain_is_looked_at():
         run_battery("it", {"run": lambda: SCENARIO.run(Interrupted())}, PolicyError)
     from gpuschedlab.sweep.identity import code_of_package
 
-    given = (("scenario",), Interrupted(), None, "", {})
+    given = Given("scenario", 0, Interrupted(), None, {})
     with pytest.raises(KeyboardInterrupt):
         work("key", given, SCENARIO, code_of_package(), False, False)
     stopped = compare(SCENARIO, [Fifo(), Interrupted()], progress=False)

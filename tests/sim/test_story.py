@@ -94,7 +94,7 @@ def test_on_the_default_week_a_story_counts_what_the_jobs_say(week, name):
             waits[row], rel=0.06, abs=0.51
         )
         told[times > 0] += 1
-    assert min(told.values()) > 5 or not stops.any()
+    assert min(told.values()) >= 5 or not stops.any()
     row = int(waits.argmax())  # that of one job alone
     run = week.run(POLICIES[name], log=every.jobs["job_id"][row])
     assert run.story(every.jobs["job_id"][row]) == every.story(every.jobs["job_id"][row])

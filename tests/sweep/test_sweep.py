@@ -333,6 +333,11 @@ def test_a_broken_cell_is_computed_again(tmp_path, harm):
 # What cells have in common ------------------------------------------------------------------------------------
 
 
+def count_prepared() -> int:
+    """Number of prepared scenarios in memory; `isinstance` would ask dead weak references of other tests for their class."""
+    return sum(type(thing) is Prepared for thing in gc.get_objects())
+
+
 @pytest.fixture
 def alive(monkeypatch) -> list[int]:
     """Number of prepared scenarios in memory as each cell is kept."""
@@ -341,7 +346,7 @@ def alive(monkeypatch) -> list[int]:
 
     def counted(store, outcome, about):
         gc.collect()
-        counts.append(sum(isinstance(thing, Prepared) for thing in gc.get_objects()))
+        counts.append(count_prepared())
         keep(store, outcome, about)
 
     monkeypatch.setattr(Store, "keep", counted)
@@ -350,7 +355,7 @@ def alive(monkeypatch) -> list[int]:
 
 def test_memory_does_not_grow_with_cells(tmp_path, alive):
     gc.collect()
-    before = sum(isinstance(thing, Prepared) for thing in gc.get_objects())
+    before = count_prepared()
     sweep(scenario, Fifo(), tmp_path / "own traces", seeds=6 * HELD, progress=False)
     assert max(alive) - before <= 2 * HELD
     alive.clear()

@@ -86,8 +86,6 @@ class WhatIf:
             return f"No verdict: {self.missing}."
         row = self.table.row(0, named=True)
         difference = row["difference"]
-        if difference == 0:
-            return "The mean wait does not change."
         write = partial(span, unit=_unit_of(self.missed.recorded))
         misses = f"it misses {write(self.missed.seconds)} of {write(self.missed.recorded)}"
         change = f"the change is {write(abs(difference))}"
@@ -199,7 +197,7 @@ def whatif(
     if other.description.limits and not isinstance(wanted, Limited) and (own != wanted or "within" in changes):
         reason = "limits, to which only EASY, greedy and strict FIFO keep, on GPUs of one type"
         missed = Missed(missed.reason or reason)
-    elif missed.recorded > 0 and max(unsettled(scenario.trace, jobs) for jobs in (before, after)) > UNSETTLED:
+    elif np.isfinite(missed.recorded) and max(unsettled(scenario.trace, jobs) for jobs in (before, after)) > UNSETTLED:
         reason = "runs in which jobs start after all that they wait for: more than were made"
         missed = Missed(missed.reason or reason)
     return replace(compared(before, after, calibration, missed), unknown=unknown)

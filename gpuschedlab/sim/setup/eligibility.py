@@ -12,7 +12,6 @@ from gpuschedlab.cluster.cluster import bare
 from gpuschedlab.cluster.free_gpus import FreeGpus
 from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.errors import ClusterError, TraceError
-from gpuschedlab.sim.setup.unknown_names import commonest
 
 
 def with_lists(trace: pl.DataFrame, cluster: Cluster, types: str | None) -> pl.DataFrame:
@@ -67,6 +66,8 @@ def _turns(cluster: Cluster, asked: dict[str, str]) -> list[int]:
 
 def _lacking(asked: pl.DataFrame, jobs: int, cluster: Cluster) -> ClusterError:
     """Error that counts the requests that no node meets, the commonest first."""
+    from gpuschedlab.sim.setup.unknown_names import commonest
+
     counts = (
         asked.group_by(asked.columns, maintain_order=True)
         .len()

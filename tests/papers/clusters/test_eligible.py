@@ -105,7 +105,7 @@ def test_where_jobs_do_not_settle_there_is_no_verdict(site, monkeypatch):
     """On one node a waits for x; b, which comes after a, would start at 1,000 beside it in the first run."""
     rows = ("x", "v", 0, 0, 2, 0, 1000), ("a", "u", 1, 1, 1, 1, 500), ("b", "u", 2, 501, 1, 501, 100)
     own = replace(site(log(*rows)), cluster="2x2")
-    own.__dict__["explanation"] = SimpleNamespace(missing="", unsaid="")
+    own.__dict__["explanation"] = SimpleNamespace(missing="", unsaid="", unplayed=0.0)
     assert whatif(own, {"cluster": "1x2"}).missing == ""
     monkeypatch.setattr(eligible, "WORK", 0)
     monkeypatch.setattr(eligible, "ROUNDS", 1)
