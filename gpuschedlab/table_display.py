@@ -23,7 +23,12 @@ STYLE = """.gpuschedlab-framed { overflow-x: auto; margin: 4px 0 10px; }
  vertical-align: baseline; white-space: nowrap; max-width: none; font-weight: 400; }
 .gpuschedlab-framed table.gpuschedlab-table thead th { max-width: 130px; white-space: normal; vertical-align: bottom; font-size: 12.5px;
  line-height: 16px; opacity: 0.85; }
-.gpuschedlab-framed table.gpuschedlab-table .gpuschedlab-long { min-width: 340px; max-width: 560px; white-space: normal; }"""
+.gpuschedlab-framed table.gpuschedlab-table .gpuschedlab-long { min-width: 340px; max-width: 560px; white-space: normal; }
+.gpuschedlab-explorer .gpuschedlab-framed { margin: 0; }
+.gpuschedlab-explorer .gpuschedlab-framed table.gpuschedlab-table { font-size: 11.5px; line-height: 15px; }
+.gpuschedlab-explorer .gpuschedlab-framed table.gpuschedlab-table tr:nth-child(n) :is(th, td) { padding: 0 5px 0 0; }
+.gpuschedlab-explorer .gpuschedlab-framed table.gpuschedlab-table thead th { max-width: 76px; font-size: 11.5px; line-height: 15px; }"""
+"""Look of the tables; within an explorer, whose first screen holds little, they are as compact as its own."""
 
 
 def duration(seconds: float) -> str:
