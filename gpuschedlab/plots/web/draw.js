@@ -8,7 +8,7 @@
   const NOTE = 12; // pixels of such a title
   const LOWEST = 200, CAPTION = 42, FULL = 900; // pixels: least height of a figure, what stands above it, its height in full screen
   const LEAST = 240, BESIDE = 72, SCALE = 90, GAP = 14; // pixels: least width of a plot, of what stands beside it, of a colour scale, between columns
-  const NARROW = 800; // pixels: in a wider grid figures keep their columns, as a first screen is laid out for them
+  const ROOMY = 800; // pixels: in a wider grid figures keep their columns, as a first screen is laid out for them
   const FITS = 3; // drawings after which figures keep their height, should it not settle
 
   // plotly: given once to a page, by whichever output carries it, gzipped -------------------------------------------
@@ -217,7 +217,7 @@
     async function draw(Plotly, cell) {
       if (!cell.screen) { // a figure that is too narrow in its column is as wide as the grid
         const column = el.classList.contains("gpuschedlab-two") ? (el.clientWidth - GAP) / 2 : el.clientWidth;
-        cell.box.classList.toggle("gpuschedlab-wide", cell.place.wide || (el.clientWidth <= NARROW && column < roomFor(cell.figure)));
+        cell.box.classList.toggle("gpuschedlab-wide", cell.place.wide || (el.clientWidth <= ROOMY && column < roomFor(cell.figure)));
       }
       cell.height = heightOf(cell.place);
       cell.plot.style.height = `${cell.height}px`;
