@@ -255,8 +255,10 @@ class Check:
             fits = (out["type"][job] == cluster.node_type[node]) & (host[job] < 0) & self.view.up[node]
             given = np.bincount(node, rows[:, GPUS], cluster.total_nodes)
             fits &= given[node] <= cluster.node_gpus[node] + 1e-9
-            _, pair, times = np.unique(whole, axis=0, return_inverse=True, return_counts=True)
-            fits &= times[pair.ravel()] == 1
+            # As one number: rows would be compared as records, where numpy loses an interrupt.
+            pair = job * cluster.total_nodes + node
+            _, place, times = np.unique(pair, return_inverse=True, return_counts=True)
+            fits &= times[place] == 1
         if not fits.all():
             i = int(np.flatnonzero(~fits)[0])
             raise self._error(
