@@ -5,6 +5,7 @@ from math import prod
 import numpy as np
 import polars as pl
 
+from gpuschedlab._rows import distinct_rows
 from gpuschedlab.autosched.causal.causalnex import Intervened, fit_network, pieces
 from gpuschedlab.autosched.causal.graph import CausalGraph
 from gpuschedlab.errors import EstimatorError
@@ -111,7 +112,7 @@ class CausalNexNetwork:
             self._check_states(name)
         open_roots = {n: x for n, x in self._named(self.rows).items() if not self.causes[n]}
         states = self.states(open_roots | {n: np.full(len(self.rows), value) for n, value in interventions.items()})
-        held, counts = np.unique(np.column_stack([*states.values()]), axis=0, return_counts=True)
+        held, _, counts, _ = distinct_rows(np.column_stack([*states.values()]))
         step = -(-len(held) // self.combinations)
         counts = np.add.reduceat(counts, np.arange(0, len(held), step))
         seen = {n: int(state) for n, state in self.states(given or {}).items()}

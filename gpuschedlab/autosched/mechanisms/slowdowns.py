@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
+from gpuschedlab._rows import distinct_rows
 from gpuschedlab.speeds import Speeds
 from gpuschedlab.speeds.codes import ANY, config_codes
 
@@ -40,14 +41,14 @@ def slowdowns(log: pl.DataFrame, speeds: Speeds | None) -> np.ndarray:
     nodes = log["nodes"].to_numpy()
     gpus = log["gpus"].to_numpy()
     known = np.flatnonzero((model >= 0) & (gpus >= 1))
-    cells, at = np.unique(np.column_stack([nodes, gpus])[known].astype(int), axis=0, return_inverse=True)
+    cells, which, *_ = distinct_rows(np.column_stack([nodes, gpus])[known].astype(int))
     if not len(known):
         return found
     zero = np.zeros(len(cells), int)
     progress = np.zeros(len(speeds.models))
     rates = speeds.rates(np.arange(len(speeds.models)), progress, zero, *cells.T)
     alone = speeds.rates(np.arange(len(speeds.models)), progress, zero[:1], np.array([ANY]), np.array([ANY]))
-    found[known] = np.log(rates / alone)[model[known], at.ravel()]
+    found[known] = np.log(rates / alone)[model[known], which]
     return np.where(np.isfinite(found) & speeds.relative[np.maximum(model, 0)], found, 0.0)
 
 

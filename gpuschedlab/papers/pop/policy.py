@@ -5,6 +5,7 @@ from typing import Annotated
 
 import numpy as np
 
+from gpuschedlab._rows import distinct_rows
 from gpuschedlab.cluster.free_gpus import FreeGpus
 from gpuschedlab.knobs import Knob
 from gpuschedlab.policies.kept_placement import repacked
@@ -72,10 +73,10 @@ class _Parts:
     def deal(self, view, most: int) -> bool:
         """Deal the nodes out, unless they are in as many parts as can be; whether there are more or fewer parts than before."""
         # What each part must hold: GPU types (T,) bool that some jobs can use, and the most GPUs that one of these asks for.
-        types, which = np.unique(view.usable(), axis=0, return_inverse=True)
+        types, which, *_ = distinct_rows(view.usable())
         most_of = np.zeros(len(types))
         before = self.count
-        np.maximum.at(most_of, which.ravel(), view.gpus)
+        np.maximum.at(most_of, which, view.gpus)
         wants = [(np.ones(len(view.capacity), bool), 1.0), *zip(types, most_of, strict=True)]
         for count in range(most, 0, -1):
             if count > 1 and any((view.capacity[types] // gpus).sum() < count for types, gpus in wants):

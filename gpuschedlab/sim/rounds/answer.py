@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuschedlab._compiled import njit
+from gpuschedlab._rows import distinct_rows
 from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.errors import PolicyError
 from gpuschedlab.sim.engine.jobs.records import ANSWER, CELL, SHORTEST
@@ -255,10 +256,8 @@ class Check:
             fits = (out["type"][job] == cluster.node_type[node]) & (host[job] < 0) & self.view.up[node]
             given = np.bincount(node, rows[:, GPUS], cluster.total_nodes)
             fits &= given[node] <= cluster.node_gpus[node] + 1e-9
-            # As one number: rows would be compared as records, where numpy loses an interrupt.
-            pair = job * cluster.total_nodes + node
-            _, place, times = np.unique(pair, return_inverse=True, return_counts=True)
-            fits &= times[place] == 1
+            _, which, counts, _ = distinct_rows(whole.astype(int))
+            fits &= counts[which] == 1
         if not fits.all():
             i = int(np.flatnonzero(~fits)[0])
             raise self._error(

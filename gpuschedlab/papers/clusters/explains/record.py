@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
+from gpuschedlab._rows import distinct_rows
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.errors import TraceError
@@ -71,7 +72,7 @@ def record(scenario: Scenario, own: Policy, names: Sequence[str], limits: Sequen
         size = size.sum(keepdims=True)
         masks = masks[:, :1]
     elif kinds is not None:
-        rows, part = np.unique(kinds[trace["row"].to_numpy()] > 0, axis=0, return_inverse=True)
+        rows, part, *_ = distinct_rows(kinds[trace["row"].to_numpy()] > 0)
         masks = np.array(rows[:, [cluster.gpu_types.index(g.kind) for g in cluster.groups]][:, of], order="C")
     node, count = cells or (np.zeros(len(slots), np.int64), np.ones(len(slots), np.int64))
     wide = -(-slots // np.array([size[mask].max() for mask in masks])[part])
@@ -134,7 +135,7 @@ def lag_of(eligible, start, end) -> float:
 def whole_windows(cluster: Cluster) -> np.ndarray:
     """Windows (W, 3) of a cluster that all its nodes have: start, end, and when they are known (s)."""
     all_ = [(w.start, w.end, getattr(w, "announced", w.start)) for w in cluster.events] or np.zeros((0, 3))
-    spans, nodes = np.unique(all_, axis=0, return_counts=True)
+    spans, _, nodes, _ = distinct_rows(all_)
     return spans[nodes == cluster.total_nodes]
 
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from gpuschedlab._rows import distinct_rows
 from gpuschedlab.errors import SolverError
 
 KDL = (754, 895)
@@ -51,9 +52,9 @@ class Network(NamedTuple):
             raise SolverError(f"network: found {len(links)} links; expected some, each between two routers from 0 up.")
         if not (capacity > 0).all():
             raise SolverError("network: found a capacity that is not above 0; expected numbers above 0.")
-        _, kept = np.unique(np.sort(links, axis=1), axis=0, return_index=True)
-        links = links[kept]
-        capacity = capacity[kept]
+        first = distinct_rows(np.sort(links, axis=1)).first
+        links = links[first]
+        capacity = capacity[first]
         both = np.concatenate([links, links[:, ::-1]])
         order = np.lexsort((both[:, 1], both[:, 0]))
         nodes = int(links.max()) + 1
