@@ -225,3 +225,6 @@ def test_what_a_clock_measures_is_held_to_a_factor_of_two_and_ratios_of_it_to_a_
     ratio = A._replace(metric="warm_speedup")
     assert moved({ratio: 1.19}, {ratio: 1.0}) == []
     assert len(moved({ratio: 1.21}, {ratio: 1.0})) == 1
+    assert moved({ratio: 5.2}, {ratio: 8.8}, elsewhere=True) == []
+    assert len(moved({ratio: 4.3}, {ratio: 8.8}, elsewhere=True)) == 1
+    assert len(moved({ratio: 0.9}, {ratio: 1.1}, elsewhere=True)) == 1, "the other is faster"
