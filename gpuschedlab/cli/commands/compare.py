@@ -127,7 +127,14 @@ def _run(scenario, policies: dict, progress: Progress, shown, store):
             advance(len(finished))
             store(name, run)
 
-        return run_all(scenario, policies, each=each)
+        done = run_all(scenario, dict(sorted(policies.items(), key=_needs_more_code)), each=each)
+    return replace(done, runs={name: done.runs[name] for name in policies if name in done.runs})
+
+
+def _needs_more_code(item: tuple[str, tuple]) -> bool:
+    """Return whether a policy plans, preempts or decides by rounds: others need less machine code, and their results come sooner."""
+    _, (policy, _) = item
+    return getattr(policy, "preemptive", True) or getattr(policy, "backfill", None) not in ("none", "greedy")
 
 
 def _weeks_like(recipe, scenario, policies: dict, done, args):
