@@ -8,6 +8,8 @@ import os
 import sys
 from pathlib import Path
 
+import polars as pl
+
 from gpuschedlab._compiled.code_files import PORTABLE_CPU, PORTABLE_FEATURES
 
 
@@ -41,8 +43,9 @@ def compile_more():
     simulation.advance(float(trace["submit"].median()))
     twin = simulation.under(lab.Tiresias())
     twin.run()
-    begun = {"start": simulation.now, "initial": simulation.unfinished()}
-    lab.Simulation(lab.Scenario(trace, cluster), lab.Fifo(), **begun).run()
+    unfinished = simulation.unfinished()
+    rest = trace.filter((pl.col("submit") > simulation.now) | pl.col("job_id").is_in(unfinished["job_id"].to_list()))
+    lab.Simulation(lab.Scenario(rest, cluster), lab.Fifo(), start=simulation.now, initial=unfinished).run()
 
 
 def main(words: list[str]) -> int:

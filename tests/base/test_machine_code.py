@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import machine_code
 import numpy as np
 import pytest
 from package_files import PACKAGE
@@ -281,3 +282,8 @@ def test_shipped_code_is_loaded_for_its_sources_and_versions_alone(tmp_path, mon
     assert compiled() == 0
     shipped.rename(shipped.with_name("compiled-toys-0123456789abcdef"))
     assert compiled() == 5
+
+
+@pytest.mark.compiled("logs of decisions, warm starts")
+def test_what_a_wheel_with_machine_code_compiles_beside_policies_runs():
+    machine_code.compile_more()
