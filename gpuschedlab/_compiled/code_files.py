@@ -10,6 +10,7 @@ import os
 import pickle
 import shutil
 import sys
+import sysconfig
 import uuid
 from functools import cache
 from pathlib import Path
@@ -51,7 +52,13 @@ def package_folder() -> Path:
 
 def folder_name(part: str, root: Path) -> str:
     """Return the name of the folder of a part's machine code, for the sources as they are now."""
-    versions = (numba.__version__, llvmlite.__version__, sys.implementation.cache_tag, str(numba.config.BOUNDSCHECK))
+    versions = (
+        numba.__version__,
+        llvmlite.__version__,
+        sys.implementation.cache_tag,
+        sysconfig.get_platform(),
+        str(numba.config.BOUNDSCHECK),
+    )
     digest = hashlib.sha256(repr(versions).encode())
     for pattern in (COMPILER, *sources_of(part)):
         for path in sorted(root.glob(pattern)):

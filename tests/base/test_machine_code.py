@@ -284,6 +284,23 @@ def test_shipped_code_is_loaded_for_its_sources_and_versions_alone(tmp_path, mon
     assert compiled() == 5
 
 
+@pytest.mark.parametrize(
+    ("owner", "name", "value"),
+    [
+        ("numba", "__version__", "0.68.99"),
+        ("llvmlite", "__version__", "0.50.99"),
+        ("sys.implementation", "cache_tag", "cpython-399"),
+        ("sysconfig", "get_platform", lambda: "linux-riscv64"),
+        ("numba.config", "BOUNDSCHECK", 1),
+    ],
+)
+def test_code_of_another_numba_llvmlite_python_or_platform_has_another_folder(monkeypatch, owner, name, value):
+    here = code_files.folder_name("sim", PACKAGE)
+    assert here == code_files.folder_name("sim", PACKAGE)
+    monkeypatch.setattr(f"gpuschedlab._compiled.code_files.{owner}.{name}", value)
+    assert code_files.folder_name("sim", PACKAGE) != here
+
+
 @pytest.mark.compiled("logs of decisions, warm starts")
 def test_what_a_wheel_with_machine_code_compiles_beside_policies_runs():
     machine_code.compile_more()
