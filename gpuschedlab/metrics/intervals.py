@@ -4,7 +4,7 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
+from scipy.special import bdtr, stdtrit
 
 from gpuschedlab.errors import RunError
 
@@ -30,7 +30,7 @@ FILLED = 20
 def half_width(values: np.ndarray, many: int = 0, level: float = LEVEL) -> np.ndarray:
     """Half the width of Student's interval of the mean of values (n, ...); of one `behind` the best of so `many` (95 %) where given."""
     n = len(values)
-    constant = stats.t.ppf((1 + level) / 2, n - 1) if many < 3 else best_constant(many, n)
+    constant = stdtrit(n - 1, (1 + level) / 2) if many < 3 else best_constant(many, n)
     return constant * np.std(values, axis=0, ddof=1) / np.sqrt(n)
 
 
@@ -127,7 +127,7 @@ def median_interval(values: np.ndarray, level: float = LEVEL) -> MedianInterval:
 def _depth_of(count: int, level: float) -> tuple[int, float]:
     """Depth of the narrowest pair of order statistics that reaches a level, and how far its ends go towards the next pair."""
     depths = np.arange(1, count // 2 + 2)
-    reached = 1 - 2 * stats.binom.cdf(depths - 1, count, 0.5)
+    reached = 1 - 2 * bdtr(depths - 1, count, 0.5)
     depth = int(np.flatnonzero(reached >= level)[-1]) + 1
     outer = reached[depth - 1]
     inner = reached[depth]
@@ -168,7 +168,7 @@ def _times(*series: np.ndarray, carry: tuple[np.ndarray, ...]) -> float:
 
 def _half(without: np.ndarray, times: float, level: float = LEVEL) -> np.ndarray:
     """Half a width from the values (5, ...) with each block left out (the jackknife)."""
-    student = stats.t.ppf(1 - INNER * (1 - level) / 2, BLOCKS - 1)
+    student = stdtrit(BLOCKS - 1, 1 - INNER * (1 - level) / 2)
     return student * without.std(axis=0) * np.sqrt((BLOCKS - 1) * (1 + WIDER / times))
 
 
