@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import gpuschedlab
-from gpuschedlab._rows import distinct_rows
+from gpuschedlab.cluster.distinct_rows import distinct_rows
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -32,4 +32,4 @@ def test_no_rows_are_compared_as_records():
         str(path.relative_to(package)): re.findall(r"np\.unique\((?:[^()]|\([^()]*\))*axis=\d", path.read_text())
         for path in package.rglob("*.py")
     }
-    assert {path for path, found in calls.items() if found} <= {"_rows.py"}
+    assert {path for path, found in calls.items() if found} <= {"cluster/distinct_rows.py"}

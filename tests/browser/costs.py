@@ -1,12 +1,13 @@
 """What explorers cost in a browser: bytes, messages, widgets and seconds until drawn of one, and openings of all."""
 
 import itertools
+import random
 import statistics
 import tempfile
 import time
 from pathlib import Path
 
-from browser.notebooks import WEEK
+from browser.notebooks import WEEK, WEEKS
 from browser.openings import openings
 from browser.pages import await_drawn, choose, control, open_in, run_all
 from browser.serving import chromium, serve, write_notebooks
@@ -19,10 +20,14 @@ BUDGET = {
     "pin_seconds": 0.5,
     "messages": 10,
     "press_seconds": 0.2,
+    "refined_seconds": 0.15,
     "first_seconds": 0.2,
     "open_seconds": 4.0,
     "gap_seconds": 0.1,
 }
+PRESSES = 200
+MOMENTS = (0.3, 1.8)
+"""Keys that are pressed while other weeks are played, and how many seconds after the drawing before: at a random moment between."""
 STEPS = 40
 EVERY = 50
 """Moves of the mouse while it drags, and ms between them."""
@@ -90,7 +95,7 @@ def costs() -> list[dict]:
         `name`, `value`, `unit`, `budget`, `ok`.
     """
     with tempfile.TemporaryDirectory(prefix="gpuschedlab-", ignore_cleanup_errors=True) as room:
-        notebooks = write_notebooks(Path(room), {"week": WEEK})
+        notebooks = write_notebooks(Path(room), {"week": WEEK, "weeks": WEEKS})
         with serve(notebooks, "jupyterlab") as address, chromium() as launch:
             page = launch().new_page(viewport={"width": 1280, "height": 900})
             page.set_default_timeout(120_000)
@@ -104,7 +109,9 @@ def costs() -> list[dict]:
             page.wait_for_timeout(1000)
             found = [opened, row("first weight", wire.bytes, "bytes", BUDGET["weight"])]
             page.evaluate(WATCH)
-            return found + _pins(page, wire) + _moves(page, wire) + _drag(page) + _again(page)
+            found += _pins(page, wire) + _moves(page, wire) + _drag(page) + _again(page)
+            page.close()
+            return found + _refined(launch, address)
 
 
 def _timed(page, act) -> float:
@@ -143,6 +150,31 @@ def _moves(page, wire) -> list[dict]:
         row("weight of a move", statistics.median(sizes), "bytes", None),
         row("key press until all figures are drawn", statistics.median(took), "s", BUDGET["press_seconds"]),
         row("empty redraw of the same figures", statistics.median(empty), "s", None),
+    ]
+
+
+def _refined(launch, address: str) -> list[dict]:
+    """Seconds of key presses while weeks of other seeds are played, at moments that a seed draws."""
+    page = launch().new_page(viewport={"width": 1280, "height": 900})
+    page.set_default_timeout(120_000)
+    open_in(page, "jupyterlab", address, "weeks")
+    await_drawn(page)
+    page.evaluate(WATCH)
+    control(page, "next queue after").locator(".noUi-handle").focus()
+    moments = random.Random(0)
+    took = []
+    playing = 0
+    for i in range(PRESSES):
+        page.wait_for_timeout(1000 * moments.uniform(*MOMENTS))
+        playing += page.locator(".gpuschedlab-weeks .gpuschedlab-playing").count()
+        key = "ArrowLeft" if i % 40 < 20 else "ArrowRight"
+        took.append(_timed(page, lambda key=key: page.keyboard.press(key)))
+    page.wait_for_function("() => /such weeks/.test(document.querySelector('.gpuschedlab-weeks').innerText)")
+    took.sort()
+    return [
+        row("key press while weeks are played: 95 of 100", took[int(0.95 * PRESSES)], "s", BUDGET["refined_seconds"]),
+        row("key press while weeks are played: median", statistics.median(took), "s", None),
+        row("presses before six weeks were played", playing, "presses", None),
     ]
 
 

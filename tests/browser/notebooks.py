@@ -93,6 +93,14 @@ WEEK = [
 ]
 """A week of 10,000 jobs on 70 nodes, FIFO pinned, and how many widgets the kernel holds."""
 
+WEEKS = [
+    WEEK[0],
+    "from gpuschedlab.widgets import Generated\n"
+    'policies = {"Easy": lab.Fifo(backfill="easy"), "Tiresias": lab.Tiresias}\n'
+    "explorer = Explorer(Generated(), lab.Cluster.homogeneous(70, 8), policies)\nexplorer",
+]
+"""The same week by its seed, EASY pinned: other weeks are played while nobody moves a control."""
+
 RECORDED = present(
     {"autosched": {"recorded": ["from gpuschedlab.widgets import RecordedExplorer", "RecordedExplorer(hours=1)"]}}
 )

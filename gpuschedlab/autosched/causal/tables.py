@@ -5,9 +5,9 @@ from math import prod
 import numpy as np
 import polars as pl
 
-from gpuschedlab._rows import distinct_rows
 from gpuschedlab.autosched.causal.causalnex import Intervened, fit_network, pieces
 from gpuschedlab.autosched.causal.graph import CausalGraph
+from gpuschedlab.cluster.distinct_rows import distinct_rows
 from gpuschedlab.errors import EstimatorError
 
 FOLDS = 4

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from gpuschedlab._rows import distinct_rows
+from gpuschedlab.cluster.distinct_rows import distinct_rows
 from gpuschedlab.speeds import Speeds
 from gpuschedlab.speeds.codes import ANY, config_codes
 

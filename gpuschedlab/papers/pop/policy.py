@@ -5,7 +5,7 @@ from typing import Annotated
 
 import numpy as np
 
-from gpuschedlab._rows import distinct_rows
+from gpuschedlab.cluster.distinct_rows import distinct_rows
 from gpuschedlab.cluster.free_gpus import FreeGpus
 from gpuschedlab.knobs import Knob
 from gpuschedlab.policies.kept_placement import repacked

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuschedlab._compiled import njit
-from gpuschedlab._rows import distinct_rows
+from gpuschedlab.cluster.distinct_rows import distinct_rows
 from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.errors import PolicyError
 from gpuschedlab.sim.engine.jobs.records import ANSWER, CELL, SHORTEST

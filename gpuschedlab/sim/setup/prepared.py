@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from gpuschedlab._rows import distinct_rows
 from gpuschedlab.cluster import Cluster, Window
 from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.errors import SpeedError, TraceError
@@ -254,6 +253,8 @@ def _known(speeds, job, body, type_map) -> tuple[np.ndarray, np.ndarray]:
 
 def _rows(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Rows (K, T) of a table that differ, and which of them each is (n,)."""
+    from gpuschedlab.cluster.distinct_rows import distinct_rows
+
     distinct = distinct_rows(table)
     return distinct.rows.astype(np.int8), distinct.which.astype(np.int32)
 

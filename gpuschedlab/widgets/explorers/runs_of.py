@@ -45,9 +45,12 @@ class Setting(NamedTuple):
         return self.name + (f" ({', '.join(words)})" if words else "")
 
     def says(self, role: str) -> str:
-        """HTML of what the policy does: the first part of its docstring's first sentence."""
+        """HTML of what the policy does: the first part of its docstring's first sentence, and how this one differs from its like."""
         first = (type(self.policy).__doc__ or "").strip().partition("\n")[0].partition(";")[0].rstrip(".")
-        return f'<b class="{role}">{escape(self.name)}</b>: {escape(first[:1].lower() + first[1:])}.'
+        words = [first[:1].lower() + first[1:]]
+        if self.name != type(self.policy).__name__:
+            words += [said(*each) for each in self.moved(type(self.policy)())]
+        return f'<b class="{role}">{escape(self.name)}</b>: {escape(", ".join(words))}.'
 
 
 def said(info: KnobInfo, value) -> str:

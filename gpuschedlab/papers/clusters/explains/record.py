@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from gpuschedlab._rows import distinct_rows
 from gpuschedlab.cluster import Cluster
+from gpuschedlab.cluster.distinct_rows import distinct_rows
 from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.errors import TraceError
 from gpuschedlab.estimators.requested import Requested

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from gpuschedlab._rows import distinct_rows
+from gpuschedlab.cluster.distinct_rows import distinct_rows
 from gpuschedlab.errors import SolverError
 
 KDL = (754, 895)
