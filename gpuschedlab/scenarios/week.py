@@ -105,7 +105,7 @@ class Week(Played, Recipe):
     @property
     def noun(self) -> str:
         """What its traces are called."""
-        return "weeks" if self.amount.days == WEEK_DAYS else "traces"
+        return noun_of(self.amount.days)
 
     @property
     def machines(self) -> Cluster:
@@ -186,6 +186,11 @@ def week_of(week: Week, seed: int) -> pl.DataFrame:
     return week._generated(seed, 0.0)
 
 
+def noun_of(days: float) -> str:
+    """Return what generated traces of so many days are called."""
+    return "weeks" if days == WEEK_DAYS else "traces"
+
+
 def bend(calibration: Calibration, shape: Shape) -> Calibration:
     """Change a calibration's burstiness, sizes and durations by the knobs of a shape.
 
@@ -244,7 +249,7 @@ class Generated:
     @property
     def noun(self) -> str:
         """What its traces are called."""
-        return "weeks" if self.options.get("days", Amount.days) == WEEK_DAYS else "traces"
+        return noun_of(self.options.get("days", Amount.days))
 
     def pieces(self, rng: int = 0) -> Iterator[None]:
         """Make the trace of a seed with pauses, and return it."""

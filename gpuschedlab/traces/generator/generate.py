@@ -153,22 +153,23 @@ def generate_in_pieces(
     True
     """
     figures = load_preset(calibration) if isinstance(calibration, str) else calibration
-    days, jobs, rate, load, cluster_gpus, level = (getattr(amount, field.name) for field in dataclasses.fields(amount))
+    days = amount.days
+    load = amount.load
     zero = datetime.datetime.fromisoformat(start) if isinstance(start, str) else start
     zero = zero or datetime.datetime.fromisoformat(START)
     marks = figures.marks
-    most = np.inf if cluster_gpus is None else cluster_gpus
+    most = np.inf if amount.cluster_gpus is None else amount.cluster_gpus
     number = sum(gpus <= most for gpus in marks.gpus)  # they ascend: those that the cluster does not have are left out
     marks = dataclasses.replace(marks, gpus=marks.gpus[:number], gpu_share=marks.gpu_share[:number])
     figures = dataclasses.replace(figures, marks=marks)
-    number = jobs or _number(figures, days, rate, load, cluster_gpus)
-    target = load * cluster_gpus * days * DAY if jobs and load else None
+    number = amount.jobs or _number(figures, amount)
+    target = load * amount.cluster_gpus * days * DAY if amount.jobs and load else None
     if target:  # all durations are stretched by the same factor
         factor = target / (number * mean_work(figures.marks))
         table = tuple(tuple(factor * value for value in row) for row in figures.marks.duration)
         figures = dataclasses.replace(figures, marks=dataclasses.replace(figures.marks, duration=table))
     trace = yield from _frame(figures, days, number, target, zero, np.random.default_rng(rng))
-    return levelled(trace, days, load * cluster_gpus) if level else trace
+    return levelled(trace, days, load * amount.cluster_gpus) if amount.level else trace
 
 
 def last_of(pieces: Iterator[None]):
@@ -226,11 +227,11 @@ def _week_seconds(days: float, weeks: int) -> np.ndarray:
     return np.clip(days * DAY - WEEK * np.arange(weeks), 1.0, WEEK)
 
 
-def _number(figures: Calibration, days, rate, load, cluster_gpus) -> int:
-    if load is None:
-        number = figures.arrivals.per_hour * 24 * days * rate
+def _number(figures: Calibration, amount: Amount) -> int:
+    if amount.load is None:
+        number = figures.arrivals.per_hour * 24 * amount.days * amount.rate
     else:
-        number = load * cluster_gpus * days * DAY / mean_work(figures.marks)
+        number = amount.load * amount.cluster_gpus * amount.days * DAY / mean_work(figures.marks)
     if number > 1e8:
         raise TraceError(f"generate: found {number:.3g} jobs to make; expected at most 1e8. Lower rate, load or days.")
     return max(1, round(number))
