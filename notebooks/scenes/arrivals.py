@@ -28,6 +28,7 @@ class ShapedWeek(Week):
     amount: Annotated[Amount, Holds(("load",))] = Amount(load=0.9, cluster_gpus=560)
     conditions: Conditions = Conditions()
     exact: bool = False
+    warm: float = 0.0  # its figures are of the trace alone
 
 
 class TraceExplorer(KnobExplorer):
