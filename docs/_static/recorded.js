@@ -87,7 +87,8 @@
         table = { values: values.slice(0, table.values.length), jobs: rows.length, ratio: [b / a] };
         words = rows.length < FEW ? [`${safe(jobs)}: too few to compare.`, ""] : [
           `Under <b class="now">${safe(policy)}</b> the average of the ${safe(jobs)} is done after <b class="now">${span(a)}</b>, under <b class="ref">${safe(against)}</b> after <b class="ref">${span(b)}</b>.`,
-          later ? `<b class="pay">${later.toLocaleString("en")} of them pay</b>: they end later. How sure that is, is not recorded.` : "None of them ends later."];
+          later ? `<b class="pay">${later.toLocaleString("en")} of them pay</b>: they end later. How sure that is, is not recorded.`
+            : rows.some((i) => now[i] > before[i]) ? "None of them ends much later." : "None of them ends later."];
       }
       main.innerHTML = words[0];
       main.classList.toggle("gpuschedlab-long", main.textContent.length > 115);

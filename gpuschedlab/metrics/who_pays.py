@@ -32,6 +32,15 @@ GROUPS = (
     *((f"need {words}", "gpus", gpus, False) for words, gpus in (("1 GPU", 1), ("at most 4 GPUs", 4))),
 )
 """Groups that may be named: words, column of the jobs, border, and whether its jobs lie above it."""
+BRIEF = 600.0
+BRIEF_GROUPS = (
+    *(
+        (f"run for more than {words}", "duration", border, True)
+        for words, border in (("1 s", 1.0), ("10 s", 10.0), ("1 min", 60.0))
+    ),
+    *((f"run for at most {words}", "duration", most, False) for words, most in (("1 s", 1.0), ("10 s", 10.0))),
+)
+"""Further ones, if the average job runs for less than 10 min."""
 
 
 def compared(
@@ -222,7 +231,8 @@ def _moved(jobs, rows: np.ndarray, change: np.ndarray, least: float, measure: st
     moved = rows[counts]
     change = change[counts]
     groups = []
-    for words, column, border, above in GROUPS:
+    brief = jobs["duration"][rows].mean() < BRIEF
+    for words, column, border, above in (*GROUPS, *(BRIEF_GROUPS if brief else ())):
         inside = (jobs[column] > border) == above
         groups.append(Group(words, float(change[inside[moved]].sum() / change.sum()), float(inside[rows].mean())))
     best = max(groups, key=lambda group: group.share - group.jobs)

@@ -16,6 +16,12 @@ KINDS = (
     *(f"need more than {gpus} GPUs" for gpus in (4, 8, 16)),
 )
 """Kinds of jobs of which "no kind stands out" speaks."""
+BRIEF = (
+    *(f"run for more than {border}" for border in ("1 s", "10 s", "1 min")),
+    "run for at most 1 s",
+    "run for at most 10 s",
+)
+"""Further ones, if the average job runs for less than 10 min."""
 
 
 def rows_of(kind: str, pair: Pair) -> np.ndarray:
@@ -46,7 +52,8 @@ def hold_kind(reading: Reading, pair: Pair, lost: np.ndarray, falls: tuple):
 
 def hold_no_kind(reading: Reading, pair: Pair, lost: np.ndarray):
     """No kind of job has a share of the change that is far above its share of the jobs."""
-    for kind in KINDS:
+    brief = pair.column("duration").mean() < seconds_of("10 min")
+    for kind in (*KINDS, *(BRIEF if brief else ())):
         rows = rows_of(kind, pair)
         more = lost[rows].sum() / lost.sum() - rows.mean()
         reading.hold(more < STANDS_OUT + SLACK, f"those that {kind} have {more:.4g} more")
