@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from gallery_pages import raw
 
-from gpuschedlab.metrics.who_pays import compared
+from gpuschedlab.metrics.who_pays import compared, least_of
 from gpuschedlab.plots import web
 from gpuschedlab.plots.web.picture import png
 from gpuschedlab.widgets import Explorer
@@ -112,9 +112,9 @@ def whole(seconds: np.ndarray) -> list:
 
 
 def said(d) -> list:
-    """Both sentences, the verdict, and the ratio with its interval."""
+    """Both sentences, the verdict, the ratio with its interval, and by how much an end moves at least that counts (s)."""
     ratio = [d.value, d.low, d.high][: 3 if d.low == d.low and d.kind not in ("same", "self") else 1]
-    return [d.main, d.rest, d.kind, [float(f"{each:.4g}") for each in ratio]]
+    return [d.main, d.rest, d.kind, [float(f"{each:.4g}") for each in ratio], least_of(d.now, d.before)]
 
 
 def held(run, row: int) -> list[list[int]]:

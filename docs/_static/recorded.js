@@ -77,8 +77,8 @@
     }
 
     function record(mark) {
-      const { policy, against, view } = state, [now, before] = [policy, against].map(times), [first, second, kind, ratio] = all.pairs[key(policy, against)];
-      const moved = now.map((t, i) => { const change = t - before[i], counts = Math.max(60, before[i] / 100); return change > counts ? 1 : -change > counts ? -1 : 0; });
+      const { policy, against, view } = state, [now, before] = [policy, against].map(times), [first, second, kind, ratio, least] = all.pairs[key(policy, against)];
+      const moved = now.map((t, i) => { const change = t - before[i]; return change > least ? 1 : -change > least ? -1 : 0; });
       let table = { values: [policy, against].slice(0, kind === "self" ? 1 : 2).map((name) => all.table[key(name)]), jobs: null, ratio }, words = [first, second];
       if (view.time || view.size) {
         const rows = [...now.keys()].filter((i) => inside(all.submit[i] / HOUR, view.time) && inside(view.by === "gpus" ? all.gpus[i] : all.duration[i], view.size) && Number.isFinite(now[i]) && Number.isFinite(before[i]));
@@ -87,7 +87,8 @@
         table = { values: values.slice(0, table.values.length), jobs: rows.length, ratio: [b / a] };
         words = rows.length < FEW ? [`${safe(jobs)}: too few to compare.`, ""] : [
           `Under <b class="now">${safe(policy)}</b> the average of the ${safe(jobs)} is done after <b class="now">${span(a)}</b>, under <b class="ref">${safe(against)}</b> after <b class="ref">${span(b)}</b>.`,
-          later ? `<b class="pay">${later.toLocaleString("en")} of them pay</b>: they end later. How sure that is, is not recorded.` : "None of them ends later."];
+          later ? `<b class="pay">${later.toLocaleString("en")} of them pay</b>: they end later. How sure that is, is not recorded.`
+            : rows.some((i) => now[i] > before[i]) ? "None of them ends much later." : "None of them ends later."];
       }
       main.innerHTML = words[0];
       main.classList.toggle("gpuschedlab-long", main.textContent.length > 115);

@@ -37,6 +37,13 @@ def _judge(run, censored: bool) -> _Judged:
     return _Judged(np.flatnonzero(wanted), end[:, None] <= due + 1e-9 * due, reward[wanted], known)
 
 
+def has_deadline(run, censored: bool = False) -> np.ndarray:
+    """(n,) whether a job counts, has a deadline and is not best-effort."""
+    eligible = np.zeros(len(reading(run)["jobs"]["end"]), bool)
+    eligible[_judge(run, censored).rows] = True
+    return eligible
+
+
 def late(run, censored: bool = False) -> np.ndarray:
     """(n,) 1 where a job ended after its first deadline, 0 where it did not, nan where that is not known or it has none."""
     slo = _judge(run, censored)

@@ -97,7 +97,8 @@ class Weeks:
         """What the weeks say.
 
         "grows" (the queue of a policy has no end, so that no ratio holds), "same" (equal in each), "few" (fewer than six), "none" (the
-        interval lies within 3 % of 1), "sooner", "later", or "open" (the interval does not say which).
+        interval lies within 3 % of 1), "sooner", "later", "small" (the interval says which, and the middle lies within 3 %), or "open" (the
+        interval does not say which).
         """
         (median, low, high, _) = self.interval
         if self.growing:
@@ -108,9 +109,11 @@ class Weeks:
             return "few"
         if low > 1 / CLOSE and high < CLOSE:
             return "none"
-        if low > 1 and median >= CLOSE:
-            return "sooner"
-        return "later" if high < 1 and median <= 1 / CLOSE else "open"
+        if low > 1:
+            return "sooner" if median >= CLOSE else "small"
+        if high < 1:
+            return "later" if median <= 1 / CLOSE else "small"
+        return "open"
 
     @property
     def main(self) -> str:
@@ -130,6 +133,8 @@ class Weeks:
         if kind == "few":
             span = f"{times(self.ratios.min())} to {times(self.ratios.max())}"
             return f"{start} {who} is done {span} times sooner under {now} than under {before}."
+        if kind == "small":
+            return f"{start} it makes little difference for {who}: {self._amounts(self.interval.median < 1)}."
         if kind == "open":
             return f"{start} neither is surely sooner for {who} under {now}: {self._amounts(False)}."
         return f"{start} {who} is done {self._amounts(kind == 'later')}."

@@ -3,6 +3,7 @@
 import numpy as np
 
 from gpuschedlab.metrics.columns import jobs_of, known
+from gpuschedlab.metrics.like_weeks import times
 from gpuschedlab.metrics.who_pays import FEWEST
 
 DAY = 86_400.0
@@ -37,9 +38,10 @@ def log_in_words(ratios: np.ndarray) -> str:
     Examples
     --------
     >>> log_in_words(np.array([1.1, 4.4, 2.0]))
-    'By week of submission: sooner in 3 of 3 weeks, from 1.1 to 4.4 times.'
+    'By week of submission: sooner in 3 of 3 weeks, from 1.10 to 4.4 times.'
     """
     if not len(ratios):
         return ""
     won = int((ratios > 1).sum())
-    return f"By week of submission: sooner in {won} of {len(ratios)} weeks, from {ratios.min():.2g} to {ratios.max():.2g} times."
+    weeks = f"{won} of {len(ratios)} weeks"
+    return f"By week of submission: sooner in {weeks}, from {times(ratios.min())} to {times(ratios.max())} times."

@@ -1,5 +1,6 @@
 """A comparison of two runs in words: a sentence that says which is better and by how much, and one that says which jobs pay."""
 
+import math
 import re
 from dataclasses import dataclass
 from html import escape, unescape
@@ -11,11 +12,16 @@ from gpuschedlab.metrics.display import SCALES
 
 NEARLY = 0.9
 """Share from which on it is "nearly all"."""
+NEARLY_EVERY = 0.995
+"""Share of the jobs above which they are "nearly all jobs"."""
 SHARES = {
-    "late": ("with deadlines are", "late", "late jobs"),
-    "unfair": ("are", "treated unfairly", "jobs that are treated unfairly"),
+    "late": ("jobs with deadlines", "late", "late jobs"),
+    "unfair": ("jobs", "treated unfairly", "jobs that are treated unfairly"),
 }
-"""Which share of the jobs a measure is: "of the jobs ...", what they are, and what they are called."""
+"""Of which jobs a measure is a share, what these are, and what they are called."""
+AVERAGE = "average job"
+APART = 1.03
+"""Ratio of two times from which on they are written differently."""
 TIMES = {"jct": ("end", "sooner", "later"), "wait": ("wait", "less", "longer")}
 """What jobs do for less and for more of a time."""
 
@@ -41,13 +47,17 @@ class Group(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """Jobs that end sooner, or later: their `rows`, by how much (`mean` and `most`, s), `share` of the jobs, and `group`, if any."""
+    """Jobs that end sooner, or later: their `rows`, by how much (`mean` and `most`, s), `share` of the jobs, and `group`, if any.
+
+    All of them move by more than `over` (s); 0 if no other job ends sooner, or later.
+    """
 
     rows: np.ndarray
     mean: float
     most: float
     share: float
     group: Group | None
+    over: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -78,7 +88,7 @@ class Difference:
         if self.kind == "self":
             return f"{x} is compared with itself."
         if self.kind == "few":
-            return f"{count(self.jobs)}{f' {self.of}' * bool(self.of)}: too few to compare."
+            return self._few
         at = self.amount.under if self.amount else "under"
         direction = self.kind
         under = f"{self.place}, {at} {x}" if self.place else f"{at.capitalize()} {x}"
@@ -116,6 +126,15 @@ class Difference:
     __str__ = text.fget
 
     @property
+    def _few(self) -> str:
+        """First sentence if there are too few jobs."""
+        with_deadlines = " with deadlines" if self.measure == "late" else ""
+        of = f"{with_deadlines} {self.of}" if self.of else with_deadlines
+        if not self.jobs:
+            return f"There are no jobs{of}: nothing to compare."
+        return f"{count(self.jobs)}{of}: too few to compare."
+
+    @property
     def amount(self) -> Amount | None:
         """What the measure is, if it is an amount."""
         return self.measure if isinstance(self.measure, Amount) else AMOUNTS.get(self.measure)
@@ -138,8 +157,33 @@ def span(seconds: float, unit: str = "", figures: int = 2) -> str:
         return "none"
     scale, unit = next(each for each in SCALES if each[1] == unit) if unit else _unit(seconds)
     value = seconds / scale
+    if unit == "s" and value < 9.95:
+        return f"{float(f'{value:.{figures}g}'):g} s"
     digits = 0 if value >= 100 or unit == "s" else figures - (2 if value >= 9.95 else 1)
     return f"{value:,.{digits}f} {unit}"
+
+
+def round_span(seconds: float) -> float:
+    """Return the longest time that is 1, 2 or 5 times a power of ten in its unit, and not longer than that given; 0 for 0.
+
+    Examples
+    --------
+    >>> round_span(86.0), round_span(0.34), round_words(600.0), round_words(0.2)
+    (60.0, 0.2, '10 min', '0.2 s')
+    """
+    if not seconds > 0:
+        return 0.0
+    scale = next((scale for scale, _ in SCALES[::-1] if seconds >= scale), SCALES[0][0])
+    value = seconds / scale
+    power = math.floor(math.log10(value))
+    steps = [float(f"{digit}e{power}") for digit in (1, 2, 5)]
+    return scale * max((step for step in steps if step <= value), default=steps[0])
+
+
+def round_words(seconds: float) -> str:
+    """Write a time of `round_span`."""
+    scale, unit = next((each for each in SCALES[::-1] if seconds >= each[0]), SCALES[0])
+    return f"{seconds / scale:g} {unit}"
 
 
 def _unit(seconds: float) -> tuple[float, str]:
@@ -147,9 +191,14 @@ def _unit(seconds: float) -> tuple[float, str]:
 
 
 def two_spans(one: float, other: float) -> tuple[str, ...]:
-    """Write two times in one unit, unless that leaves less than 0.95 of it."""
+    """Write two times in one unit, unless that leaves less than 0.95 of it; in three figures if two do not tell them apart by 3 %."""
     scale, unit = _unit(max(one, other))
-    return tuple(span(each, "" if min(one, other) / scale < 0.95 else unit) for each in (one, other))
+    if min(one, other) / scale < 0.95:
+        unit = ""
+    texts = tuple(span(each, unit) for each in (one, other))
+    if texts[0] == texts[1] and max(one, other) >= APART * min(one, other):
+        return tuple(span(each, unit, 3) for each in (one, other))
+    return texts
 
 
 def percent(share: float) -> str:
@@ -173,7 +222,7 @@ def count(number: int) -> str:
 
 def _of_times(d: Difference, direction: str, under: str, y: str, a: str, b: str) -> str:
     x = _names(d)[0]
-    job = f"average of the {count(d.jobs)} {d.of}" if d.of else "average job"
+    job = _average(d)
     longer = 1 / d.value
     much = f"{times_of(longer)} as long as" if longer >= 1.95 else f"{100 * (longer - 1):.0f} % longer than"
     sooner = f"{under} the {job} is done {times_of(d.value)} sooner than under {y}: after {a} instead of {b}."
@@ -188,27 +237,33 @@ def _of_times(d: Difference, direction: str, under: str, y: str, a: str, b: str)
     }[direction]
 
 
+def _average(d: Difference) -> str:
+    """Whose average it is."""
+    return f"average of the {count(d.jobs)} {d.of}" if d.of else AVERAGE
+
+
 def _of_shares(d: Difference, direction: str, under: str, y: str, a: str, b: str) -> str:
     if d.amount:
         noun = d.amount.noun
-        found = f"{under} {d.amount.words} {a}"
+        statement = f"{under} {d.amount.words.replace(AVERAGE, _average(d))} {a}"
         ratio = d.now / d.before if d.before else 1.0
         far = f"{times_of(ratio)} as much" if ratio >= 1.95 else f"{100 * abs(1 - ratio):.0f} % {direction}"
         far = far if d.before else direction
     else:
         whose, what, noun = SHARES[d.measure]
         points = abs(100 * (d.now - d.before))
-        found = f"{under} {a} of the jobs {whose} {what}"
+        jobs = f"{d.jobs:,} {whose} {d.of}" if d.of else whose
+        statement = f"{under} {a} of the {jobs} are {what}"
         far = f"{points:.{0 if points >= 9.95 else 1}f} points {'fewer' if direction == 'less' else 'more'}"
     at = d.amount.under if d.amount else "under"
-    both = f"{found[0].lower()}{found[1:]}, {at} {y} {b}"
+    both = f"{statement[0].lower()}{statement[1:]}, {at} {y} {b}"
     return {
-        "alone": f"{found}.",
+        "alone": f"{statement}.",
         "same": f"No difference in {noun}: {a} {at} both.",
         "none": f"No difference in {noun}: {both}.",
         "close": f"Too close to call: {both}.",
-        "near": f"{found}, {at} {y} {b}.",
-    }.get(direction, f"{found}, {at} {y} {b}: {far}.")
+        "near": f"{statement}, {at} {y} {b}.",
+    }.get(direction, f"{statement}, {at} {y} {b}: {far}.")
 
 
 def _names(d: Difference) -> list[str]:
@@ -217,19 +272,38 @@ def _names(d: Difference) -> list[str]:
 
 def _ends(d: Difference) -> str:
     """Which jobs end sooner, and which later; or wait less, and longer."""
-    verb, less, more = TIMES[d.measure]
-    moved = d.sooner
-    number = len(d.sooner.rows)
-    gain = f"No job {verb}s {less}."
-    if number:
-        few = number < 100 and d.jobs > 1000
-        who = f"{count(number)} {verb}{'s' * (number == 1)}" if few else f"{percent(moved.share)} of the jobs {verb}"
-        who = f"All jobs {verb}" if number == d.jobs else f"Nearly all jobs {verb}" if moved.share > 0.995 else who
-        gain = f"{who} {less}, by {span(moved.mean)} on average{_fall(moved, '; {} of it goes to jobs that ', '')}."
+    verb, _, more = TIMES[d.measure]
+    gain = _gain(d)
+    over = _over(d.later)
     if not len(d.later.rows):
-        return f'{gain} <b class="pay">Nobody pays</b>: no job {verb}s {more}.'
-    falls = _fall(d.later, "; {} of the lost time falls on jobs that ", "; they are of all kinds")
-    return f"{gain} {_payers(d)}, {verb}ing {span(d.later.mean)} {more} on average{falls}."
+        return f'{gain} <b class="pay">Nobody pays</b>: no job {verb}s {over}{more}.'
+    falls = _fall(d.later, "; {} of the lost time falls on jobs that ", "; no kind of job stands out")
+    by = f", by {span(d.later.mean)}" if over else ""
+    how = f"{over}{more}{by}" if over else f"{span(d.later.mean)} {more}"
+    return f"{gain} {_payers(d)}, {verb}ing {how} on average{falls}."
+
+
+def _gain(d: Difference) -> str:
+    """Which jobs end sooner, or wait less."""
+    verb, less, _ = TIMES[d.measure]
+    moved = d.sooner
+    number = len(moved.rows)
+    over = _over(moved)
+    if not number:
+        return f"No job {verb}s {over}{less}."
+    who = f"{percent(moved.share)} of the jobs {verb}"
+    if number == d.jobs:
+        who = f"All jobs {verb}" if number > 1 else f"The only job {verb}s"
+    elif moved.share > NEARLY_EVERY:
+        who = f"Nearly all jobs {verb}"
+    elif number < 100 and d.jobs > 1000:
+        who = f"{count(number)} {verb}{'s' * (number == 1)}"
+    return f"{who} {over}{less}, by {span(moved.mean)} on average{_fall(moved, '; {} of it goes to jobs that ', '')}."
+
+
+def _over(moved: Moved) -> str:
+    """By how much jobs move at least: "over 1 min "; "" if all that move count."""
+    return f"over {round_words(moved.over)} " if moved.over else ""
 
 
 def _becomes(d: Difference) -> str:
@@ -240,7 +314,7 @@ def _becomes(d: Difference) -> str:
     gain = f"{count(number)} {'is' if number == 1 else 'are'} {what} only under {y}. " if number else ""
     if not len(d.later.rows):
         return f'{gain}<b class="pay">Nobody pays</b>: no job is {what} only under {x}.'
-    falls = _fall(d.later, "; {} of them ", "; they are of all kinds")
+    falls = _fall(d.later, "; {} of them ", "; no kind of job stands out")
     return f"{gain}{_payers(d)}: {what} only under {x}{falls}."
 
 

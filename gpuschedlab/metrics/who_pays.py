@@ -7,19 +7,21 @@ from gpuschedlab.metrics import attainment, fairness, usage
 from gpuschedlab.metrics.columns import counted as counting
 from gpuschedlab.metrics.columns import jobs_of, known
 from gpuschedlab.metrics.intervals import difference_interval, paired_ratio, ratio_interval
-from gpuschedlab.metrics.sentence import TIMES, Amount, Difference, Group, Moved
+from gpuschedlab.metrics.sentence import TIMES, Amount, Difference, Group, Moved, round_span
 
 CLOSE = 1.03
-SURE = 1.1
-"""Ratios: one nearer to 1 is no difference, and that is only said where the whole interval is that near."""
+"""Ratio: one nearer to 1 is no difference, and that is only said if the whole interval is that near."""
 POINT = 0.01
-POINTS = 0.03
-"""The same two for shares of jobs, as differences."""
+"""The same for shares of jobs, as a difference."""
 FEWEST = 30
 """Jobs that a comparison needs."""
-MOVED = 60.0
-MOVED_SHARE = 0.01
-"""Seconds, and share of its time, by which a job must end sooner or later to count."""
+MOVED = 0.01
+"""Of the average time: an end that moves by less does not count, or by the next shorter round time. It is a third of the zone, so that some
+job counts if the average leaves the zone."""
+ROUNDING = 1e-12
+"""Of the latest end: what rounding may do to a sum of times."""
+PAID = 1e-9
+"""The same for costs, as a share."""
 FOCUS = 0.25
 """A group is named where its share of the time exceeds its share of the jobs by so much."""
 
@@ -30,6 +32,15 @@ GROUPS = (
     *((f"need {words}", "gpus", gpus, False) for words, gpus in (("1 GPU", 1), ("at most 4 GPUs", 4))),
 )
 """Groups that may be named: words, column of the jobs, border, and whether its jobs lie above it."""
+BRIEF = 600.0
+BRIEF_GROUPS = (
+    *(
+        (f"run for more than {words}", "duration", border, True)
+        for words, border in (("1 s", 1.0), ("10 s", 10.0), ("1 min", 60.0))
+    ),
+    *((f"run for at most {words}", "duration", most, False) for words, most in (("1 s", 1.0), ("10 s", 10.0))),
+)
+"""Further ones, if the average job runs for less than 10 min."""
 
 
 def compared(
@@ -46,19 +57,22 @@ def compared(
     if not np.array_equal(jobs["job_id"], jobs_of(runs[-1])["job_id"]):
         raise RunError("sentence: found runs of different jobs; expected two runs of one trace. Run both on one.")
     if measure == "cost":  # a total, of which no interval is known
-        values = [[usage.cost(run, prices)] for run in runs]
+        values = np.array([[usage.cost(run, prices)] for run in runs])
         rows = np.arange(len(jobs["end"]))
     else:
         values = np.array([MEASURES[measure](run, censored) for run in runs])
-        both = np.isfinite(values).all(axis=0)
-        rows = np.flatnonzero(both if among is None else both & among)
+        eligible = _eligible(now, measure, censored)
+        if among is not None:
+            eligible &= among
+        rows = np.flatnonzero(np.isfinite(values).all(axis=0) & eligible)
         values = values[:, rows]
-        if measure in TIMES and not of and len(rows) < counting(jobs).sum():
-            of = "that ended" + " under both" * (len(runs) > 1)
-    mine = np.array(values[0])
-    theirs = np.array(values[-1])
+        if len(rows) < eligible.sum():
+            of = f"{of} {_decided(runs, measure, censored)}".strip()
+    mine = values[0]
+    theirs = values[-1]
     means = [float(each.mean()) if len(each) else np.nan for each in (mine, theirs)]
-    gain, loss = (_moved(jobs, rows, sign * (theirs - mine), theirs, measure) for sign in (1.0, -1.0))
+    least = least_of(*means) if measure in TIMES else 0.0
+    gain, loss = (_moved(jobs, rows, sign * (theirs - mine), least, measure) for sign in (1.0, -1.0))
     kind = "alone" if before is None else "self"
     change = (1.0, 1.0, 1.0)
     if before is not None and now is not before:
@@ -66,10 +80,33 @@ def compared(
             change, kind = _happened(measure, mine, theirs)
         else:
             change, kind = _judged(measure, jobs["submit"][rows], mine, theirs)
-        same = mine[0] == theirs[0] if measure == "cost" else not len(gain.rows) and not len(loss.rows)
-        fewest = 1 if place else FEWEST
-        kind = "few" if len(rows) < fewest and measure != "cost" else "same" if same else kind
+        if measure == "cost":
+            same = abs(mine[0] - theirs[0]) <= PAID * mine[0]
+        else:
+            same = not any(len(moved.rows) or moved.over for moved in (gain, loss))
+        if same:
+            kind = "same"
+    if now is not before and measure != "cost" and len(rows) < (1 if place or before is None else FEWEST):
+        kind = "few"
     return Difference(kind, measure, tuple(names[:2]), *means, len(rows), *change, gain, loss, of, place)
+
+
+def _eligible(run, measure: str, censored: bool) -> np.ndarray:
+    """(n,) jobs that a measure is of, whether or not it is known of them."""
+    if measure == "late":
+        return attainment.has_deadline(run, censored)
+    return counting(jobs_of(run))
+
+
+def _decided(runs: list, measure: str, censored: bool) -> str:
+    """Of which jobs a measure is known, in words."""
+    both = " under both" if len(runs) > 1 else ""
+    if measure == "late":
+        return f"that ended or were late{both}"
+    cut_off = False
+    for run in runs:
+        cut_off |= bool((known(run, True) & ~known(run, censored)).any())
+    return f"that ended{both}{' and in the log' if cut_off else ''}"
 
 
 def best_of(runs: dict, measure: str = "jct", **options) -> Difference | None:
@@ -97,7 +134,7 @@ def counted(amount: Amount, now: float, before: float, names: tuple[str, str], w
     """Compare two numbers, which `amount` names; their ratio's interval goes `wide` to each side, in logarithms, 0 if they are exact."""
     ratio = before / now if now else np.inf
     ends = [float(ratio * np.exp(sign * wide)) for sign in (-1, 1)]
-    kind = "same" if now == before else _kind(ratio, *ends, CLOSE, SURE, "less", "more")
+    kind = "same" if now == before else _kind(ratio, *ends, CLOSE, "less", "more")
     nobody = Moved(np.zeros(0, int), 0.0, 0.0, 0.0, None)
     return Difference(kind, amount, names, now, before, 0, ratio, *ends, nobody, nobody)
 
@@ -129,18 +166,18 @@ def _judged(measure: str, submit, mine, theirs) -> tuple[tuple[float, float, flo
     """Ratio (shares: difference) of before to now, the ends of its interval, and the verdict."""
     if measure == "jct":
         ratio = paired_ratio(submit, theirs, mine)[:3]
-        return ratio, _kind(*ratio, CLOSE, SURE, "sooner", "later")
+        return ratio, _kind(*ratio, CLOSE, "sooner", "later")
     if measure == "cost":
         ratio = float(theirs[0] / mine[0]) if mine[0] else np.inf
-        return (ratio, np.nan, np.nan), _kind(ratio, np.nan, np.nan, CLOSE, SURE, "less", "more")
+        return (ratio, np.nan, np.nan), _kind(ratio, np.nan, np.nan, CLOSE, "less", "more")
     if not len(mine):
         return (np.nan,) * 3, "few"
     order = np.argsort(submit, kind="stable")
     if measure == "wait":
         ratio = theirs.sum() / mine.sum() if mine.any() else np.inf, *ratio_interval(theirs[order], mine[order])
-        return ratio, _kind(*ratio, CLOSE, SURE, "less", "more")
+        return ratio, _kind(*ratio, CLOSE, "less", "more")
     change = float((theirs - mine).mean()), *difference_interval(mine[order], theirs[order])
-    return change, _kind(*np.exp((*change, POINT, POINTS)), "less", "more")
+    return change, _kind(*np.exp((*change, POINT)), "less", "more")
 
 
 def _happened(measure: str, mine, theirs) -> tuple[tuple[float, float, float], str]:
@@ -163,28 +200,41 @@ def _happened(measure: str, mine, theirs) -> tuple[tuple[float, float, float], s
     return (value, np.nan, np.nan), words[0] if logarithm > 0 else words[1]
 
 
-def _kind(value: float, low: float, high: float, close: float, sure: float, better: str, worse: str) -> str:
-    """Judge a ratio: its direction where the interval is clear of 1, or "short" where there is none."""
+def _kind(value: float, low: float, high: float, close: float, better: str, worse: str) -> str:
+    """Judge a ratio: its direction if the interval is clear of 1, "none" if it lies within the zone, "short" if there is no interval."""
     if np.isnan(low):
         return "close" if 1 / close < value < close else "short"
     if low > 1 and value >= close:
         return better
     if high < 1 and value <= 1 / close:
         return worse
-    return "none" if 1 / close < value < close and low > 1 / sure and high < sure else "close"
+    return "none" if low > 1 / close and high < close else "close"
 
 
-def _moved(jobs, rows: np.ndarray, change: np.ndarray, theirs: np.ndarray, measure: str) -> Moved:
-    """Jobs for which a change is above what counts."""
-    counts = change > (np.maximum(MOVED, MOVED_SHARE * theirs) if measure in TIMES else 0.0)
-    if measure == "cost" or not counts.any():
-        return Moved(rows[:0], 0.0, 0.0, 0.0, None)
+def least_of(now: float, before: float) -> float:
+    """Return by how much (s) an end moves at least that counts: a round time, at most 1 % of both averages (s)."""
+    return round_span(MOVED * min(now, before))
+
+
+def _moved(jobs, rows: np.ndarray, change: np.ndarray, least: float, measure: str) -> Moved:
+    """Jobs for which a change is above the least that counts."""
+    nobody = Moved(rows[:0], 0.0, 0.0, 0.0, None)
+    if measure == "cost":
+        return nobody
+    rounding = 0.0
+    if measure in TIMES:
+        rounding = ROUNDING * float(np.nanmax(jobs["end"][rows], initial=0.0))
+    counts = change > least + rounding
+    over = least if counts.sum() < (change > rounding).sum() else 0.0
+    if not counts.any():
+        return nobody._replace(over=over)
     moved = rows[counts]
     change = change[counts]
     groups = []
-    for words, column, border, above in GROUPS:
+    brief = jobs["duration"][rows].mean() < BRIEF
+    for words, column, border, above in (*GROUPS, *(BRIEF_GROUPS if brief else ())):
         inside = (jobs[column] > border) == above
         groups.append(Group(words, float(change[inside[moved]].sum() / change.sum()), float(inside[rows].mean())))
     best = max(groups, key=lambda group: group.share - group.jobs)
     named = best if best.share - best.jobs >= FOCUS else None
-    return Moved(moved, float(change.mean()), float(change.max()), len(moved) / len(rows), named)
+    return Moved(moved, float(change.mean()), float(change.max()), len(moved) / len(rows), named, over)

@@ -122,7 +122,8 @@ CHANGES = {
     (3, 0, 5): ("all gone", False), (0, 90, None): ("", False), (4, 0.506, 0.498): ("under 1 pt more", True),
 }  # fmt: skip
 """Columns of the table with values now and before: how the change is said, and whether it is for the worse."""
-TIMES = {0.2: "0 s", 5.4: "5 s", 27_400.0: "7.6 h", 180_000.0: "50 h", 400_000.0: "4.6 d"}
+TIMES = {0.0: "0 s", 0.2: "0.2 s", 1.23e-3: "0.0012 s", 5.43: "5.4 s", 9.96: "10 s", 47.2: "47 s"}
+TIMES |= {27_400.0: "7.6 h", 180_000.0: "50 h", 400_000.0: "4.6 d"}
 
 
 def test_changes_and_times_are_worded(shown):

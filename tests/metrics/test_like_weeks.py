@@ -30,7 +30,8 @@ def weeks(ratios, queues=None, **options) -> Weeks:
         ([1.0, 1.01, 0.99, 1.0, 1.0, 1.02], "none"),
         ([1.0, 1.3, 0.7, 1.1, 0.9, 1.0], "open"),
         ([1.0, 1.0, 1.0, 1.0, 1.0, 1.0], "same"),
-        ([1.02, 1.021, 1.019, 1.06, 1.07, 1.02], "open"),
+        ([1.02, 1.021, 1.019, 1.06, 1.07, 1.02], "small"),
+        ([0.98, 0.99, 0.981, 0.94, 0.98, 0.95], "small"),
         ([2.0, 2.1, 1.9], "few"),
     ],
 )
@@ -126,5 +127,5 @@ def test_weeks_of_a_log_by_hand():
         for took in (now, before)
     ]
     assert weeks_of(*frames) == pytest.approx([2.0, 3.0, 0.5])
-    assert log_in_words(weeks_of(*frames)) == "By week of submission: sooner in 2 of 3 weeks, from 0.5 to 3 times."
+    assert log_in_words(weeks_of(*frames)) == "By week of submission: sooner in 2 of 3 weeks, from 0.50 to 3.0 times."
     assert log_in_words(weeks_of(frames[0].head(40), frames[1].head(40))) == ""

@@ -7,6 +7,7 @@
   const BANDS = [["1 GPU", 1], ["2", 2], ["3 to 4", 4], ["5 to 8", 8], ["9 to 16", 16], ["over 16", Infinity]];
   const RUN_TIMES = [[1, "1 s"], [10, "10 s"], [60, "1 min"], [600, "10 min"], [3600, "1 h"], [21600, "6 h"], [86400, "1 d"], [604800, "7 d"]];
   const ALL = 1e9; // end of a span that has none
+  const LITTLE = 1e-9; // hours: what rounding may do to an end
   const MINUTES = [0, 1 / 60, 5 / 60, 15 / 60, 30 / 60]; // the same where nothing changes by an hour
   const STEPS = [0, 1, 4, 12, 24, 50, 100, 200, 400, 1000]; // hours at which the axis of changes may have ticks
   const UNITS = [[4 * 86400, 86400, "d"], [HOUR, HOUR, "h"], [60, 60, "min"], [0, 1, "s"]];
@@ -43,6 +44,7 @@
   function span(seconds, figures = 2) {
     if (!Number.isFinite(seconds)) return "none";
     const [, unit, name] = UNITS.find(([from]) => seconds >= from), x = seconds / unit;
+    if (name === "s" && x < 9.95) return `${Number(x.toPrecision(figures))} s`;
     return `${name === "s" || x >= 100 ? written(Math.round(x)) : x.toFixed(x >= 9.95 ? figures - 2 : figures - 1)} ${name}`;
   }
   const percent = (x) => (x > 0 && x < 0.001 ? "under 0.1 %" : `${(100 * x).toFixed(x > 0 && x < 0.0995 ? 1 : 0)} %`);
@@ -266,7 +268,8 @@
     const across = view.by === "gpus" ? { tickvals: bands.map((_, i) => i + 0.5), ticktext: bands.map(([name]) => name) }
       : { tickvals: times.map(([at]) => Math.log10(at)), ticktext: times.map(([, text]) => text) };
     const title = all.later ? `${plural(all.later, "job")} end${all.later === 1 ? "s" : ""} later, by up to ${span(HOUR * most)}; ${all.sooner ? written(all.sooner) : "none"} sooner`
-      : all.sooner ? "No job ends later" : "Every job ends when it did";
+      : mine.some((i) => later(r, i) > LITTLE) ? "No job ends much later"
+      : mine.some((i) => later(r, i) < -LITTLE) ? "No job ends later" : "Every job ends when it did";
     const [some, paying] = state.dots.map((rows) => rows.length), drawn = some + paying, rest = all.sooner + all.same, jobs = all.later + rest;
     const of = (n, total) => (n >= total ? `all ${written(total)}` : `${written(n)} of the ${written(total)}`);
     const which = `${of(paying, all.later)} that end later and ${of(some, rest)} others${drawn < jobs ? ", with those that change most" : ""}`;
