@@ -1,7 +1,7 @@
 """Weeks like this one: two policies are played in weeks of other seeds, until the median week is known well enough."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+import math
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -29,43 +29,95 @@ def seeds_of(seed: int, most: int = MOST) -> tuple[int, ...]:
     return (seed, *others[: most - 1])
 
 
-@dataclass
+PIECES = 14
+"""Pieces of a simulation at least: half a day each of a week."""
+PIECE = 700
+"""Jobs that come within a piece at most, on average: they take about a hundredth of a second."""
+
+
 class Kept:
-    """Figures of weeks that have been played, by policy and seed; a scenario is kept until the next seed is asked for.
+    """Figures of weeks that have been played, by policy and seed, and the scenarios of the last seeds.
 
     Parameters
     ----------
     recipe : Recipe
         Makes the week of a seed.
+    scenarios : int
+        How many scenarios are kept; one of 10,000 jobs takes 6 MB.
     """
 
-    recipe: Recipe
-    figures: dict = field(default_factory=dict)
-    _seed: int | None = None
-    _scenario: object = None
+    def __init__(self, recipe: Recipe | None = None, scenarios: int = 1):
+        self.recipe = recipe
+        self.scenarios = scenarios
+        self.figures: dict = {}
+        self._scenarios: dict = {}
 
-    def scenario(self, seed: int):
-        """Return the scenario of a seed."""
-        if seed != self._seed:
-            self._scenario = self.recipe(seed)
-            self._seed = seed
-        return self._scenario
+    @property
+    def noun(self) -> str:
+        """What is played ("weeks")."""
+        return self.recipe.noun
 
-    def played(self, contender, seed: int) -> tuple[dict[str, float], Queue]:
-        """Return the figures and the queue of a policy, or of a pair of a policy and its estimator, in the week of a seed."""
-        (policy, estimator) = parted(contender)
-        key = (policy, repr(estimator), seed)
-        if key not in self.figures:
-            scenario = self.scenario(seed)
+    @property
+    def empty(self) -> bool:
+        """Whether each begins with an empty cluster."""
+        return not getattr(self.recipe, "warm", True)
+
+    def source(self, contender, seed: int) -> tuple:
+        """Return by what the scenario of a contender and seed is kept, and what makes it: a function of a seed, in pieces."""
+        return (seed,), _at_once(self.recipe)
+
+    def policy(self, contender) -> tuple:
+        """Return the policy of a contender, and its own estimator or None."""
+        return parted(contender)
+
+    def play(self, contender, seed: int) -> Iterator[None]:
+        """Play the week of a seed in pieces, each followed by a pause, and return its figures and the queue."""
+        policy, estimator = self.policy(contender)
+        key, make = self.source(contender, seed)
+        known = (policy, repr(estimator), *key)
+        if known not in self.figures:
+            if key not in self._scenarios:
+                self._scenarios[key] = yield from make(seed)
+            while len(self._scenarios) > self.scenarios:
+                del self._scenarios[next(iter(self._scenarios))]
+            scenario = self._scenarios[key]
             if estimator is not None:
                 scenario = scenario.replace(estimator=estimator)
-            self.figures[key] = figures_of(scenario.run(policy))
-        return self.figures[key]
+            run = yield from run_in_pieces(scenario, policy)
+            self.figures[known] = figures_of(run)
+        return self.figures[known]
 
     def keep(self, contender, seed: int, run: Run):
         """Keep what a run says that is there already."""
-        (policy, estimator) = parted(contender)
-        self.figures.setdefault((policy, repr(estimator), seed), figures_of(run))
+        policy, estimator = self.policy(contender)
+        key, _ = self.source(contender, seed)
+        self.figures.setdefault((policy, repr(estimator), *key), figures_of(run))
+
+
+def _at_once(recipe: Callable) -> Callable:
+    """Return a function of a seed that makes a scenario in one piece."""
+
+    def make(seed: int) -> Iterator[None]:
+        scenario = recipe(seed)
+        yield
+        return scenario
+
+    return make
+
+
+def run_in_pieces(scenario, policy) -> Iterator[None]:
+    """Simulate a policy as `scenario.run` does, with pauses while jobs come, and return the run."""
+    simulation = scenario.simulation(policy)
+    yield
+    last = float(scenario.trace["submit"].max())
+    end = last if scenario.until is None else min(last, scenario.until)
+    count = max(PIECES, math.ceil(scenario.trace.height / PIECE))
+    for number in range(1, count):
+        simulation.advance(end * number / count)
+        yield
+    run = simulation.run(scenario.until, last=True)
+    yield
+    return run
 
 
 def parted(contender) -> tuple:
@@ -101,21 +153,30 @@ def refine(kept: Kept, pair: dict, seed: int = 0, most: int = MOST, measure: str
     measure : str
         "jct" or "p99".
     """
+    return (weeks for weeks in pieces(kept, pair, seed, most, measure) if weeks is not None)
+
+
+def pieces(
+    kept: Kept, pair: dict, seed: int = 0, most: int = MOST, measure: str = "jct", thorough: bool = False
+) -> Iterator[Weeks | None]:
+    """Play as `refine` does, and yield after each hundredth of a second or so: None, or what all weeks say.
+
+    Of each week the second policy, with which others are compared, is played first. With `thorough` all weeks are played.
+    """
     figures: dict[str, list] = {name: [] for name in pair}
     queues = []
     seeds = seeds_of(seed, most)
-    empty = not getattr(kept.recipe, "warm", True)
+    names = tuple(pair)
     for number, week in enumerate(seeds, 1):
-        pair_queues = []
-        for name, contender in pair.items():
-            times, queue = kept.played(contender, week)
+        pair_queues = {}
+        for name in reversed(names):
+            times, pair_queues[name] = yield from kept.play(pair[name], week)
             figures[name].append(times[measure])
-            pair_queues.append(queue)
-        queues.append(tuple(pair_queues))
-        means = [np.array(values) for values in figures.values()]
-        weeks = Weeks(tuple(pair), seeds[:number], *means, tuple(queues), measure, kept.recipe.noun, empty)
+        queues.append(tuple(pair_queues[name] for name in names))
+        means = [np.array(figures[name]) for name in names]
+        weeks = Weeks(names, seeds[:number], *means, tuple(queues), measure, kept.noun, kept.empty)
         yield weeks
-        if number >= FEWEST and weeks.enough:
+        if number >= FEWEST and weeks.enough and not thorough:
             return
 
 

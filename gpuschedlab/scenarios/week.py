@@ -1,6 +1,7 @@
 """Generated weeks: a calibrated trace, or one with other habits, on a cluster that it fills."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Annotated
@@ -14,7 +15,7 @@ from gpuschedlab.scenarios.conditions import DAY, Conditions, Played, days_in, p
 from gpuschedlab.sim import Scenario
 from gpuschedlab.sim.recipe_base import Recipe
 from gpuschedlab.traces import Calibration, generate, load_preset, presets
-from gpuschedlab.traces.generator.generate import Amount, week_loads
+from gpuschedlab.traces.generator.generate import Amount, generate_in_pieces, week_loads
 
 FIGURES = {"days": 7, "jobs": 10_000, "load": 0.9, "cluster_gpus": 560}
 """The week that is shown where nothing is given: 10,000 jobs that fill 560 GPUs to 90 %."""
@@ -239,6 +240,17 @@ class Generated:
     def __call__(self, rng: int = 0) -> pl.DataFrame:
         """Make the trace of a seed."""
         return generate(self.preset, **self.options, rng=rng)
+
+    @property
+    def noun(self) -> str:
+        """What its traces are called."""
+        return "weeks" if self.options.get("days", Amount.days) == WEEK_DAYS else "traces"
+
+    def pieces(self, rng: int = 0) -> Iterator[None]:
+        """Make the trace of a seed with pauses, and return it."""
+        options = dict(self.options)
+        start = options.pop("start", None)
+        return generate_in_pieces(self.preset, Amount(**options), start, rng)
 
     def code(self, rng: int = 0) -> str:
         """Write the expression that makes the trace."""

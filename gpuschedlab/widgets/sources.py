@@ -10,6 +10,7 @@ import polars as pl
 
 from gpuschedlab._files import parquet
 from gpuschedlab.cluster import Cluster
+from gpuschedlab.comparison import OF_LOG, OF_TRACE, OF_WEEK
 from gpuschedlab.errors import PolicyError, RunError, TraceError
 from gpuschedlab.knobs import knobs_of, word_of
 from gpuschedlab.scenarios.week import Generated
@@ -23,6 +24,16 @@ class TraceOf:
     """Trace of a recipe's scenario: called with a seed it makes the trace."""
 
     recipe: Recipe
+
+    @property
+    def drawn(self) -> bool:
+        """Whether another seed makes another trace like it, rather than another part of a log."""
+        return self.recipe.drawn
+
+    @property
+    def noun(self) -> str:
+        """What its traces are called."""
+        return self.recipe.noun
 
     def __call__(self, rng: int = 0) -> pl.DataFrame:
         """Make the trace of a seed."""
@@ -46,6 +57,15 @@ def named_traces(given) -> dict:
                 "that makes one. Pass lab.generate(...), or widgets.Generated('venus')."
             )
     return found
+
+
+def place_of_trace(source, log: bool) -> str:
+    """Whose facts a comparison on a trace says; "" of a frame that no log or seed made."""
+    if log or not getattr(source, "drawn", True):
+        return OF_LOG
+    if not callable(source):
+        return ""
+    return OF_WEEK if getattr(source, "noun", "") == "weeks" else OF_TRACE
 
 
 def named_logs(trace, cluster) -> tuple:

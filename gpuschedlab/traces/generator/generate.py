@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import json
+from collections.abc import Iterator
 from importlib.resources import files
 from typing import Annotated, ClassVar
 
@@ -133,8 +134,26 @@ def generate(
     >>> generate("pai", days=1, rng=3).equals(generate("pai", days=1, rng=3))
     True
     """
+    amount = Amount(days, jobs, rate, load, cluster_gpus, level)
+    return last_of(generate_in_pieces(calibration, amount, start, rng))
+
+
+def generate_in_pieces(
+    calibration: str | Calibration,
+    amount: Amount,
+    start: str | datetime.datetime | None = None,
+    rng: int | np.random.Generator = 0,
+) -> Iterator[None]:
+    """Generate a trace with pauses in which something else can be done, and return it; parameters as of `generate`.
+
+    Examples
+    --------
+    >>> amount = Amount(days=1)
+    >>> last_of(generate_in_pieces("pai", amount, rng=3)).equals(generate("pai", days=1, rng=3))
+    True
+    """
     figures = load_preset(calibration) if isinstance(calibration, str) else calibration
-    Amount(days, jobs, rate, load, cluster_gpus, level)
+    days, jobs, rate, load, cluster_gpus, level = (getattr(amount, field.name) for field in dataclasses.fields(amount))
     zero = datetime.datetime.fromisoformat(start) if isinstance(start, str) else start
     zero = zero or datetime.datetime.fromisoformat(START)
     marks = figures.marks
@@ -148,8 +167,17 @@ def generate(
         factor = target / (number * mean_work(figures.marks))
         table = tuple(tuple(factor * value for value in row) for row in figures.marks.duration)
         figures = dataclasses.replace(figures, marks=dataclasses.replace(figures.marks, duration=table))
-    trace = _frame(figures, days, number, target, zero, np.random.default_rng(rng))
+    trace = yield from _frame(figures, days, number, target, zero, np.random.default_rng(rng))
     return levelled(trace, days, load * cluster_gpus) if level else trace
+
+
+def last_of(pieces: Iterator[None]):
+    """Go through all pieces at once, and return what the last one does."""
+    while True:
+        try:
+            next(pieces)
+        except StopIteration as end:
+            return end.value
 
 
 def week_loads(trace: pl.DataFrame, gpus: float, days: float | None = None) -> list[float]:
@@ -208,14 +236,17 @@ def _number(figures: Calibration, days, rate, load, cluster_gpus) -> int:
     return max(1, round(number))
 
 
-def _frame(figures: Calibration, days, number, target, zero, rng) -> pl.DataFrame:
+def _frame(figures: Calibration, days, number, target, zero, rng) -> Iterator[None]:
+    """Draw the jobs, with a pause before and after what takes longest, and return their frame."""
     hours = max(1, int(np.ceil(days * 24)))
     slots = place(figures.arrivals, hours, number, zero.weekday() * 24 + zero.hour, rng)
     spell = spells(figures.marks.new_spell, figures.marks.recency, len(slots.size), rng)
     drawn = latents(figures.marks, slots, spell, rng)
     mean = number * mean_work(figures.marks) / (hours * HOUR)
     level = demand.usual(figures.demand, mean, hours, rng)
+    yield
     gpus, duration = demand.follow(figures.marks, figures.demand.pull, level, slots, spell, drawn, rng)
+    yield
     order = np.argsort(slots.submit, kind="stable")
     submit = slots.submit[order]
     gpus = gpus[order]

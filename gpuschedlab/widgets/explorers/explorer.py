@@ -3,6 +3,11 @@
 from html import escape
 
 from gpuschedlab import plots
+from gpuschedlab.comparison import OF_LOG, OF_TRACE, OF_WEEK
+from gpuschedlab.metrics.like_weeks import MOST
+from gpuschedlab.metrics.log_weeks import log_in_words, weeks_of
+from gpuschedlab.weeks import pieces
+from gpuschedlab.widgets import sources
 from gpuschedlab.widgets.explorers.explorer_panel import Panel
 from gpuschedlab.widgets.explorers.own_log import OwnLog
 from gpuschedlab.widgets.explorers.runs_of import Runs, Setting
@@ -136,6 +141,30 @@ class Explorer(Runs, PairExplorer):
         resized = (setting.cluster, setting.nodes) != (other.cluster, other.nodes)
         return setting.called(self.policies.get(setting.name), str(self.cluster_of(setting)) if resized else "")
 
+    def _place(self) -> str:
+        trace = self.panel.trace.value
+        return sources.place_of_trace(self.traces[trace], trace in self.reports)
+
+    def _other_weeks(self):
+        now, before = (side.key for side in self.sides)
+        source = self.traces[now.trace]
+        if self._place() not in (OF_WEEK, OF_TRACE) or now == before:
+            return None, False
+        kept = self.other_seeds
+        kept.noun = getattr(source, "noun", "traces")
+        for side in self.sides:
+            kept.keep(side.key, now.seed, side.run)
+        pair = {side.name: side.key for side in self.sides}
+        learns = "history" in self._parts  # which takes a second a week
+
+        def play(most: int):
+            return pieces(kept, pair, now.seed, most, thorough=most > MOST)
+
+        return play, not learns
+
+    def _words(self, screen: Screen) -> str:
+        return log_in_words(weeks_of(*screen.runs)) if self._place() == OF_LOG else ""
+
     def _numbers(self, screen: Screen) -> dict:
         rare = ("jct", "load", "gantt", *self._own) if self.opened else ()
         return self._pair() | {name: self._rare(name) for name in rare}
@@ -171,6 +200,7 @@ class Explorer(Runs, PairExplorer):
             self.at(value)
         elif what == "guessed":
             self.guess = False
+            self._begin_weeks()
         else:
             super()._asked(what, value)
 

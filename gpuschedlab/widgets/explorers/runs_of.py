@@ -1,6 +1,7 @@
 """What an Explorer runs: configurations in words, traces, clusters and policies by name, kept runs, code; and its state as a link."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from html import escape
 from itertools import count
@@ -15,6 +16,7 @@ from gpuschedlab.parse import knob_in_words
 from gpuschedlab.sim.entry import scenario_of
 from gpuschedlab.sim.recipe_base import Recipe
 from gpuschedlab.sim.scenario import Scenario
+from gpuschedlab.weeks import Kept
 from gpuschedlab.widgets import sources
 from gpuschedlab.widgets.parts.cache import Cache
 from gpuschedlab.widgets.parts.controls import quiet
@@ -47,6 +49,32 @@ class Setting(NamedTuple):
         return f'<b class="{role}">{escape(self.name)}</b>: {escape(first[:1].lower() + first[1:])}.'
 
 
+class OtherSeeds(Kept):
+    """Runs of an explorer's settings with other seeds: contenders are settings.
+
+    Parameters
+    ----------
+    owner : Runs
+        Knows traces and clusters by name.
+    """
+
+    empty = True  # an explorer shows a trace from an empty cluster on
+    noun = "weeks"
+
+    def __init__(self, owner: "Runs"):
+        super().__init__(scenarios=20)
+        self.owner = owner
+
+    def source(self, contender: Setting, seed: int) -> tuple:
+        """Return trace, cluster, nodes and seed of a setting, and what makes its scenario in pieces."""
+        key = (contender.trace, contender.cluster, contender.nodes, seed)
+        return key, lambda seed: self.owner.scenario_in_pieces(contender._replace(seed=seed))
+
+    def policy(self, contender: Setting) -> tuple:
+        """Return the policy of a setting; what it knows is the scenario's."""
+        return contender.policy, None
+
+
 PICKERS = {"trace": str, "cluster": str, "seed": int, "nodes": int}
 """Controls with a value of their own, in the order in which they are set, and what that is."""
 
@@ -73,7 +101,10 @@ class Runs:
         trace, cluster, self.reports = sources.named_logs(trace, cluster)
         self.traces = sources.named_traces(trace)
         self.clusters = sources.named_clusters(cluster)
-        self.policies = sources.named_policies(policies, [Fifo, Srtf, Sjf, Tiresias, Themis, Lucid])
+        # With which others are compared: FIFO's queue has no end on a busy cluster, so that no ratio holds.
+        usual = {"Easy": Fifo(backfill="easy")} | {kind.__name__: kind for kind in (Srtf, Sjf, Tiresias, Themis, Lucid)}
+        self.policies = sources.named_policies(policies, usual)
+        self.other_seeds = OtherSeeds(self)
         own = parts.pop("seed", 0)
         self._parts = {name: value for name, value in parts.items() if value is not getattr(Scenario, name, None)}
         return own if seed is None else seed
@@ -103,6 +134,13 @@ class Runs:
         parts = {"seed": setting.seed} | self._parts
         return self.cache.get(key, lambda: Scenario(self.trace_of(setting), self.cluster_of(setting), **parts)).value
 
+    def scenario_in_pieces(self, setting: Setting) -> Iterator[None]:
+        """Make the scenario of another seed with pauses, and return it; the trace is not kept."""
+        source = self.traces[setting.trace]
+        trace = (yield from source.pieces(setting.seed)) if hasattr(source, "pieces") else source(setting.seed)
+        yield
+        return Scenario(trace, self.cluster_of(setting), **{"seed": setting.seed} | self._parts)
+
     def run_of(self, setting: Setting):
         """Run of a configuration, kept."""
         return self.cache.get(setting, lambda: self.scenario_of(setting).run(setting.policy)).value
@@ -121,6 +159,7 @@ class Runs:
         self.reports = self.reports | reports
         self.cache = Cache(self.cache.limit, self.cache.size)
         self._stories = {}  # what had its name was another trace
+        self.other_seeds = OtherSeeds(self)
         self.panel.choose(name)
 
     @property

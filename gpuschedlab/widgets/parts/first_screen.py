@@ -70,9 +70,14 @@ class Screen:
     Given are the runs, what was `measured` of them, and their names in sentences and on lines, each now and before.
     """
 
-    def __init__(self, runs: list, found: list[Measured], names: list[str], short: list[str], view: View):
-        self.runs, self.measured, self.view, jobs = runs, found, view, jobs_of(runs[0])
-        self.whole = self.difference = compared(*runs, names)
+    def __init__(
+        self, runs: list, found: list[Measured], names: list[str], short: list[str], view: View, place: str = ""
+    ):
+        self.runs = runs
+        self.measured = found
+        self.view = view
+        jobs = jobs_of(runs[0])
+        self.whole = self.difference = compared(*runs, names, place=place)
         moved = np.zeros(len(jobs["submit"]), int)
         weekday = _weekday(runs[0])
         moved[self.whole.later.rows] = 1
@@ -83,7 +88,7 @@ class Screen:
         self._framed = [(x >= span[0]) & (x <= span[1]) if span else x == x for x, span in spans]
         self.among = np.logical_and(*self._framed) if view.time or view.size else None
         if self.among is not None:
-            self.difference = compared(*runs, names, among=self.among, of=self._of())
+            self.difference = compared(*runs, names, among=self.among, of=self._of(), place=place)
 
     def _of(self) -> str:
         """Words for the jobs that are framed."""

@@ -5,10 +5,13 @@ from functools import cache as once
 from typing import ClassVar
 
 from gpuschedlab import plots
+from gpuschedlab.comparison import place_of
 from gpuschedlab.knobs import knobs_of
+from gpuschedlab.metrics.like_weeks import MOST
 from gpuschedlab.metrics.who_pays import compared
 from gpuschedlab.sim.policy import Policy
 from gpuschedlab.sim.recipe_base import Recipe
+from gpuschedlab.weeks import Kept, pieces
 from gpuschedlab.widgets.parts.cache import Cache
 from gpuschedlab.widgets.parts.controls import KnobControls, button, quiet, row
 from gpuschedlab.widgets.parts.explorer_base import BaseExplorer
@@ -115,6 +118,20 @@ class RunExplorer(PairExplorer, KnobExplorer):
         self.seed, recipe = seed, recipe or self.begin()
         super().__init__(recipe.with_knobs(**{name: v for name, v in knobs.items() if v is not None}), cache)
 
+    def _place(self) -> str:
+        return place_of(self.knobs.thing)
+
+    def _other_weeks(self):
+        recipe = self.knobs.thing
+        now, before = self.sides
+        if not recipe.drawn or "jct" not in self.measures or now.key == before.key:
+            return None, False
+        kept = Kept(recipe)
+        pair = {side.name: recipe.policies[side.name] for side in self.sides}
+        for side in self.sides:
+            kept.keep(pair[side.name], self.seed, side.run)
+        return (lambda most: pieces(kept, pair, self.seed, most, thorough=most > MOST)), False
+
     def _names(self, recipe) -> list[str]:
         """Names of the policies that are shown: all of the recipe's."""
         return list(recipe.policies)
@@ -158,4 +175,5 @@ class RunExplorer(PairExplorer, KnobExplorer):
         runs, names = ([side[k] for side in self.sides] for k in (3, 0))
         d = self.screen.difference
         options = {"among": self.screen.among, "of": d.of, "prices": getattr(recipe, "price", 1.0)}
+        options |= {"place": self._place()}
         return tuple(d if m == "jct" else compared(*runs, names, measure=m, **options) for m in self.measures)

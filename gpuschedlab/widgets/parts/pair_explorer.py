@@ -5,8 +5,11 @@ from collections import namedtuple
 import numpy as np
 
 from gpuschedlab.metrics import MetricTable, compare
+from gpuschedlab.metrics.like_weeks import MOST
+from gpuschedlab.plots.web.cell import in_batch
 from gpuschedlab.widgets.parts.explorer_base import BaseExplorer
 from gpuschedlab.widgets.parts.first_screen import COLUMNS, Screen, View, measured
+from gpuschedlab.widgets.parts.week_line import WeekLine
 
 Side = namedtuple("Side", "name short key run logged")
 """One of two runs: its name in sentences and on lines, its key in the cache, the run, and what runs it with the log of a job."""
@@ -20,7 +23,53 @@ class PairExplorer(BaseExplorer):
 
     def __init__(self, *given, **options):
         self._stories = {}
+        self.week_line = WeekLine(self)
         super().__init__(*given, **options)
+
+    def _other_weeks(self):
+        """Function of the most weeks that plays both sides in other weeks, in pieces, or None; and whether it needs no click."""
+        return None, False
+
+    def _place(self) -> str:
+        """Whose facts the head says ("In this week"); "": those of all jobs like these, with an interval."""
+        return ""
+
+    def play_weeks(self, most: int = MOST):
+        """Play up to so many weeks like the one that is shown, and say in the line below the head what they give.
+
+        Returns
+        -------
+        Weeks or None
+            None where the trace is no function of a seed.
+        """
+        return self.week_line.play(most)
+
+    def _show(self, answer):
+        super()._show(answer)
+        self._begin_weeks()
+
+    def _begin_weeks(self):
+        """Play other weeks of what is shown, once the reader has guessed."""
+        make, by_itself = self._other_weeks()
+        self.week_line.begin(None if self.guess else make, by_itself)
+
+    def _changed(self, change=None):
+        self.week_line.stop()
+        super()._changed(change)
+
+    def _top(self, strip) -> list:
+        head, *rest = super()._top(strip)
+        return [head, self.week_line.box, *rest]
+
+    def _ipython_display_(self):
+        if in_batch() and not self.guess:
+            self.week_line.play_if_by_itself()
+        super()._ipython_display_()
+
+    def close(self):
+        """Free all widgets, here and in the browser."""
+        self.week_line.stop()
+        super().close()
 
     def _screen(self, sides: tuple[Side, Side]) -> Screen:
         """Both runs, measured and compared as they are looked at."""
@@ -29,7 +78,9 @@ class PairExplorer(BaseExplorer):
         found = [self.cache.get(("measured", each.key), lambda run=each.run: measured(run)).value for each in sides]
         if self.view.job is not None and self.view.job >= runs[0].jobs.height:
             self.view = View(self.view.by)
-        self.screen = Screen(runs, found, [each.name for each in sides], [each.short for each in sides], self.view)
+        self.screen = Screen(
+            runs, found, [each.name for each in sides], [each.short for each in sides], self.view, self._place()
+        )
         return self.screen
 
     def _pair(self) -> dict:
@@ -81,4 +132,4 @@ class PairExplorer(BaseExplorer):
 
     def _note(self, still: bool = False) -> str:
         table = MetricTable(compare(self.runs, list(COLUMNS)))._repr_html_() if still else ""
-        return super()._note(still) + table
+        return f"{super()._note(still)}{self.week_line.html}{table}"

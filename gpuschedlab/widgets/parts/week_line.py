@@ -1,0 +1,130 @@
+"""The line below the head of an explorer: what weeks like this one say, refined while no control moves."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+
+from gpuschedlab._extras import need
+from gpuschedlab.metrics.like_weeks import FEWEST, MOST, Weeks
+from gpuschedlab.widgets.parts.controls import button
+
+IDLE = 0.3
+"""Seconds without a move after which other weeks are played."""
+PAUSE = 0.005
+"""Seconds between two pieces, in which the kernel hears a key that is pressed."""
+MORE = 40
+"""Weeks after a click on *more weeks*."""
+
+
+class WeekLine:
+    """A line of fixed height, and a button that asks for more weeks.
+
+    Parameters
+    ----------
+    owner : BaseExplorer
+        Shows what goes wrong.
+
+    Attributes
+    ----------
+    weeks : Weeks or None
+        What has been played of the present state.
+    box : ipywidgets.HBox
+        Line and button; hidden where there are no other weeks.
+    """
+
+    def __init__(self, owner):
+        w = need("ipywidgets")
+        self._owner = owner
+        self._timer = None
+        self._by_itself = False
+        self._make: Callable[[int], Iterator[Weeks | None]] | None = None
+        self._pieces: Iterator[Weeks | None] | None = None
+        self.weeks: Weeks | None = None
+        self.said = w.HTML().add_class("gpuschedlab-said")
+        about = f"play up to {MORE} weeks of other seeds"
+        self.button = button(owner, "more weeks", about, lambda: self._begin(MORE, 0.0))
+        self.box = w.HBox([self.said, self.button]).add_class("gpuschedlab-weeks")
+
+    def begin(self, make: Callable | None, by_itself: bool = True):
+        """Forget what was played, and play the present state soon.
+
+        Parameters
+        ----------
+        make : callable, optional
+            Called with the most weeks, it plays them in pieces, and yields None or what is known; None: there are no other weeks.
+        by_itself : bool
+            Whether it begins without a click.
+        """
+        self.stop()
+        self._make = make
+        self._by_itself = by_itself
+        self.weeks = None
+        self.box.layout.display = "none" if make is None else None
+        self.said.value = ""
+        if make is not None and by_itself:
+            self._begin(MOST, IDLE)
+
+    def stop(self):
+        """Play no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = None
+        self._pieces = None
+
+    def play(self, most: int = MOST) -> Weeks | None:
+        """Play weeks at once, as a program that has no time to wait does; None where there are no others."""
+        self.stop()
+        if self._make is not None:
+            for weeks in self._make(most):
+                self._know(weeks)
+            self._show()
+        return self.weeks
+
+    def play_if_by_itself(self):
+        """Play weeks at once, unless they wait for a click: what a page without a kernel shows."""
+        if self._by_itself:
+            self.play()
+
+    @property
+    def html(self) -> str:
+        """The line, for where no kernel answers."""
+        return f'<div class="gpuschedlab-said">{self.said.value}</div>' if self.said.value else ""
+
+    def _begin(self, most: int, wait: float):
+        self.stop()
+        self._pieces = self._make(most)
+        self._later(wait)
+
+    def _later(self, wait: float):
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:  # a script: it calls `play`
+            return
+        self._timer = loop.call_later(wait, self._step)
+
+    def _step(self):
+        """Play a piece, and come back after a pause."""
+        self._timer = None
+        self._owner.guarded(self._play_piece, keep=True)
+
+    def _play_piece(self):
+        try:
+            weeks = next(self._pieces)
+        except StopIteration:
+            self._pieces = None
+            self._show()
+            return
+        self._know(weeks)
+        self._later(PAUSE)
+
+    def _know(self, weeks: Weeks | None):
+        """Keep what is known, and say it from the fewest weeks on that have an interval."""
+        if weeks is None:
+            return
+        self.weeks = weeks
+        if len(weeks.seeds) >= FEWEST or weeks.growing:
+            self._show()
+        else:
+            self.said.value = f'<p class="gpuschedlab-playing">{len(weeks.seeds)} {weeks.noun} like this one played</p>'
+
+    def _show(self):
+        self.said.value = "" if self.weeks is None else self.weeks.html
