@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 OF_WEEK = "In this week"
 OF_TRACE = "In this trace"
 OF_LOG = "In this log"
+OF_CONTEST = "In this contest"
 COLUMNS = (*FIRST, "unfair_fraction", "seconds")
 """Metrics that a comparison shows first."""
 
