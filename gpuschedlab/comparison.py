@@ -17,11 +17,13 @@ from gpuschedlab.sim.recipe_base import Recipe
 if TYPE_CHECKING:
     from gpuschedlab.metrics import MetricTable
     from gpuschedlab.metrics.like_weeks import Weeks
+    from gpuschedlab.metrics.sentence import Difference
     from gpuschedlab.sim import Run, Scenario
 
 OF_WEEK = "In this week"
 OF_TRACE = "In this trace"
 OF_LOG = "In this log"
+OF_CONTEST = "In this contest"
 COLUMNS = (*FIRST, "unfair_fraction", "seconds")
 """Metrics that a comparison shows first."""
 
@@ -43,6 +45,10 @@ class Comparison:
         known: then an interval along the trace says how sure a difference is.
     weeks : Weeks, optional
         What weeks like this one say of the two policies of the sentence.
+    headline : str
+        Name of the policy that the sentence is about; "": the best, but none that knows true durations while others do not.
+    words : dict of str to str
+        Names in sentences, where they differ: {"fifo:backfill=easy": "EASY backfill"}.
     """
 
     runs: dict
@@ -50,6 +56,14 @@ class Comparison:
     stopped: bool = False
     place: str = ""
     weeks: "Weeks | None" = None
+    headline: str = ""
+    words: Mapping[str, str] = field(default_factory=dict)
+
+    def pair(self, measure: str = "jct", **options) -> tuple[str, ...]:
+        """Return the names of the two policies that the sentence compares; of one alone, and of none if no policy has run."""
+        from gpuschedlab.metrics.who_pays import pair_of
+
+        return pair_of(self.runs, measure, self.headline, **options)
 
     def table(self, metrics: Iterable[str] = COLUMNS, **options) -> pl.DataFrame:
         """One row per policy; options as in `gpuschedlab.metrics.compare`."""
@@ -64,7 +78,7 @@ class Comparison:
         return MetricTable(self.table(metrics, **options))
 
     def sentence(self, measure: str = "jct", **options) -> str:
-        """Compare the best policy with the first, or the first, if it is the best, with the next: how much better, and which jobs pay.
+        """Compare the headline with the first policy, or the first, if it is the headline, with the next best, and say which jobs pay.
 
         Parameters
         ----------
@@ -78,36 +92,35 @@ class Comparison:
         str
             Two sentences, and one of weeks like this one, or of the weeks of a log; "" where no policy has run.
         """
-        from gpuschedlab.metrics.who_pays import best_of
-
-        if self.place:
-            options["place"] = self.place
-        said = str(best_of(self.runs, measure, **options) or "")
+        said = str(self._difference(measure, **options) or "")
         more = self._of_weeks() if measure == "jct" else ""
         return f"{said} {more}".strip()
 
     def html(self, **options) -> str:
         """The sentences as HTML paragraphs; options as of `sentence`."""
-        from gpuschedlab.metrics.who_pays import best_of
-
-        difference = best_of(self.runs, place=self.place, **options)
+        difference = self._difference(**options)
         if difference is None:
             return ""
         more = escape(self._of_weeks())
         if self.weeks is not None:
-            return difference.html + self.weeks.html
+            return difference.html + self.weeks.called(self.words).html
         if more:
             return f"{difference.html}<p>{more}</p>"
         return difference.html
 
+    def _difference(self, measure: str = "jct", **options) -> "Difference | None":
+        """What the sentence says; None if no policy has run."""
+        from gpuschedlab.metrics.who_pays import best_of
+
+        return best_of(self.runs, measure, headline=self.headline, words=self.words, place=self.place, **options)
+
     def _of_weeks(self) -> str:
         """What other weeks say, or the weeks of a log; "" if there are none."""
         from gpuschedlab.metrics.log_weeks import log_in_words, weeks_of
-        from gpuschedlab.metrics.who_pays import pair_of
 
         if self.weeks is not None:
-            return self.weeks.text
-        names = pair_of(self.runs) if self.place == OF_LOG else ()
+            return self.weeks.called(self.words).text
+        names = self.pair() if self.place == OF_LOG else ()
         return log_in_words(weeks_of(*(self.runs[name] for name in names))) if len(names) == 2 else ""
 
     def summary(self) -> dict[str, dict]:
@@ -157,6 +170,8 @@ def compare(
         ("tiresias:queues=3").
     seed, weeks : int
         Of a recipe: the seed, and how many weeks like it are played at most; 1: it alone.
+    headline : str
+        Name of the policy that the sentence is about; without it the best, but none that knows true durations while others do not.
     progress : bool
         Whether a bar on standard error shows how far it is.
     each : callable, optional
@@ -199,23 +214,29 @@ def place_of(recipe: Recipe) -> str:
     return OF_WEEK if recipe.noun == "weeks" else OF_TRACE
 
 
-def _in_weeks(recipe: Recipe, policies=None, *, seed: int = 0, weeks: int = MOST, **options) -> "Comparison":
+def _in_weeks(
+    recipe: Recipe, policies=None, *, seed: int = 0, weeks: int = MOST, headline: str = "", **options
+) -> "Comparison":
     """Run several policies in the scenario of a seed, and the two that matter in others like it."""
     from gpuschedlab.weeks import of_comparison
 
     contenders = policies or recipe.policies
-    found = replace(_run_all(recipe(seed), None, contenders, **options), place=place_of(recipe))
+    found = replace(_run_all(recipe(seed), None, contenders, headline=headline, **options), place=place_of(recipe))
     if not recipe.drawn or found.stopped or weeks < 2:
         return found
-    return replace(found, weeks=of_comparison(recipe, _named(contenders), found.runs, seed, weeks))
+    return replace(found, weeks=of_comparison(recipe, _named(contenders), found.runs, seed, weeks, headline))
 
 
-def _run_all(trace, cluster=None, policies=None, *, progress=False, each: Callable | None = None, **parts):
+def _run_all(
+    trace, cluster=None, policies=None, *, progress=False, each: Callable | None = None, headline: str = "", **parts
+):
     """Run several policies in one scenario."""
     from gpuschedlab.sim.entry import scenario_of
 
     scenario, policies = scenario_of(trace, cluster, policies, **parts)
     contenders = _knowing(scenario, policies)
+    if headline and headline not in contenders:
+        raise PolicyError(f"comparison: found headline {headline!r}; expected one of {', '.join(contenders)}.")
     runs = {}
     failed = {}
     first = None
@@ -235,10 +256,10 @@ def _run_all(trace, cluster=None, policies=None, *, progress=False, each: Callab
             if each is not None:
                 each(name, runs[name])
     except KeyboardInterrupt:
-        return Comparison(runs, failed, stopped=True)
+        return Comparison(runs, failed, stopped=True, headline=headline)
     if first is not None and not runs:
         raise first
-    return Comparison(runs, failed)
+    return Comparison(runs, failed, headline=headline)
 
 
 def _knowing(scenario, policies) -> dict[str, tuple]:

@@ -14,12 +14,15 @@ from pathlib import Path
 from types import ModuleType
 
 from gpuschedlab._faces import modules_of_papers
+from gpuschedlab._knob import KnobInfo, knob_word
 from gpuschedlab.errors import LabError, PolicyError, interrupts
 from gpuschedlab.knobs import Knobbed, knobs_of, parse_knob, texts_of
 from gpuschedlab.knobs import word_of as word_of
 
 SHORT = {"easy": "fifo:backfill=easy"}
 """Policies that have a name in the field, and are one of ours with knobs set."""
+SPOKEN = {"easy": "EASY backfill"}
+"""Their names in a sentence."""
 
 
 def split_word(text: str) -> tuple[str, dict[str, str], str]:
@@ -62,6 +65,53 @@ def contenders_of(words: list[str]) -> dict[str, tuple]:
     knows = {word: split_word(word)[2] for word in words}
     own = {text: estimator_of(text) if text else None for text in dict.fromkeys(knows.values())}
     return {word: (policy_of(word), own[text]) for word, text in knows.items()}
+
+
+def in_words(policy, estimator=None) -> str:
+    """Return the name of a policy in a sentence: its knobs that differ from the defaults, and what an estimator of its own says.
+
+    Examples
+    --------
+    >>> in_words(policy_of("fifo:backfill=easy"), estimator_of("oracle"))
+    'EASY backfill with true durations'
+    >>> in_words(policy_of("srtf:interval=600"))
+    'Srtf (decides every 10 min)'
+    """
+    from gpuschedlab.estimators import Oracle
+
+    name = policy.name
+    usual = type(policy)()
+    for word, spoken in SPOKEN.items():
+        of_field = policy_of(SHORT[word])
+        if type(of_field) is type(policy) and not _moved(of_field, usual).items() - _moved(policy, usual).items():
+            name = spoken
+            usual = of_field
+    infos = knobs_of(policy)
+    moved = [knob_in_words(infos[knob], value) for knob, value in _moved(policy, usual).items()]
+    if moved:
+        name = f"{name} ({', '.join(moved)})"
+    if estimator is None:
+        return name
+    if isinstance(estimator, Oracle):
+        return f"{name} with true durations"
+    return f"{name} with durations by {word_of(estimator)}"
+
+
+def _moved(policy: Knobbed, usual: Knobbed) -> dict[str, object]:
+    """Return the knobs of a policy that differ from those of another of its class."""
+    return {name: value for name, value in policy.knobs.items() if value != usual.knobs[name]}
+
+
+def knob_in_words(info: KnobInfo, value) -> str:
+    """Return a knob and its value in words: "lease 30 min", "no backfill"."""
+    from gpuschedlab.metrics.sentence import span
+
+    if isinstance(value, bool | None):
+        return info.words if value else f"no {info.words}"
+    scales = {"s": span, "GPU-s": lambda gpu_seconds: f"{gpu_seconds / 3600:.3g} GPU-h"}
+    write = scales.get(info.knob.unit, lambda number: f"{knob_word(number, 3)} {info.knob.unit}".strip())
+    values = value if isinstance(value, tuple) else (value,)
+    return f"{info.words} {', '.join(map(write, values))}"
 
 
 def made(text: str, known: dict[str, type[Knobbed]], base: type[Knobbed], what: str):

@@ -219,17 +219,19 @@ def weeks_like(recipe: Recipe, pair: dict, seed: int = 0, most: int = MOST, meas
     return last
 
 
-def of_comparison(recipe: Recipe, contenders: dict, runs: dict[str, Run], seed: int, most: int) -> Weeks | None:
+def of_comparison(
+    recipe: Recipe, contenders: dict, runs: dict[str, Run], seed: int, most: int, headline: str = ""
+) -> Weeks | None:
     """Return what weeks like this one say of the two policies that a comparison's sentence names; None without two."""
-    *_, last = refine_comparison(recipe, contenders, runs, seed, most)
+    *_, last = refine_comparison(recipe, contenders, runs, seed, most, headline)
     return last
 
 
 def refine_comparison(
-    recipe: Recipe, contenders: dict, runs: dict[str, Run], seed: int, most: int
+    recipe: Recipe, contenders: dict, runs: dict[str, Run], seed: int, most: int, headline: str = ""
 ) -> Iterator[Weeks | None]:
     """Yield what weeks like this one say after each week that is played; None once if there are not two policies."""
-    names = pair_of(runs)
+    names = pair_of(runs, headline=headline)
     if len(names) < 2:
         yield None
         return

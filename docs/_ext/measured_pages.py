@@ -361,6 +361,8 @@ def _table(heads: tuple, lines: list[tuple]) -> str:
 
 ENOUGH = 5
 """Seeds below which nothing is said of the best of many: its constant is 35 standard errors for three."""
+SEEDS = 10
+"""Seeds that a policy runs, unless a week takes it long."""
 
 
 LOGS = {
@@ -414,20 +416,29 @@ def standing() -> str:
         far.setdefault(row["policy"], []).append(np.inf if row["behind"] is None else row["behind"])
     order = sorted(far, key=lambda policy: (np.median(far[policy]), policy))
     lines = [(policy, *(cells.get((policy, task), "") for task in tasks)) for policy in order]
-    few = {row["policy"]: row["seeds"] for row in rows if row["seeds"] < 10 and not row["why"]}
-    fewer = ", ".join(f"{policy} {seeds}" for policy, seeds in sorted(few.items()))
-    said = "Ten seeds each" + (f"; of weeks fewer: {fewer}." if few else ".")
+    few = {row["policy"]: row["seeds"] for row in rows if row["seeds"] < SEEDS and not row["why"]}
+    said = f"{_seeds(SEEDS).capitalize()} each."
+    if few:
+        fewer = ", ".join(f"{policy} {_seeds(seeds)}" for policy, seeds in sorted(few.items()))
+        said = f"{_seeds(SEEDS).capitalize()} each; of weeks fewer: {fewer}."
     found = [said, _table(("policy", *(f"`{task}`" for task in tasks)), lines)]
     found += ["\n".join(f"({number}) {why}\n" for why, number in notes.items())]
     return "\n\n".join(found)
 
 
+def _seeds(count: int) -> str:
+    """The first seeds in words: "seed 0", "seeds 0 to 9"."""
+    return "seed 0" if count == 1 else f"seeds 0 to {count - 1}"
+
+
 def _behind(row: dict) -> str:
-    """A cell: how far behind the best, bold where the seeds do not tell it from the best; of few seeds, that they are too few."""
+    """A cell: how far behind the best, bold where the seeds do not tell it from the best; of few seeds, which they are."""
     if row["behind"] is None:
         return "–"
-    half, text = row["half"], f"{round(100 * row['behind'])}"
-    if row["behind"] > 0 and (half is None or np.isnan(half) or row["seeds"] < ENOUGH):
-        return f"{text}\u00a0(short)"
+    half = row["half"]
+    text = f"{round(100 * row['behind'])}"
+    unknown = half is None or np.isnan(half)
+    if row["seeds"] < ENOUGH or (row["behind"] > 0 and unknown):
+        return f"{text}\u00a0({_seeds(row['seeds'])})"
     text += f"\u00a0±\u00a0{100 * half:.0f}" if half else ""
     return f"**{text}**" if row["behind"] <= (half or 0.0) else text

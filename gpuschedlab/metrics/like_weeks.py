@@ -1,6 +1,7 @@
 """What weeks like this one say of two policies: the middle week, its interval, the range, and the number of this week."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
 
@@ -183,6 +184,10 @@ class Weeks:
         return plain(f"{self.main} {self.source}") if len(self.seeds) > 1 else ""
 
     __str__ = text.fget
+
+    def called(self, words: Mapping[str, str]) -> "Weeks":
+        """Return the same with other names of the policies, where `words` has some."""
+        return replace(self, names=tuple(words.get(name, name) for name in self.names))
 
     def summary(self) -> dict:
         """Return what was found, as plain values: what JSON holds."""

@@ -1,5 +1,7 @@
 """Two runs of one trace, job by job: which is better, how sure that is, and which jobs gain and pay."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from gpuschedlab.errors import RunError
@@ -109,25 +111,62 @@ def _decided(runs: list, measure: str, censored: bool) -> str:
     return f"that ended{both}{' and in the log' if cut_off else ''}"
 
 
-def best_of(runs: dict, measure: str = "jct", **options) -> Difference | None:
-    """Compare the best of several runs with the first, or the first, if it is the best, with the next; None where none is known."""
-    names = pair_of(runs, measure, **options)
+def best_of(
+    runs: dict, measure: str = "jct", *, headline: str = "", words: Mapping[str, str] | None = None, **options
+) -> Difference | None:
+    """Compare two of several runs (`pair_of`), named in `words` if it has their names; None if no measure is known."""
+    names = pair_of(runs, measure, headline, **options)
     if not names:
         return None
-    best, other = names if len(names) == 2 else (names[0], None)
-    return compared(runs[best], runs.get(other), (best, other or best), measure=measure, **options)
+    now = runs[names[0]]
+    before = None
+    if len(names) == 2:
+        before = runs[names[1]]
+    spoken = [(words or {}).get(name, name) for name in names]
+    return compared(now, before, (spoken[0], spoken[-1]), measure=measure, **options)
 
 
-def pair_of(runs: dict, measure: str = "jct", **options) -> tuple[str, ...]:
-    """Names that `best_of` compares: two, one of a run alone, and none where no measure is known."""
-    found = {name: compared(run, measure=measure, **options).now for name, run in runs.items()}
-    order = sorted((name for name in found if found[name] == found[name]), key=found.get)
+def pair_of(runs: dict, measure: str = "jct", headline: str = "", **options) -> tuple[str, ...]:
+    """Return the names that `best_of` compares: the headline, and the first run or, if that is the headline, the next best.
+
+    Parameters
+    ----------
+    runs : dict of str to Run
+        Runs by name.
+    measure : str
+        As of `compared`.
+    headline : str
+        Name of the run that the sentence is about. If it is "" or did not run, it is the best; a run that knows true durations
+        counts as the best only if all others beside the first know them too.
+    **options
+        As of `compared`.
+
+    Returns
+    -------
+    tuple of str
+        Two names, one of a run alone, and none if no measure is known.
+    """
+    means = {name: compared(run, measure=measure, **options).now for name, run in runs.items()}
+    order = sorted((name for name in means if not np.isnan(means[name])), key=means.get)
     if not order:
         return ()
-    best, *others = dict.fromkeys([order[0], next(iter(runs)), *order])
+    first = next(iter(runs))
+    fair = [name for name in order if not sees_truth(runs[name])]
+    rivals = order
+    if set(fair) - {first}:
+        rivals = [*fair, *order]
+    best = rivals[0]
+    if headline in order:
+        best = headline
+    _, *others = dict.fromkeys([best, first, *rivals])
     jobs = jobs_of(runs[best])["job_id"]
     same = [name for name in others if np.array_equal(jobs_of(runs[name])["job_id"], jobs)]  # of the same trace
     return (best, *same[:1])
+
+
+def sees_truth(run) -> bool:
+    """Return whether the policy of a run knew true durations; False of a frame of jobs, which does not say it."""
+    return bool(getattr(run, "info", {}).get("sees_truth", False))
 
 
 def counted(amount: Amount, now: float, before: float, names: tuple[str, str], wide: float = 0.0) -> Difference:

@@ -35,9 +35,23 @@ def differing(frame: pl.DataFrame, without: tuple[str, ...]) -> list[str]:
     return [c for c in free if frame[c].n_unique() > 1]
 
 
-def word(row: dict, by: list[str]) -> str:
-    """Name of a row by some columns: "fair, b=x"."""
-    return ", ".join(str(row[c]) if c in NAMES else f"{c}={knob_word(row[c], 6)}" for c in by if row[c] is not None)
+def word(row: dict, by: list[str], knobs: dict[str, dict]) -> str:
+    """Name of a row by some columns: "fair, queues 3"; `knobs` have the words of some columns."""
+    words = []
+    for column in by:
+        value = row[column]
+        if value is None:
+            continue
+        if column in NAMES:
+            words.append(str(value))
+        else:
+            words.append(f"{spoken(column, knobs)} {knob_word(value, 6)}")
+    return ", ".join(words)
+
+
+def spoken(column: str, knobs: dict[str, dict]) -> str:
+    """Return the words of a column, as the slider of its knob has them."""
+    return knobs.get(column, {}).get("words", column)
 
 
 def _whiskers(above: np.ndarray, below: np.ndarray) -> dict:
@@ -79,8 +93,8 @@ def sweep_lines(sweep, x: str, metric: str = "jct_mean") -> Lines:
     numbers = (getattr(column, how)().fill_null(np.nan).alias(f"{how} {metric}") for how in HOWS)
     for row in frame.group_by([*by, x], maintain_order=True).agg(*numbers, seeds=pl.len()).iter_rows(named=True):
         for value in order if row[x] is None else [row[x]]:
-            found = (row[f"{how} {metric}"] for how in HOWS)
-            groups.setdefault(word(row, by), []).append((order.index(value), *found, row["seeds"]))
+            summaries = (row[f"{how} {metric}"] for how in HOWS)
+            groups.setdefault(word(row, by, knobs), []).append((order.index(value), *summaries, row["seeds"]))
     divisor, title = metric_axis(metric)
     values = {}
     for which, (name, rows) in zip(looks(groups), groups.items()):
@@ -95,7 +109,9 @@ def sweep_lines(sweep, x: str, metric: str = "jct_mean") -> Lines:
         side["categoryarray"] = [knob_word(v, 6) for v in order]
     label = axis(about.get("label", x) + " (uneven steps)" * uneven, **side)
     hover = "<b>%{y:,.4~r}</b> at %{x}<br>%{customdata:d} seeds<extra>%{fullData.name}</extra>"
-    return Lines(upper(f"{METRICS[metric].label} over {x}"), label, title, None, values, hover, {"most": 0})
+    return Lines(
+        upper(f"{METRICS[metric].label} over {spoken(x, knobs)}"), label, title, None, values, hover, {"most": 0}
+    )
 
 
 def sweep_map(sweep, x: str, y: str, metric: str = "jct_mean") -> Landscape:
@@ -123,7 +139,7 @@ def sweep_map(sweep, x: str, y: str, metric: str = "jct_mean") -> Landscape:
     policy = frame["policy"][0]
     shown = values / divisor
     sides = (axis(knobs.get(c, {}).get("label", c), type="category") for c in (x, y))
-    hover = f"<b>%{{z:,.4~r}}</b><br>{x} %{{x}}<br>{y} %{{y}}<extra></extra>"
+    hover = f"<b>%{{z:,.4~r}}</b><br>{spoken(x, knobs)} %{{x}}<br>{spoken(y, knobs)} %{{y}}<extra></extra>"
     ramp = RAMP[:: -1 if METRICS[metric].better == "higher" else 1]
     look = {"colorbar": {"title": {"text": title, "side": "right"}}, "hoverongaps": False, "xgap": 1, "ygap": 1}
     words = ([knob_word(v, 6) for v in each] for each in (columns, rows))
@@ -153,7 +169,7 @@ def sweep_front(sweep, *metrics: str | tuple[str, str]) -> Drawing:
             f"sweep_front: found {metrics!r}; expected two metrics. Pass them as sweep_front(found, 'jct_mean', "
             "'unfair_fraction')."
         )
-    frame, _ = opened(sweep, (), metrics)
+    frame, knobs = opened(sweep, (), metrics)
     if unclear := [m for m in metrics if not METRICS[m].better]:
         raise RunError(f"sweep_front: found metric {unclear[0]!r}, of which neither more nor less is better.")
     by = ["policy", *(c for c in differing(frame, ()) if c != "policy")]
@@ -171,9 +187,9 @@ def sweep_front(sweep, *metrics: str | tuple[str, str]) -> Drawing:
     x, y = (every[best(every * sign)] / divisors).T
     traces = [({"x": x, "y": y}, marks(ring, name="none better in both") | steps)]
     for which, (name, part) in zip(looks(groups), groups.items()):
-        said = [word(row, by) for row in part.iter_rows(named=True)]
+        choices = [word(row, by, knobs) for row in part.iter_rows(named=True)]
         mean, low, high = (part.select(f"{how} {m}" for m in metrics).to_numpy() / divisors for how in HOWS)
-        points = {"x": mean[:, 0], "y": mean[:, 1], "name": name, "customdata": said}
+        points = {"x": mean[:, 0], "y": mean[:, 1], "name": name, "customdata": choices}
         points |= {f"error_{way}": _whiskers((high - mean)[:, k], (mean - low)[:, k]) for k, way in enumerate("xy")}
         traces.append((points, marks(line(which, most=0)["marker"] | {"size": 9}, hover)))
     title = " against ".join(METRICS[m].label for m in metrics)

@@ -11,7 +11,6 @@ import numpy as np
 from gpuschedlab._files import whole
 from gpuschedlab.comparison import Comparison
 from gpuschedlab.errors import RunError
-from gpuschedlab.metrics.who_pays import best_of
 from gpuschedlab.plots import (
     busy_window,
     fairness_cdf,
@@ -73,13 +72,10 @@ def _html(anchor: str, drawings: list[Drawing], names: list[str]) -> str:
     )
 
 
-def _named_colours(runs: dict, censored: bool) -> str:
+def _named_colours(compared: Comparison, censored: bool) -> str:
     """Return the style of the names in the first sentence, in the colours of their lines; "" if no policy has run."""
-    difference = best_of(runs, censored=censored)
-    if difference is None:
-        return ""
-    colours = colours_of(runs)
-    roles = zip(("now", "ref"), difference.names)
+    colours = colours_of(compared.runs)
+    roles = zip(("now", "ref"), compared.pair(censored=censored))
     return " ".join(f"b.{role} {{ color: {colours[name]}; }}" for role, name in roles)
 
 
@@ -92,7 +88,7 @@ def _page(compared: Comparison, title: str, window, censored: bool, command: str
     return Template((here / "page.html").read_text()).substitute(
         {anchor: _html(anchor, each, list(runs)) for anchor, each in _drawings(runs, window, censored).items()},
         title=escape(title),
-        style=f"{(here / 'page.css').read_text()}{web.css()}{_named_colours(runs, censored)}",
+        style=f"{(here / 'page.css').read_text()}{web.css()}{_named_colours(compared, censored)}",
         outcome=compared.html(censored=censored),
         trace=trace_sentence(runs, censored),
         left="".join(f"<p>{escape(line)}</p>" for line in left_of(runs)),

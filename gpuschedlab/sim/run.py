@@ -263,6 +263,7 @@ def make_run(simulation, last: bool = False) -> Run:
         "cluster": str(s.cluster),
         "events": [[e.node, e.start, e.end] for e in s.cluster.events],
         "estimator": type(s.estimator).__name__,
+        "sees_truth": s.estimator.sees_truth,
         "speeds": 0 if s.speeds is None else len(s.speeds.models),
         "elastic": s.prepared.elastic,
         "delays": {name: getattr(s.delays, name) for name in ("restart", "switch", "checkpoint", "kinds")},

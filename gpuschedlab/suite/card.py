@@ -8,6 +8,7 @@ from gpuschedlab._files import whole
 from gpuschedlab.errors import RunError
 from gpuschedlab.metrics import METRICS
 from gpuschedlab.metrics.display import SHARES
+from gpuschedlab.metrics.like_weeks import ranges
 from gpuschedlab.report.html_tables import written
 from gpuschedlab.suite.standing import BESIDE, Standing
 from gpuschedlab.suite.tasks import TASKS
@@ -53,13 +54,13 @@ def write_card(standing: Standing, path: str | Path) -> Path:
     about = {task.name: task for task in TASKS}
     body = "".join(_section(standing, policy, about) for policy in standing.policies)
     notes = [f"{name}: {why}" for name, why in {**standing.skipped, **standing.failed}.items()]
-    seeds = standing.frame["seed"].n_unique()
+    seeds = ranges(tuple(standing.frame["seed"].unique().to_list()))
     title = f"{', '.join(standing.policies)} on the suite"
     style = files("gpuschedlab.report").joinpath("page.css").read_text(encoding="utf-8")
     page = (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
         f"<title>{escape(title)}</title><style>{style}</style></head><body><h1>{escape(title)}</h1>"
-        f"<p class='soft'>{seeds} seeds of {standing.frame['task'].n_unique()} tasks. Differences are paired seed by seed, with 95 % "
+        f"<p class='soft'>Seeds {seeds} of {standing.frame['task'].n_unique()} tasks. Differences are paired seed by seed, with 95 % "
         "intervals; below 0 is better. The bound is what no schedule can beat: of elastic jobs and of dates there is none. FIFO and "
         f"SRTF know what the task's estimator says.</p>{body}"
         + "".join(f"<p>{escape(note)}</p>" for note in notes)

@@ -13,6 +13,7 @@ from gpuschedlab.metrics import METRICS
 from gpuschedlab.metrics.display import in_words
 from gpuschedlab.metrics.summaries import FIRST as COLUMNS
 from gpuschedlab.sweep.store import SCHEMA, Store
+from gpuschedlab.table_display import Table
 
 NAMES = ("policy", "scenario", "cluster", "estimator", "seed")
 """Columns that name a row, before its knobs."""
@@ -128,11 +129,17 @@ class Sweep:
 
     def _repr_html_(self) -> str:
         failed = "".join(f"<p>{escape(what)} failed: {escape(why)}</p>" for what, why in self.failed.items())
-        return f"<p>{escape(repr(self))}</p>{in_words(self.table())._repr_html_()}{failed}"
+        return f"<p>{escape(repr(self))}</p>{self.shown()._repr_html_()}{failed}"
+
+    def shown(self) -> Table:
+        """Return the table as a person reads it: metrics and knobs have the labels of figures and sliders."""
+        table = in_words(self.table())
+        labels = {name: about.get("label", name) for name, about in self.knobs.items()}
+        return replace(table, names=dict(table.names) | labels)
 
 
 def varied(plan) -> dict[str, dict]:
-    """Knobs that differ between policies of one class, by the column they become: `name, kind, label, log`."""
+    """Knobs that differ between policies of one class, by the column they become: `name, kind, label, words, log`."""
     infos: dict[str, list[KnobInfo]] = {}
     values: dict[tuple[type, str], set] = {}
     policies = {(type(cell.policy), cell.labels["knobs"]): cell.policy for cell in plan.cells.values()}
@@ -148,11 +155,13 @@ def varied(plan) -> dict[str, dict]:
         taken = name in NAMES or name in SCHEMA or name in METRICS
         kinds = {i.kind for i in some}
         labels = {i.label for i in some}
+        words = {i.words for i in some}
         # One name for different things in two policies: only its text fits in one column.
         found[f"{name}_knob" if taken else name] = {
             "name": name,
             "kind": kinds.pop() if len(kinds) == 1 else "words",
             "label": labels.pop() if len(labels) == 1 else name,
+            "words": words.pop() if len(words) == 1 else name,
             "log": all(i.knob.log for i in some),
         }
     return found

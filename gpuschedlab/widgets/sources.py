@@ -13,6 +13,7 @@ from gpuschedlab.cluster import Cluster
 from gpuschedlab.comparison import OF_LOG, OF_TRACE, OF_WEEK
 from gpuschedlab.errors import PolicyError, RunError, TraceError
 from gpuschedlab.knobs import knobs_of, word_of
+from gpuschedlab.scenarios import recipes
 from gpuschedlab.scenarios.week import Generated
 from gpuschedlab.sim.recipe_base import Recipe
 from gpuschedlab.traces.logs.ledger import Intake
@@ -41,7 +42,17 @@ class TraceOf:
 
     def code(self, rng: int = 0) -> str:
         """Write the expression that makes the trace."""
+        if self.imported:
+            return f"{self.recipe!r}({rng}).trace"
         return f"lab.recipe_of({word_of(self.recipe)!r})({rng}).trace"
+
+    @property
+    def imported(self) -> str:
+        """Line that imports the recipe's class, if it is none that has a word; "" otherwise."""
+        kind = type(self.recipe)
+        if recipes().get(kind.__name__.lower()) is kind:
+            return ""
+        return f"from {kind.__module__} import {kind.__name__}  # your recipe"
 
 
 def named_traces(given) -> dict:
@@ -163,6 +174,7 @@ def run_code(source, cluster: Cluster, policy, rng: int, extras: dict, folder: P
     texts = {name: argument_code(value) for name, value in extras.items()}
     own = "" if kind.__module__.startswith("gpuschedlab.") else "  # your class"
     makers = sorted({f"from {_home(kind)} import {kind.__name__}{own}", *(place for _, place in texts.values())})
+    makers.append(getattr(source, "imported", ""))
     head = ["import polars as pl"] if "pl." in trace else []
     lines = [*head, "import gpuschedlab as lab", *filter(None, makers), "", f"trace = {trace}"]
     lines += [f"cluster = {cluster_code(cluster)}", f"policy = {policy_code(policy)}"]

@@ -45,6 +45,6 @@ def pair_by_pair(found, best: float) -> tuple[plots.Figure, dict, np.ndarray]:
         whiskers = {"type": "data", "array": [(one.high - one.low) / 2 for one in each]}
         look = {"name": name, "marker_pattern_shape": shape, "error_y": whiskers}
         figure.add_bar(x=list(minutes), y=[float(np.mean(m - mine)) for m in minutes.values()], **look)
-    figure.update_xaxes(title="threshold (GPU-s)", type="category")
+    figure.update_xaxes(title=found.knobs["thresholds"]["label"], type="category")
     figure.update_layout(title=f"Average JCT, compared with {best:,.0f}", yaxis_title="longer by (min)")
     return figure, minutes, mine

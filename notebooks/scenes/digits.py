@@ -7,6 +7,7 @@ from gpuschedlab import plots
 from gpuschedlab.papers.ymir.estimators.iterations import LossCurve, iterations
 from gpuschedlab.papers.ymir.recipe import MergingCluster, digits_estimator, digits_pairs
 from gpuschedlab.papers.ymir.speeds.switching import pipeline_switch
+from gpuschedlab.weeks import Weeks, weeks_like
 
 
 def signs(seed: int) -> tuple[float, float]:
@@ -32,6 +33,13 @@ def runs(digits: MergingCluster, seed: int) -> dict:
     for name, method in (("true", "oracle"), ("by target", "target"), ("predicted", "fitted")):
         found[name] = digits.with_knobs(method=method)(seed).run(digits.ymir)
     return found
+
+
+def merging_what_is_predicted(digits: MergingCluster, seed: int) -> Weeks:
+    """What draws of jobs like this one say of merging by predicted gains, beside no merges."""
+    predicted = digits.with_knobs(method="fitted")
+    policies = predicted.policies
+    return weeks_like(predicted, {name: policies[name] for name in ("Ymir", "Ymir, no merges")}, seed)
 
 
 def switch() -> plots.Lines:

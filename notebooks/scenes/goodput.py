@@ -1,9 +1,13 @@
 """Notebook 05: jobs that gain from GPUs in three ways, on a cluster with two types."""
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import numpy as np
 import polars as pl
 
 import gpuschedlab as lab
+from gpuschedlab.sim.recipe_base import Jobs, Nodes, Recipe
 
 PACE = {"wide": (1.0, 2.5), "narrow": (1.0, 1.6), "picky": (1.0, 6.0)}
 """Goodput on one slow and on one fast GPU."""
@@ -14,6 +18,25 @@ SCALING = {"wide": 0.9, "narrow": 0.35, "picky": 0.6}
 def goodput(model: str, kind: int, gpus, nodes=1):
     """Progress a second on GPUs of a type; each further node costs a tenth."""
     return PACE[model][kind] * gpus ** SCALING[model] * 0.9 ** (nodes - 1)
+
+
+@dataclass(frozen=True)
+class TwoTypes(Recipe):
+    """Jobs of all three kinds that come at random, on slow GPUs and half as many fast ones; each start costs 30 s."""
+
+    noun: ClassVar[str] = "traces"
+
+    jobs: Jobs = 40
+    nodes: Nodes = 4
+
+    @property
+    def machines(self) -> lab.Cluster:
+        """The cluster: nodes of four GPUs."""
+        return lab.Cluster.parse(f"{self.nodes}x4:slow,{self.nodes // 2}x4:fast")
+
+    def scenario(self, seed: int = 0) -> lab.Scenario:
+        """Draw the jobs of a seed."""
+        return jobs_on(self.machines, self.jobs, seed)
 
 
 def jobs_on(cluster: lab.Cluster, jobs: int, seed: int) -> lab.Scenario:

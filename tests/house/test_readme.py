@@ -104,7 +104,7 @@ def test_the_table_names_what_there_is():
     rows = re.findall(r"^\| (`.*?) \|", README, flags=re.M)
     named = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
     assert sorted(named) == sorted(cls.__name__ for cls in ALL.values())
-    for name in re.findall(r"lab\.([A-Za-z_]\w*)", README):
+    for name in re.findall(r"\blab\.([A-Za-z_]\w*)", README):
         assert hasattr(gpuschedlab, name), name
 
 

@@ -62,8 +62,6 @@ def code(path: Path) -> list[str]:
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_no_cell_shows_a_frame_as_it_is(path):
-    if path.stem == "15_my_cluster":
-        pytest.xfail("its tables belong to the replay of a site")
     assert frames_of(code(path)) == [], "show lab.Table(frame)"
 
 

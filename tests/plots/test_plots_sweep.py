@@ -31,7 +31,7 @@ def by_hand() -> Sweep:
 def test_lines_by_hand():
     found = plots.sweep_lines(by_hand(), "a")
     lines = list(found.values.values())
-    assert list(found.values) == ["fifo", "fair, b=x", "fair, b=y"]
+    assert list(found.values) == ["fifo", "fair, b x", "fair, b y"]
     assert found.x_title == {"title": {"text": "a (s)"}, "type": "log"}
     assert [line["x"].tolist() for line in lines] == [[1.0, 10.0]] * 3  # ascending; fifo across the whole width
     assert [line["y"].tolist() for line in lines] == [[2.5] * 2, [1.55, 0.55], [2.55, 1.05]]
@@ -39,8 +39,8 @@ def test_lines_by_hand():
     assert lines[1]["error_y"]["array"].tolist() == pytest.approx([0.05, 0.05])
     assert [line["customdata"].tolist() for line in lines] == [[2, 2]] * 3
     words = plots.sweep_lines(by_hand().filter(policy="fair"), "b", "utilisation")
-    assert list(words.values) == ["a=10", "a=1"]
-    assert words.values["a=1"]["x"].tolist() == ["x", "y"]
+    assert list(words.values) == ["a 10", "a 1"]
+    assert words.values["a 1"]["x"].tolist() == ["x", "y"]
 
 
 def test_map_by_hand():
@@ -59,7 +59,7 @@ def test_front_by_hand():
     front, fifo, fair = found.data
     assert (fifo["name"], fair["name"]) == ("fifo", "fair")
     assert (fifo["x"].tolist(), fifo["y"].tolist()) == ([2.5], [0.5])
-    assert fair["customdata"][0] == "fair, a=10, b=x"
+    assert fair["customdata"][0] == "fair, a 10, b x"
     assert (front["x"].tolist(), front["y"].tolist()) == ([0.55, 1.05, 1.55], [0.6, 0.7, 0.8])
 
 

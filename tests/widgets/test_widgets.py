@@ -18,9 +18,9 @@ pytest.importorskip("ipywidgets", reason="ipywidgets, of the extra lab, is not i
 
 
 from gpuschedlab import plots
+from gpuschedlab.parse import knob_in_words
 from gpuschedlab.speeds import default_speeds
 from gpuschedlab.widgets import Cache, find_errors
-from gpuschedlab.widgets.explorers.runs_of import said
 from gpuschedlab.widgets.parts import explorer_base as base
 from gpuschedlab.widgets.parts.controls import KnobControls, control, nice_step
 from gpuschedlab.widgets.parts.first_screen import clock, measured
@@ -409,8 +409,11 @@ def test_what_went_wrong_stays_when_an_earlier_control_is_answered_later(monkeyp
 def test_words_of_times_knobs_and_numbers():
     assert (clock(35.5, 0), clock(35.0, None)) == ("Tue 11:30", "day 2 11:00")
     knobs = knobs_of(lab.Tiresias)
-    assert said(knobs["thresholds"], (57_600.0,)) == "next queue after 16 GPU-h"
-    assert (said(knobs["queues"], 3), said(knobs["interval"], 600.0)) == ("queues 3", "decides every 10 min")
+    assert knob_in_words(knobs["thresholds"], (57_600.0,)) == "next queue after 16 GPU-h"
+    assert (knob_in_words(knobs["queues"], 3), knob_in_words(knobs["interval"], 600.0)) == (
+        "queues 3",
+        "decides every 10 min",
+    )
     few = short({"x": np.array([1.0, 2 / 3, np.nan]), "name": "a", "on": True})
     assert few == {"x": [1.0, 0.6667, None], "name": "a", "on": True}
     assert control("IntSlider", "nodes", 210, 44, min=1, max=9).layout.width == "210px"

@@ -11,6 +11,7 @@ from gpuschedlab._extras import need
 from gpuschedlab.autosched import Contest, Tuning
 from gpuschedlab.autosched.controller import HOUR
 from gpuschedlab.autosched.recording.strength import strengths
+from gpuschedlab.comparison import OF_CONTEST
 from gpuschedlab.errors import interrupts
 from gpuschedlab.metrics.who_pays import compared
 from gpuschedlab.widgets.parts.controls import button, control, row
@@ -178,7 +179,10 @@ class AutoSchedExplorer(BaseExplorer):
     def _said(self, contest) -> tuple:
         played = self.contest.simulations
         jobs = [ended(played[name]) for name in ("autosched", "default") if name in played]
-        return (compared(*jobs, names=("AutoSched", "the default")),)
+        difference = compared(*jobs, names=("AutoSched", "the default"), place=OF_CONTEST)
+        if not difference.jobs:  # none has ended yet
+            return ()
+        return (difference,)
 
     def _words(self, contest) -> str:
         c = self.contest

@@ -33,7 +33,7 @@ def knob_lanes(space, lines: dict, now: float, end: float, known: tuple[str, ...
         Names of all lines of the figures beside it; default: those of `lines`.
     """
     known = tuple(known) or tuple(lines)
-    names = [axis.name for axis in space.axes]
+    names = [axis.words for axis in space.axes]
     which = dict(zip(known, looks(known)))
     floor = np.arange(len(names))[::-1]
     traces = []
@@ -81,11 +81,11 @@ def _values(floor: np.ndarray, row: list, head: str, left: float) -> list[dict]:
 
 
 def spoken_knob(axis, policy) -> str:
-    """A coordinate of a policy in its knob's unit: "thresholds_3 = none GPU-s" where it does not use that place."""
+    """A coordinate of a policy in its knob's unit: "next queue after #3 = none GPU-s" where it does not use that place."""
     value = getattr(policy, axis.info.name)
     if axis.place is not None:
         value = value[axis.place] if axis.place < len(value) else "none"
-    return f"{axis.name} = {short(value)} {axis.info.knob.unit}".strip()
+    return f"{axis.words} = {short(value)} {axis.info.knob.unit}".strip()
 
 
 def short(value) -> str:
@@ -98,7 +98,7 @@ def short(value) -> str:
 
 def titled(axis) -> str:
     """Name of a coordinate with its unit."""
-    return axis.name + f" ({axis.info.knob.unit})" * bool(axis.info.knob.unit)
+    return axis.words + f" ({axis.info.knob.unit})" * bool(axis.info.knob.unit)
 
 
 KnobLanes = Drawing

@@ -13,6 +13,7 @@ import polars as pl
 from gpuschedlab import plots
 from gpuschedlab.autosched.recording.recording import Recording
 from gpuschedlab.autosched.recording.stages import STAGES
+from gpuschedlab.comparison import OF_CONTEST
 from gpuschedlab.metrics.sentence import Difference, head
 from gpuschedlab.metrics.who_pays import compared
 from gpuschedlab.plots import web
@@ -78,7 +79,7 @@ def difference(trace: pl.DataFrame, now: np.ndarray, before: np.ndarray, names: 
     frames = [
         trace.select("job_id", "submit", "gpus", "duration", end=pl.col("submit") + pl.Series(x)) for x in (now, before)
     ]
-    return compared(*(each.with_columns(pl.col("end").fill_nan(None)) for each in frames), names)
+    return compared(*(each.with_columns(pl.col("end").fill_nan(None)) for each in frames), names, place=OF_CONTEST)
 
 
 def race(recording: Recording, now: float) -> str:

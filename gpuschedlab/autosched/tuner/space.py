@@ -22,6 +22,13 @@ class Axis:
     place: int | None = None
 
     @property
+    def words(self) -> str:
+        """Name as readers have it: that of the knob's slider, and the number of the place in a tuple."""
+        if self.place is None:
+            return self.info.words
+        return f"{self.info.words} #{self.place + 1}"
+
+    @property
     def levels(self) -> int:
         """Values of a category or switch; 0 for a number."""
         return len(self.info.knob.choices) if self.info.kind in ("choice", "bool") else 0

@@ -4,6 +4,7 @@ import shlex
 import sys
 import textwrap
 import time
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,8 +12,8 @@ from gpuschedlab.cli.parser import add_json, policies_help, whole
 from gpuschedlab.cli.progress import Progress
 from gpuschedlab.cli.recipe_words import add_scenario, informed, recipe_in
 from gpuschedlab.cli.text import as_json, grid, intake_line, metrics_table
-from gpuschedlab.errors import RunError
-from gpuschedlab.parse import contenders_of, loaded_of_papers
+from gpuschedlab.errors import PolicyError, RunError
+from gpuschedlab.parse import contenders_of, in_words, loaded_of_papers
 
 LINEUP = (
     "fifo:backfill=easy@oracle",
@@ -28,6 +29,8 @@ LINEUP = (
     *(word for module in loaded_of_papers("lineup") for word in module.LINEUP),
 )
 """Policies that are compared when none is named; of papers, those of their module `lineup`."""
+HEADLINE = "tiresias"
+"""Policy of the line-up that the first sentence is about: it uses no durations, true or predicted."""
 
 SOON = 2.0
 """Seconds after which the runs that are finished are shown."""
@@ -41,6 +44,12 @@ def add(parser):
     )
     add_scenario(parser)
     group = parser.add_argument_group("answer")
+    group.add_argument(
+        "--headline",
+        metavar="POLICY",
+        help=f"the policy that the first sentence is about (default: the best, but none that knows true durations while others do "
+        f"not; {HEADLINE} when no policy is named)",
+    )
     group.add_argument(
         "--out", default="report.html", metavar="FILE", help="the report (default report.html; none: '')"
     )
@@ -71,6 +80,7 @@ def compare(args) -> int:
     progress = Progress(sys.stderr)
     own = {} if args.policies else {name: (policy, None) for name, policy in recipe.policies.items()}
     policies = own or contenders_of(args.policies or list(LINEUP))
+    headline = _headline(args, policies)
     with progress.phase("jobs and estimates", announced=False):
         scenario = recipe(args.seed)
         about = recipe.about(scenario)
@@ -79,7 +89,8 @@ def compare(args) -> int:
         print(caption(scenario, about) + "\n", flush=True)
     unstored = {}
     done = _run(scenario, policies, progress, None if args.json else recipe, _store(args.runs, unstored))
-    done = replace(done, place=place_of(recipe))
+    words = {} if own else _in_words(policies)
+    done = replace(done, place=place_of(recipe), headline=headline, words=words)
     # The table comes before the report and other weeks: whatever happens to these, the numbers are there.
     measure = "late" if "late" in recipe.metrics[:1] else "jct"  # what the recipe is about
     said = done.sentence(measure)
@@ -89,7 +100,7 @@ def compare(args) -> int:
     if args.json:
         print(_json(done, scenario, about | {"sentence": done.sentence(measure)}), flush=True)
     elif done.weeks is not None and done.weeks.text:
-        print(f"\n{textwrap.fill(done.weeks.text, 100)}", flush=True)
+        print(f"\n{textwrap.fill(done.weeks.called(words).text, 100)}", flush=True)
     seeds = range(args.seed + 1, args.seed + args.seeds)
     rows = _over_seeds(recipe, policies, seeds, done) if seeds and done.runs and not done.stopped else None
     if rows and not args.json:
@@ -103,6 +114,24 @@ def compare(args) -> int:
         print(f"gpuschedlab: interrupted; {len(done.runs)} policies finished, {left} did not.", file=sys.stderr)
         return 130
     return 1 if done.failed or unstored else 0
+
+
+def _headline(args, policies: dict[str, tuple]) -> str:
+    """Return the name of the policy that the sentence is about; "" for the best."""
+    if args.headline:
+        if args.headline not in policies:
+            raise PolicyError(f"--headline: found {args.headline!r}; expected one of {', '.join(policies)}.")
+        return args.headline
+    if tuple(policies) == LINEUP:
+        return HEADLINE
+    return ""
+
+
+def _in_words(policies: dict[str, tuple]) -> dict[str, str]:
+    """Return the names of policies in sentences; those that would have the same keep their words."""
+    spoken = {word: in_words(policy, estimator) for word, (policy, estimator) in policies.items()}
+    times = Counter(spoken.values())
+    return {word: name for word, name in spoken.items() if times[name] == 1}
 
 
 def _run(scenario, policies: dict, progress: Progress, shown, store):
@@ -139,17 +168,16 @@ def _needs_more_code(item: tuple[str, tuple]) -> bool:
 
 def _weeks_like(recipe, scenario, policies: dict, done, args):
     """What weeks like this one say of the two policies of the sentence; None where no seed makes another, or they are not asked for."""
-    from gpuschedlab.metrics.who_pays import pair_of
     from gpuschedlab.weeks import refine_comparison
 
-    names = pair_of(done.runs)
+    names = done.pair()
     most = args.weeks or _usual_weeks([policies[name] for name in names], scenario)
     if not recipe.drawn or len(names) < 2 or most < 2 or done.stopped:
         return None
     weeks = None
     with Progress(sys.stderr).phase("weeks like this one", most, "played", announced=False) as advance:
         try:
-            for weeks in refine_comparison(recipe, policies, done.runs, args.seed, most):
+            for weeks in refine_comparison(recipe, policies, done.runs, args.seed, most, done.headline):
                 advance(len(weeks.seeds))
         except KeyboardInterrupt:  # what has been played is said
             pass

@@ -100,4 +100,4 @@ class SiteExplorer(KnobExplorer):
         return self.outcome.sentence
 
     def _below(self, answer) -> str:
-        return self.outcome._repr_html_()
+        return self.outcome.shown()._repr_html_()

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import isnan
 
 import polars as pl
 
@@ -14,6 +15,7 @@ from gpuschedlab.papers.clusters.explains.limited import Limited
 from gpuschedlab.papers.clusters.metrics import start_errors, start_errors_by
 from gpuschedlab.papers.clusters.recipe import Site
 from gpuschedlab.sim import Policy, Scenario
+from gpuschedlab.table_display import Table, cell
 
 LAUNCHES = (0.0, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0)
 """Seconds between a decision and the recorded start that are tried."""
@@ -23,7 +25,7 @@ GROUPS = ("size", "vc", "account", "hour", "weekday", "quarter")
 SIZES = ("1", "2-7", "8", "9-64", "more")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Calibration:
     """What a replay found.
 
@@ -113,8 +115,23 @@ class Calibration:
         """The site's own rule and its errors, by name."""
         return {"rule": self.own, "launch": self.launch} | self.errors(self.own)
 
+    def __repr__(self) -> str:
+        return repr(self.shown())
+
     def _repr_html_(self) -> str:
-        return f"<p>{self.verdict}</p>{self.table._repr_html_()}"
+        return self.shown()._repr_html_()
+
+    def shown(self) -> Table:
+        """Return the table's first figures as a person reads them: how far each rule's starts are from those of the log."""
+        names = {"mae": "mean distance", "bias": "waits longer by", "more": f"farther than {self.own}"}
+        names |= {"median": "half within", "p90": "9 of 10 within"}
+        interval = []
+        for low, high in self.table.select("more_low", "more_high").iter_rows():
+            interval.append(SHORT if isnan(low) else f"{cell(low, 's')} to {cell(high, 's')}")
+        frame = self.table.select("rule", "mae", "median", "p90", "bias", "more")
+        frame = frame.with_columns(pl.Series("95 %", interval, pl.String))
+        units = dict.fromkeys(names, "s")
+        return Table(frame, names=names, units=units, caption=self.verdict)
 
 
 def rules(site: Site) -> dict[str, tuple[Policy, Estimator | None]]:

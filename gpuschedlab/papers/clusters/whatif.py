@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from html import escape
 
 import numpy as np
 import polars as pl
 
 from gpuschedlab.errors import TraceError
-from gpuschedlab.metrics.intervals import SHORT, difference_interval, verdict
+from gpuschedlab.metrics.intervals import difference_interval, verdict
 from gpuschedlab.metrics.sentence import span
 from gpuschedlab.papers.clusters.eligible import play, unsettled
 from gpuschedlab.papers.clusters.explains.limited import Limited
@@ -17,6 +18,7 @@ from gpuschedlab.papers.clusters.recipe import TIMEOUT, Site
 from gpuschedlab.papers.clusters.replay import Calibration
 from gpuschedlab.sim import Policy, Scenario
 from gpuschedlab.sim.setup.prepared import limits_of
+from gpuschedlab.table_display import NOTHING, Table, cell
 from gpuschedlab.traces.logs.options import nearest
 
 WARM_UP = 3 * DAY
@@ -30,6 +32,8 @@ UNSETTLED = 0.01
 """Share of the jobs that wait for others which may start before these have ended."""
 BELOW = "below what the replay misses"
 UNTOLD = "no verdict"
+UNITS = {"mean wait": "s", "waited over an hour": "%"}
+"""Units of figures, as a `Table` writes them."""
 SIDES = ("lower, whatever the model misses", "higher, whatever the model misses")
 SURELY = 2.0
 """A side is reported if the mean wait changes by more than so many times what the model misses. Chosen on 36 logs with mechanisms
@@ -55,7 +59,7 @@ class Missed:
         return abs(difference) > SURELY * self.seconds
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class WhatIf:
     """What a change would have done."""
 
@@ -98,6 +102,8 @@ class WhatIf:
     def __str__(self) -> str:
         return "\n".join(self.lines())
 
+    __repr__ = __str__
+
     def lines(self, verdict: str = "{}") -> list[str]:
         """A line for each figure, its verdict in such a form, and what the intervals and the GPU-hours are of."""
         lines = []
@@ -120,13 +126,22 @@ class WhatIf:
         """Differences by figure."""
         return dict(self.table.select("figure", "difference").iter_rows())
 
+    def shown(self) -> Table:
+        """Return the table as a person reads it: each figure in its unit, and the interval as one column."""
+        rows = []
+        for row in self.table.iter_rows(named=True):
+            write = partial(cell, unit=UNITS.get(row["figure"], ""))
+            words = {name: write(row[name]) for name in ("before", "after", "difference")}
+            interval = NOTHING
+            if np.isfinite(row["low"]):
+                interval = f"{write(row['low'])} to {write(row['high'])}"
+            rows.append({"figure": row["figure"]} | words | {"95 %": interval, "replay errs by": write(row["bias"])})
+        frame = pl.DataFrame(rows).with_columns(self.table["verdict"])
+        return Table(frame, caption=f"{self.jobs:,} jobs.")
+
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{name}</th>" for name in self.table.columns)
-        rows = ""
-        for row in self.table.iter_rows():
-            words = [figure(x).replace("nan", SHORT) if isinstance(x, float) else f"{x}" for x in row]
-            rows += f"<tr{' style=color:gray' if row[-1] == BELOW else ''}><td>{'</td><td>'.join(words)}</td></tr>"
-        return f"<table><tr>{head}</tr>{rows}</table><p>{self.jobs:,} jobs; waits in seconds</p>"
+        sentence = f"<p><b>{escape(self.sentence)}</b></p>" if self.sentence else ""
+        return sentence + self.shown()._repr_html_()
 
 
 def _unit_of(seconds: float) -> str:

@@ -12,8 +12,7 @@ from urllib.parse import parse_qsl, quote, urlencode
 from gpuschedlab._knob import KnobInfo, knob_word, parse_knob
 from gpuschedlab.errors import RunError
 from gpuschedlab.knobs import knobs_of, word_of
-from gpuschedlab.metrics.sentence import span
-from gpuschedlab.plots.kinds.style import HOUR
+from gpuschedlab.parse import knob_in_words
 from gpuschedlab.sim.entry import scenario_of
 from gpuschedlab.sim.recipe_base import Recipe
 from gpuschedlab.sim.scenario import Scenario
@@ -41,7 +40,7 @@ class Setting(NamedTuple):
 
     def called(self, given, cluster: str = "") -> str:
         """Name in a sentence: of the policy, with the knobs that were moved, in words, and the cluster, if said."""
-        words = [said(*each) for each in self.moved(given)][:3] + [f"on {cluster}"] * bool(cluster)
+        words = [knob_in_words(*each) for each in self.moved(given)][:3] + [f"on {cluster}"] * bool(cluster)
         return self.name + (f" ({', '.join(words)})" if words else "")
 
     def says(self, role: str) -> str:
@@ -51,15 +50,6 @@ class Setting(NamedTuple):
         if self.name != type(self.policy).__name__:
             words += [said(*each) for each in self.moved(type(self.policy)())]
         return f'<b class="{role}">{escape(self.name)}</b>: {escape(", ".join(words))}.'
-
-
-def said(info: KnobInfo, value) -> str:
-    """Write a knob and its value in words."""
-    if isinstance(value, bool | None):
-        return info.words if value else f"no {info.words}"
-    scales = {"s": span, "GPU-s": lambda x: f"{x / HOUR:.3g} GPU-h"}
-    write = scales.get(info.knob.unit, lambda x: f"{knob_word(x, 3)} {info.knob.unit}".strip())
-    return f"{info.words} {', '.join(map(write, value if isinstance(value, tuple) else (value,)))}"
 
 
 class OtherSeeds(Kept):
