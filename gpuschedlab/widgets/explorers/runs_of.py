@@ -38,6 +38,11 @@ class Setting(NamedTuple):
         infos = knobs_of(self.policy).values() if type(given) is type(self.policy) else ()
         return [(i, i.value_of(self.policy)) for i in infos if i.value_of(self.policy) != i.value_of(given)]
 
+    def unusual(self) -> list[tuple[KnobInfo, object]]:
+        """Knobs that differ from their defaults, and their values."""
+        infos = knobs_of(self.policy).values()
+        return [(i, i.value_of(self.policy)) for i in infos if i.value_of(self.policy) != i.default]
+
     def called(self, given, cluster: str = "") -> str:
         """Name in a sentence: of the policy, with the knobs that were moved, in words, and the cluster, if said."""
         words = [knob_in_words(*each) for each in self.moved(given)][:3] + [f"on {cluster}"] * bool(cluster)
@@ -48,7 +53,7 @@ class Setting(NamedTuple):
         first = (type(self.policy).__doc__ or "").strip().partition("\n")[0].partition(";")[0].rstrip(".")
         words = [first[:1].lower() + first[1:]]
         if self.name != type(self.policy).__name__:
-            words += [said(*each) for each in self.moved(type(self.policy)())]
+            words += [knob_in_words(*each) for each in self.unusual()][:3]
         return f'<b class="{role}">{escape(self.name)}</b>: {escape(", ".join(words))}.'
 
 
