@@ -26,7 +26,7 @@ class Recording:
         self.runs = {each: explorer.run_of(self.setting(*each)) for each in product(nodes, self.names)}
         self.measured = {each: measured(run) for each, run in self.runs.items()}
         self.differences = {
-            (n, a, b): compared(self.runs[n, a], self.runs[n, b], (a, b))
+            (n, a, b): compared(self.runs[n, a], self.runs[n, b], (a, b), place=explorer._place())
             for n in nodes
             for a, b in product(self.names, repeat=2)
         }
@@ -58,6 +58,7 @@ class Recording:
         jobs = self.runs[self.nodes[0], self.names[0]].jobs
         duration = np.rint(jobs["duration"].to_numpy())
         return {
+            "place": self.explorer._place(),
             "names": self.names,
             "says": [self.setting(self.nodes[0], name).says("now") for name in self.names],
             "nodes": self.nodes,

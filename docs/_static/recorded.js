@@ -4,7 +4,7 @@
     ...["jobs", "change"].map((name) => ({ name, height: 560, wide: false, width: null, least: 240, words: false, more: false })),
     ...["story", "table"].map((name) => ({ name, height: 300, wide: false, width: null, least: 120, words: true, more: false })),
   ];
-  const HOUR = 3600, DAY = 24, ALL = 1e9, DAYS = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"], FEW = 30;
+  const HOUR = 3600, DAY = 24, ALL = 1e9, DAYS = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
   const VIEW = { by: "run", job: null, time: null, size: null };
   const safe = (text) => String(text).replace(/[&<>"]/g, (letter) => `&#${letter.charCodeAt(0)};`);
 
@@ -85,9 +85,9 @@
         const values = [now, before].map((each) => part(rows, each)), [a, b] = values.map(([mean]) => mean), later = rows.filter((i) => moved[i] > 0).length;
         const jobs = `${rows.length.toLocaleString("en")} job${rows.length === 1 ? "" : "s"} ${of(view)}`;
         table = { values: values.slice(0, table.values.length), jobs: rows.length, ratio: [b / a] };
-        words = rows.length < FEW ? [`${safe(jobs)}: too few to compare.`, ""] : [
-          `Under <b class="now">${safe(policy)}</b> the average of the ${safe(jobs)} is done after <b class="now">${span(a)}</b>, under <b class="ref">${safe(against)}</b> after <b class="ref">${span(b)}</b>.`,
-          later ? `<b class="pay">${later.toLocaleString("en")} of them pay</b>: they end later. How sure that is, is not recorded.`
+        words = rows.length === 0 ? [`There are no jobs ${safe(of(view))}: nothing to compare.`, ""] : [
+          `${all.place ? `${all.place}, under` : "Under"} <b class="now">${safe(policy)}</b> the average of the ${safe(jobs)} is done after <b class="now">${span(a)}</b>, under <b class="ref">${safe(against)}</b> after <b class="ref">${span(b)}</b>.`,
+          later ? `<b class="pay">${later.toLocaleString("en")} of them pay</b>: they end later.`
             : rows.some((i) => now[i] > before[i]) ? "None of them ends much later." : "None of them ends later."];
       }
       main.innerHTML = words[0];

@@ -183,13 +183,13 @@ def test_the_explorer_of_the_front_page_answers_without_a_kernel(watched, addres
     words = screen.locator(".gpuschedlab-said")
     figures = screen.locator(".gpuschedlab-first .js-plotly-plot")
     said = {}
-    for policy in ("Srtf", "Tiresias", "Fifo"):
+    for policy in ("Srtf", "Tiresias", "Easy"):
         screen.get_by_role("button", name=policy, exact=True).click()
         said[policy] = words.inner_text()
-        assert f"policy={policy}&against=Fifo&nodes=70" in page.url
+        assert f"policy={policy}&against=Easy&nodes=70" in page.url
     assert len(set(said.values())) == 3
-    assert "Srtf is done" not in said["Fifo"]
-    assert "compared with itself" in said["Fifo"]
+    assert "Srtf is done" not in said["Easy"]
+    assert "compared with itself" in said["Easy"]
     screen.get_by_role("button", name="Srtf", exact=True).click()
     screen.get_by_role("button", name="60", exact=True).click()
     assert words.inner_text() not in said.values()
