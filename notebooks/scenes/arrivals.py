@@ -3,7 +3,6 @@
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
-import numpy as np
 import polars as pl
 
 from gpuschedlab import plots
@@ -103,9 +102,7 @@ class TraceExplorer(KnobExplorer):
         before, now = answer[1].values()
         other = "the trace as measured" if self.real is None else "the real trace"
         waits = (float(run.columns("jobs")["queueing"].mean()) for run in (now, before))
-        return (
-            counted(AMOUNTS["wait"], *waits, ("the trace of the sliders", other), np.nan),
-        )  # other jobs: no interval
+        return (counted(AMOUNTS["wait"], *waits, ("the trace of the sliders", other)),)  # what happened in both
 
     def _words(self, answer) -> str:
         words, there = [], self.cluster.total_gpus * self.days * 86_400
