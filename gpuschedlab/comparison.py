@@ -83,7 +83,7 @@ class Comparison:
         if self.place:
             options["place"] = self.place
         said = str(best_of(self.runs, measure, **options) or "")
-        more = self._of_weeks() if measure == "jct" else ""
+        more = self._of_weeks(options.get("censored", False)) if measure == "jct" else ""
         return f"{said} {more}".strip()
 
     def html(self, **options) -> str:
@@ -93,22 +93,24 @@ class Comparison:
         difference = best_of(self.runs, place=self.place, **options)
         if difference is None:
             return ""
-        more = escape(self._of_weeks())
+        more = escape(self._of_weeks(options.get("censored", False)))
         if self.weeks is not None:
             return difference.html + self.weeks.html
         if more:
             return f"{difference.html}<p>{more}</p>"
         return difference.html
 
-    def _of_weeks(self) -> str:
+    def _of_weeks(self, censored: bool) -> str:
         """What other weeks say, or the weeks of a log; "" if there are none."""
         from gpuschedlab.metrics.log_weeks import log_in_words, weeks_of
         from gpuschedlab.metrics.who_pays import pair_of
 
         if self.weeks is not None:
             return self.weeks.text
-        names = pair_of(self.runs) if self.place == OF_LOG else ()
-        return log_in_words(weeks_of(*(self.runs[name] for name in names))) if len(names) == 2 else ""
+        names = pair_of(self.runs, censored=censored) if self.place == OF_LOG else ()
+        if len(names) < 2:
+            return ""
+        return log_in_words(weeks_of(self.runs[names[0]], self.runs[names[1]], censored))
 
     def summary(self) -> dict[str, dict]:
         """All metrics by policy."""
