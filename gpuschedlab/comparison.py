@@ -93,7 +93,7 @@ class Comparison:
             Two sentences, and one of weeks like this one, or of the weeks of a log; "" where no policy has run.
         """
         said = str(self._difference(measure, **options) or "")
-        more = self._of_weeks() if measure == "jct" else ""
+        more = self._of_weeks(options.get("censored", False)) if measure == "jct" else ""
         return f"{said} {more}".strip()
 
     def html(self, **options) -> str:
@@ -101,7 +101,7 @@ class Comparison:
         difference = self._difference(**options)
         if difference is None:
             return ""
-        more = escape(self._of_weeks())
+        more = escape(self._of_weeks(options.get("censored", False)))
         if self.weeks is not None:
             return difference.html + self.weeks.called(self.words).html
         if more:
@@ -114,14 +114,16 @@ class Comparison:
 
         return best_of(self.runs, measure, headline=self.headline, words=self.words, place=self.place, **options)
 
-    def _of_weeks(self) -> str:
+    def _of_weeks(self, censored: bool) -> str:
         """What other weeks say, or the weeks of a log; "" if there are none."""
         from gpuschedlab.metrics.log_weeks import log_in_words, weeks_of
 
         if self.weeks is not None:
             return self.weeks.called(self.words).text
-        names = self.pair() if self.place == OF_LOG else ()
-        return log_in_words(weeks_of(*(self.runs[name] for name in names))) if len(names) == 2 else ""
+        names = self.pair(censored=censored) if self.place == OF_LOG else ()
+        if len(names) < 2:
+            return ""
+        return log_in_words(weeks_of(self.runs[names[0]], self.runs[names[1]], censored))
 
     def summary(self) -> dict[str, dict]:
         """All metrics by policy."""

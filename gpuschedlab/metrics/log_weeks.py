@@ -10,13 +10,14 @@ DAY = 86_400.0
 WEEK = 7 * DAY
 
 
-def weeks_of(now, before) -> np.ndarray:
+def weeks_of(now, before, censored: bool = False) -> np.ndarray:
     """Return ratios (weeks,) of the mean time to finish before to that now, of the jobs submitted in each whole week.
 
-    Jobs count that ended under ended. Weeks of fewer than 30 such jobs are left out; a log of less than two weeks has none.
+    Jobs count that ended under both, `censored` as in `metrics.measured`. Weeks of fewer than 30 such jobs are left
+    out; a log of less than two weeks has none.
     """
     jobs = jobs_of(now)
-    ended = known(now, False) & known(before, False)
+    ended = known(now, censored) & known(before, censored)
     submit = jobs["submit"]
     if not ended.any():
         return np.zeros(0)

@@ -184,7 +184,9 @@ def _of_log(reading, won, weeks, least, most):
     ended = submit >= 0
     for frame in frames:
         took = numbers(frame["end"]) - submit
-        ended &= ~np.isnan(took) & ~cut_off(frame)
+        ended &= ~np.isnan(took)
+        if not reading.context.censored:
+            ended &= ~cut_off(frame)
         takes.append(took)
     week = ((submit - submit.min()) // WEEK).astype(int)
     ratios = []
