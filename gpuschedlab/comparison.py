@@ -41,8 +41,8 @@ class Comparison:
     stopped : bool
         Whether it was interrupted (Ctrl-C) before all policies had run.
     place : str
-        Whose facts the first sentence says: "In this week" of a generated one, "In this log" of a recorded one; "" if that is not
-        known: then an interval along the trace says how sure a difference is.
+        Whose facts the first sentence says: "In this week" of a generated one, "In this log" of a recorded one, "In this trace" of any
+        other; "" of runs that nothing is known of: then an interval along their trace says how sure a difference is.
     weeks : Weeks, optional
         What weeks like this one say of the two policies of the sentence.
     headline : str
@@ -258,10 +258,10 @@ def _run_all(
             if each is not None:
                 each(name, runs[name])
     except KeyboardInterrupt:
-        return Comparison(runs, failed, stopped=True, headline=headline)
+        return Comparison(runs, failed, stopped=True, place=OF_TRACE, headline=headline)
     if first is not None and not runs:
         raise first
-    return Comparison(runs, failed, headline=headline)
+    return Comparison(runs, failed, place=OF_TRACE, headline=headline)
 
 
 def _knowing(scenario, policies) -> dict[str, tuple]:

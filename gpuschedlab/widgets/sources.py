@@ -71,12 +71,15 @@ def named_traces(given) -> dict:
 
 
 def place_of_trace(source, log: bool) -> str:
-    """Whose facts a comparison on a trace says; "" of a frame that no log or seed made."""
+    """Whose facts a comparison on a trace says."""
     if log or not getattr(source, "drawn", True):
         return OF_LOG
-    if not callable(source):
-        return ""
     return OF_WEEK if getattr(source, "noun", "") == "weeks" else OF_TRACE
+
+
+def has_others(source) -> bool:
+    """Whether other seeds make traces like this one."""
+    return callable(source) and getattr(source, "drawn", True)
 
 
 def named_logs(trace, cluster) -> tuple:

@@ -78,7 +78,7 @@ def test_it_shows_what_simulate_says(explorer):
     for i, run in enumerate((before, now)):
         there = (run.jobs["submit"] <= at).sum() - (run.jobs["end"] <= at).sum()
         assert abs(int(line(explorer, i)[100]) - there) <= 1, "an hour is a rounded number"
-    said = compared(now, before, ("Tiresias", "Fifo"))
+    said = compared(now, before, ("Tiresias", "Fifo"), place="In this trace")
     assert plainly(said.main) in plainly(explorer.status.value)
     assert plainly(said.rest) in plainly(explorer.status.value)
     assert "average JCT" in explorer._note(still=True)

@@ -3,7 +3,7 @@
 from html import escape
 
 from gpuschedlab import plots
-from gpuschedlab.comparison import OF_LOG, OF_TRACE, OF_WEEK
+from gpuschedlab.comparison import OF_LOG
 from gpuschedlab.metrics.like_weeks import MOST
 from gpuschedlab.metrics.log_weeks import log_in_words, weeks_of
 from gpuschedlab.weeks import pieces
@@ -148,7 +148,7 @@ class Explorer(Runs, PairExplorer):
     def _other_weeks(self):
         now, before = (side.key for side in self.sides)
         source = self.traces[now.trace]
-        if self._place() not in (OF_WEEK, OF_TRACE) or now == before:
+        if not sources.has_others(source) or now == before:
             return None, False
         kept = self.other_seeds
         kept.noun = getattr(source, "noun", "traces")
