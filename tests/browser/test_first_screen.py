@@ -80,13 +80,13 @@ def figure(page, name: str):
 
 def said(page) -> str:
     """The sentence."""
-    return page.locator(".gpuschedlab-said .widget-html-content").inner_text()
+    return page.locator(".gpuschedlab-status .widget-html-content").inner_text()
 
 
 def await_other(page, words: str):
     """Wait until the sentence is another."""
     page.wait_for_function(
-        "(words) => document.querySelector('.gpuschedlab-said .widget-html-content').innerText !== words", arg=words
+        "(words) => document.querySelector('.gpuschedlab-status .widget-html-content').innerText !== words", arg=words
     )
 
 
@@ -209,7 +209,7 @@ def test_a_drag_keeps_some_of_the_jobs_and_escape_shows_all(shown):
     figure(page, "jobs").focus()
     page.keyboard.press("Escape")
     page.wait_for_function(
-        "(words) => document.querySelector('.gpuschedlab-said .widget-html-content').innerText === words", arg=words
+        "(words) => document.querySelector('.gpuschedlab-status .widget-html-content').innerText === words", arg=words
     )
 
 
@@ -241,7 +241,7 @@ def test_each_dot_is_drawn_also_where_nobody_pays(shown):
     assert not page.locator(".gpuschedlab-failed").count()
     choose(page, "against", "Fifo")
     page.wait_for_function(
-        "(words) => document.querySelector('.gpuschedlab-said .widget-html-content').innerText === words", arg=words
+        "(words) => document.querySelector('.gpuschedlab-status .widget-html-content').innerText === words", arg=words
     )
 
 
