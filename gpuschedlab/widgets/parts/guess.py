@@ -149,4 +149,9 @@ def _show_after(html: str, text: str, answers: tuple):
     if html:
         module.display({"text/html": html, "text/plain": text}, raw=True)
     for answer in answers:
-        module.display(module.Markdown(answer) if isinstance(answer, str) else answer)
+        if isinstance(answer, str):
+            # As HTML too: Voila sometimes leaves Markdown out, whose renderer is loaded late.
+            html = need("nbconvert.filters.markdown", "guesses").markdown2html(answer)
+            module.display({"text/html": html, "text/markdown": answer}, raw=True)
+        else:
+            module.display(answer)
