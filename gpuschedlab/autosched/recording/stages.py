@@ -322,16 +322,16 @@ def _ticks(recording: Recording, axis: int) -> tuple:
     return tuple((u, shown(recording, axis, u)) for u in at)
 
 
-HEIGHT = 330
+HEIGHT = 306
 FORECAST = (Place("jobs", HEIGHT), Place("service", HEIGHT))
 DECIDED = (Place("gain", HEIGHT), Place("change", HEIGHT))
 STAGES = (
     Stage("Observe", "What does it see?", (Place("load", HEIGHT), Place("alike", HEIGHT)), _observed, _said_observed),
     Stage("Forecast", "What does it foresee?", FORECAST, _forecast, _said_forecast),
-    Stage("Graph", "What causes what?", (Place("graph", 380, wide=True),), _graph, _said_graph),
-    Stage("Trials", "What did it try?", (Place("trials", 370, wide=True),), _trials, _said_trials),
-    Stage("Measure again", "What does that gain elsewhere?", (Place("again", 380, wide=True),), _again, _said_again),
+    Stage("Graph", "What causes what?", (Place("graph", 356, wide=True),), _graph, _said_graph),
+    Stage("Trials", "What did it try?", (Place("trials", 346, wide=True),), _trials, _said_trials),
+    Stage("Measure again", "What does that gain elsewhere?", (Place("again", 356, wide=True),), _again, _said_again),
     Stage("Decision", "Why did it switch, or not?", DECIDED, _decision, _said_decision),
-    Stage("What came of it", "What was it worth?", (Place("ladder", 370, wide=True),), _ladder, _said_ladder),
+    Stage("What came of it", "What was it worth?", (Place("ladder", 346, wide=True),), _ladder, _said_ladder),
 )
 """In the order of a decision."""
