@@ -149,3 +149,23 @@ def test_an_error_in_another_week_is_shown_and_ends_it(moved, monkeypatch):
         assert shown.week_line._timer is None
 
     asyncio.run(hand())
+
+
+def test_a_piece_of_an_old_setting_that_comes_late_plays_nothing(moved):
+    """Keys are heard by another thread, which may hold the explorer while a piece is about to begin."""
+
+    async def hand():
+        shown = explorer()
+        line = shown.week_line
+        old = line._pieces
+        shown.panel.policy.value = "Tiresias"
+        line._step(old)
+        assert not shown.error.outputs
+        assert line.weeks is None
+        await asyncio.sleep(0.1)
+        line._step(old)
+        assert not shown.error.outputs
+        assert line._timer is not None, "the new setting is played on"
+        shown.close()
+
+    asyncio.run(hand())

@@ -99,14 +99,16 @@ class WeekLine:
             loop = asyncio.get_running_loop()
         except RuntimeError:  # a script: it calls `play`
             return
-        self._timer = loop.call_later(wait, self._step)
+        self._timer = loop.call_later(wait, self._step, self._pieces)
 
-    def _step(self):
+    def _step(self, pieces: Iterator[Weeks | None]):
         """Play a piece, and come back after a pause."""
-        self._timer = None
-        self._owner.guarded(self._play_piece, keep=True)
+        self._owner.guarded(lambda: self._play_piece(pieces), keep=True)
 
-    def _play_piece(self):
+    def _play_piece(self, pieces: Iterator[Weeks | None]):
+        if pieces is not self._pieces:  # a control was moved while this waited for another thread
+            return
+        self._timer = None
         try:
             weeks = next(self._pieces)
         except StopIteration:
