@@ -91,7 +91,9 @@ class Kept:
         """Keep what a run says that is there already."""
         policy, estimator = self.policy(contender)
         key, _ = self.source(contender, seed)
-        self.figures.setdefault((policy, repr(estimator), *key), figures_of(run))
+        known = (policy, repr(estimator), *key)
+        if known not in self.figures:
+            self.figures[known] = figures_of(run)
 
 
 def _at_once(recipe: Callable) -> Callable:

@@ -169,3 +169,9 @@ def test_a_piece_of_an_old_setting_that_comes_late_plays_nothing(moved):
         shown.close()
 
     asyncio.run(hand())
+
+
+def test_a_run_in_which_no_job_ends_has_no_other_weeks():
+    shown = explorer(until=1.0)
+    assert shown.play_weeks() is None
+    assert not shown.error.outputs

@@ -148,16 +148,17 @@ class Explorer(Runs, PairExplorer):
     def _other_weeks(self):
         now, before = (side.key for side in self.sides)
         source = self.traces[now.trace]
-        if not sources.has_others(source) or now == before:
+        if not sources.has_others(source) or now == before or not self.screen.whole.jobs:
             return None, False
         kept = self.other_seeds
         kept.noun = getattr(source, "noun", "traces")
-        for side in self.sides:
-            kept.keep(side.key, now.seed, side.run)
-        pair = {side.name: side.key for side in self.sides}
+        sides = self.sides
+        pair = {side.name: side.key for side in sides}
         learns = "history" in self._parts  # which takes a second a week
 
         def play(most: int):
+            for side in sides:
+                kept.keep(side.key, now.seed, side.run)
             return pieces(kept, pair, now.seed, most, thorough=most > MOST)
 
         return play, not learns

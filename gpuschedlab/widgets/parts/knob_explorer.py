@@ -124,13 +124,18 @@ class RunExplorer(PairExplorer, KnobExplorer):
     def _other_weeks(self):
         recipe = self.knobs.thing
         now, before = self.sides
-        if not recipe.drawn or "jct" not in self.measures or now.key == before.key:
+        comparable = "jct" in self.measures and self.screen.whole.jobs
+        if not recipe.drawn or not comparable or now.key == before.key:
             return None, False
-        kept = Kept(recipe)
-        pair = {side.name: recipe.policies[side.name] for side in self.sides}
-        for side in self.sides:
-            kept.keep(pair[side.name], self.seed, side.run)
-        return (lambda most: pieces(kept, pair, self.seed, most, thorough=most > MOST)), False
+
+        def play(most: int):
+            kept = Kept(recipe)
+            pair = {side.name: recipe.policies[side.name] for side in (now, before)}
+            for side in (now, before):
+                kept.keep(pair[side.name], self.seed, side.run)
+            return pieces(kept, pair, self.seed, most, thorough=most > MOST)
+
+        return play, False
 
     def _names(self, recipe) -> list[str]:
         """Names of the policies that are shown: all of the recipe's."""
