@@ -175,3 +175,13 @@ def test_a_run_in_which_no_job_ends_has_no_other_weeks():
     shown = explorer(until=1.0)
     assert shown.play_weeks() is None
     assert not shown.error.outputs
+
+
+def test_what_is_looked_at_changes_nothing_in_the_line():
+    shown = explorer()
+    shown.play_weeks(6)
+    said = words(shown)
+    shown._asked("view", {"job": 3})
+    assert words(shown) == said
+    shown.panel.policy.value = "Tiresias"
+    assert words(shown) == ""

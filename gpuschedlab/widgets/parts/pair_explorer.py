@@ -23,6 +23,7 @@ class PairExplorer(BaseExplorer):
 
     def __init__(self, *given, **options):
         self._stories = {}
+        self._weeks_of = None
         self.week_line = WeekLine(self)
         super().__init__(*given, **options)
 
@@ -50,6 +51,12 @@ class PairExplorer(BaseExplorer):
 
     def _begin_weeks(self):
         """Play other weeks of what is shown, once the reader has guessed."""
+        shown = (self.guess, *(side.key for side in self.sides))
+        if (
+            self.week_line.done and shown == self._weeks_of
+        ):  # a dot was clicked, or some days framed: the runs are the same
+            return
+        self._weeks_of = shown
         make, by_itself = self._other_weeks()
         self.week_line.begin(None if self.guess else make, by_itself)
 

@@ -27,6 +27,8 @@ class WeekLine:
     ----------
     weeks : Weeks or None
         What has been played of the present state.
+    done : bool
+        Whether no more weeks of the present state are to be played.
     box : ipywidgets.HBox
         Line and button; hidden where there are no other weeks.
     """
@@ -39,6 +41,7 @@ class WeekLine:
         self._make: Callable[[int], Iterator[Weeks | None]] | None = None
         self._pieces: Iterator[Weeks | None] | None = None
         self.weeks: Weeks | None = None
+        self.done = False
         self.said = w.HTML().add_class("gpuschedlab-said")
         about = f"play up to {MORE} weeks of other seeds"
         self.button = button(owner, "more weeks", about, lambda: self._begin(MORE, 0.0))
@@ -58,6 +61,7 @@ class WeekLine:
         self._make = make
         self._by_itself = by_itself
         self.weeks = None
+        self.done = False
         self.box.layout.display = "none" if make is None else None
         self.said.value = ""
         if make is not None and by_itself:
@@ -76,6 +80,7 @@ class WeekLine:
         if self._make is not None:
             for weeks in self._make(most):
                 self._know(weeks)
+            self.done = True
             self._show()
         return self.weeks
 
@@ -113,6 +118,7 @@ class WeekLine:
             weeks = next(self._pieces)
         except StopIteration:
             self._pieces = None
+            self.done = True
             self._show()
             return
         self._know(weeks)
