@@ -185,3 +185,22 @@ def test_what_is_looked_at_changes_nothing_in_the_line():
     assert words(shown) == said
     shown.panel.policy.value = "Tiresias"
     assert words(shown) == ""
+
+
+def test_a_control_that_is_moved_within_a_piece_ends_it(moved):
+    async def hand():
+        shown = explorer()
+        line = shown.week_line
+
+        def moves_within():
+            line.stop()
+            yield None
+
+        line._pieces = pieces = moves_within()
+        line._step(pieces)
+        line._step(None)
+        assert not shown.error.outputs
+        assert line._timer is None
+        shown.close()
+
+    asyncio.run(hand())

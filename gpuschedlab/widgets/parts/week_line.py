@@ -111,15 +111,17 @@ class WeekLine:
         self._owner.guarded(lambda: self._play_piece(pieces), keep=True)
 
     def _play_piece(self, pieces: Iterator[Weeks | None]):
-        if pieces is not self._pieces:  # a control was moved while this waited for another thread
+        if pieces is None or pieces is not self._pieces:  # a control was moved while this waited for another thread
             return
         self._timer = None
         try:
-            weeks = next(self._pieces)
+            weeks = next(pieces)
         except StopIteration:
             self._pieces = None
             self.done = True
             self._show()
+            return
+        if pieces is not self._pieces:  # another thread has moved a control meanwhile
             return
         self._know(weeks)
         self._later(PAUSE)
