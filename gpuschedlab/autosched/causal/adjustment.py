@@ -167,12 +167,26 @@ def scaled(x: np.ndarray) -> np.ndarray:
 
 def spline(at: np.ndarray, seen: np.ndarray) -> np.ndarray:
     """Terms (n, t) of a natural cubic spline at values (n,), with knots at quantiles of those seen; a line where these are few."""
+    knots = knots_of(seen)
+    return np.column_stack([at, bends(at, knots)])
+
+
+def knots_of(seen: np.ndarray) -> np.ndarray:
+    """Knots of a natural cubic spline, at quantiles of the values seen; empty where these are few: it is a line then."""
     knots = np.unique(np.quantile(seen, np.linspace(0.05, 0.95, KNOTS)))
     if len(knots) < 3 or len(np.unique(seen)) <= FEW:
-        return at[:, None]
-    cubes = np.maximum(at[:, None] - knots, 0.0) ** 3
+        return np.empty(0)
+    return knots
+
+
+def bends(at: np.ndarray, knots: np.ndarray) -> np.ndarray:
+    """Terms (n, t) of a natural cubic spline at values (n,), but for the line; none without knots."""
+    if not len(knots):
+        return np.empty((len(at), 0))
+    above = np.maximum(at[:, None] - knots, 0.0)
+    cubes = above * above * above
     slopes = (cubes[:, :-1] - cubes[:, -1:]) / (knots[-1] - knots[:-1]) / (knots[-1] - knots[0])
-    return np.column_stack([at, slopes[:, :-1] - slopes[:, -1:]])
+    return slopes[:, :-1] - slopes[:, -1:]
 
 
 def identify(graph, cause: str, effect: str, seen) -> tuple[str, ...]:
