@@ -3,7 +3,7 @@
 import numpy as np
 import polars as pl
 
-from gpuschedlab.autosched.causal.adjustment import adjusted
+from gpuschedlab.autosched.causal.adjustment import FEW, adjusted
 from gpuschedlab.autosched.causal.graph import CausalGraph
 from gpuschedlab.autosched.lab.curve import Curve, paired_effects
 from gpuschedlab.autosched.lab.edges import held_by
@@ -38,11 +38,25 @@ def _adjusted_curve(frame: pl.DataFrame, fixed: tuple[str, ...], values) -> Curv
         return silent_curve(values, f"{frame.height} rows are too few", fixed)
     columns = [frame[name].to_numpy() for name in fixed]
     table = np.column_stack([np.empty((frame.height, 0)), *columns])
-    answer = adjusted(table, frame["knob"].to_numpy(), frame["outcome"].to_numpy(), tuple(entries))
+    knob = frame["knob"].to_numpy()
+    answer = adjusted(table, knob, frame["outcome"].to_numpy(), tuple(entries))
+    refusal = _unseen(knob, entries) or answer.refusal
     effects = paired_effects(answer.mean, answer.paired_halves())
     low = answer.mean - answer.halves
     high = answer.mean + answer.halves
-    return Curve(entries, answer.mean, low, high, effects, fixed, answer.refusal)
+    return Curve(entries, answer.mean, low, high, effects, fixed, refusal)
+
+
+def _unseen(knob: np.ndarray, entries: np.ndarray) -> str:
+    """Say that the log never set the knob to a value that is asked about, or not so far; "" if it did."""
+    settings = np.unique(knob)
+    if len(settings) <= FEW:
+        never = entries[~np.isin(np.round(entries, 9), np.round(settings, 9))]
+        if len(never):
+            return f"no row has {never[0]:g}"
+    if entries.min() < settings[0] or entries.max() > settings[-1]:
+        return f"rows go from {settings[0]:.3g} to {settings[-1]:.3g}"
+    return ""
 
 
 def silent_curve(values, refusal: str, fixed: tuple[str, ...] = ()) -> Curve:
