@@ -111,7 +111,7 @@ def test_a_headline_says_three_numbers_and_who_is_right():
     for curve in (curves[0], curves[2], truth):
         assert change_words(curve.effect(0, -1), SMALL) in answers.headline
     assert "60 rows" in answers.headline
-    assert "Cut: load \N{RIGHTWARDS ARROW} knob." in answers.explanation
+    assert "The graph lacks load \N{RIGHTWARDS ARROW} knob." in answers.explanation
     assert answers.verdict in ("agrees", "misses", "wrong sign")
 
 
