@@ -90,7 +90,11 @@ class Answers:
             doubt = f"The {self.backend} {self.model.word}."
         if self.model.refusal:
             doubt = f"The {self.backend} cannot say: {self.model.refusal.rstrip('.')}."
-        parts = [edges_in_words(self.graph), held_in_words(self.held), self._disagreement() or doubt]
+        parts = [
+            edges_in_words(self.graph, self.world.by_load),
+            held_in_words(self.held),
+            self._disagreement() or doubt,
+        ]
         return " ".join(part for part in parts if part)
 
     def _judgement(self) -> str:
@@ -161,14 +165,17 @@ def edge_words(edges) -> str:
     return ", ".join(f"{NAMES[cause]} {ARROW} {NAMES[effect]}" for cause, effect in edges)
 
 
-def edges_in_words(graph: CausalGraph) -> str:
-    """Which edges of the true graph a graph lacks, and which it has more; "" for the true one."""
+def edges_in_words(graph: CausalGraph, by_load: bool) -> str:
+    """Which edges of the true graph a graph lacks, and which it has more; "" for the true one. `by_load`: the operator follows the load."""
     edges = set(graph.edges)
     missing = [edge for edge in FULL if edge not in edges]
     extra = [edge for edge in graph.edges if edge not in FULL]
     parts = []
     if not edges & set(LOAD):
-        parts.append("The graph lacks all edges of the load: the model takes the operator's habit for an effect.")
+        habit = "the model takes the operator's habit for an effect"
+        if not by_load:
+            habit = "the operator does not follow it, so little is lost"
+        parts.append(f"The graph lacks all edges of the load: {habit}.")
         missing = [edge for edge in missing if edge not in LOAD]
     if missing:
         parts.append(f"The graph lacks {edge_words(missing)}.")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from autosched.lab.drawn_states import SET, drawn_graph, drawn_world
+from gpuschedlab.autosched.lab.curve import Span
 from gpuschedlab.autosched.lab.interval_log import COLUMNS, IntervalLog
 from gpuschedlab.autosched.lab.outcomes import OUTCOMES
 from gpuschedlab.autosched.lab.pools import Pools
@@ -91,10 +92,11 @@ def test_loads_of_the_truth_fill_their_range():
 def test_each_objective_has_words(objective):
     world = replace(SMALL, objective=objective)
     outcome = OUTCOMES[objective]
-    values = world.values(2)
-    truth = Truth(world, values, seed=1).filled(3).curve()
-    words = change_words(truth.effect(0, 1), world)
-    assert f"% {outcome.less} (" in words or f"% {outcome.more} (" in words
+    assert change_words(Span(-0.4, -0.5, -0.3), world) == f"33 % {outcome.less} (26 to 39)"
+    assert change_words(Span(0.1, -0.1, 0.3), world) == f"11 % {outcome.more} (-10 to 35)"
+    assert change_words(Span(0.001, -0.001, 0.003), world) == "as before (0 to 0)"
+    assert change_words(Span(-0.1, np.nan, np.nan), world) == f"10 % {outcome.less} (no interval)"
+    assert change_words(Span(np.nan, np.nan, np.nan), world) == "cannot say"
 
 
 def test_a_headline_says_three_numbers_and_who_is_right():
