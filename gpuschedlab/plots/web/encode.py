@@ -21,9 +21,12 @@ def nested(flat: dict) -> dict:
     """Layout or trace whose names with underscores (`xaxis_range`) are written out."""
     tree: dict = {}
     for name, value in flat.items():
-        *path, last = [name] if name in WHOLE else name.split("_")
+        parts = [name]
+        if name not in WHOLE:
+            parts = name.split("_")
+        last = parts.pop()
         place = tree
-        for part in path:
+        for part in parts:
             place[part] = place = dict(place.get(part) or {})
         both = isinstance(value, dict) and isinstance(place.get(last), dict)
         place[last] = place[last] | value if both else value
