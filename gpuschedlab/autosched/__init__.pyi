@@ -24,6 +24,15 @@ from .forecast.generation import (
 from .forecast.ranges import RANGES as RANGES, RangePredictor as RangePredictor
 from .forecast.repository import observe as observe
 from .journal import Journal as Journal
+from .lab.backends import modelled as modelled
+from .lab.curve import Curve as Curve, Span as Span
+from .lab.edges import lab_graph as lab_graph
+from .lab.interval_log import IntervalLog as IntervalLog
+from .lab.paths import PathModel as PathModel
+from .lab.sentences import Answers as Answers
+from .lab.truth import Truth as Truth
+from .lab.verdict import judged as judged
+from .lab.world import IntervalWorld as IntervalWorld
 from .logbook.inference import Estimate as Estimate
 from .logbook.log import Log as Log, operate as operate, read_log as read_log
 from .logbook.play import Rule as Rule

@@ -32,6 +32,7 @@ class Adjusted(NamedTuple):
 
     strength : what part of what is left of setting and outcome alike a hidden common cause must explain to bring the effect to 0.
     refusal : why the rows cannot say, "" where they can. shown : what is held fixed predicts of the setting (n,).
+    parts : what each row adds (n, k) to the error of each mean, n times. free : rows beyond the terms.
     """
 
     mean: np.ndarray
@@ -41,6 +42,17 @@ class Adjusted(NamedTuple):
     strength: float
     refusal: str
     shown: np.ndarray
+    parts: np.ndarray
+    free: int
+
+    def paired_halves(self) -> np.ndarray:
+        """Half (k, k) of the 95 % interval of each difference between two settings' means; nan where there are no intervals."""
+        count = len(self.mean)
+        halves = np.full((count, count), np.nan)
+        if np.isfinite(self.halves).all():
+            for first in range(count):
+                halves[first] = _halves(self.parts - self.parts[:, first : first + 1], self.free)
+        return halves
 
 
 def adjusted(x: np.ndarray, a: np.ndarray, y: np.ndarray, settings) -> Adjusted:
@@ -77,7 +89,9 @@ def adjusted(x: np.ndarray, a: np.ndarray, y: np.ndarray, settings) -> Adjusted:
     shown = terms @ np.linalg.lstsq(terms, a, rcond=None)[0]
     left = left if left.var() > ROUNDING * y.var() else 0 * left
     refusal = _refusal(shown, x, a, settings, left) if np.isfinite(halves).all() else f"{n} rows are too few"
-    return Adjusted(found[:-1], halves[:-1], float(found[-1]), float(halves[-1]), strength, refusal, shown)
+    return Adjusted(
+        found[:-1], halves[:-1], float(found[-1]), float(halves[-1]), strength, refusal, shown, parts[:, :-1], free
+    )
 
 
 def _setting(a: np.ndarray):
