@@ -47,7 +47,7 @@ class EditedGraph(NamedTuple):
             arrow_heads.append(head)
         boxes = [self._box(number) for number in range(len(self.names))]
         hidden = {"visible": False, "showgrid": False, "fixedrange": True}
-        axes = {"x": hidden | {"range": [-0.4, 2.4]}, "y": hidden | {"range": [-0.1, 1.1]}}
+        axes = {"x": hidden | {"range": [-0.36, 2.54]}, "y": hidden | {"range": [-0.1, 1.1]}}
         live = {"shapes": lines, "annotations": [*arrow_heads, *boxes]}
         margin = {"l": 4, "r": 4, "b": 4}
         traces = [self._edge_points(), self._node_points()]
@@ -142,6 +142,9 @@ def edited_graph(graph, every=(), chosen: str = "", names: dict[str, str] | None
         for y, name in zip(np.linspace(first, last, len(column)), column, strict=True):
             spots[number_of[name]] = x, y
     edges = tuple(dict.fromkeys([*every, *graph.edges]))
+    hint = "click an edge to cut or restore it, two boxes for a new one"
+    if chosen:
+        hint = f"click what {words.get(chosen, chosen)} causes"
     return EditedGraph(
         names=tuple(words.get(name, name) for name in variables),
         spots=spots,
@@ -149,5 +152,5 @@ def edited_graph(graph, every=(), chosen: str = "", names: dict[str, str] | None
         cut=np.array([edge not in graph.edges for edge in edges], bool),
         causes=number_of[layers.knobs[0]],
         chosen=number_of.get(chosen, -1),
-        title="What causes what<br>click an edge to cut or restore it",
+        title=f"What causes what<br>{hint}",
     )

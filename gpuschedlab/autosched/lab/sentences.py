@@ -11,11 +11,12 @@ from gpuschedlab.autosched.lab.verdict import AGREES, MISSES, SILENT, WRONG, jud
 from gpuschedlab.autosched.lab.world import IntervalWorld
 
 VERDICT_WORDS = {
-    AGREES: "The model agrees with the truth",
-    WRONG: "The model has the wrong sign",
-    MISSES: "The model misses the truth",
-    SILENT: "The model cannot be judged yet",
+    AGREES: "and agrees with the truth",
+    WRONG: "and has the wrong sign",
+    MISSES: "and misses the truth",
+    SILENT: "and cannot be judged yet",
 }
+"""What the model on the graph does."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,15 +56,35 @@ class Answers:
 
     @property
     def headline(self) -> str:
-        """One sentence with three numbers, and who is right."""
-        question = question_words(self.world, self.truth.values, self.first, self.second)
+        """Three sentences, with the numbers of the log, the truth and the model, and who is right."""
+        subject = OUTCOMES[self.world.objective].subject
+        setting = setting_words(self.world, self.truth.values, self.first, self.second)
+        return (
+            f"The log says that {subject} {self.log_number} with {setting}. In truth: {self.truth_number}. "
+            f"The model on this graph says {self.model_number} {VERDICT_WORDS[self.verdict]}."
+        )
+
+    @property
+    def log_number(self) -> str:
+        """Effect by the rows as they are, without its interval."""
+        return percent_words(self._effect(self.naive).mean, self.world)
+
+    @property
+    def truth_number(self) -> str:
+        """Simulated effect, without its interval."""
+        return percent_words(self._effect(self.truth).mean, self.world)
+
+    @property
+    def model_number(self) -> str:
+        """Effect by the model, with its interval."""
+        return change_words(self._effect(self.model), self.world)
+
+    @property
+    def basis(self) -> str:
+        """How many rows and simulated intervals the numbers rest on, and their intervals."""
         log = change_words(self._effect(self.naive), self.world)
         truth = change_words(self._effect(self.truth), self.world)
-        model = change_words(self._effect(self.model), self.world)
-        return (
-            f"{question}, {OUTCOMES[self.world.objective].subject}, by the log ({self.rows} rows): {log}; in truth "
-            f"({self.intervals} intervals simulated): {truth}; by the model on this graph: {model}. {VERDICT_WORDS[self.verdict]}."
-        )
+        return f"Log: {self.rows} rows, {log}. Truth: the same do() simulated in {self.intervals} other intervals, {truth}; 95 %."
 
     @property
     def explanation(self) -> str:
@@ -101,28 +122,47 @@ NAMES = {"knob": "knob", "load": "load", "preempted": "preempted", "waiting": "w
 """Variables as the screen has them."""
 
 
-def question_words(world: IntervalWorld, values, first: int, second: int) -> str:
-    """What is asked: the knob, from one value to another, in its unit."""
+def setting_words(world: IntervalWorld, values, first: int, second: int) -> str:
+    """What is asked about: the knob at one value instead of another, in its unit."""
+    ends = [value_words(world.value(values[place])) for place in (first, second)]
     unit = world.info.knob.unit
-    ends = [f"{world.value(values[place]):,.4g}" for place in (first, second)]
-    return f"With {world.info.words} set to {ends[1]} {unit} instead of {ends[0]}".replace("  ", " ")
+    setting = f"{world.info.words} at {ends[1]} {unit}".rstrip()
+    return f"{setting} instead of {ends[0]}"
+
+
+def value_words(value: float) -> str:
+    """Write a value of a knob with three figures: "56,200"."""
+    return f"{float(f'{value:.3g}'):,.12g}"
+
+
+def percent_words(log_ratio: float, world: IntervalWorld) -> str:
+    """A change of the objective in per cent: "33 % sooner", or that nothing can be said yet."""
+    if math.isnan(log_ratio):
+        return "cannot be said yet"
+    outcome = OUTCOMES[world.objective]
+    direction = outcome.more
+    if log_ratio < 0:
+        direction = outcome.less
+    return f"{abs(100 * math.expm1(log_ratio)):.0f} % {direction}"
 
 
 def change_words(span: Span, world: IntervalWorld) -> str:
-    """A change of the objective with its interval, in per cent: "33 % sooner (30 to 36)"."""
+    """A change of the objective with its interval, in per cent: "33 % sooner (30 to 36)", a negative end for the other direction."""
+    change = percent_words(span.mean, world)
     if math.isnan(span.mean):
-        return "cannot say"
-    outcome = OUTCOMES[world.objective]
-    direction = outcome.more
-    sign = 1
-    if span.mean < 0:
-        direction = outcome.less
-        sign = -1
-    ends = sorted(sign * 100 * math.expm1(end) for end in (span.low, span.high))
-    change = f"{abs(100 * math.expm1(span.mean)):.0f} % {direction}"
+        return change
     if math.isnan(span.low):
         return f"{change} (no interval)"
-    return f"{change} ({ends[0]:.0f} to {ends[1]:.0f})"
+    sign = 1
+    if span.mean < 0:
+        sign = -1
+    low, high = sorted(sign * 100 * math.expm1(end) for end in (span.low, span.high))
+    return f"{change} ({whole_words(low)} to {whole_words(high)})"
+
+
+def whole_words(number: float) -> str:
+    """Write a number without decimals; never "-0"."""
+    return f"{round(number):d}".replace("-", "\N{MINUS SIGN}")
 
 
 def edge_words(edges) -> str:
