@@ -6,6 +6,7 @@ from gpuschedlab import plots
 from gpuschedlab._extras import need
 from gpuschedlab.autosched.causal.graph import CausalGraph
 from gpuschedlab.autosched.explorers.background import Arrivals
+from gpuschedlab.autosched.explorers.graph_edits import GraphEdits
 from gpuschedlab.autosched.explorers.graph_panel import GraphPanel
 from gpuschedlab.autosched.explorers.lab_panel import WorldPanel
 from gpuschedlab.autosched.explorers.lab_view import Curves, LabView, curves_of
@@ -150,7 +151,8 @@ class CausalLab(BaseExplorer):
                 first=0,
                 second=self.panel.do.index,
             )
-        return LabView(world, frame, self.answers, self.truth.values, self.panel.do.index)
+        setting = self.panel.do.index
+        return LabView(world, frame, self.answers, self.truth.values, setting, self._progress())
 
     def _curves(self, frame) -> Curves | None:
         """Return what the rows say by the present graph and backend: computed once."""
@@ -159,6 +161,14 @@ class CausalLab(BaseExplorer):
         values = self.truth.values
         key = ("curves", self.world, self.seed, frame.height, graph.edges, backend)
         return self.cache.get(key, lambda: curves_of(graph, frame, values, backend)).value
+
+    def _progress(self) -> str:
+        """Say how much has come; empty once all has."""
+        rows = len(self.log)
+        intervals = len(self.truth)
+        if rows >= self.rows and intervals >= self.intervals:
+            return ""
+        return f"{rows} of {self.rows} rows, {intervals} of {self.intervals} intervals of the truth"
 
     # Drawing -----------------------------------------------------------------------------------------------
 
@@ -184,13 +194,7 @@ class CausalLab(BaseExplorer):
             self.status.value = self.sign_guess.question(view)
         else:
             self.status.value = view.html + self.sign_guess.verdict(view)
-        self.progress.value = self._progress()
-
-    def _progress(self) -> str:
-        """HTML of how much has come; empty once all has."""
-        if self.arrivals.done or len(self.truth) >= self.intervals:
-            return ""
-        return f"{len(self.log)} of {self.rows} rows, {len(self.truth)} of {self.intervals} intervals of the truth"
+        self.progress.value = view.progress
 
     def _top(self, strip) -> list:
         return [self.status, self.sign_guess.box, strip, self.more, self.error]
@@ -212,20 +216,31 @@ class CausalLab(BaseExplorer):
     # Pages without a kernel --------------------------------------------------------------------------------
 
     def _kept(self) -> dict:
-        settings = [text for text, _ in self.panel.do.options]
+        settings = self._settings()
         ends = tuple(dict.fromkeys((settings[len(settings) // 2], settings[-1])))
-        edits = self.graph_panel.edits
-        self._before = (edits, self.panel.do.index)
-        return {
-            "graph": (tuple(GRAPHS), next(iter(GRAPHS))),
-            self.panel.do.description: (ends, ends[-1]),
-        }
+        graphs = tuple(GRAPHS)
+        return {"graph": (graphs, graphs[0]), self.panel.do.description: (ends, ends[-1])}
 
     def _put(self, values: dict):
         graph, setting = values.values()
         with quiet(self):
-            self.graph_panel.put(GRAPHS[graph])
-            self.panel.do.index = [text for text, _ in self.panel.do.options].index(setting)
+            self.graph_panel.put(GraphEdits.of(GRAPHS[graph], lab_graph().edges))
+            self.panel.do.index = self._settings().index(setting)
+
+    def _settings(self) -> list[str]:
+        """Values that the slider offers, as texts."""
+        return [text for text, _ in self.panel.do.options]
+
+    def states(self) -> dict:
+        """States of a page without a kernel: three graphs, and two values of the knob; the screen stays as it is."""
+        edits = self.graph_panel.edits
+        setting = self.panel.do.index
+        recorded = super().states()
+        with quiet(self):
+            self.graph_panel.put(edits)
+            self.panel.do.index = setting
+        self._draw_all()
+        return recorded
 
     def html(self) -> str:
         """Write a page of its own, from recorded states; whole without a network."""

@@ -78,9 +78,10 @@ class GraphPanel:
         """Take another graph; edges of this one that it lacks can be restored."""
         self.edit(self.edits.beside(graph))
 
-    def put(self, graph):
+    def put(self, edits: GraphEdits):
         """Show another graph, and let nothing answer."""
-        self.edits = self.edits.beside(graph)
+        self.edits = edits
+        self.chosen = ""
         self.show()
 
     def reset(self):

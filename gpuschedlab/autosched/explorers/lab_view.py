@@ -49,6 +49,8 @@ class LabView:
         Entries of the knob.
     setting : int
         Place of the value that is asked about.
+    progress : str
+        How much has come; empty once all has.
     """
 
     world: IntervalWorld
@@ -56,12 +58,13 @@ class LabView:
     answers: Answers | None
     values: np.ndarray
     setting: int
+    progress: str = ""
 
     @property
     def html(self) -> str:
-        """The headline, its numbers in the colours of their curves, and the sentences below it; empty while there are too few rows."""
+        """The headline, its numbers in the colours of their curves, and the sentences below it; while rows are too few, how many came."""
         if self.answers is None:
-            return ""
+            return f'<p class="gpuschedlab-sentence gpuschedlab-long">The log begins: {escape(self.progress)}.</p>'
         explanation = escape(f"{self.answers.explanation} {self.answers.basis}")
         return f'<p class="gpuschedlab-sentence gpuschedlab-long">{self._headline()}</p><p>{explanation}</p>'
 
