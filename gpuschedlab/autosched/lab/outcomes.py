@@ -5,10 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-RARE = 0.05
-"""Preemptions per job are counted from here: their logarithm is calm near 0."""
-PROMPT = 0.01
-"""Waiting is counted from this share of the run times on."""
 SHORTEST = 10.0
 """Seconds that the shortest jobs count in a slowdown, as in the bounded slowdown of `summary`."""
 
@@ -58,14 +54,17 @@ OUTCOMES: Mapping[str, Outcome] = {
 
 
 def measured(simulation, objective: str) -> dict[str, float]:
-    """Play a simulation to its end, and return what the log says of it: `preempted`, `waiting` and `outcome`."""
+    """Play a simulation to its end, and return what the log says of it: `preempted`, `waiting` and `outcome`.
+
+    The first two are the logarithms of 1 + preemptions per job, and of 1 + the time that jobs wait over the time that they run.
+    """
     simulation.advance(np.inf)
     jobs = simulation.snapshot().jobs
     run_time = jobs["work"]
     took = jobs["end"] - jobs["submit"]
     waited = jobs["queued"].mean() / run_time.mean()
     return {
-        "preempted": float(np.log(RARE + jobs["preemptions"].mean())),
-        "waiting": float(np.log(PROMPT + waited)),
+        "preempted": float(np.log1p(jobs["preemptions"].mean())),
+        "waiting": float(np.log1p(waited)),
         "outcome": OUTCOMES[objective].measure(took, run_time),
     }

@@ -1,9 +1,10 @@
-"""Path model: each variable by quadratic terms of its causes; a knob that is set carries each row's residuals down the graph."""
+"""Path model: each variable by smooth terms of its causes; a knob that is set carries each row's residuals down the graph."""
 
 import numpy as np
 import polars as pl
 from scipy.special import stdtrit
 
+from gpuschedlab.autosched.causal.adjustment import bends, knots_of
 from gpuschedlab.autosched.causal.graph import CausalGraph
 from gpuschedlab.autosched.lab.curve import Curve, Span, paired_effects
 from gpuschedlab.metrics.intervals import LEVEL
@@ -17,7 +18,8 @@ FEWEST = 40
 class PathModel:
     """Structural equations along a graph, fitted to a log.
 
-    A variable is a quadratic function of its causes, products among them, plus a residual; one without causes keeps its values.
+    A variable is a quadratic function of its causes, with products, and a natural cubic spline of each, plus a residual; one without
+    causes keeps its values.
     `do(knob = value)` sets the knob in each row, and computes what is below it again, in order of the graph, each row with its own
     residuals (Pearl, Causality, 2009, section 7.1: abduction, action, prediction). The outcome is the mean over rows. Intervals are
     those of bootstrap samples of whole rows: Student's, with as many degrees of freedom as there are samples less one.
@@ -37,7 +39,6 @@ class PathModel:
     def __init__(self, graph: CausalGraph, frame: pl.DataFrame, bootstraps: int = 40, rng: int = 0):
         self.graph = graph
         self.names = graph.layers.names
-        self.order = graph.order()
         self.rows = frame.select(self.names).to_numpy()
         if len(self.rows) < FEWEST:
             bootstraps = 0
@@ -91,7 +92,7 @@ class _Equations:
 
 
 class _Equation:
-    """Quadratic function of causes by ridge regression, on causes in standard deviations from their means."""
+    """Quadratic function and splines of causes by ridge regression, on causes in standard deviations from their means."""
 
     def __init__(self, column: int, causes: list[int], rows: np.ndarray):
         self.column = column
@@ -100,6 +101,7 @@ class _Equation:
         self.middle = values.mean(axis=0)
         spread = values.std(axis=0)
         self.scale = np.where(spread > 1e-12, spread, 1.0)
+        self.knots = [knots_of(column) for column in ((values - self.middle) / self.scale).T]
         terms = self._terms(rows)
         target = rows[:, column]
         normal = terms.T @ terms + RIDGE * np.eye(terms.shape[1])
@@ -111,7 +113,8 @@ class _Equation:
         return self._terms(table) @ self.weights
 
     def _terms(self, table: np.ndarray) -> np.ndarray:
-        """1, the causes, and their products (n, t)."""
+        """1, the causes, their products, and what bends in a spline of each (n, t)."""
         scaled = (table[:, self.causes] - self.middle) / self.scale
         first, second = np.triu_indices(len(self.causes))
-        return np.column_stack([np.ones(len(table)), scaled, scaled[:, first] * scaled[:, second]])
+        curved = [bends(column, knots) for column, knots in zip(scaled.T, self.knots, strict=True)]
+        return np.column_stack([np.ones(len(table)), scaled, scaled[:, first] * scaled[:, second], *curved])

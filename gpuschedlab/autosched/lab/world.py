@@ -18,6 +18,8 @@ from gpuschedlab.traces import presets
 GPUS_OF_A_NODE = 8
 STEEPNESS = 2.0
 """Of the logistic function by which an operator's score becomes a place between the lowest and the highest value."""
+MARGIN = 0.06
+"""Share of the knob's range at either end that is not asked about."""
 REACH = 50.0
 """A knob on a logarithmic scale is set from its value in the policy down to a fiftieth of it, unless a range is given."""
 
@@ -67,7 +69,7 @@ class IntervalWorld(Knobbed):
     >>> world.knob, world.low, world.log_scale, world.at(5_000.0).thresholds
     ('thresholds', 1000.0, True, (5000.0,))
     >>> world.of(Tiresias(), "pack_limit").values(3).tolist()
-    [0.0, 0.5, 1.0]
+    [0.06, 0.5, 0.94]
     """
 
     raises: ClassVar = EstimatorError
@@ -165,8 +167,13 @@ class IntervalWorld(Knobbed):
         return float(self.info.clip(value))
 
     def values(self, count: int) -> np.ndarray:
-        """Entries (k,) from the lowest to the highest, evenly spaced and at most `count`: fewer if the knob has fewer values."""
-        grid = np.linspace(*self.ends, count)
+        """Entries (k,) that are asked about, evenly spaced and at most `count`: fewer if the knob has fewer values.
+
+        They leave out `MARGIN` of the range at either end, where a log has few rows.
+        """
+        low, high = self.ends
+        margin = MARGIN * (high - low)
+        grid = np.linspace(low + margin, high - margin, count)
         allowed = [self.entry(self.value(entry)) for entry in grid]
         return np.unique(np.round(allowed, 12))
 
