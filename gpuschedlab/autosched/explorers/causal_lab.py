@@ -3,13 +3,12 @@
 from collections.abc import Iterator
 
 from gpuschedlab import plots
-from gpuschedlab._extras import need
 from gpuschedlab.autosched.causal.graph import CausalGraph
 from gpuschedlab.autosched.explorers.background import Arrivals
 from gpuschedlab.autosched.explorers.graph_edits import GraphEdits
 from gpuschedlab.autosched.explorers.graph_panel import GraphPanel
 from gpuschedlab.autosched.explorers.lab_panel import WorldPanel
-from gpuschedlab.autosched.explorers.lab_view import Curves, LabView, curves_of
+from gpuschedlab.autosched.explorers.lab_view import Curves, LabView, Progress, curves_of
 from gpuschedlab.autosched.explorers.sign_guess import SignGuess
 from gpuschedlab.autosched.figures.edited_graph import EditedGraph, edited_graph
 from gpuschedlab.autosched.lab.edges import LOAD, cut, lab_graph
@@ -83,7 +82,6 @@ class CausalLab(BaseExplorer):
 
     def __init__(self, world=None, seed: int = 0, *, rows: int = 300, intervals: int = 60, guess=False, cache=None):
         super().__init__(cache)
-        w = need("ipywidgets")
         self.seed = seed
         self.rows = rows
         self.intervals = intervals
@@ -95,7 +93,6 @@ class CausalLab(BaseExplorer):
         self.sign_guess = SignGuess(self, guess and not in_batch())
         self.panel = WorldPanel(self, world or IntervalWorld())
         self.graph_panel = GraphPanel(self, lab_graph(), self.panel.backend)
-        self.progress = w.HTML().add_class("gpuschedlab-says")
         self.arrivals = Arrivals(self, self._draw_all)
         self._take(self.panel.world)
         self.log.filled(min(rows, FIRST_ROWS))  # what is wrong with the world is said in the cell
@@ -162,13 +159,9 @@ class CausalLab(BaseExplorer):
         key = ("curves", self.world, self.seed, frame.height, graph.edges, backend)
         return self.cache.get(key, lambda: curves_of(graph, frame, values, backend)).value
 
-    def _progress(self) -> str:
-        """Say how much has come; empty once all has."""
-        rows = len(self.log)
-        intervals = len(self.truth)
-        if rows >= self.rows and intervals >= self.intervals:
-            return ""
-        return f"{rows} of {self.rows} rows, {intervals} of {self.intervals} intervals of the truth"
+    def _progress(self) -> Progress:
+        """Return how much has come."""
+        return Progress(len(self.log), self.rows, len(self.truth), self.intervals)
 
     # Drawing -----------------------------------------------------------------------------------------------
 
@@ -191,16 +184,15 @@ class CausalLab(BaseExplorer):
         self._draw(self._numbers(view))
         self.sign_guess.show(view)
         if self.sign_guess.open:
-            self.status.value = self.sign_guess.question(view)
+            self.status.value = self.sign_guess.question(view) + view.progress.bar
         else:
-            self.status.value = view.html + self.sign_guess.verdict(view)
-        self.progress.value = view.progress
+            self.status.value = view.html + self.sign_guess.verdict(view) + view.progress.bar
 
     def _top(self, strip) -> list:
         return [self.status, self.sign_guess.box, strip, self.more, self.error]
 
     def _controls(self) -> list:
-        return [*self.panel.first, self.graph_panel.box, self.progress]
+        return [*self.panel.first, self.graph_panel.box]
 
     def _rest(self) -> list:
         return self.panel.rest

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from html import escape
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -34,6 +35,37 @@ def curves_of(graph: CausalGraph, frame: pl.DataFrame, values: np.ndarray, backe
     return Curves(naive(frame, values), held(graph, frame, values), modelled(backend, graph, frame, values))
 
 
+class Progress(NamedTuple):
+    """How many rows of the log and simulated intervals have come, and how many will."""
+
+    rows: int
+    all_rows: int
+    intervals: int
+    all_intervals: int
+
+    @property
+    def text(self) -> str:
+        """What the dots are: "120 of 300 intervals of the log, 0 of 60 of the truth"."""
+        rows = _of(self.rows, self.all_rows)
+        intervals = _of(self.intervals, self.all_intervals)
+        return f"{rows} intervals of the log, {intervals} of the truth"
+
+    @property
+    def bar(self) -> str:
+        """HTML of a bar, as long as the share of what has come; it is empty once all has, and keeps its place."""
+        share = (self.rows + self.intervals) / max(1, self.all_rows + self.all_intervals)
+        if share >= 1:
+            share = 0.0
+        return f'<div class="gpuschedlab-bar"><i style="width: {100 * share:.0f}%"></i></div>'
+
+
+def _of(count: int, whole: int) -> str:
+    """Write a count, and of how many while it is not all."""
+    if count >= whole:
+        return f"{count}"
+    return f"{count} of {whole}"
+
+
 @dataclass(frozen=True, eq=False)
 class LabView:
     """One state of the screen.
@@ -49,8 +81,8 @@ class LabView:
         Entries of the knob.
     setting : int
         Place of the value that is asked about.
-    progress : str
-        How much has come; empty once all has.
+    progress : Progress
+        How much has come.
     """
 
     world: IntervalWorld
@@ -58,13 +90,13 @@ class LabView:
     answers: Answers | None
     values: np.ndarray
     setting: int
-    progress: str = ""
+    progress: Progress
 
     @property
     def html(self) -> str:
         """The headline, its numbers in the colours of their curves, and the sentences below it; while rows are too few, how many came."""
         if self.answers is None:
-            return f'<p class="gpuschedlab-sentence gpuschedlab-long">The log begins: {escape(self.progress)}.</p>'
+            return f'<p class="gpuschedlab-sentence gpuschedlab-long">The log begins: {self.progress.text}.</p>'
         explanation = escape(f"{self.answers.explanation} {self.answers.basis}")
         return f'<p class="gpuschedlab-sentence gpuschedlab-long">{self._headline()}</p><p>{explanation}</p>'
 
@@ -95,7 +127,7 @@ class LabView:
             values=settings,
             rows=rows,
             setting=float(settings[self.setting]),
-            title=f"{first_capital(self.world.objective)}, if the knob were set to ...<br>a dot is an interval of the log",
+            title=f"{first_capital(self.world.objective)}, if the knob were set to ...<br>{self.progress.text}",
             **curves,
         )
 
