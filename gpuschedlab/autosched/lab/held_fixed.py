@@ -27,21 +27,15 @@ def held(graph: CausalGraph, frame: pl.DataFrame, values) -> Curve:
     try:
         fixed = held_by(graph)
     except EstimatorError as error:
-        entries = np.asarray(values, float)
-        missing = np.full(len(entries), np.nan)
-        effects = np.full((len(entries), len(entries), 3), np.nan)
-        return Curve(entries, missing, missing, missing, effects, (), str(error))
+        return silent_curve(values, str(error))
     return _adjusted_curve(frame, fixed, values)
 
 
 def _adjusted_curve(frame: pl.DataFrame, fixed: tuple[str, ...], values) -> Curve:
     """Curve by regression on smooth terms of the knob and of what is held fixed (`adjusted`)."""
     entries = np.asarray(values, float)
-    count = len(entries)
     if frame.height < FEWEST:
-        missing = np.full(count, np.nan)
-        few = f"{frame.height} rows are too few"
-        return Curve(entries, missing, missing, missing, np.full((count, count, 3), np.nan), fixed, few)
+        return silent_curve(values, f"{frame.height} rows are too few", fixed)
     columns = [frame[name].to_numpy() for name in fixed]
     table = np.column_stack([np.empty((frame.height, 0)), *columns])
     answer = adjusted(table, frame["knob"].to_numpy(), frame["outcome"].to_numpy(), tuple(entries))
@@ -49,3 +43,11 @@ def _adjusted_curve(frame: pl.DataFrame, fixed: tuple[str, ...], values) -> Curv
     low = answer.mean - answer.halves
     high = answer.mean + answer.halves
     return Curve(entries, answer.mean, low, high, effects, fixed, answer.refusal)
+
+
+def silent_curve(values, refusal: str, fixed: tuple[str, ...] = ()) -> Curve:
+    """Curve of nothing but nan, and why."""
+    entries = np.asarray(values, float)
+    missing = np.full(len(entries), np.nan)
+    effects = np.full((len(entries), len(entries), 3), np.nan)
+    return Curve(entries, missing, missing, missing, effects, fixed, refusal)
