@@ -61,7 +61,7 @@ class Answers:
         setting = setting_words(self.world, self.truth.values, self.first, self.second)
         return (
             f"The log says that {subject} {self.log_number} with {setting}. In truth: {self.truth_number}. "
-            f"The model on this graph says {self.model_number} {VERDICT_WORDS[self.verdict]}."
+            f"The model on this graph says {self.model_number} {self._standing()}."
         )
 
     @property
@@ -92,8 +92,7 @@ class Answers:
         parts = [
             edges_in_words(self.graph),
             held_in_words(self.graph, self.held),
-            self._disagreement(),
-            self.model.word,
+            self._disagreement() or self._misfit(),
         ]
         return " ".join(part for part in parts if part)
 
@@ -101,11 +100,26 @@ class Answers:
         """Effect by a curve of what is asked about."""
         return curve.effect(self.first, self.second)
 
+    def _standing(self) -> str:
+        """How the model stands beside the truth, or why it cannot be judged."""
+        if not math.isnan(self._effect(self.model).low):
+            return VERDICT_WORDS[self.verdict]
+        if self.model.word.startswith("does not fit"):
+            return "but does not fit the rows"
+        return VERDICT_WORDS[self.verdict]
+
+    def _misfit(self) -> str:
+        """What the model says of its own fit, as a sentence; "" if it fits."""
+        if not self.model.word:
+            return ""
+        return f"The model {self.model.word}."
+
     def _disagreement(self) -> str:
         """Why adjustment and model differ, or "" where they do not."""
         adjustment = self._effect(self.held)
         model = self._effect(self.model)
-        if math.isnan(adjustment.low) or math.isnan(model.low) or adjustment.meets(model):
+        silent = self.held.refusal or math.isnan(adjustment.low) or math.isnan(model.low)
+        if silent or adjustment.meets(model):
             return ""
         said = f"Adjustment says {change_words(adjustment, self.world)}."
         edges = set(self.graph.edges)
