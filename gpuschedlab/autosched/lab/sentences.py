@@ -11,22 +11,12 @@ from gpuschedlab.autosched.lab.verdict import AGREES, MISSES, SILENT, WRONG, jud
 from gpuschedlab.autosched.lab.world import IntervalWorld
 
 VERDICT_WORDS = {
-    AGREES: "agrees with the truth",
-    WRONG: "has the wrong sign",
-    MISSES: "misses the truth",
-    SILENT: "cannot be judged yet",
+    AGREES: "and agrees with the truth",
+    WRONG: "and has the wrong sign",
+    MISSES: "and misses the truth",
+    SILENT: "and cannot be judged yet",
 }
-NAMES = {
-    "knob": "knob",
-    "load": "load",
-    "preempted": "preemptions",
-    "waiting": "waiting",
-    "outcome": "outcome",
-}
-"""Variables as sentences and figures have them."""
-ARROW = "\N{RIGHTWARDS ARROW}"
-SMALL = 0.5
-"""Per cent: a smaller change is none in words."""
+"""What the model on the graph does."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,104 +55,135 @@ class Answers:
         return judged(self._effect(self.model), self._effect(self.truth))
 
     @property
-    def log_verdict(self) -> str:
-        """Verdict on the rows as they are."""
-        return judged(self._effect(self.naive), self._effect(self.truth))
-
-    @property
     def headline(self) -> str:
-        """Three numbers, and who is right."""
-        question = question_words(self.world, self.truth.values[self.first], self.truth.values[self.second])
+        """Three sentences, with the numbers of the log, the truth and the model, and who is right."""
         subject = OUTCOMES[self.world.objective].subject
-        log = change_words(self._effect(self.naive), self.world)
-        truth = change_words(self._effect(self.truth), self.world)
-        model = change_words(self._effect(self.model), self.world)
+        setting = setting_words(self.world, self.truth.values, self.first, self.second)
         return (
-            f"{question}: by the log ({self.rows} rows) {subject} {log}; in truth ({self.intervals} intervals simulated) {truth}; "
-            f"by the model on this graph {model}. {self._judgement()}"
+            f"The log says that {subject} {self.log_number} with {setting}. In truth: {self.truth_number}. "
+            f"The model on this graph says {self.model_number} {self._standing()}."
         )
 
     @property
+    def log_number(self) -> str:
+        """Effect by the rows as they are, without its interval."""
+        return percent_words(self._effect(self.naive).mean, self.world)
+
+    @property
+    def truth_number(self) -> str:
+        """Simulated effect, without its interval."""
+        return percent_words(self._effect(self.truth).mean, self.world)
+
+    @property
+    def model_number(self) -> str:
+        """Effect by the model, with its interval."""
+        return change_words(self._effect(self.model), self.world)
+
+    @property
+    def basis(self) -> str:
+        """How many rows and simulated intervals the numbers rest on, and their intervals."""
+        log = change_words(self._effect(self.naive), self.world)
+        truth = change_words(self._effect(self.truth), self.world)
+        return f"Log: {self.rows} rows, {log}. Truth: the same do() simulated in {self.intervals} other intervals, {truth}; 95 %."
+
+    @property
     def explanation(self) -> str:
-        """Sentences on the graph: which edges it lacks or has more, what is held fixed, and where adjustment and model disagree."""
-        doubt = ""
-        if self.model.word:
-            doubt = f"The {self.backend} {self.model.word}."
-        if self.model.refusal:
-            doubt = f"The {self.backend} cannot say: {self.model.refusal.rstrip('.')}."
+        """Sentences on the graph: which edges are cut or added, what is held fixed, and where adjustment and path model disagree."""
         parts = [
             edges_in_words(self.graph, self.world.by_load),
-            held_in_words(self.held),
-            self._disagreement() or doubt,
+            held_in_words(self.graph, self.held),
+            self._disagreement() or self._misfit(),
         ]
         return " ".join(part for part in parts if part)
-
-    def _judgement(self) -> str:
-        """Sentence on who is right."""
-        model = f"The model {VERDICT_WORDS[self.verdict]}"
-        if SILENT in (self.verdict, self.log_verdict):
-            return f"{model}."
-        return f"{model}; the log {VERDICT_WORDS[self.log_verdict]}."
 
     def _effect(self, curve: Curve) -> Span:
         """Effect by a curve of what is asked about."""
         return curve.effect(self.first, self.second)
 
+    def _standing(self) -> str:
+        """How the model stands beside the truth, or why it cannot be judged."""
+        if not math.isnan(self._effect(self.model).low):
+            return VERDICT_WORDS[self.verdict]
+        if self.model.word.startswith("does not fit"):
+            return "but does not fit the rows"
+        return VERDICT_WORDS[self.verdict]
+
+    def _misfit(self) -> str:
+        """What the model says of its own fit, as a sentence; "" if it fits."""
+        if self.model.refusal and self.backend != "adjustment":
+            return f"The model cannot say: {self.model.refusal.rstrip('.')}."
+        if not self.model.word:
+            return ""
+        return f"The model {self.model.word}."
+
     def _disagreement(self) -> str:
-        """Why adjustment and the model differ, or "" where they do not."""
+        """Why adjustment and model differ, or "" where they do not."""
         adjustment = self._effect(self.held)
         model = self._effect(self.model)
-        if self.held.refusal or math.isnan(adjustment.low) or math.isnan(model.low) or adjustment.meets(model):
+        silent = self.held.refusal or math.isnan(adjustment.low) or math.isnan(model.low)
+        if silent or adjustment.meets(model):
             return ""
         said = f"Adjustment says {change_words(adjustment, self.world)}."
         edges = set(self.graph.edges)
         if "load" not in self.held.held and ("load", "outcome") in edges:
-            return (
-                f"{said} In the model the load is still held fixed, since {edge_words([('load', 'outcome')])} stands."
-            )
+            return f"{said} In the model load is still held fixed, since load \N{RIGHTWARDS ARROW} {NAMES['outcome']} stands."
         if set(FULL) - set(LOAD) - edges:
-            return f"{said} It does not ask by which way the knob acts; the model leaves out what goes by an edge that is not there."
+            return (
+                f"{said} It does not ask by which way the knob acts; the model loses what went by the edge that is cut."
+            )
         return f"{said} One of the two does not fit the rows."
 
 
-def question_words(world: IntervalWorld, first: float, second: float) -> str:
-    """What is asked, from two entries of the knob: the knob and its two values, in its unit."""
-    unit = f" {world.info.knob.unit}".rstrip()
-    before = number_words(world.value(first))
-    after = number_words(world.value(second))
-    return f"With {world.info.words} {after}{unit} instead of {before}{unit}"
+NAMES = {"knob": "knob", "load": "load", "preempted": "preempted", "waiting": "waiting", "outcome": "time to finish"}
+"""Variables as the screen has them."""
 
 
-def number_words(value: float) -> str:
-    """A number to three figures at least, without an exponent: 44,158 or 0.125."""
-    if abs(value) >= 100:
-        return f"{value:,.0f}"
-    return f"{value:.3g}"
+def setting_words(world: IntervalWorld, values, first: int, second: int) -> str:
+    """What is asked about: the knob at one value instead of another, in its unit."""
+    ends = [value_words(world.value(values[place])) for place in (first, second)]
+    unit = world.info.knob.unit
+    setting = f"{world.info.words} at {ends[1]} {unit}".rstrip()
+    return f"{setting} instead of {ends[0]}"
+
+
+def value_words(value: float) -> str:
+    """Write a value of a knob with three figures: "56,200"."""
+    return f"{float(f'{value:.3g}'):,.12g}"
+
+
+def percent_words(log_ratio: float, world: IntervalWorld) -> str:
+    """A change of the objective in per cent: "33 % sooner", or that nothing can be said yet."""
+    if math.isnan(log_ratio):
+        return "cannot be said yet"
+    outcome = OUTCOMES[world.objective]
+    direction = outcome.more
+    if log_ratio < 0:
+        direction = outcome.less
+    return f"{abs(100 * math.expm1(log_ratio)):.0f} % {direction}"
 
 
 def change_words(span: Span, world: IntervalWorld) -> str:
-    """A change of the objective with its interval, in per cent: "33 % sooner (30 to 36)"; "cannot say" where there is none."""
+    """A change of the objective with its interval, in per cent: "33 % sooner (30 to 36)", a negative end for the other direction."""
+    change = percent_words(span.mean, world)
     if math.isnan(span.mean):
-        return "cannot say"
-    outcome = OUTCOMES[world.objective]
-    direction = outcome.more
-    sign = 1.0
-    if span.mean < 0:
-        direction = outcome.less
-        sign = -1.0
-    change = abs(100 * math.expm1(span.mean))
-    words = f"{change:.0f} % {direction}"
-    if change < SMALL:
-        words = "as before"
+        return change
     if math.isnan(span.low):
-        return f"{words} (no interval)"
-    ends = sorted(round(sign * 100 * math.expm1(end)) for end in (span.low, span.high))
-    return f"{words} ({ends[0]} to {ends[1]})"
+        return f"{change} (no interval)"
+    sign = 1
+    if span.mean < 0:
+        sign = -1
+    low, high = sorted(sign * 100 * math.expm1(end) for end in (span.low, span.high))
+    return f"{change} ({whole_words(low)} to {whole_words(high)})"
+
+
+def whole_words(number: float) -> str:
+    """Write a number without decimals; never "-0"."""
+    return f"{round(number):d}".replace("-", "\N{MINUS SIGN}")
 
 
 def edge_words(edges) -> str:
     """Edges as a list of arrows."""
-    return ", ".join(f"{NAMES[cause]} {ARROW} {NAMES[effect]}" for cause, effect in edges)
+    return ", ".join(f"{NAMES[cause]} \N{RIGHTWARDS ARROW} {NAMES[effect]}" for cause, effect in edges)
 
 
 def edges_in_words(graph: CausalGraph, by_load: bool) -> str:
@@ -175,7 +196,7 @@ def edges_in_words(graph: CausalGraph, by_load: bool) -> str:
         habit = "the model takes the operator's habit for an effect"
         if not by_load:
             habit = "the operator does not follow it, so little is lost"
-        parts.append(f"The graph lacks all edges of the load: {habit}.")
+        parts.append(f"All edges of the load are cut: {habit}.")
         missing = [edge for edge in missing if edge not in LOAD]
     if missing:
         parts.append(f"The graph lacks {edge_words(missing)}.")
@@ -184,11 +205,11 @@ def edges_in_words(graph: CausalGraph, by_load: bool) -> str:
     return " ".join(parts)
 
 
-def held_in_words(held: Curve) -> str:
-    """What adjustment holds fixed, or why it cannot say."""
+def held_in_words(graph: CausalGraph, held: Curve) -> str:
+    """What adjustment holds fixed by a graph, or why it cannot."""
     if held.refusal:
         return f"Adjustment cannot say: {held.refusal.rstrip('.')}."
     if not held.held:
         return "By this graph nothing confounds the knob: adjustment holds nothing fixed, and says what the log says."
     names = " and ".join(NAMES[name] for name in held.held)
-    return f"Adjustment holds the {names} fixed."
+    return f"Adjustment holds {names} fixed."
