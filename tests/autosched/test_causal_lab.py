@@ -14,7 +14,7 @@ from gpuschedlab.autosched.lab.backends import modelled
 from gpuschedlab.autosched.lab.edges import FULL, LOAD, THESIS, cut, lab_graph, learnt
 from gpuschedlab.autosched.lab.held_fixed import held, naive
 from gpuschedlab.autosched.lab.interval_log import IntervalLog
-from gpuschedlab.autosched.lab.sentences import Answers
+from gpuschedlab.autosched.lab.sentences import Answers, edge_words
 from gpuschedlab.autosched.lab.truth import Truth
 from gpuschedlab.autosched.lab.world import IntervalWorld
 from gpuschedlab.metrics.sentence import plain
@@ -129,7 +129,7 @@ def test_boxes_draw_an_edge_and_turn_it(lab):
     click_box(lab, "preempted")
     assert ("waiting", "preempted") in lab.graph.edges
     assert ("preempted", "waiting") not in lab.graph_panel.edits.every
-    assert "Added: waiting" in words(lab)
+    assert edge_words([("waiting", "preempted")]) in lab.answers.explanation
     click_box(lab, "load")
     click_box(lab, "load")
     assert lab.graph_panel.chosen == "", "the same box twice is no edge"

@@ -82,9 +82,9 @@ class Answers:
     @property
     def basis(self) -> str:
         """How many rows and simulated intervals the numbers rest on, and their intervals."""
-        log = change_words(self._effect(self.naive), self.world)
-        truth = change_words(self._effect(self.truth), self.world)
-        return f"Log: {self.rows} rows, {log}. Truth: the same do() simulated in {self.intervals} other intervals, {truth}; 95 %."
+        log = interval_words(self._effect(self.naive), self.world)
+        truth = interval_words(self._effect(self.truth), self.world)
+        return f"95 %: {log} by {self.rows} rows of the log, {truth} in {self.intervals} simulated intervals."
 
     @property
     def explanation(self) -> str:
@@ -169,11 +169,24 @@ def change_words(span: Span, world: IntervalWorld) -> str:
         return change
     if math.isnan(span.low):
         return f"{change} (no interval)"
+    return f"{change} ({_ends(span)})"
+
+
+def interval_words(span: Span, world: IntervalWorld) -> str:
+    """The interval of a change alone: "30 to 36 % sooner"."""
+    if math.isnan(span.low):
+        return "no interval"
+    direction = percent_words(span.mean, world).partition(" % ")[2]
+    return f"{_ends(span)} % {direction}"
+
+
+def _ends(span: Span) -> str:
+    """Both ends of an interval in per cent, in the direction of its mean."""
     sign = 1
     if span.mean < 0:
         sign = -1
     low, high = sorted(sign * 100 * math.expm1(end) for end in (span.low, span.high))
-    return f"{change} ({whole_words(low)} to {whole_words(high)})"
+    return f"{whole_words(low)} to {whole_words(high)}"
 
 
 def whole_words(number: float) -> str:

@@ -112,7 +112,7 @@ def test_a_headline_says_three_numbers_and_who_is_right():
     for number in (answers.log_number, answers.truth_number, answers.model_number):
         assert number in answers.headline
     assert "60 rows" in answers.basis
-    assert "6 other intervals" in answers.basis
+    assert "6 simulated intervals" in answers.basis
     assert "The graph lacks load \N{RIGHTWARDS ARROW} knob." in answers.explanation
     assert answers.verdict in ("agrees", "misses", "wrong sign")
 
