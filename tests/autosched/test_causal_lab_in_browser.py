@@ -79,7 +79,7 @@ def test_clicks_and_keys_change_who_is_right(page, jupyterlab, notebooks, artifa
     assert await_sentence(page, cut) == whole
 
     click(page, EDGES, 5 * POINTS + 1)  # knob -> waiting, before it crosses another
-    page.locator(STATUS, has_text="Cut: knob → waiting").wait_for()
+    page.locator(STATUS, has_text="The graph lacks knob → waiting").wait_for()
     misses = await_sentence(page, whole)
     assert "misses" in misses
     page.wait_for_function(f"() => ({DASHED})() === 1")
