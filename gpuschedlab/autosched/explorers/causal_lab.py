@@ -16,7 +16,9 @@ from gpuschedlab.autosched.lab.interval_log import IntervalLog
 from gpuschedlab.autosched.lab.sentences import NAMES, Answers
 from gpuschedlab.autosched.lab.truth import Truth
 from gpuschedlab.autosched.lab.world import IntervalWorld
+from gpuschedlab.knobs import knobs_of
 from gpuschedlab.plots.web.cell import in_batch
+from gpuschedlab.widgets.parts.cache import Cache
 from gpuschedlab.widgets.parts.controls import quiet
 from gpuschedlab.widgets.parts.explorer_base import BaseExplorer
 
@@ -24,6 +26,8 @@ VALUES = 12
 """Settings of the knob at which the truth is simulated."""
 TRUTH_SEED = 10_000
 """Added to the seed of the log: the truth is of other intervals."""
+OPERATOR = ("by_load", "strictness", "noise")
+"""Knobs of the world that the truth does not depend on."""
 FIRST_ROWS = 20
 """Rows that are there before the screen is."""
 GRAPHS = {
@@ -52,7 +56,7 @@ class CausalLab(BaseExplorer):
     guess : bool
         Whether the reader guesses the sign of the effect first.
     cache : Cache, optional
-        Where logs and answers are kept.
+        Where answers are kept.
 
     Attributes
     ----------
@@ -86,6 +90,7 @@ class CausalLab(BaseExplorer):
         self.rows = rows
         self.intervals = intervals
         self.guess = guess
+        self.worlds = Cache()
         self.world = None
         self.log = None
         self.truth = None
@@ -116,9 +121,10 @@ class CausalLab(BaseExplorer):
         self.world = world
         seed = self.seed
         values = world.values(VALUES)
-        asked = world.with_knobs(by_load=True, strictness=2.0, noise=0.7)  # the truth does not depend on the operator
-        self.log = self.cache.get(("log", world, seed), lambda: IntervalLog(world, seed)).value
-        self.truth = self.cache.get(("truth", asked, seed), lambda: Truth(asked, values, TRUTH_SEED + seed)).value
+        infos = knobs_of(world)
+        asked = world.with_knobs(**{name: infos[name].default for name in OPERATOR})
+        self.log = self.worlds.get(("log", world, seed), lambda: IntervalLog(world, seed)).value
+        self.truth = self.worlds.get(("truth", asked, seed), lambda: Truth(asked, values, TRUTH_SEED + seed)).value
         self.panel.offer(world, values)
         self.arrivals.begin(self._pieces(self.log, self.truth))
 
@@ -174,7 +180,10 @@ class CausalLab(BaseExplorer):
 
     def _graph_numbers(self) -> EditedGraph:
         panel = self.graph_panel
-        return edited_graph(self.graph, panel.edits.every, panel.chosen, NAMES)
+        figure = edited_graph(self.graph, panel.edits.every, panel.chosen, NAMES)
+        if self.keeping:  # on a page on which a click changes nothing
+            return figure._replace(title=figure.title.partition("<br>")[0])
+        return figure
 
     def draw_graph(self):
         """Draw the graph alone: nothing else has changed."""
