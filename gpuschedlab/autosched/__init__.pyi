@@ -24,6 +24,10 @@ from .forecast.generation import (
 from .forecast.ranges import RANGES as RANGES, RangePredictor as RangePredictor
 from .forecast.repository import observe as observe
 from .journal import Journal as Journal
+from .live.days import LiveDays as LiveDays
+from .live.like import LikeRaces as LikeRaces, play_like as play_like
+from .live.race import Race as Race
+from .live.settings import LiveTuning as LiveTuning
 from .logbook.inference import Estimate as Estimate
 from .logbook.log import Log as Log, operate as operate, read_log as read_log
 from .logbook.play import Rule as Rule
