@@ -28,6 +28,15 @@ from .live.days import LiveDays as LiveDays
 from .live.like import LikeRaces as LikeRaces, play_like as play_like
 from .live.race import Race as Race
 from .live.settings import LiveTuning as LiveTuning
+from .lab.backends import modelled as modelled
+from .lab.curve import Curve as Curve, Span as Span
+from .lab.edges import lab_graph as lab_graph
+from .lab.interval_log import IntervalLog as IntervalLog
+from .lab.paths import PathModel as PathModel
+from .lab.sentences import Answers as Answers
+from .lab.truth import Truth as Truth
+from .lab.verdict import judged as judged
+from .lab.world import IntervalWorld as IntervalWorld
 from .logbook.inference import Estimate as Estimate
 from .logbook.log import Log as Log, operate as operate, read_log as read_log
 from .logbook.play import Rule as Rule
@@ -46,6 +55,7 @@ from .tuner.space import Axis as Axis, Space as Space
 from .tuner.trials import Trial as Trial, Tuning as Tuning
 from .mechanisms.canaries import Canaries as Canaries
 from .mechanisms.twin import Mechanism as Mechanism, Twin as Twin, twin as twin
+from .explorers.causal_lab import CausalLab as CausalLab
 from .explorers.live import AutoSchedExplorer as AutoSchedExplorer
 from .explorers.logbook import LogbookExplorer as LogbookExplorer
 from .explorers.recorded import RecordedExplorer as RecordedExplorer

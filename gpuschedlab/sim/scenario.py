@@ -178,6 +178,16 @@ class Scenario:
         twin._check_ends()
         return twin
 
+    def part(self, first: int, count: int, pace: float = 1.0) -> "Scenario":
+        """Scenario of `count` jobs from row `first` on, on a clock that begins with the first of them; their gaps are `pace` times as long.
+
+        Nothing is checked again: many short intervals are parts of one trace (`gpuschedlab.sim.setup.parts`). TraceError if
+        there are no such rows, or the pace is not above 0.
+        """
+        from gpuschedlab.sim.setup.parts import part_of
+
+        return part_of(self, first, count, pace)
+
     def _once(self, name: str, make: Callable):
         """Return something that follows from all parts but `ENDS`, made once for this scenario and its twins."""
         if name not in self._common:

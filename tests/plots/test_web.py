@@ -53,6 +53,13 @@ def test_a_fragment_holds_the_numbers_and_nothing_that_breaks_the_page():
     assert found["note"] == "<p>seen</p>"
 
 
+def test_whiskers_of_a_trace_reach_the_page():
+    whiskers = {"type": "data", "array": np.array([0.5])}
+    bars = plots.Bars("Bars", "x", "y", None, {"all": {"x": ["a"], "y": [1.0], "error_y": whiskers}})
+    (trace,) = plain(plots.draw(bars))["data"]
+    assert trace["error_y"]["array"].tolist() == [0.5]
+
+
 def test_a_drawing_and_its_plotly_figure_are_the_same_on_the_page():
     drawing = plots.draw(MINE)
     own, plotlys = (encoded(plain(thing)) for thing in (drawing, plots.figure(drawing)))

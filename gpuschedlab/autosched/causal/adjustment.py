@@ -32,6 +32,7 @@ class Adjusted(NamedTuple):
 
     strength : what part of what is left of setting and outcome alike a hidden common cause must explain to bring the effect to 0.
     refusal : why the rows cannot say, "" where they can. shown : what is held fixed predicts of the setting (n,).
+    parts : what each row adds (n, k) to the error of each mean, n times. free : rows beyond the terms.
     """
 
     mean: np.ndarray
@@ -41,6 +42,32 @@ class Adjusted(NamedTuple):
     strength: float
     refusal: str
     shown: np.ndarray
+    parts: np.ndarray
+    free: int
+
+    def paired_halves(self) -> np.ndarray:
+        """Half (k, k) of the 95 % interval of each difference between two settings' means; nan where there are no intervals."""
+        count = len(self.mean)
+        halves = np.full((count, count), np.nan)
+        if np.isfinite(self.halves).all():
+            for first in range(count):
+                halves[first] = _halves(self.parts - self.parts[:, first : first + 1], self.free)
+        return halves
+
+
+class Regressed(NamedTuple):
+    """Means (k,) under settings by regression, what each row adds (n, k) to their errors, and what the regression leaves.
+
+    rest : residuals (n,). free : rows beyond the terms. predicted : what is held fixed predicts of the setting (n,). columns : what is
+    held fixed (n, p), heavy tails as logarithms.
+    """
+
+    mean: np.ndarray
+    parts: np.ndarray
+    rest: np.ndarray
+    free: int
+    predicted: np.ndarray
+    columns: np.ndarray
 
 
 def adjusted(x: np.ndarray, a: np.ndarray, y: np.ndarray, settings) -> Adjusted:
@@ -51,33 +78,59 @@ def adjusted(x: np.ndarray, a: np.ndarray, y: np.ndarray, settings) -> Adjusted:
     orthogonal to the columns (Frisch, Waugh and Lovell). Variances are those of neighbouring rows that move together (Newey and West,
     1987), with residuals as if their row had been left out; the strength is the robustness value of Cinelli and Hazlett (2020).
     """
-    n, x = len(y), np.column_stack([np.empty((len(y), 0)), *(calmed(column)(column) for column in x.T)])
+    fit = regressed(x, a, y, settings)
+    n = len(y)
+    means = np.append(fit.mean, fit.mean[-1] - fit.mean[0])
+    parts = np.column_stack([fit.parts, fit.parts[:, -1] - fit.parts[:, 0]])
+    halves = np.full(len(means), np.nan)
+    if n >= LEAST and fit.free >= FREE:
+        halves = _halves(parts, fit.free)
+    strength = _strength(parts[:, -1], means[-1], fit.free)
+    rest = fit.rest
+    if rest.var() <= ROUNDING * y.var():
+        rest = 0 * rest
+    refusal = f"{n} rows are too few"
+    if np.isfinite(halves).all():
+        refusal = _refusal(fit.predicted, fit.columns, a, settings, rest)
+    effect = float(means[-1])
+    return Adjusted(
+        fit.mean, halves[:-1], effect, float(halves[-1]), strength, refusal, fit.predicted, fit.parts, fit.free
+    )
+
+
+def regressed(x: np.ndarray, a: np.ndarray, y: np.ndarray, settings) -> Regressed:
+    """Regression of `adjusted`, without intervals and doubts."""
+    n = len(y)
+    x = np.column_stack([np.empty((n, 0)), *(calmed(column)(column) for column in x.T)])
     terms = np.hstack([np.ones((n, 1)), *(scaled(spline(c, c)) for c in x.T)])
-    line, of = scaled(x), _setting(a)
+    line = scaled(x)
+    terms_of = _setting(a)
+    crossing = slice(None)
+    if len(np.unique(a)) > FEW:
+        crossing = slice(1)
 
     def design(setting):
-        t = of(setting)
-        crossed = t if len(np.unique(a)) <= FEW else t[:, :1]
-        return np.hstack([terms, t, (crossed[:, :, None] * line[:, None, :]).reshape(n, -1)])
+        t = terms_of(setting)
+        return np.hstack([terms, t, (t[:, crossing, None] * line[:, None, :]).reshape(n, -1)])
 
     rows = design(a)
     scale = np.maximum(np.abs(rows).max(axis=0), 1e-12)
-    rows, free = rows / scale, n - rows.shape[1]
+    rows = rows / scale
     inverse = np.linalg.pinv(rows.T @ rows, hermitian=True)
     beta = inverse @ (rows.T @ y)
-    left = y - rows @ beta
+    rest = y - rows @ beta
     leverage = np.einsum("ij,jk,ik->i", rows, inverse, rows)
-    asked = [design(np.full(n, setting)) / scale for setting in settings]
-    asked.append(asked[-1] - asked[0])
-    found = np.array([each.mean(axis=0) @ beta for each in asked])
-    parts = [rows @ (inverse @ each.mean(axis=0)) * left / np.maximum(1 - leverage, 0.1) * n for each in asked]
-    parts = np.column_stack([part + each @ beta - mean for part, each, mean in zip(parts, asked, found)])
-    halves = _halves(parts, free) if n >= LEAST and free >= FREE else np.full(len(found), np.nan)
-    strength = _strength(parts[:, -1], found[-1], free)
-    shown = terms @ np.linalg.lstsq(terms, a, rcond=None)[0]
-    left = left if left.var() > ROUNDING * y.var() else 0 * left
-    refusal = _refusal(shown, x, a, settings, left) if np.isfinite(halves).all() else f"{n} rows are too few"
-    return Adjusted(found[:-1], halves[:-1], float(found[-1]), float(halves[-1]), strength, refusal, shown)
+    spared = rest / np.maximum(1 - leverage, 0.1) * n
+    means = []
+    parts = []
+    for setting in settings:
+        asked_rows = design(np.full(n, setting)) / scale
+        middle = asked_rows.mean(axis=0)
+        mean = middle @ beta
+        means.append(mean)
+        parts.append(rows @ (inverse @ middle) * spared + asked_rows @ beta - mean)
+    predicted = terms @ np.linalg.lstsq(terms, a, rcond=None)[0]
+    return Regressed(np.array(means), np.column_stack(parts), rest, n - rows.shape[1], predicted, x)
 
 
 def _setting(a: np.ndarray):
@@ -153,12 +206,26 @@ def scaled(x: np.ndarray) -> np.ndarray:
 
 def spline(at: np.ndarray, seen: np.ndarray) -> np.ndarray:
     """Terms (n, t) of a natural cubic spline at values (n,), with knots at quantiles of those seen; a line where these are few."""
+    knots = knots_of(seen)
+    return np.column_stack([at, bends(at, knots)])
+
+
+def knots_of(seen: np.ndarray) -> np.ndarray:
+    """Knots of a natural cubic spline, at quantiles of the values seen; empty where these are few: it is a line then."""
     knots = np.unique(np.quantile(seen, np.linspace(0.05, 0.95, KNOTS)))
     if len(knots) < 3 or len(np.unique(seen)) <= FEW:
-        return at[:, None]
-    cubes = np.maximum(at[:, None] - knots, 0.0) ** 3
+        return np.empty(0)
+    return knots
+
+
+def bends(at: np.ndarray, knots: np.ndarray) -> np.ndarray:
+    """Terms (n, t) of a natural cubic spline at values (n,), but for the line; none without knots."""
+    if not len(knots):
+        return np.empty((len(at), 0))
+    above = np.maximum(at[:, None] - knots, 0.0)
+    cubes = above * above * above
     slopes = (cubes[:, :-1] - cubes[:, -1:]) / (knots[-1] - knots[:-1]) / (knots[-1] - knots[0])
-    return np.column_stack([at, slopes[:, :-1] - slopes[:, -1:]])
+    return slopes[:, :-1] - slopes[:, -1:]
 
 
 def identify(graph, cause: str, effect: str, seen) -> tuple[str, ...]:

@@ -156,3 +156,21 @@ class Boosted:
                 seen = np.unique(self.rows[:, i])
                 table[:, i] = seen[np.searchsorted((seen[1:] + seen[:-1]) / 2, table[:, i])]
         return {n: (x.mean(), *np.quantile(x, [0.1, 0.9])) for n, x in found.items()}
+
+    def carried(self, name: str, values: np.ndarray) -> np.ndarray:
+        """Mean (k,) of the first objective when a variable is set to each value, each row's own residuals carried down the graph.
+
+        Residuals are of rows that were learnt from. It costs a tenth of `do`, and says how far the regressions' answer hangs on chance.
+        """
+        set_column = self.column[name]
+        fitted = {}
+        residuals = {}
+        for variable in self.needed:
+            if variable != name and self.graph.causes(variable):
+                fitted[variable] = self._fit(variable, line=True)
+                residuals[variable] = self.rows[:, self.column[variable]] - self._mean(self.rows, fitted[variable])
+        table = np.tile(self.rows, (len(values), 1))
+        table[:, set_column] = np.repeat(values, len(self.rows))
+        for variable, equation in fitted.items():
+            table[:, self.column[variable]] = self._mean(table, equation) + np.tile(residuals[variable], len(values))
+        return table[:, self.goal].reshape(len(values), -1).mean(axis=1)

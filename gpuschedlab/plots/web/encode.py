@@ -7,6 +7,9 @@ import numpy as np
 
 from gpuschedlab.plots.kinds.style import Drawing
 
+WHOLE = ("error_x", "error_y")
+"""Names of plotly's own that have an underscore, and are no path."""
+
 
 def short(value):
     """Copy of nested data as JSON has it, nan and inf as None, numbers with 4 digits: more are not seen, and would double a file."""
@@ -18,9 +21,12 @@ def nested(flat: dict) -> dict:
     """Layout or trace whose names with underscores (`xaxis_range`) are written out."""
     tree: dict = {}
     for name, value in flat.items():
-        *path, last = name.split("_")
+        parts = [name]
+        if name not in WHOLE:
+            parts = name.split("_")
+        last = parts.pop()
         place = tree
-        for part in path:
+        for part in parts:
             place[part] = place = dict(place.get(part) or {})
         both = isinstance(value, dict) and isinstance(place.get(last), dict)
         place[last] = place[last] | value if both else value

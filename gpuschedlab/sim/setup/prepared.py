@@ -175,16 +175,12 @@ def prepare(scenario) -> Prepared:
     trace = scenario.played.clone()  # which nobody else can change in place
     speeds = scenario.speeds
     cluster = scenario.cluster
-    asked = trace.drop(RECORDED, strict=False)  # as it is known at submission
-    if "jobs" in trace.columns:  # where a row represents several jobs, one of them
-        asked = asked.with_columns(pl.col("gpus") / pl.col("jobs").fill_null(1.0))
-    estimates = np.asarray(scenario.knowledge.predict(asked), float)
+    estimates = estimates_of(scenario, trace)
     type_map = speeds.type_codes(cluster.gpu_types) if speeds else np.full(len(cluster.gpu_types), -1)
     limits = limits_of(trace, scenario.limits)
     job, body, known = _jobs(trace, speeds, np.minimum(estimates, limits), scenario.delays, cluster, type_map)
     turns = eligibility_of(trace, cluster, scenario.types)
-    if turns is not None:
-        known, body["knows"] = _rows(known[body["knows"]] * turns)
+    known = allowed_types(known, body, turns)
     body["limit"] = limits + scenario.over if scenario.over else limits
     moments = [(e.start, e.node, 1) for e in cluster.events]
     moments += [(e.end, e.node, -1) for e in cluster.events if np.isfinite(e.end)]
@@ -196,6 +192,14 @@ def prepare(scenario) -> Prepared:
     return Prepared(
         Columns(trace), cluster, speeds, scenario.knowledge, scenario.delays, job, body, constant, elastic, turns
     )
+
+
+def estimates_of(scenario, trace: pl.DataFrame) -> np.ndarray:
+    """Duration (n,) that the estimator of a scenario expects of each job, of what is known at submission."""
+    known_columns = trace.drop(RECORDED, strict=False)
+    if "jobs" in trace.columns:  # where a row represents several jobs, one of them
+        known_columns = known_columns.with_columns(pl.col("gpus") / pl.col("jobs").fill_null(1.0))
+    return np.asarray(scenario.knowledge.predict(known_columns), float)
 
 
 def _column(trace: pl.DataFrame, name: str, default) -> np.ndarray:
@@ -239,7 +243,7 @@ def _spread(speeds, model: np.ndarray, gpus: np.ndarray, cluster: Cluster, type_
     return np.where(np.isfinite(ratio), ratio, 1.0)[m, c]
 
 
-def _known(speeds, job, body, type_map) -> tuple[np.ndarray, np.ndarray]:
+def known_types(speeds, job, body, type_map) -> tuple[np.ndarray, np.ndarray]:
     """GPU types (K, T) on which jobs have a speed on the GPUs that they request (`Speeds.usable`), and the row of each job (n,)."""
     if speeds is None:
         return np.ones((1, len(type_map)), np.int8), constant(np.int32(0), len(body["slots"]))
@@ -249,6 +253,14 @@ def _known(speeds, job, body, type_map) -> tuple[np.ndarray, np.ndarray]:
     _, one, demand = np.unique(model * (ANY + 1) + gpus, return_index=True, return_inverse=True)
     rows, kind = _rows(speeds.usable(model[one], gpus[one], type_map))
     return rows, kind[demand]
+
+
+def allowed_types(known: np.ndarray, body: dict, turns: np.ndarray | None) -> np.ndarray:
+    """Types (K, T) on which jobs may run, of those (L, T) that know their models; `body["knows"]` is changed to its rows."""
+    if turns is None:
+        return known
+    allowed, body["knows"] = _rows(known[body["knows"]] * turns)
+    return allowed
 
 
 def _rows(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -303,7 +315,7 @@ def _jobs(trace: pl.DataFrame, speeds, estimates: np.ndarray, delays: Delays, cl
         body[name] = _column(trace, name, seconds)
         if name in trace.columns:
             body[name] = np.nan_to_num(body[name].astype(float), nan=seconds)
-    known, body["knows"] = _known(speeds, job, body, type_map)
+    known, body["knows"] = known_types(speeds, job, body, type_map)
     return job, body, known
 
 

@@ -1,0 +1,121 @@
+"""Controls of the causal lab: what is asked, the world in which the log was made, and who answers."""
+
+import numpy as np
+
+from gpuschedlab.autosched.lab.backends import MODELS
+from gpuschedlab.autosched.lab.sentences import value_words
+from gpuschedlab.autosched.lab.world import IntervalWorld, knobs_offered
+from gpuschedlab.knobs import KnobInfo, knobs_of
+from gpuschedlab.policies import Fifo, Sjf, Srtf, Themis, Tiresias
+from gpuschedlab.sim.policy import Policy
+from gpuschedlab.widgets.parts.controls import KnobControls, control, quiet, row
+
+FRONT = ("preset", "lowest_load", "highest_load", "restart", "objective", "by_load", "strictness")
+"""Knobs of the world that are always seen; the others are seen with *more*."""
+POLICIES = {
+    "Tiresias": Tiresias(),
+    "Gittins": Tiresias(metric="gittins"),
+    "Themis": Themis(),
+    "Easy": Fifo(backfill="easy"),
+    "Sjf": Sjf(),
+    "Srtf": Srtf(),
+}
+"""Policies of which a knob can be set, by the names in the menu."""
+
+
+class WorldPanel:
+    """Sliders and menus of an `IntervalWorld`, and the value that is asked about.
+
+    Parameters
+    ----------
+    owner : CausalLab
+        Answers to a control that moved.
+    world : IntervalWorld
+        Where they begin.
+
+    Attributes
+    ----------
+    do : ipywidgets.SelectionSlider
+        The value that the knob is set to; its `index` is the place of the value.
+    backend : ipywidgets.Dropdown
+        Who answers on the graph.
+    first, rest : list of widgets
+        Seen at once, and with *more*.
+    """
+
+    def __init__(self, owner, world: IntervalWorld):
+        self._owner = owner
+        self._begin = world
+        self.knobs = KnobControls(world, owner._changed)
+        self._make_menus()
+        self.do = control("SelectionSlider", "do", 400, 150, options=[("", 0)]).add_class("gpuschedlab-do")
+        self.do.observe(owner._changed, "value")
+        front, rest = self.knobs.split(FRONT)
+        follows = self.knobs["by_load"].parts[0]
+        follows.indent = False  # its words need the room
+        self.first = [row(self.do, self.policy, self.knob).add_class("gpuschedlab-asked"), front]
+        self.rest = [rest]
+
+    def _make_menus(self):
+        begin = self._begin
+        owner = self._owner
+        self.policies = dict(POLICIES)
+        names = [name for name, policy in POLICIES.items() if policy == begin.policy]
+        if not names:
+            self.policies = {type(begin.policy).__name__: begin.policy} | self.policies
+            names = [type(begin.policy).__name__]
+        help_policy = "under which the intervals of the log are played"
+        self.policy = control(
+            "Dropdown", "policy", 160, 44, options=list(self.policies), value=names[0], tooltip=help_policy
+        )
+        self.knob = control("Dropdown", "knob", 220, 40, tooltip="that the operator sets", options=[""])
+        self.backend = control(
+            "Dropdown", "answered by", None, 84, options=list(MODELS), tooltip="who answers on the graph"
+        )
+        self._offer_knobs(begin.knob)
+        self.policy.observe(self._other_policy, "value")
+        self.knob.observe(owner._changed, "value")
+        self.backend.observe(owner._changed, "value")
+
+    def _offer_knobs(self, first: str = ""):
+        """Offer the knobs of the policy, and choose one."""
+        infos = knobs_offered(self.policies[self.policy.value])
+        with quiet(self._owner):
+            self.knob.options = [(info.words, name) for name, info in infos.items()]
+            if first in infos:
+                self.knob.value = first
+
+    def _other_policy(self, change):
+        self._offer_knobs(self.knob.value)
+        self._owner._changed()
+
+    @property
+    def world(self) -> IntervalWorld:
+        """The world that the controls say."""
+        begin = self._begin
+        world = self.knobs.thing
+        policy: Policy = self.policies[self.policy.value]
+        if (policy, self.knob.value) == (begin.policy, begin.knob):
+            return world
+        return world.of(policy, self.knob.value)
+
+    @property
+    def info(self) -> KnobInfo:
+        """Declaration of the knob that is set."""
+        return knobs_of(self.policies[self.policy.value])[self.knob.value]
+
+    def offer(self, world: IntervalWorld, values: np.ndarray):
+        """Let the slider offer some values of the knob (entries of a log); it stays where it is as far as that is offered."""
+        unit = world.info.knob.unit
+        texts = [f"{value_words(world.value(entry))} {unit}".rstrip() for entry in values]
+        options = [(text, number) for number, text in enumerate(texts)]
+        if self.do.options == tuple(options):
+            return
+        earlier = len(self.do.options) - 1
+        index = len(options) - 1
+        if earlier > 0 and self.do.index < earlier:
+            index = min(self.do.index, index)
+        with quiet(self._owner):
+            self.do.options = options
+            self.do.index = index
+            self.do.description = f"do: {self.info.words}"

@@ -1,0 +1,73 @@
+"""Log of an operator: one row per interval, with the knob that was set and all that followed."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.autosched.lab.outcomes import measured
+from gpuschedlab.autosched.lab.pools import Pools
+from gpuschedlab.autosched.lab.world import IntervalWorld
+
+COLUMNS = ("knob", "load", "preempted", "waiting", "outcome")
+"""Of a log: the knob (a decimal logarithm on a logarithmic scale), and logarithms of the load, of what happened, and of the outcome."""
+LOG = 1
+"""Kind of draws of a log; those of the truth have another."""
+
+
+class IntervalLog:
+    """Log of an operator in a world, which grows row by row.
+
+    Parameters
+    ----------
+    world : IntervalWorld
+    seed : int
+        Draws of an interval are its own: a log that grows in several calls has the same rows as one that grows in one.
+
+    Examples
+    --------
+    >>> log = IntervalLog(IntervalWorld(jobs=50), seed=3)
+    >>> *_, rows = log.grow(2)
+    >>> rows, log.frame.columns
+    (2, ['knob', 'load', 'preempted', 'waiting', 'outcome'])
+    """
+
+    def __init__(self, world: IntervalWorld, seed: int = 0):
+        self.world = world
+        self.seed = seed
+        self._pools = Pools(world, (seed, LOG))
+        self._rows: list[tuple[float, ...]] = []
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def grow(self, rows: int = 300) -> Iterator[int]:
+        """Add rows in pieces of some hundredths of a second, until there are `rows`; yield after each how many there are."""
+        while len(self._rows) < rows:
+            number = len(self._rows)
+            for _ in self._pools.prepare(number):
+                yield number
+            self._rows.append(self._row(number))
+            yield len(self._rows)
+
+    def filled(self, rows: int = 300) -> "IntervalLog":
+        """Add rows at once until there are `rows`, and return the log."""
+        for _ in self.grow(rows):
+            pass
+        return self
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """Rows so far, one per interval, in columns `COLUMNS`."""
+        table = np.array(self._rows, float).reshape(-1, len(COLUMNS))
+        return pl.DataFrame(table, schema=list(COLUMNS))
+
+    def _row(self, number: int) -> tuple[float, ...]:
+        """Play an interval under the value that the operator sets."""
+        world = self.world
+        rng = np.random.default_rng([self.seed, LOG, number])
+        load = float(np.exp(rng.uniform(np.log(world.lowest_load), np.log(world.highest_load))))
+        value = world.set_by_operator(load, rng)
+        simulation = self._pools.interval(number, load).simulation(world.at(value))
+        row = {"knob": world.entry(value), "load": float(np.log(load))} | measured(simulation, world.objective)
+        return tuple(row[name] for name in COLUMNS)

@@ -1,0 +1,120 @@
+"""Path model: each variable by smooth terms of its causes; a knob that is set carries each row's residuals down the graph."""
+
+import numpy as np
+import polars as pl
+from scipy.special import stdtrit
+
+from gpuschedlab.autosched.causal.adjustment import bends, knots_of
+from gpuschedlab.autosched.causal.graph import CausalGraph
+from gpuschedlab.autosched.lab.curve import Curve, Span, paired_effects
+from gpuschedlab.metrics.intervals import LEVEL
+
+RIDGE = 1e-3
+"""Weight of a squared coefficient beside squared residuals: causes that are copies of one another have a solution, too."""
+FEWEST = 40
+"""Rows from which on there is a band."""
+
+
+class PathModel:
+    """Structural equations along a graph, fitted to a log.
+
+    A variable is a quadratic function of its causes, with products, and a natural cubic spline of each, plus a residual; one without
+    causes keeps its values.
+    `do(knob = value)` sets the knob in each row, and computes what is below it again, in order of the graph, each row with its own
+    residuals (Pearl, Causality, 2009, section 7.1: abduction, action, prediction). The outcome is the mean over rows. Intervals are
+    those of bootstrap samples of whole rows: Student's, with as many degrees of freedom as there are samples less one.
+
+    Parameters
+    ----------
+    graph : CausalGraph
+        Over columns of the log; its first knob is set, its first objective is the outcome.
+    frame : polars.DataFrame
+        Rows of a log.
+    bootstraps : int
+        Samples of the rows; 0: no intervals.
+    rng : int
+        Seed of the samples: the same for each graph, so that an edge that is restored gives the same numbers.
+    """
+
+    def __init__(self, graph: CausalGraph, frame: pl.DataFrame, bootstraps: int = 40, rng: int = 0):
+        self.graph = graph
+        self.names = graph.layers.names
+        self.rows = frame.select(self.names).to_numpy()
+        if len(self.rows) < FEWEST:
+            bootstraps = 0
+        draws = np.random.default_rng(rng).integers(len(self.rows), size=(bootstraps, len(self.rows)))
+        self.equations = _Equations(graph, self.rows)
+        self._samples = [_Equations(graph, self.rows[draw]) for draw in draws]
+
+    def curve(self, values) -> Curve:
+        """Mean outcome at each value of the knob, and effects between them; nan instead of intervals without bootstrap samples."""
+        entries = np.asarray(values, float)
+        mean = self.equations.do(entries)
+        if not self._samples:
+            missing = np.full(len(entries), np.nan)
+            return Curve(entries, mean, missing, missing, paired_effects(mean, np.full((len(entries),) * 2, np.nan)))
+        draws = np.array([sample.do(entries) for sample in self._samples])
+        constant = stdtrit(len(draws) - 1, (1 + LEVEL) / 2)
+        half = constant * draws.std(axis=0, ddof=1)
+        differences = draws[:, None, :] - draws[:, :, None]
+        halves = constant * differences.std(axis=0, ddof=1)
+        return Curve(entries, mean, mean - half, mean + half, paired_effects(mean, halves))
+
+    def effect(self, first: float, second: float) -> Span:
+        """Effect of setting the knob to a second value instead of a first one."""
+        return self.curve([first, second]).effect(0, 1)
+
+
+class _Equations:
+    """Equations of all variables that have causes, fitted to rows (n, v)."""
+
+    def __init__(self, graph: CausalGraph, rows: np.ndarray):
+        self.names = graph.layers.names
+        self.rows = rows
+        self.knob = self.names.index(graph.layers.knobs[0])
+        self.outcome = self.names.index(graph.layers.objectives[0])
+        self.fitted = []
+        for name in graph.order():
+            causes = sorted(self.names.index(cause) for cause in graph.causes(name))
+            column = self.names.index(name)
+            if causes and column != self.knob:
+                self.fitted.append(_Equation(column, causes, rows))
+
+    def do(self, values: np.ndarray) -> np.ndarray:
+        """Mean outcome (k,) when the knob is set to each value (k,)."""
+        count = len(self.rows)
+        table = np.tile(self.rows, (len(values), 1))
+        table[:, self.knob] = np.repeat(values, count)
+        for equation in self.fitted:
+            residuals = np.tile(equation.residuals, len(values))
+            table[:, equation.column] = equation.mean(table) + residuals
+        return table[:, self.outcome].reshape(len(values), count).mean(axis=1)
+
+
+class _Equation:
+    """Quadratic function and splines of causes by ridge regression, on causes in standard deviations from their means."""
+
+    def __init__(self, column: int, causes: list[int], rows: np.ndarray):
+        self.column = column
+        self.causes = causes
+        values = rows[:, causes]
+        self.middle = values.mean(axis=0)
+        spread = values.std(axis=0)
+        self.scale = np.where(spread > 1e-12, spread, 1.0)
+        self.knots = [knots_of(column) for column in ((values - self.middle) / self.scale).T]
+        terms = self._terms(rows)
+        target = rows[:, column]
+        normal = terms.T @ terms + RIDGE * np.eye(terms.shape[1])
+        self.weights = np.linalg.solve(normal, terms.T @ target)
+        self.residuals = target - terms @ self.weights
+
+    def mean(self, table: np.ndarray) -> np.ndarray:
+        """Mean (n,) of the variable, by the causes in a table (n, v)."""
+        return self._terms(table) @ self.weights
+
+    def _terms(self, table: np.ndarray) -> np.ndarray:
+        """1, the causes, their products, and what bends in a spline of each (n, t)."""
+        scaled = (table[:, self.causes] - self.middle) / self.scale
+        first, second = np.triu_indices(len(self.causes))
+        curved = [bends(column, knots) for column, knots in zip(scaled.T, self.knots, strict=True)]
+        return np.column_stack([np.ones(len(table)), scaled, scaled[:, first] * scaled[:, second], *curved])

@@ -1,0 +1,196 @@
+"""Sentences of the lab: all its words are made here, from numbers."""
+
+import math
+from dataclasses import dataclass
+
+from gpuschedlab.autosched.causal.graph import CausalGraph
+from gpuschedlab.autosched.lab.curve import Curve, Span
+from gpuschedlab.autosched.lab.edges import FULL, LOAD
+from gpuschedlab.autosched.lab.outcomes import OUTCOMES
+from gpuschedlab.autosched.lab.verdict import AGREES, MISSES, SILENT, WRONG, judged
+from gpuschedlab.autosched.lab.world import IntervalWorld
+
+VERDICT_WORDS = {
+    AGREES: "and agrees with the truth",
+    WRONG: "and has the wrong sign",
+    MISSES: "and misses the truth",
+    SILENT: "and cannot be judged yet",
+}
+"""What the model on the graph does."""
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """All that the screen of the lab says about one graph: three curves of the rows, and the truth.
+
+    Parameters
+    ----------
+    world : IntervalWorld
+    graph : CausalGraph
+    naive, held, model, truth : Curve
+        On the same values. `model` is the backend's; `held` is adjustment by the graph.
+    rows, intervals : int
+        Of the log, and of the truth.
+    backend : str
+        Of the model.
+    first, second : int
+        Places of the two values that are asked about.
+    """
+
+    world: IntervalWorld
+    graph: CausalGraph
+    naive: Curve
+    held: Curve
+    model: Curve
+    truth: Curve
+    rows: int
+    intervals: int
+    backend: str = "path model"
+    first: int = 0
+    second: int = -1
+
+    @property
+    def verdict(self) -> str:
+        """Verdict on the model (`judged`)."""
+        return judged(self._effect(self.model), self._effect(self.truth))
+
+    @property
+    def headline(self) -> str:
+        """Three sentences, with the numbers of the log, the truth and the model, and who is right."""
+        subject = OUTCOMES[self.world.objective].subject
+        setting = setting_words(self.world, self.truth.values, self.first, self.second)
+        return (
+            f"The log says that {subject} {self.log_number} with {setting}. In truth: {self.truth_number}. "
+            f"The model on this graph says {self.model_number} {VERDICT_WORDS[self.verdict]}."
+        )
+
+    @property
+    def log_number(self) -> str:
+        """Effect by the rows as they are, without its interval."""
+        return percent_words(self._effect(self.naive).mean, self.world)
+
+    @property
+    def truth_number(self) -> str:
+        """Simulated effect, without its interval."""
+        return percent_words(self._effect(self.truth).mean, self.world)
+
+    @property
+    def model_number(self) -> str:
+        """Effect by the model, with its interval."""
+        return change_words(self._effect(self.model), self.world)
+
+    @property
+    def basis(self) -> str:
+        """How many rows and simulated intervals the numbers rest on, and their intervals."""
+        log = change_words(self._effect(self.naive), self.world)
+        truth = change_words(self._effect(self.truth), self.world)
+        return f"Log: {self.rows} rows, {log}. Truth: the same do() simulated in {self.intervals} other intervals, {truth}; 95 %."
+
+    @property
+    def explanation(self) -> str:
+        """Sentences on the graph: which edges are cut or added, what is held fixed, and where adjustment and path model disagree."""
+        parts = [
+            edges_in_words(self.graph),
+            held_in_words(self.graph, self.held),
+            self._disagreement(),
+            self.model.word,
+        ]
+        return " ".join(part for part in parts if part)
+
+    def _effect(self, curve: Curve) -> Span:
+        """Effect by a curve of what is asked about."""
+        return curve.effect(self.first, self.second)
+
+    def _disagreement(self) -> str:
+        """Why adjustment and model differ, or "" where they do not."""
+        adjustment = self._effect(self.held)
+        model = self._effect(self.model)
+        if math.isnan(adjustment.low) or math.isnan(model.low) or adjustment.meets(model):
+            return ""
+        said = f"Adjustment says {change_words(adjustment, self.world)}."
+        edges = set(self.graph.edges)
+        if "load" not in self.held.held and ("load", "outcome") in edges:
+            return f"{said} In the model load is still held fixed, since load \N{RIGHTWARDS ARROW} {NAMES['outcome']} stands."
+        if set(FULL) - set(LOAD) - edges:
+            return (
+                f"{said} It does not ask by which way the knob acts; the model loses what went by the edge that is cut."
+            )
+        return f"{said} One of the two does not fit the rows."
+
+
+NAMES = {"knob": "knob", "load": "load", "preempted": "preempted", "waiting": "waiting", "outcome": "time to finish"}
+"""Variables as the screen has them."""
+
+
+def setting_words(world: IntervalWorld, values, first: int, second: int) -> str:
+    """What is asked about: the knob at one value instead of another, in its unit."""
+    ends = [value_words(world.value(values[place])) for place in (first, second)]
+    unit = world.info.knob.unit
+    setting = f"{world.info.words} at {ends[1]} {unit}".rstrip()
+    return f"{setting} instead of {ends[0]}"
+
+
+def value_words(value: float) -> str:
+    """Write a value of a knob with three figures: "56,200"."""
+    return f"{float(f'{value:.3g}'):,.12g}"
+
+
+def percent_words(log_ratio: float, world: IntervalWorld) -> str:
+    """A change of the objective in per cent: "33 % sooner", or that nothing can be said yet."""
+    if math.isnan(log_ratio):
+        return "cannot be said yet"
+    outcome = OUTCOMES[world.objective]
+    direction = outcome.more
+    if log_ratio < 0:
+        direction = outcome.less
+    return f"{abs(100 * math.expm1(log_ratio)):.0f} % {direction}"
+
+
+def change_words(span: Span, world: IntervalWorld) -> str:
+    """A change of the objective with its interval, in per cent: "33 % sooner (30 to 36)", a negative end for the other direction."""
+    change = percent_words(span.mean, world)
+    if math.isnan(span.mean):
+        return change
+    if math.isnan(span.low):
+        return f"{change} (no interval)"
+    sign = 1
+    if span.mean < 0:
+        sign = -1
+    low, high = sorted(sign * 100 * math.expm1(end) for end in (span.low, span.high))
+    return f"{change} ({whole_words(low)} to {whole_words(high)})"
+
+
+def whole_words(number: float) -> str:
+    """Write a number without decimals; never "-0"."""
+    return f"{round(number):d}".replace("-", "\N{MINUS SIGN}")
+
+
+def edge_words(edges) -> str:
+    """Edges as a list of arrows."""
+    return ", ".join(f"{NAMES[cause]} \N{RIGHTWARDS ARROW} {NAMES[effect]}" for cause, effect in edges)
+
+
+def edges_in_words(graph: CausalGraph) -> str:
+    """Which edges of the true graph are cut, and which are added; "" where it is the true one."""
+    edges = set(graph.edges)
+    missing = [edge for edge in FULL if edge not in edges]
+    added = [edge for edge in graph.edges if edge not in FULL]
+    parts = []
+    if missing and not edges & set(LOAD):
+        parts.append("All edges of the load are cut: the model takes the operator's habit for an effect.")
+        missing = [edge for edge in missing if edge not in LOAD]
+    if missing:
+        parts.append(f"Cut: {edge_words(missing)}.")
+    if added:
+        parts.append(f"Added: {edge_words(added)}.")
+    return " ".join(parts)
+
+
+def held_in_words(graph: CausalGraph, held: Curve) -> str:
+    """What adjustment holds fixed by a graph, or why it cannot."""
+    if held.refusal:
+        return f"Adjustment cannot say: {held.refusal}."
+    if not held.held:
+        return "By this graph nothing confounds the knob: adjustment holds nothing fixed, and says what the log says."
+    names = " and ".join(NAMES[name] for name in held.held)
+    return f"Adjustment holds {names} fixed."

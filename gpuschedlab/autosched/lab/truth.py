@@ -1,0 +1,110 @@
+"""Truth of the lab: the knob set to each of some values in intervals of other seeds, all values in each interval."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from gpuschedlab.autosched.lab.curve import Curve, Span, paired_effects
+from gpuschedlab.autosched.lab.outcomes import measured
+from gpuschedlab.autosched.lab.pools import Pools
+from gpuschedlab.autosched.lab.world import IntervalWorld
+from gpuschedlab.metrics.intervals import half_width
+
+TRUTH = 2
+"""Kind of draws of the truth."""
+GOLDEN = (5**0.5 - 1) / 2
+"""Multiples of it, modulo 1, fill a range evenly, however many there are (Weyl, 1916)."""
+
+
+class Truth:
+    """What setting the knob does, simulated: in each interval all values are played on the same jobs, at the same load.
+
+    Intervals are those of the world but of other seeds than the log's. Their loads fill the range evenly from a random first one on.
+    Student's interval over intervals takes them for drawn one by one, and is therefore rather too wide than too narrow.
+
+    Parameters
+    ----------
+    world : IntervalWorld
+    values : (k,) array
+        Entries of the knob (`IntervalWorld.values`).
+    seed : int
+
+    Examples
+    --------
+    >>> truth = Truth(IntervalWorld(jobs=50), [3.1, 4.65], seed=3).filled(3)
+    >>> truth.table.shape, len(truth.effect(0, 1))
+    ((3, 2), 3)
+    """
+
+    def __init__(self, world: IntervalWorld, values, seed: int = 0):
+        self.world = world
+        self.values = np.asarray(values, float)
+        self.seed = seed
+        self._pools = Pools(world, (seed, TRUTH))
+        self._first = np.random.default_rng([seed, TRUTH]).random()
+        self._rows: list[list[float]] = []
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def grow(self, intervals: int = 60) -> Iterator[int]:
+        """Play intervals in pieces of some hundredths of a second, until there are so many; yield after each how many there are."""
+        while len(self._rows) < intervals:
+            number = len(self._rows)
+            for _ in self._pools.prepare(number):
+                yield number
+            scenario = self._pools.interval(number, self._load(number))
+            outcomes = []
+            for entry in self.values:
+                policy = self.world.at(self.world.value(entry))
+                figures = measured(scenario.simulation(policy), self.world.objective)
+                outcomes.append(figures["outcome"])
+                yield number
+            self._rows.append(outcomes)
+            yield len(self._rows)
+
+    def filled(self, intervals: int = 60) -> "Truth":
+        """Play intervals at once until there are so many, and return the truth."""
+        for _ in self.grow(intervals):
+            pass
+        return self
+
+    @property
+    def table(self) -> np.ndarray:
+        """Outcomes (n, k) of the intervals so far, at each value."""
+        return np.array(self._rows, float).reshape(-1, len(self.values))
+
+    def mean(self) -> np.ndarray:
+        """Mean outcome (k,) at each value; nan before the first interval."""
+        return self.curve().mean
+
+    def half(self) -> np.ndarray:
+        """Half (k,) of the 95 % interval of each mean; nan before the second interval."""
+        curve = self.curve()
+        return curve.high - curve.mean
+
+    def effect(self, first: int, second: int) -> Span:
+        """Effect of the second value against the first, over intervals that are paired; nan before the second interval."""
+        return self.curve().effect(first, second)
+
+    def curve(self) -> Curve:
+        """Means, and effects between all pairs of values."""
+        table = self.table
+        count = len(self.values)
+        if len(table) < 2:
+            mean = np.full(count, np.nan)
+            if len(table):
+                mean = table[0]
+            missing = np.full(count, np.nan)
+            return Curve(self.values, mean, missing, missing, paired_effects(mean, np.full((count, count), np.nan)))
+        mean = table.mean(axis=0)
+        half = half_width(table)
+        differences = table[:, None, :] - table[:, :, None]
+        return Curve(self.values, mean, mean - half, mean + half, paired_effects(mean, half_width(differences)))
+
+    def _load(self, number: int) -> float:
+        """Load of an interval."""
+        share = (self._first + number * GOLDEN) % 1.0
+        lowest = np.log(self.world.lowest_load)
+        highest = np.log(self.world.highest_load)
+        return float(np.exp(lowest + (highest - lowest) * share))

@@ -1,0 +1,92 @@
+"""Parts of a scenario: some of its jobs on a clock of their own, whose arrays are cut out of those of the whole."""
+
+import dataclasses
+import math
+
+import numpy as np
+
+from gpuschedlab.errors import TraceError
+from gpuschedlab.metrics.columns import Columns
+from gpuschedlab.sim.setup.eligibility import eligibility_of
+from gpuschedlab.sim.setup.prepared import Prepared, allowed_types, estimates_of, known_types, limits_of
+from gpuschedlab.traces.deadlines import LATEST
+from gpuschedlab.traces.schema import canonical_order
+from gpuschedlab.traces.validated import remember
+
+CODED = ("user", "vc")
+"""Fields of jobs that number the texts of a column in order of name, -1: none."""
+
+
+def part_of(scenario, first: int, count: int, pace: float):
+    """Return the scenario of some jobs in a row, on a clock that begins with the first of them.
+
+    It runs as a scenario made of `trace[first : first + count]` would, submissions counted from the first of them and multiplied by
+    `pace`, and costs a tenth of it: rows that were checked are not checked again. It begins with an empty cluster, and the estimator
+    has learnt already.
+
+    Raises
+    ------
+    TraceError
+        There are no such rows, or the pace is not above 0.
+    """
+    if not 0 <= first < first + count <= scenario.trace.height or not 0 < pace < math.inf:
+        raise TraceError(
+            f"Scenario.part: found rows {first} to {first + count} at a pace of {pace}; expected one or more rows of the "
+            f"{scenario.trace.height} jobs, and a pace above 0."
+        )
+    whole = scenario.prepared
+    warm_jobs = scenario.played.height - scenario.trace.height
+    rows = slice(warm_jobs + first, warm_jobs + first + count)
+    trace = scenario.trace[first : first + count]
+    submit = trace["submit"].to_numpy()
+    shifted = (submit - submit[0]) * pace
+    trace = trace.with_columns(submit=shifted)
+    alone = {"trace": trace, "history": None, "warm": None, "estimator": scenario.knowledge}
+    if shifted[-1] > LATEST or not np.array_equal(np.diff(shifted) > 0, np.diff(submit) > 0):
+        return dataclasses.replace(scenario, **alone)  # it is refused, or sorted in another way
+    part = object.__new__(type(scenario))
+    vars(part).update(vars(scenario) | alone | {"_common": {}})
+    remember(trace, canonical_order(trace.columns))
+    part._common["knowledge"] = scenario.knowledge
+    part._common["prepared"] = _prepared_part(whole, part, rows)
+    return part
+
+
+def _prepared_part(whole: Prepared, part, rows: slice) -> Prepared:
+    """Cut the arrays of a part out of those of the whole; fields that depend on the clock, or on which jobs there are, are made anew."""
+    trace = part.trace.clone()
+    job = {name: values[rows] for name, values in whole.job.items()}
+    body = {name: values[rows] for name, values in whole.body.items()}
+    job["submit"] = trace["submit"].to_numpy()
+    if "deadline" in trace.columns:
+        job["deadline"] = job["submit"] + trace["deadline"].fill_null(math.inf).to_numpy()
+    limits = limits_of(trace, part.limits)
+    job["estimate"] = np.minimum(estimates_of(part, trace), limits)
+    for name in CODED:
+        job[name] = _renumbered(job[name])
+    type_map = whole.constant["type_map"]
+    known, body["knows"] = known_types(whole.speeds, job, body, type_map)
+    turns = eligibility_of(trace, whole.cluster, part.types)
+    known = allowed_types(known, body, turns)
+    elastic = 0
+    if whole.speeds is not None:
+        models = job["model"][job["model"] >= 0]
+        elastic = int((~whole.speeds.relative[models]).sum())
+    return dataclasses.replace(
+        whole,
+        trace=Columns(trace),
+        job=job,
+        body=body,
+        constant=whole.constant | {"known": known},
+        elastic=elastic,
+        turns=turns,
+        made={},
+    )
+
+
+def _renumbered(codes: np.ndarray) -> np.ndarray:
+    """Codes (n,) of a part of the jobs, as if no other job had a name: from 0 up, without gaps, -1 where there is none."""
+    names = np.unique(codes[codes >= 0])
+    renumbered = np.searchsorted(names, codes).astype(np.int32)
+    renumbered[codes < 0] = -1
+    return renumbered
