@@ -12,6 +12,19 @@ from gpuschedlab.knobs import knob_word, knobs_of
 HOUR = 3600.0
 
 
+def spoken(value: object) -> str:
+    """Value of a knob for readers: three digits, thousands apart.
+
+    Examples
+    --------
+    >>> spoken(57_600.0), spoken(34_900.84), spoken(0.8096), spoken("gittins"), spoken(None)
+    ('57,600', '34,900', '0.81', 'gittins', 'none')
+    """
+    if isinstance(value, float):
+        return f"{float(f'{value:.3g}'):,.10g}"
+    return knob_word(value)
+
+
 class Choice(NamedTuple):
     """One decision of the tuner.
 
@@ -58,10 +71,17 @@ class Choice(NamedTuple):
 
     def _change(self, name: str, before, after) -> str:
         infos = knobs_of(self.policy)
-        info = infos.get(name) or infos.get(name.rpartition("_")[0])
-        if info is None:
-            return f"{name} {knob_word(before, 3)} to {knob_word(after, 3)}"
-        return f"{info.words} {knob_word(before, 3)} to {knob_word(after, 3)} {info.knob.unit}".strip()
+        label = name
+        unit = ""
+        for info in infos.values():
+            if name == info.name:
+                label = info.words
+                unit = info.knob.unit
+            elif name.startswith(f"{info.name}_"):  # a place in a knob of many numbers
+                number = name.removeprefix(f"{info.name}_")
+                label = info.words if number == "1" else f"{info.words} {number}"
+                unit = info.knob.unit
+        return f"{label} {spoken(before)} to {spoken(after)} {unit}".strip()
 
     @property
     def sentence(self) -> str:

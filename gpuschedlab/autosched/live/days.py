@@ -51,14 +51,21 @@ class LiveDays(Knobbed):
     """
 
     raises = EstimatorError
-    preset: Annotated[str, Knob(choices=PRESETS, help="what the jobs are like")] = "venus"
+    preset: Annotated[str, Knob(choices=PRESETS, words="jobs like", help="what the jobs are like")] = "venus"
     days: Annotated[float, Knob(1, 30, step=1, unit="d", help="days that are played")] = 2.0
     jobs: Annotated[int, Knob(50, 20_000, log=True, help="jobs of these days, but for night runs")] = 600
     nodes: Annotated[int, Knob(1, 64, help="nodes of 8 GPUs")] = 4
     load: Annotated[float, Knob(0.3, 1.5, step=0.1, help="work that comes, over what all GPUs can do")] = 1.1
-    drift: Annotated[float, Knob(0, 0.9, step=0.1, help="how much more comes by day than on average")] = 0.0
-    restart: Annotated[float, Knob(0, 3600, step=60, unit="s", help="true time without progress of a restart")] = 60.0
-    slack: Annotated[float, Knob(1.1, 50, log=True, help="a job is due after so many times its run time")] = 4.0
+    drift: Annotated[
+        float, Knob(0, 0.9, step=0.1, words="day over night", help="how much more comes by day than on average")
+    ] = 0.0
+    restart: Annotated[
+        float, Knob(0, 3600, step=60, unit="s", words="true restart", help="true time without progress of a restart")
+    ] = 60.0
+    slack: Annotated[
+        float,
+        Knob(1.1, 50, log=True, words="due after", unit="run times", help="when a job is due, from its submission"),
+    ] = 4.0
 
     @property
     def cluster(self) -> Cluster:

@@ -8,25 +8,39 @@ from gpuschedlab.autosched.tuner.measure import latest_ends
 
 
 class Goal(NamedTuple):
-    """What is tuned: its `name` in `OBJECTIVES`, whether that is a `share`, and words for `better`, and for how many `times`."""
+    """What is tuned: its `name` in `OBJECTIVES`, whether that is a `share`; its `title`, and words for `better` and how many `times`."""
 
     name: str
     share: bool
+    title: str
     better: str
     times: str
 
 
-SLOWEST = "the slowest job in a hundred is done"
 GOALS = {
-    "average": Goal("jct", False, "the average job is done sooner", "the average job is done {} times sooner"),
-    "slowest 1 %": Goal(
-        "p99",
-        False,
-        "the slowest job in a hundred is done sooner",
-        "the slowest job in a hundred is done {} times sooner",
+    "average": Goal(
+        name="jct",
+        share=False,
+        title="Average time to finish",
+        better="the average job is done sooner",
+        times="the average job is done {} times sooner",
     ),
-    "deadlines": Goal("in_time", True, "more jobs end in time", "jobs end in time {} times as often"),
+    "slowest 1 %": Goal(
+        name="p99",
+        share=False,
+        title="Time to finish of the slowest 1 %",
+        better="the slowest job in a hundred is done sooner",
+        times="the slowest job in a hundred is done {} times sooner",
+    ),
+    "deadlines": Goal(
+        name="in_time",
+        share=True,
+        title="Jobs that end in time",
+        better="more jobs end in time",
+        times="jobs end in time {} times as often",
+    ),
 }
+"""Goals by the words of the control."""
 
 
 def figure(goal: Goal, trace, end: np.ndarray, now: float = np.inf) -> float:

@@ -153,7 +153,7 @@ class Race:
     # What a reader changes ---------------------------------------------------------------------------------
 
     def change(self, *, days: LiveDays | None = None, tuning: LiveTuning | None = None, policy=None):
-        """Go on from the present hour with other jobs to come, another way to tune, or another policy.
+        """Go on from the end of the hour under way with other jobs to come, another way to tune, or another policy.
 
         Jobs that came stay as they are. Another policy is put in force in all lines that stand for it.
 
@@ -162,6 +162,9 @@ class Race:
         EstimatorError
             What cannot change under way does (`FIXED`): begin another race.
         """
+        if any(line.now > self.now for line in self.lines.values()):  # the hour under way is played to its end
+            for _ in self.hour():
+                pass
         if days is not None and days != self.days:
             self._go_on_with(days)
         if tuning is not None:
@@ -173,7 +176,8 @@ class Race:
         self._controller = None
 
     def take(self, policy):
-        """Let the reader steer the tuned line, from now on by this policy."""
+        """Let the reader steer the tuned line by this policy, from the end of the hour under way on."""
+        self.change()
         self.wheel = policy
         self.lines[TUNED].switch(policy)
 
@@ -330,6 +334,17 @@ class Race:
         if not goal.share:  # time before the switch was spent under both
             jobs = jobs.with_columns(pl.col("submit").clip(lower_bound=choice.at))
         return gained(goal, figure(goal, jobs, without[there]), figure(goal, jobs, switched[there]))
+
+    def course(self) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """Whole hours (h,) that were played (s), and the goal's figure (h,) of each line as it stood then."""
+        hours = HOUR * np.arange(1, round(self.now / HOUR) + 1)
+        goal = GOALS[self.tuning.goal]
+        trace = self._scenario.trace
+        figures = {}
+        for name, line in self.lines.items():
+            end = line.simulation.snapshot().jobs["end"]
+            figures[name] = np.array([figure(goal, trace, end, hour) for hour in hours])
+        return hours, figures
 
     def gains(self, now: float | None = None) -> dict[str, float]:
         """How many times better the goal's figure is on the tuned line than on each other one; of all jobs with `now=inf`."""

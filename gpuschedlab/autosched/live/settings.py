@@ -34,15 +34,23 @@ class LiveTuning(Knobbed):
     """
 
     raises = EstimatorError
-    way: Annotated[str, Knob(choices=tuple(WAYS), help="how configurations are found")] = "search"
+    way: Annotated[str, Knob(choices=tuple(WAYS), words="tuned by", help="how configurations are found")] = "search"
     evaluations: Annotated[
-        int, Knob(1, 400, log=True, help="configurations tried an hour; once a day a third more")
+        int, Knob(1, 400, log=True, words="tries an hour", help="configurations tried an hour; once a day a third more")
     ] = 12
     goal: Annotated[str, Knob(choices=tuple(GOALS), help="what is to be small")] = "average"
-    horizon: Annotated[float, Knob(1, 72, log=True, unit="h", help="how far a forecast looks")] = 4.0
-    every: Annotated[float, Knob(1, 24, step=1, unit="h", help="hours from one decision to the next")] = 1.0
-    belief: Annotated[str, Knob(choices=BELIEFS, help="the restart in the tuner's simulator")] = "true restart"
-    believed: Annotated[float, Knob(0, 3600, step=60, unit="s", help="believed restart")] = 60.0
+    horizon: Annotated[float, Knob(1, 72, log=True, unit="h", words="looks ahead", help="how far a forecast looks")] = (
+        4.0
+    )
+    every: Annotated[
+        float, Knob(1, 24, step=1, unit="h", words="decides every", help="hours from one decision to the next")
+    ] = 1.0
+    belief: Annotated[
+        str, Knob(choices=BELIEFS, words="it believes the", help="the restart in the tuner's simulator")
+    ] = "true restart"
+    believed: Annotated[
+        float, Knob(0, 3600, step=60, unit="s", words="believed restart", help="if it believes one")
+    ] = 60.0
 
     @property
     def causal(self) -> bool:

@@ -311,7 +311,7 @@ def test_a_choice_says_the_figure_that_decided():
     assert "but the lower end, 0.97, is not above 1." in unsure.sentence
     switched = unsure._replace(switched=True, policy=lab.Tiresias(thresholds=(5000.0,)), low=1.05)
     assert (
-        "next queue after 57600 to 5000 GPU-s; promised: the average job is done 1.20 times sooner, at least 1.05."
+        "next queue after 57,600 to 5,000 GPU-s; promised: the average job is done 1.20 times sooner, at least 1.05."
         in switched.sentence
     )
     assert kept._replace(tried=0).sentence == "Hour 2: kept, since no job is there or forecast."
