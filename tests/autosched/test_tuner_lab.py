@@ -9,7 +9,7 @@ from gpuschedlab.autosched import LiveDays, LiveTuning, Race
 from gpuschedlab.autosched.live.goals import GOALS
 from gpuschedlab.autosched.live.line import HOUR
 from gpuschedlab.autosched.live.race import CLOCK, DEFAULT, TUNED
-from gpuschedlab.autosched.live.sentences import apart, outcome, possible, standing
+from gpuschedlab.autosched.live.race_words import apart, outcome, possible, standing
 from gpuschedlab.metrics.sentence import plain
 from gpuschedlab.widgets import TunerLab
 

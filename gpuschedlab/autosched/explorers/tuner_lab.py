@@ -15,7 +15,7 @@ from gpuschedlab.autosched.live.goals import GOALS
 from gpuschedlab.autosched.live.like import LikeRaces, play_like
 from gpuschedlab.autosched.live.line import HOUR
 from gpuschedlab.autosched.live.race import DEFAULT, FIXED, PAST, TUNED, Race
-from gpuschedlab.autosched.live.sentences import outcome, possible, standing
+from gpuschedlab.autosched.live.race_words import outcome, possible, standing
 from gpuschedlab.autosched.live.settings import LiveTuning
 from gpuschedlab.autosched.tuner.space import Space
 from gpuschedlab.plots.web.cell import in_batch
