@@ -59,6 +59,10 @@ NOTEBOOKS |= present(
             ],
         },
         "autosched": {
+            "causal_lab": [
+                "from gpuschedlab.widgets import CausalLab",
+                "explorer = CausalLab(rows=60, intervals=4)\nexplorer",
+            ],
             "logbook": [
                 "import gpuschedlab as lab\nfrom gpuschedlab.autosched import Rule\nfrom gpuschedlab.widgets import LogbookExplorer",
                 'trace = lab.generate("venus", days=4, jobs=400, load=1.0, cluster_gpus=24, rng=0)\n'

@@ -42,6 +42,7 @@ TABLES |= present(
             "ablation": "autosched.ablation",
             "logbook": "autosched.logbook",
             "causes": "autosched.causes",
+            "lab": "autosched.lab.bench",
             "worlds": "autosched.worlds",
             "budget": "autosched.budget",
             "regimes": "autosched.regimes",

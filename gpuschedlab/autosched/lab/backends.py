@@ -1,53 +1,170 @@
 """Models of the menu: each answers for a graph and rows with a curve, and says where it does not fit."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
+from scipy.special import stdtrit
 
+from gpuschedlab.autosched.causal.adjustment import regressed
 from gpuschedlab.autosched.causal.graph import CausalGraph
 from gpuschedlab.autosched.causal.model import CausalModel
-from gpuschedlab.autosched.lab.curve import Curve, paired_effects
-from gpuschedlab.autosched.lab.held_fixed import held
-from gpuschedlab.autosched.lab.paths import PathModel
+from gpuschedlab.autosched.causal.regression import Boosted
+from gpuschedlab.autosched.lab.curve import Curve, Span, paired_effects
+from gpuschedlab.autosched.lab.edges import held_by
+from gpuschedlab.autosched.lab.held_fixed import held, silent_curve
+from gpuschedlab.autosched.lab.paths import FEWEST, PathModel
 from gpuschedlab.errors import EstimatorError
+from gpuschedlab.metrics.intervals import LEVEL
+
+SAMPLES = 12
+"""Bootstrap samples of the boosted regressions: .02 s each."""
+SOFTER = 0.02
+"""Effects that differ by less are alike: 2 %."""
 
 Answer = Callable[[CausalGraph, pl.DataFrame, np.ndarray], Curve]
 
 
 def path_model(graph: CausalGraph, frame: pl.DataFrame, values: np.ndarray) -> Curve:
-    """Curve of the path model (`PathModel`)."""
-    return PathModel(graph, frame).curve(values)
+    """Curve of the path model, which says where it and adjustment by the same graph cannot both be right."""
+    curve = PathModel(graph, frame).curve(values)
+    adjustment = held(graph, frame, values[[0, -1]])
+    if adjustment.refusal:
+        return curve
+    return replace(curve, word=misfit(curve.effect(0, -1), adjustment.effect(0, -1), "adjustment by this graph"))
 
 
-def _by_do(backend: str) -> Answer:
-    """Return the answer of a `CausalModel` with a backend: its `do` at each value."""
+def boosted(graph: CausalGraph, frame: pl.DataFrame, values: np.ndarray) -> Curve:
+    """Curve of boosted regressions: their own `do`, with intervals of bootstrap samples, and whether adjustment differs from it.
 
-    def answer(graph: CausalGraph, frame: pl.DataFrame, values: np.ndarray) -> Curve:
-        missing = np.full(len(values), np.nan)
-        halves = np.full((len(values), len(values)), np.nan)
-        try:
-            model = CausalModel(graph, backend=backend).fit(frame)
-            mean = np.array([model.do({"knob": float(value)})["outcome"].mean[0] for value in values])
-        except EstimatorError as error:
-            return Curve(values, missing, missing, missing, paired_effects(missing, halves), (), str(error))
-        word = f"Backend {backend} has no interval of its own."
-        return Curve(values, mean, missing, missing, paired_effects(mean, halves), (), "", word)
+    Trees shrink what they learn. On each sample of the rows `do` is compared with adjustment on the same sample: their difference has
+    a much narrower interval than either, and a `do` that is too small shows.
+    """
+    curve = _by_do("boosted", graph, frame, values)
+    if curve.refusal or frame.height < FEWEST:
+        return curve
+    rows = frame.select(graph.layers.names).to_numpy()
+    draws = np.random.default_rng(0).integers(len(rows), size=(SAMPLES, len(rows)))
+    means = np.array([_carried(graph, rows[draw], values) for draw in draws])
+    constant = stdtrit(SAMPLES - 1, (1 + LEVEL) / 2)
+    half = constant * means.std(axis=0, ddof=1)
+    halves = constant * (means[:, None, :] - means[:, :, None]).std(axis=0, ddof=1)
+    curve = replace(curve, low=curve.mean - half, high=curve.mean + half, effects=paired_effects(curve.mean, halves))
+    return replace(curve, word=_shrunk(graph, rows, draws, means, curve.effect(0, -1), values))
 
-    return answer
+
+def causalnex(graph: CausalGraph, frame: pl.DataFrame, values: np.ndarray) -> Curve:
+    """Curve of CausalNex' network, without intervals: a sample would take half a second. It says where it leaves those of the others."""
+    curve = _by_do("causalnex", graph, frame, values)
+    if curve.refusal:
+        return curve
+    said = curve.effect(0, -1)
+    adjustment = held(graph, frame, values[[0, -1]])
+    path = PathModel(graph, frame).curve(values[[0, -1]])
+    word = ""
+    if not adjustment.refusal:
+        word = misfit(said, adjustment.effect(0, -1), "adjustment by this graph")
+    word = word or misfit(said, path.effect(0, -1), "the path model")
+    return replace(
+        curve, word=word or "has no interval of its own: it may be as far off as that of the path model reaches"
+    )
 
 
 MODELS: Mapping[str, Answer] = {
     "path model": path_model,
     "adjustment": held,
-    "boosted": _by_do("boosted"),
-    "causalnex": _by_do("causalnex"),
+    "boosted": boosted,
+    "causalnex": causalnex,
 }
 """Models by the word that the menu has for them."""
 
 
 def modelled(backend: str, graph: CausalGraph, frame: pl.DataFrame, values) -> Curve:
-    """Curve of a model by its word; EstimatorError if there is no such model."""
+    """Answer of one of the lab's models: a curve of the outcome by the value of the knob.
+
+    Parameters
+    ----------
+    backend : {"path model", "adjustment", "boosted", "causalnex"}
+        Structural equations, adjustment, or the `do` of a `CausalModel`.
+    graph : CausalGraph
+        Of the lab (`lab_graph`).
+    frame : polars.DataFrame
+        Rows of a log (`IntervalLog.frame`).
+    values : (k,) array
+        Entries of the knob, ascending (`IntervalWorld.values`).
+
+    Returns
+    -------
+    Curve
+        Its `word` says if the model does not fit: its own effect of the last value against the first lies outside an interval in which
+        it should lie.
+
+    Raises
+    ------
+    EstimatorError
+        There is no such model.
+
+    Examples
+    --------
+    >>> from gpuschedlab.autosched import IntervalLog, IntervalWorld, lab_graph
+    >>> world = IntervalWorld(jobs=50)
+    >>> frame = IntervalLog(world, seed=3).filled(60).frame
+    >>> modelled("path model", lab_graph(), frame, world.values(3)).mean.shape
+    (3,)
+    """
     if backend not in MODELS:
         raise EstimatorError(f"lab: found model {backend!r}; expected one of {', '.join(MODELS)}.")
     return MODELS[backend](graph, frame, np.asarray(values, float))
+
+
+def misfit(said: Span, interval: Span, whose: str) -> str:
+    """Say that an effect lies outside an interval in which it should lie, or ""."""
+    if np.isnan(interval.low) or interval.low <= said.mean <= interval.high:
+        return ""
+    return f"does not fit: its own do says {said.mean:+.2f}, outside the interval of {whose}, {interval.low:+.2f} to {interval.high:+.2f}"
+
+
+def _by_do(backend: str, graph: CausalGraph, frame: pl.DataFrame, values: np.ndarray) -> Curve:
+    """Curve of a `CausalModel` with a backend: its `do` at each value, without intervals."""
+    try:
+        model = CausalModel(graph, backend=backend).fit(frame)
+        mean = np.array([model.do({"knob": float(value)})["outcome"].mean[0] for value in values])
+    except EstimatorError as error:
+        return silent_curve(values, str(error))
+    curve = silent_curve(values, "")
+    return replace(curve, mean=mean, effects=paired_effects(mean, np.full((len(values),) * 2, np.nan)))
+
+
+def _carried(graph: CausalGraph, rows: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Mean outcome (k,) at each value by boosted regressions of some rows."""
+    model = Boosted()
+    model.learn(graph, rows, 0)
+    return model.carried("knob", values)
+
+
+def _shrunk(graph, rows: np.ndarray, draws: np.ndarray, means: np.ndarray, said: Span, values: np.ndarray) -> str:
+    """Say that the boosted effect differs from adjustment by more than chance on the same rows, or "" if it does not or none can be had."""
+    try:
+        fixed = held_by(graph)
+    except EstimatorError:
+        return ""
+    names = graph.layers.names
+    columns = [names.index(name) for name in fixed]
+    knob = names.index("knob")
+    outcome = names.index("outcome")
+    ends = values[[0, -1]]
+
+    def adjustment(sample: np.ndarray) -> float:
+        means_of_ends = regressed(sample[:, columns], sample[:, knob], sample[:, outcome], ends).mean
+        return float(means_of_ends[1] - means_of_ends[0])
+
+    differences = [means[number, -1] - means[number, 0] - adjustment(rows[draw]) for number, draw in enumerate(draws)]
+    reach = stdtrit(len(draws) - 1, (1 + LEVEL) / 2) * np.std(differences, ddof=1)
+    effect = adjustment(rows)
+    if abs(said.mean - effect) <= reach + SOFTER:
+        return ""
+    return (
+        f"does not fit: its own do says {said.mean:+.2f}, adjustment by this graph {effect:+.2f} on the same rows, and they "
+        f"differ by more than {reach:.2f}"
+    )

@@ -3,7 +3,7 @@
 import numpy as np
 import polars as pl
 
-from gpuschedlab.autosched.causal.adjustment import adjusted
+from gpuschedlab.autosched.causal.adjustment import FEW, adjusted
 from gpuschedlab.autosched.causal.graph import CausalGraph
 from gpuschedlab.autosched.lab.curve import Curve, paired_effects
 from gpuschedlab.autosched.lab.edges import held_by
@@ -27,25 +27,41 @@ def held(graph: CausalGraph, frame: pl.DataFrame, values) -> Curve:
     try:
         fixed = held_by(graph)
     except EstimatorError as error:
-        entries = np.asarray(values, float)
-        missing = np.full(len(entries), np.nan)
-        effects = np.full((len(entries), len(entries), 3), np.nan)
-        return Curve(entries, missing, missing, missing, effects, (), str(error))
+        return silent_curve(values, str(error))
     return _adjusted_curve(frame, fixed, values)
 
 
 def _adjusted_curve(frame: pl.DataFrame, fixed: tuple[str, ...], values) -> Curve:
     """Curve by regression on smooth terms of the knob and of what is held fixed (`adjusted`)."""
     entries = np.asarray(values, float)
-    count = len(entries)
     if frame.height < FEWEST:
-        missing = np.full(count, np.nan)
-        few = f"{frame.height} rows are too few"
-        return Curve(entries, missing, missing, missing, np.full((count, count, 3), np.nan), fixed, few)
+        return silent_curve(values, f"{frame.height} rows are too few", fixed)
     columns = [frame[name].to_numpy() for name in fixed]
     table = np.column_stack([np.empty((frame.height, 0)), *columns])
-    answer = adjusted(table, frame["knob"].to_numpy(), frame["outcome"].to_numpy(), tuple(entries))
+    knob = frame["knob"].to_numpy()
+    answer = adjusted(table, knob, frame["outcome"].to_numpy(), tuple(entries))
+    refusal = _unseen(knob, entries) or answer.refusal
     effects = paired_effects(answer.mean, answer.paired_halves())
     low = answer.mean - answer.halves
     high = answer.mean + answer.halves
-    return Curve(entries, answer.mean, low, high, effects, fixed, answer.refusal)
+    return Curve(entries, answer.mean, low, high, effects, fixed, refusal)
+
+
+def _unseen(knob: np.ndarray, entries: np.ndarray) -> str:
+    """Say that the log never set the knob to a value that is asked about, or not so far; "" if it did."""
+    settings = np.unique(knob)
+    if len(settings) <= FEW:
+        never = entries[~np.isin(np.round(entries, 9), np.round(settings, 9))]
+        if len(never):
+            return f"no row has {never[0]:g}"
+    if entries.min() < settings[0] or entries.max() > settings[-1]:
+        return f"rows go from {settings[0]:.3g} to {settings[-1]:.3g}"
+    return ""
+
+
+def silent_curve(values, refusal: str, fixed: tuple[str, ...] = ()) -> Curve:
+    """Curve of nothing but nan, and why."""
+    entries = np.asarray(values, float)
+    missing = np.full(len(entries), np.nan)
+    effects = np.full((len(entries), len(entries), 3), np.nan)
+    return Curve(entries, missing, missing, missing, effects, fixed, refusal)

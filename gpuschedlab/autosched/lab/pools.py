@@ -1,6 +1,7 @@
 """Intervals of a world: each has jobs of a generated pool, which is checked once, and a load that stretches their arrivals."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -43,25 +44,23 @@ class Pools:
         key = self._key(number)
         for _ in _generated(key):
             pass
-        whole = _scenario(key, self.world.restart)
+        pool = _pool(key, self.world.restart)
+        place = number % self.size
         jobs = self.world.jobs
-        first = number % self.size * jobs
-        return whole.part(first, jobs, self._pace(whole, first, load))
+        return pool.whole.part(place * jobs, jobs, pool.own_load[place] / load)
 
     def _key(self, number: int) -> tuple:
         """All that the pool of an interval depends on."""
         world = self.world
         return (world.preset, world.jobs, world.nodes, self.size, *self.seed, number // self.size)
 
-    def _pace(self, whole: Scenario, first: int, load: float) -> float:
-        """Factor of the gaps between arrivals at which jobs from a row on demand a load."""
-        rows = slice(first, first + self.world.jobs)
-        job = whole.prepared.job
-        submit = job["submit"][rows]
-        work = whole.prepared.body["work"][rows]
-        demand = float((job["gpus"][rows] * work).sum()) / self.world.cluster.total_gpus
-        span = max(float(submit[-1] - submit[0]), 1.0)
-        return demand / span / load
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """Scenario of the jobs of some intervals, checked once, and the load (size,) that each interval has before it is stretched."""
+
+    whole: Scenario
+    own_load: np.ndarray
 
 
 _traces: dict = {}
@@ -82,9 +81,14 @@ def _generated(key: tuple) -> Iterator[None]:
 
 
 @lru_cache(maxsize=KEPT)
-def _scenario(key: tuple, restart: float) -> Scenario:
-    """Scenario of a whole pool, checked and prepared."""
-    nodes = key[2]
-    scenario = Scenario(_traces[key], IntervalWorld(nodes=nodes).cluster, delays=Delays(restart=restart))
-    scenario.prepared  # noqa: B018
-    return scenario
+def _pool(key: tuple, restart: float) -> Pool:
+    """Pool of a key; it is checked and prepared here."""
+    _, jobs, nodes, *_ = key
+    cluster = IntervalWorld(nodes=nodes).cluster
+    whole = Scenario(_traces[key], cluster, delays=Delays(restart=restart))
+    prepared = whole.prepared
+    submit = prepared.job["submit"].reshape(-1, jobs)
+    work = prepared.job["gpus"] * prepared.body["work"]
+    demand = work.reshape(-1, jobs).sum(axis=1) / cluster.total_gpus
+    span = np.maximum(submit[:, -1] - submit[:, 0], 1.0)
+    return Pool(whole, demand / span)

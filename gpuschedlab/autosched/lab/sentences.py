@@ -61,7 +61,7 @@ class Answers:
         setting = setting_words(self.world, self.truth.values, self.first, self.second)
         return (
             f"The log says that {subject} {self.log_number} with {setting}. In truth: {self.truth_number}. "
-            f"The model on this graph says {self.model_number} {VERDICT_WORDS[self.verdict]}."
+            f"The model on this graph says {self.model_number} {self._standing()}."
         )
 
     @property
@@ -90,10 +90,9 @@ class Answers:
     def explanation(self) -> str:
         """Sentences on the graph: which edges are cut or added, what is held fixed, and where adjustment and path model disagree."""
         parts = [
-            edges_in_words(self.graph),
+            edges_in_words(self.graph, self.world.by_load),
             held_in_words(self.graph, self.held),
-            self._disagreement(),
-            self.model.word,
+            self._disagreement() or self._misfit(),
         ]
         return " ".join(part for part in parts if part)
 
@@ -101,11 +100,28 @@ class Answers:
         """Effect by a curve of what is asked about."""
         return curve.effect(self.first, self.second)
 
+    def _standing(self) -> str:
+        """How the model stands beside the truth, or why it cannot be judged."""
+        if not math.isnan(self._effect(self.model).low):
+            return VERDICT_WORDS[self.verdict]
+        if self.model.word.startswith("does not fit"):
+            return "but does not fit the rows"
+        return VERDICT_WORDS[self.verdict]
+
+    def _misfit(self) -> str:
+        """What the model says of its own fit, as a sentence; "" if it fits."""
+        if self.model.refusal and self.backend != "adjustment":
+            return f"The model cannot say: {self.model.refusal.rstrip('.')}."
+        if not self.model.word:
+            return ""
+        return f"The model {self.model.word}."
+
     def _disagreement(self) -> str:
         """Why adjustment and model differ, or "" where they do not."""
         adjustment = self._effect(self.held)
         model = self._effect(self.model)
-        if math.isnan(adjustment.low) or math.isnan(model.low) or adjustment.meets(model):
+        silent = self.held.refusal or math.isnan(adjustment.low) or math.isnan(model.low)
+        if silent or adjustment.meets(model):
             return ""
         said = f"Adjustment says {change_words(adjustment, self.world)}."
         edges = set(self.graph.edges)
@@ -170,26 +186,29 @@ def edge_words(edges) -> str:
     return ", ".join(f"{NAMES[cause]} \N{RIGHTWARDS ARROW} {NAMES[effect]}" for cause, effect in edges)
 
 
-def edges_in_words(graph: CausalGraph) -> str:
-    """Which edges of the true graph are cut, and which are added; "" where it is the true one."""
+def edges_in_words(graph: CausalGraph, by_load: bool) -> str:
+    """Which edges of the true graph a graph lacks, and which it has more; "" for the true one. `by_load`: the operator follows the load."""
     edges = set(graph.edges)
     missing = [edge for edge in FULL if edge not in edges]
-    added = [edge for edge in graph.edges if edge not in FULL]
+    extra = [edge for edge in graph.edges if edge not in FULL]
     parts = []
-    if missing and not edges & set(LOAD):
-        parts.append("All edges of the load are cut: the model takes the operator's habit for an effect.")
+    if not edges & set(LOAD):
+        habit = "the model takes the operator's habit for an effect"
+        if not by_load:
+            habit = "the operator does not follow it, so little is lost"
+        parts.append(f"All edges of the load are cut: {habit}.")
         missing = [edge for edge in missing if edge not in LOAD]
     if missing:
-        parts.append(f"Cut: {edge_words(missing)}.")
-    if added:
-        parts.append(f"Added: {edge_words(added)}.")
+        parts.append(f"The graph lacks {edge_words(missing)}.")
+    if extra:
+        parts.append(f"The graph has also {edge_words(extra)}.")
     return " ".join(parts)
 
 
 def held_in_words(graph: CausalGraph, held: Curve) -> str:
     """What adjustment holds fixed by a graph, or why it cannot."""
     if held.refusal:
-        return f"Adjustment cannot say: {held.refusal}."
+        return f"Adjustment cannot say: {held.refusal.rstrip('.')}."
     if not held.held:
         return "By this graph nothing confounds the knob: adjustment holds nothing fixed, and says what the log says."
     names = " and ".join(NAMES[name] for name in held.held)

@@ -16,6 +16,10 @@ GOLDEN = (5**0.5 - 1) / 2
 """Multiples of it, modulo 1, fill a range evenly, however many there are (Weyl, 1916)."""
 
 
+LEAST = 1e-3
+"""Half of an interval at least: of a knob that acts in one interval of a hundred, sixty intervals show less than there is."""
+
+
 class Truth:
     """What setting the knob does, simulated: in each interval all values are played on the same jobs, at the same load.
 
@@ -98,9 +102,15 @@ class Truth:
             missing = np.full(count, np.nan)
             return Curve(self.values, mean, missing, missing, paired_effects(mean, np.full((count, count), np.nan)))
         mean = table.mean(axis=0)
-        half = half_width(table)
+        half = np.maximum(half_width(table), LEAST)
         differences = table[:, None, :] - table[:, :, None]
-        return Curve(self.values, mean, mean - half, mean + half, paired_effects(mean, half_width(differences)))
+        return Curve(
+            self.values,
+            mean,
+            mean - half,
+            mean + half,
+            paired_effects(mean, np.maximum(half_width(differences), LEAST)),
+        )
 
     def _load(self, number: int) -> float:
         """Load of an interval."""

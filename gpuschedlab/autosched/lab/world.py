@@ -114,6 +114,8 @@ class IntervalWorld(Knobbed):
                 f"knobs: {', '.join(offered) or 'it has none'}. Policies that decide by rounds are not offered."
             )
         low, high = suited_range(self.policy, self.info)
+        if self._lease(low):
+            low = min(max(low, self._shortest_lease), high / 2)
         if self.low is None:
             object.__setattr__(self, "low", low)
         if self.high is None:
@@ -124,11 +126,28 @@ class IntervalWorld(Knobbed):
                 f"IntervalWorld: found {self.knob} from {self.low:g} to {self.high:g}; expected a range within "
                 f"{declared.low:g} to {declared.high:g}, the lower end first."
             )
+        if 0 < self._lease(self.low) < self._shortest_lease:
+            raise EstimatorError(
+                f"IntervalWorld: found {self.knob} from {self.low:g} s at a restart of {self.restart:g} s: jobs would run no longer than "
+                f"they lose. Expected {self._shortest_lease:g} s or more, or a shorter restart."
+            )
 
     def of(self, policy: Policy, knob: str | None = None) -> "IntervalWorld":
         """Copy with another policy and one of its knobs, by default the first one, in the range that suits it."""
         name = knob or next(iter(knobs_offered(policy)), "")
         return replace(self, policy=policy, knob=name, low=None, high=None)
+
+    def _lease(self, value: float) -> float:
+        """Seconds of a lease at a value of the knob if the knob is the lease, otherwise 0."""
+        lease = self.at(value).lease
+        if lease == self.at(self.high or self.info.knob.high).lease:
+            return 0.0
+        return float(lease)
+
+    @property
+    def _shortest_lease(self) -> float:
+        """Least seconds of a lease: twice what a restart takes."""
+        return 2 * self.restart
 
     @property
     def cluster(self) -> Cluster:

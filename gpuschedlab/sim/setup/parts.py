@@ -4,6 +4,7 @@ import dataclasses
 import math
 
 import numpy as np
+import polars as pl
 
 from gpuschedlab.errors import TraceError
 from gpuschedlab.metrics.columns import Columns
@@ -40,7 +41,7 @@ def part_of(scenario, first: int, count: int, pace: float):
     trace = scenario.trace[first : first + count]
     submit = trace["submit"].to_numpy()
     shifted = (submit - submit[0]) * pace
-    trace = trace.with_columns(submit=shifted)
+    trace = trace.replace_column(trace.get_column_index("submit"), pl.Series("submit", shifted))
     alone = {"trace": trace, "history": None, "warm": None, "estimator": scenario.knowledge}
     if shifted[-1] > LATEST or not np.array_equal(np.diff(shifted) > 0, np.diff(submit) > 0):
         return dataclasses.replace(scenario, **alone)  # it is refused, or sorted in another way

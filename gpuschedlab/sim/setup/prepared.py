@@ -196,7 +196,7 @@ def prepare(scenario) -> Prepared:
 
 def estimates_of(scenario, trace: pl.DataFrame) -> np.ndarray:
     """Duration (n,) that the estimator of a scenario expects of each job, of what is known at submission."""
-    known_columns = trace.drop(RECORDED, strict=False)
+    known_columns = trace[[name for name in trace.columns if name not in RECORDED]]
     if "jobs" in trace.columns:  # where a row represents several jobs, one of them
         known_columns = known_columns.with_columns(pl.col("gpus") / pl.col("jobs").fill_null(1.0))
     return np.asarray(scenario.knowledge.predict(known_columns), float)
