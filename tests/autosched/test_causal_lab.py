@@ -129,7 +129,7 @@ def test_boxes_draw_an_edge_and_turn_it(lab):
     click_box(lab, "preempted")
     assert ("waiting", "preempted") in lab.graph.edges
     assert ("preempted", "waiting") not in lab.graph_panel.edits.every
-    assert "Added: waiting" in words(lab)
+    assert "The graph has also waiting" in words(lab)
     click_box(lab, "load")
     click_box(lab, "load")
     assert lab.graph_panel.chosen == "", "the same box twice is no edge"

@@ -79,7 +79,7 @@ def test_clicks_and_keys_change_who_is_right(page, jupyterlab, notebooks, artifa
     assert await_sentence(page, cut) == whole
 
     click(page, EDGES, 5 * POINTS + 1)  # knob -> waiting, before it crosses another
-    page.locator(STATUS, has_text="Cut: knob → waiting").wait_for()
+    page.locator(STATUS, has_text="The graph lacks knob → waiting").wait_for()
     misses = await_sentence(page, whole)
     assert "misses" in misses
     page.wait_for_function(f"() => ({DASHED})() === 1")
@@ -90,7 +90,7 @@ def test_clicks_and_keys_change_who_is_right(page, jupyterlab, notebooks, artifa
     click(page, BOXES, 2)  # preempted, then waiting: an edge between them
     page.get_by_text("click what preempted causes").wait_for()
     click(page, BOXES, 3)
-    page.locator(STATUS, has_text="Added: preempted").wait_for()
+    page.locator(STATUS, has_text="The graph has also preempted").wait_for()
     click(page, BOXES, 3)
     page.get_by_text("click what waiting causes").wait_for()
     click(page, BOXES, 1)  # no edge leads back to the load
