@@ -78,7 +78,7 @@ class CausalLab(BaseExplorer):
     See notebooks/10_causal.ipynb.
     """
 
-    places = (plots.Place("graph", 420, least=210), plots.Place("curves", 420, least=210))
+    places = (plots.Place("graph", 420, least=220), plots.Place("curves", 420, least=220))
 
     def __init__(self, world=None, seed: int = 0, *, rows: int = 300, intervals: int = 60, guess=False, cache=None):
         super().__init__(cache)
