@@ -50,7 +50,7 @@ test: $(CODE) ## tests, then lint (ALL=1: those in a browser, slow ones and all 
 	$(if $(ALL),GPUSCHEDLAB_ALL_TESTS=1) env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n $(or $(WORKERS),3) --dist loadgroup $(TESTS)
 	$(MAKE) --no-print-directory lint
 
-picture: $(CODE) ## README's picture and numbers, as the code prints them now (needs a Chromium)
+picture: $(CODE) ## README's pictures and numbers, as the code prints them now (needs a Chromium)
 	$(BIN)/python docs/_ext/readme.py
 
 answers: $(CODE) ## write the tables of golden answers anew; read git diff then (TESTS="tests/traces" for some)

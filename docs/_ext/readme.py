@@ -1,14 +1,17 @@
-"""README's picture and numbers, as the code prints them now: `make picture` writes them, tests/house/test_readme.py compares them.
+"""README's pictures and numbers, as the code prints them now: `make picture` writes them, tests/house/test_readme.py compares them.
 
-The picture is the top of the report of `gpuschedlab compare` with `PICTURED`, policies of `make demo` on the same week; the text
-of its table stands in the file itself, but for the seconds that the machine took.
+One picture is the top of the report of `gpuschedlab compare` with `PICTURED`, policies of `make demo` on the same week; the text
+of its table stands in the file itself, but for the seconds that the machine took. The other is the Explorer of `make app`, in a
+browser; its first sentences stand in the file.
 """
 
 import contextlib
 import html
 import io
+import json
 import math
 import re
+import shutil
 import sys
 import tempfile
 import time
@@ -27,9 +30,13 @@ from gpuschedlab.suite import TASKS
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tests"))  # budgets, which README names
-README, PICTURE = ROOT / "README.md", ROOT / "docs" / "report.png"
+README = ROOT / "README.md"
+PICTURE = ROOT / "docs" / "report.png"
+EXPLORER = ROOT / "docs" / "explorer.png"
+APP = ROOT / "notebooks" / "app.ipynb"
 PICTURED = ("fifo:backfill=easy@oracle", "sjf", "srtf@oracle", "tiresias", "themis", "lucid")
 SIZE = (1280, 1130)
+SCREEN = {"width": 1280, "height": 860}
 COLOURS = 128
 """Colours of the picture: all that its lines and letters need, at a third of the bytes."""
 KEY = "table"
@@ -91,17 +98,59 @@ def stored(picture: Path = PICTURE) -> str:
         return image.info.get(KEY, "")
 
 
-def draw(picture: Path = PICTURE):
-    """Take the picture of the report's top, and put the table's text into its file."""
+def opening() -> str:
+    """First sentences of the Explorer of `make app`, and what weeks like this one say: its notebook's cells, run here."""
+    names: dict = {}
+    for cell in json.loads(APP.read_text(encoding="utf-8"))["cells"]:
+        if cell["cell_type"] == "code":
+            exec("".join(cell["source"]), names)
+    explorer = names["explorer"]
+    explorer.play_weeks()
+    said = _words(explorer.status.value), _words(explorer.week_line.said.value)
+    explorer.close()
+    return "\n".join(said)
+
+
+def _screen(folder: Path) -> Path:
+    """Picture of the Explorer of `make app`, once weeks like this one are played."""
+    from browser.pages import await_drawn
+    from browser.serving import chromium, serve
+
+    shutil.copy(APP, folder)
+    picture = folder / "screen.png"
+    with serve(folder, "voila") as address, chromium() as launch:
+        page = launch().new_page(viewport=SCREEN)
+        page.goto(f"{address}/voila/render/{APP.name}?theme=light", timeout=120_000)
+        await_drawn(page)
+        said = "document.querySelector('.gpuschedlab-weeks .gpuschedlab-said:not(.gpuschedlab-unseen)').innerText"
+        page.wait_for_function(f"() => /such weeks/.test({said})")
+        before = ""
+        while before != (before := page.evaluate(said)):  # until no more weeks are played
+            page.wait_for_timeout(3000)
+        page.locator(".gpuschedlab-explorer").scroll_into_view_if_needed()
+        page.screenshot(path=picture, clip=SCREEN | {"x": 0, "y": 0})
+    return picture
+
+
+def draw(screen: Path, text: str, picture: Path):
+    """Write a picture in few colours, with a text in its file."""
     from PIL import Image
     from PIL.PngImagePlugin import PngInfo
 
-    with tempfile.TemporaryDirectory(prefix="gpuschedlab-") as folder:
-        report, about = compared(Path(folder)), PngInfo()
-        about.add_itxt(KEY, table_of(report))
-        with Image.open(screenshot(report, Path(folder) / "top.png", *SIZE)) as image:
-            few = image.convert("RGB").quantize(COLOURS, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
-            few.save(picture, pnginfo=about, optimize=True)
+    about = PngInfo()
+    about.add_itxt(KEY, text)
+    with Image.open(screen) as image:
+        few = image.convert("RGB").quantize(COLOURS, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+        few.save(picture, pnginfo=about, optimize=True)
+
+
+def draw_all():
+    """Take both pictures."""
+    with tempfile.TemporaryDirectory(prefix="gpuschedlab-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        report = compared(folder)
+        draw(screenshot(report, folder / "top.png", *SIZE), table_of(report), PICTURE)
+        draw(_screen(folder), opening(), EXPLORER)
 
 
 def _mine() -> str:
@@ -194,6 +243,7 @@ def numbered(text: str, numbers: dict[str, Callable[[], str]] = NUMBERS) -> str:
 
 
 if __name__ == "__main__":
-    draw()
+    draw_all()
     README.write_text(numbered(README.read_text(encoding="utf-8"), NUMBERS | MEASURED), encoding="utf-8")
-    sys.stdout.write(f"{PICTURE.relative_to(ROOT)}:\n{stored()}\n")
+    for picture in (PICTURE, EXPLORER):
+        sys.stdout.write(f"{picture.relative_to(ROOT)}:\n{stored(picture)}\n")

@@ -24,6 +24,10 @@ from .forecast.generation import (
 from .forecast.ranges import RANGES as RANGES, RangePredictor as RangePredictor
 from .forecast.repository import observe as observe
 from .journal import Journal as Journal
+from .live.days import LiveDays as LiveDays
+from .live.like import LikeRaces as LikeRaces, play_like as play_like
+from .live.race import Race as Race
+from .live.settings import LiveTuning as LiveTuning
 from .lab.backends import modelled as modelled
 from .lab.curve import Curve as Curve, Span as Span
 from .lab.edges import lab_graph as lab_graph
@@ -52,6 +56,7 @@ from .tuner.trials import Trial as Trial, Tuning as Tuning
 from .mechanisms.canaries import Canaries as Canaries
 from .mechanisms.twin import Mechanism as Mechanism, Twin as Twin, twin as twin
 from .explorers.causal_lab import CausalLab as CausalLab
+from .explorers.tuner_lab import TunerLab as TunerLab
 from .explorers.live import AutoSchedExplorer as AutoSchedExplorer
 from .explorers.logbook import LogbookExplorer as LogbookExplorer
 from .explorers.recorded import RecordedExplorer as RecordedExplorer

@@ -4,6 +4,8 @@ from html import escape
 from importlib.resources import files
 from pathlib import Path
 
+import numpy as np
+
 from gpuschedlab._files import whole
 from gpuschedlab.errors import RunError
 from gpuschedlab.metrics import METRICS
@@ -29,10 +31,26 @@ def difference(metric: str, found: tuple[float, float] | None) -> str:
     return f"{100 * mean:+.1f} {'points' if metric in SHARES else '%'}{wide}"
 
 
+def middle_seed(standing: Standing, policy: str, task: str) -> str:
+    """Of a task in words: the nearest policy beside, and how the middle seed differs from it, with its interval from six seeds on."""
+    other = standing.nearest(policy, task)
+    middle = standing.middle(policy, other, task)
+    if middle is None:
+        return task
+    metric = standing.frame.filter(task=task)["metric"][0]
+    amount = difference(metric, (middle.median, np.nan))
+    interval = ""
+    if middle.low == middle.low:
+        interval = f", 95 %: {100 * middle.low:+.1f} to {100 * middle.high:+.1f}"
+    return f"{task} ({amount} from {other} in the middle seed{interval})"
+
+
 def sentences(standing: Standing, policy: str) -> list[str]:
     """What the card says of a policy in words."""
-    found = standing.verdicts(policy)
-    said = [f"{WORDS[how]}: {', '.join(tasks)}." for how, tasks in found.items() if tasks]
+    said = []
+    for verdict, tasks in standing.verdicts(policy).items():
+        if tasks:
+            said.append(f"{WORDS[verdict]}: {', '.join(middle_seed(standing, policy, task) for task in tasks)}.")
     near = [row["task"] for row in standing.rows(policy) if (d := row["others"].get("bound")) and d[0] + d[1] < 0.1]
     said += [f"Within a tenth of what no schedule can beat: {', '.join(near)}."] if near else []
     costs = standing.costs(policy)

@@ -11,7 +11,7 @@ import polars as pl
 
 from gpuschedlab.errors import RunError
 from gpuschedlab.metrics.display import SHARES
-from gpuschedlab.metrics.intervals import mean_interval
+from gpuschedlab.metrics.intervals import MedianInterval, mean_interval, median_interval
 from gpuschedlab.parse import contenders_of
 from gpuschedlab.scenarios.task import Task
 from gpuschedlab.sim import Scenario
@@ -43,24 +43,52 @@ class Standing:
     skipped: Mapping[str, str] = field(default_factory=dict)
     failed: Mapping[str, str] = field(default_factory=dict)
 
-    def against(self, policy: str, other: str, task: str, many: int = 0) -> tuple[float, float] | None:
-        """Mean paired difference of a policy from another, or from the bound, and the half width of its 95 % interval.
+    def differences(self, policy: str, other: str, task: str) -> np.ndarray | None:
+        """Paired difference (n,) of a policy from another, or from the bound, in each seed that both have run, in order of the seeds.
 
-        Over the seeds that both have run; of times relative to the other's, of shares (as late jobs) as they are. None where one of
-        them has no figure. Where the other is the best of so `many`, the interval is a joint one: of so many equal policies
-        any is found behind the best in 5 of 100 tasks (Hsu, 1984).
+        Of times relative to the other's, of shares (as late jobs) as they are. None where one of them has no figure.
         """
-        rest = self.frame.filter(task=task, policy=policy if other == "bound" else other)
-        rest = rest.select("seed", theirs="bound" if other == "bound" else "value")
-        both = self.frame.filter(task=task, policy=policy).join(rest, on="seed", maintain_order="left").sort("seed")
+        own = self.frame.filter(task=task, policy=policy)
+        rest = self.frame.filter(task=task, policy=other).select("seed", theirs="value")
+        if other == "bound":
+            rest = own.select("seed", theirs="bound")
+        both = own.join(rest, on="seed", maintain_order="left").sort("seed")
         if both.is_empty() or both["theirs"].null_count() or both["value"].null_count():
             return None
-        mine = both["value"].to_numpy()
         theirs = both["theirs"].to_numpy()
-        difference = mine - theirs
-        return mean_interval(
-            difference if both["metric"][0] in SHARES else difference / np.where(theirs == 0, np.nan, theirs), many
-        )
+        difference = both["value"].to_numpy() - theirs
+        if both["metric"][0] in SHARES:
+            return difference
+        return difference / np.where(theirs == 0, np.nan, theirs)
+
+    def against(self, policy: str, other: str, task: str, many: int = 0) -> tuple[float, float] | None:
+        """Mean of the `differences` of a policy from another, or from the bound, and the half width of its 95 % interval.
+
+        None where one of them has no figure. Where the other is the best of so `many`, the interval is a joint one: of so many equal
+        policies any is found behind the best in 5 of 100 tasks (Hsu, 1984).
+        """
+        differences = self.differences(policy, other, task)
+        if differences is None:
+            return None
+        return mean_interval(differences, many)
+
+    def middle(self, policy: str, other: str | None, task: str) -> MedianInterval | None:
+        """Median of the `differences`, the middle seed, and its 95 % interval, whose ends are nan below six seeds.
+
+        None where one of them has no figure, or the other's is 0.
+        """
+        differences = self.differences(policy, other, task)
+        if differences is None or np.isnan(differences).any():
+            return None
+        return median_interval(differences)
+
+    def nearest(self, policy: str, task: str) -> str | None:
+        """The one with the least mean of those that stand beside a policy in a task; None where none has run the policy's seeds."""
+        for rung in self.ladder(task):
+            other = rung["policy"]
+            if other not in self.policies and self.differences(policy, other, task) is not None:
+                return other
+        return None
 
     def ladder(self, task: str) -> list[dict]:
         """Of each policy in a task, best first: `policy, seeds, value` (mean), and `behind`, the paired difference from the best.

@@ -760,7 +760,9 @@ def test_every_goal_is_a_column_and_a_node_of_the_graph(monkeypatch):
 def test_goals_that_make_no_sense_are_refused(queue, monkeypatch, goals, weights):
     monkeypatch.setattr(Tiresias, "goals", goals)
     monkeypatch.setattr(Tiresias, "weights", weights)
-    with pytest.raises(PolicyError, match="expected some of jct, fair, p99, utilisation|expected a number from 0"):
+    with pytest.raises(
+        PolicyError, match="expected some of jct, fair, p99, in_time, utilisation|expected a number from 0"
+    ):
         Probe(queue, Tiresias())
 
 

@@ -11,12 +11,6 @@ EXAMPLES = [
 ('(3,250, 1,500,000)', '0.25', 'time')""",
     ),
     (
-        "scenes.response_curves",
-        """\
->>> plateau(np.array([0.0, 0.25, 0.5, 0.75, 1.0]), np.array([1.0, 2.0, 2.0, 3.0, 2.0]), 0.5, 2.0)
-(0.25, 0.5)""",
-    ),
-    (
         "gpuschedlab.autosched.forecast.arrivals",
         """\
 >>> day = np.cos(np.arange(48) * 2 * np.pi / 24)

@@ -14,7 +14,7 @@ from gpuschedlab.errors import LabError, MissingExtra
 ROOT = Path(__file__).resolve().parents[2]
 SIZES = {
     "00_quickstart": "DAYS, JOBS, NODES, SEED = 1, 600, 6, 0",
-    "09_autosched": "DAYS, JOBS, NODES, SEED = 1, 500, 6, 0",
+    "09_autosched": "DAYS, JOBS, NODES, SEED = 1, 300, 4, 0",
     "14_unisched": "JOBS, NODES, SEED = 15, 2, 0",
     "app": "DAYS, JOBS, NODES, SEED = 1, 600, 6, 0",
 }

@@ -59,6 +59,10 @@ NOTEBOOKS |= present(
             ],
         },
         "autosched": {
+            "tuner_lab": [
+                "from gpuschedlab.autosched import LiveDays, LiveTuning\nfrom gpuschedlab.widgets import TunerLab",
+                "explorer = TunerLab(LiveDays(days=1, jobs=150, load=1.2), LiveTuning(evaluations=3), seed=3).play(8)\nexplorer",
+            ],
             "causal_lab": [
                 "from gpuschedlab.widgets import CausalLab",
                 "explorer = CausalLab(rows=60, intervals=4)\nexplorer",

@@ -119,6 +119,11 @@ def test_the_picture_shows_what_compare_prints_now(tool, tmp_path):
     assert tool.table_of(tool.compared(tmp_path)) == tool.stored(), "make picture draws it again"
 
 
+@pytest.mark.skipif(not whole(), reason="papers are not here")
+def test_the_picture_of_the_explorer_shows_what_it_says_now(tool):
+    assert tool.opening() == tool.stored(tool.EXPLORER), "make picture draws it again"
+
+
 def test_the_text_of_a_picture_is_that_of_the_report_but_for_the_seconds(tool, tmp_path):
     runs = {
         name: gpuschedlab.simulate(TINY, gpuschedlab.Cluster.homogeneous(1, 8), gpuschedlab.Fifo()) for name in "ab"
@@ -140,8 +145,9 @@ def test_every_number_is_what_the_code_says(tool):
         tool.numbered("")
 
 
-def test_the_picture_is_small():
-    assert 20_000 < (ROOT / "docs" / "report.png").stat().st_size < 200_000
+def test_pictures_are_small():
+    for name in ("report.png", "explorer.png"):
+        assert 20_000 < (ROOT / "docs" / name).stat().st_size < 200_000
 
 
 def test_it_is_read_in_three_minutes():

@@ -13,7 +13,7 @@ from gpuschedlab.cli import main
 from gpuschedlab.errors import RunError, TraceError
 from gpuschedlab.parse import policy_of
 from gpuschedlab.suite import TASKS, Standing, stand, write_card
-from gpuschedlab.suite.card import sentences
+from gpuschedlab.suite.card import middle_seed, sentences
 from gpuschedlab.suite.standing import least_jct
 from gpuschedlab.suite.tasks import OF_PAPERS
 
@@ -109,12 +109,32 @@ def test_what_a_card_says_follows_from_the_figures(tmp_path):
     assert ladder[0]["behind"] == (0, 0)
     assert found.against("mine.py:Mine", "fifo", "venus-0.7") == (pytest.approx(-0.1), pytest.approx(0, abs=1e-12))
     said = " ".join(sentences(found, "mine.py:Mine"))
-    assert "Better than every policy beside it: venus-0.7." in said
+    assert "Better than every policy beside it: venus-0.7 (-10.0 % from fifo in the middle seed)." in said
     assert "Within a tenth of what no schedule can beat: venus-0.7." in said
     page = write_card(found, tmp_path / "card.html").read_text()
     assert re.findall(r'data-label="from fifo">([^<]+)<', page)[0] == "-10.0 % ± 0.0"
     with pytest.raises(RunError, match="expected a file that can be written"):
         write_card(found, tmp_path / "card.html" / "inside.html")
+
+
+def test_the_middle_seed_has_an_interval_from_six_seeds_on_whatever_one_seed_says():
+    """Nine seeds in which a policy takes a tenth less time, and one in which it takes twice the time: the mean is no better."""
+    rows = [
+        {"task": "venus-0.7", "version": 1, "metric": "jct_mean", "policy": policy, "seed": seed, "value": value}
+        for policy, ninth in (("mine", [90.0] * 9 + [200.0]), ("fifo", [100.0] * 10), ("srtf", [300.0] * 10))
+        for seed, value in enumerate(ninth)
+    ]
+    found = Standing(("mine",), pl.DataFrame([row | {"bound": 50.0} for row in rows]))
+    assert found.nearest("mine", "venus-0.7") == "fifo"
+    assert found.against("mine", "fifo", "venus-0.7")[0] == pytest.approx(0.01)
+    assert found.middle("mine", "fifo", "venus-0.7")[:3] == pytest.approx((-0.1, -0.1, -0.1))
+    said = middle_seed(found, "mine", "venus-0.7")
+    assert said == "venus-0.7 (-10.0 % from fifo in the middle seed, 95 %: -10.0 to -10.0)"
+    few = Standing(("mine",), found.frame.filter(pl.col("seed") < 5))
+    assert np.isnan(few.middle("mine", "bound", "venus-0.7").low)
+    assert middle_seed(few, "mine", "venus-0.7") == "venus-0.7 (-10.0 % from fifo in the middle seed)"
+    assert few.middle("mine", "nobody", "venus-0.7") is None
+    assert Standing(("mine",), found.frame.filter(policy="mine")).nearest("mine", "venus-0.7") is None
 
 
 def test_the_command_stands_a_policy_of_ones_own_and_says_what_failed(tmp_path, capsys, monkeypatch):

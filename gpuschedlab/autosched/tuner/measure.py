@@ -1,7 +1,8 @@
 """The value of a configuration on a forecast: one simulation, an objective, and the metrics that explain it."""
 
 import contextlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -22,12 +23,13 @@ OBJECTIVES = {
     "jct": Objective(False, ("pressure",)),
     "fair": Objective(True, ("pressure", "level")),
     "p99": Objective(False, ("pressure",)),
+    "in_time": Objective(True, ("pressure", "level")),
     "utilisation": Objective(True, ("pressure", "level")),
     WEIGHTED: Objective(False, ("pressure",)),
 }
 """Objectives: the mean and the 99 % point of end - max(submit, now) over all jobs (s), the share of jobs whose finish-time fairness
-rho is at most 1, and utilisation as in `WATCHED`. "weighted" is what is tuned where a policy weighs its goals: ratios to the
-reference multiply, each to the power of its weight over their sum."""
+rho is at most 1, of the jobs with a deadline the share that end by it, and utilisation as in `WATCHED`. "weighted" is what is tuned
+where a policy weighs its goals: ratios to the reference multiply, each to the power of its weight over their sum."""
 
 CONTEXT = {
     "pressure": lambda reference: np.log1p(reference.metrics.get("queueing", 0.0) / 60.0),
@@ -107,6 +109,7 @@ class Probe:
         self.before = start.jobs
         self.weight = start.jobs["rows"]
         self.shift = trace["shift"].to_numpy() if "shift" in trace.columns else 0.0
+        self.due = latest_ends(trace)
         left = (self.weight * start.jobs["gpus"] * (start.jobs["work"] - start.jobs["progress"])).sum()
         last = max(self.now, start.jobs["submit"].max(initial=0.0))
         # A day after all GPUs could have done the work.
@@ -143,8 +146,17 @@ class Probe:
             if goal == "p99":
                 return float(np.quantile(spent, 0.99, weights=self.weight, method="inverted_cdf"))
             return float(np.average(spent, weights=self.weight))
+        if goal == "in_time":
+            return self._in_time(end)
         rho = (end - jobs["submit"]) / (np.maximum(jobs["work"], 1e-9) * np.maximum(1.0, jobs["contention"]))
         return float(np.average(rho <= 1 + 1e-9, weights=self.weight))
+
+    def _in_time(self, end: np.ndarray) -> float:
+        """Share of the jobs with a deadline that end (s, (n,)) by it; 1 without such jobs."""
+        weights = np.where(np.isfinite(self.due), self.weight, 0.0)
+        if not weights.sum():
+            return 1.0
+        return float(np.average(end <= self.due + 1e-9, weights=weights))
 
     def metrics(self, after) -> dict[str, float]:
         """All of `WATCHED` at a snapshot."""
@@ -170,6 +182,46 @@ class Probe:
             "backlog": (gpus * gain["queued"]).sum() / room,
         }
         return {name: float(value) for name, value in found.items()}
+
+
+def latest_ends(trace) -> np.ndarray:
+    """Instant (n,) by which each job of a trace must have ended (s); inf without a deadline."""
+    if "deadline" not in trace.columns:
+        return np.full(trace.height, np.inf)
+    return (trace["submit"] + trace["deadline"].cast(float).fill_null(np.inf)).to_numpy()
+
+
+@cache
+def _kind_tuned_for(kind: type, goal: str) -> type:
+    if kind.goals == (goal,) and not kind.weights:
+        return kind
+    attributes = {"goals": (goal,), "weights": (), "__module__": kind.__module__}
+    return dataclass(frozen=True)(type(kind.__name__, (kind,), attributes))
+
+
+def tuned_for(policy, goal: str):
+    """Policy that decides as the given one, and is tuned for one goal of `OBJECTIVES` in the place of its own.
+
+    Raises
+    ------
+    PolicyError
+        There is no such goal.
+
+    Examples
+    --------
+    >>> from gpuschedlab.policies import Tiresias
+    >>> tuned_for(Tiresias(pack_limit=0.5), "p99").goals, Tiresias().goals
+    (('p99',), ('jct',))
+    """
+    goals = [name for name in OBJECTIVES if name != WEIGHTED]
+    if goal not in goals:
+        raise PolicyError(f"tuned_for: found goal {goal!r}; expected one of {', '.join(goals)}.")
+    if tuple(policy.goals) == (goal,) and not policy.weights:
+        return policy
+    base = type(policy)
+    if "goals" in vars(base) and base.__name__ == base.__mro__[1].__name__:  # tuned for another goal before
+        base = base.__mro__[1]
+    return _kind_tuned_for(base, goal)(**{field.name: getattr(policy, field.name) for field in fields(policy)})
 
 
 def objective_of(policy) -> str:

@@ -350,9 +350,10 @@
 
     // Captions and controls are as high as what they hold, which is known once it is there: figures take what is left.
     let fits = 0;
+    const misfits = () => Object.values(cells).filter((cell) => cell.figure && cell.plot?.clientWidth && heightOf(cell.place) !== cell.height);
     function refit() {
       if (!options.compact || fits >= FITS) return;
-      const wrong = Object.values(cells).filter((cell) => cell.figure && cell.plot?.clientWidth && heightOf(cell.place) !== cell.height);
+      const wrong = misfits();
       if (wrong.length) fits += 1;
       wrong.forEach((cell) => due.add(cell));
     }
@@ -366,10 +367,12 @@
     const size = new ResizeObserver((entries) => {
       const now = el.clientWidth;
       if (!now) return;
-      if (now !== width || entries.some((entry) => entry.target !== el)) {
+      if (now !== width) {
         width = now;
-        all();
-      } else if (due.size) work(); // it was taken off the page, where nothing has a width, and is back
+        return all();
+      }
+      if (entries.some((entry) => entry.target !== el)) misfits().forEach((cell) => due.add(cell));
+      if (due.size) work(); // a height changed; or it was taken off the page, where nothing has a width, and is back
     });
     size.observe(el);
     window.addEventListener("resize", all);

@@ -16,7 +16,10 @@ MORE = 40
 
 
 class WeekLine:
-    """A line of fixed height, and a button that asks for more weeks.
+    """A line as high as what it said before, and a button that asks for more weeks.
+
+    While the weeks of a new state are played, the words of the state before keep the line's height, unseen: figures below would
+    be drawn again for each height.
 
     Parameters
     ----------
@@ -38,6 +41,7 @@ class WeekLine:
         self._owner = owner
         self._timer = None
         self._by_itself = False
+        self._said_whole = False
         self._make: Callable[[int], Iterator[Weeks | None]] | None = None
         self._pieces: Iterator[Weeks | None] | None = None
         self.weeks: Weeks | None = None
@@ -45,7 +49,8 @@ class WeekLine:
         self.said = w.HTML().add_class("gpuschedlab-said")
         about = f"play up to {MORE} weeks of other seeds"
         self.button = button(owner, "more weeks", about, lambda: self._begin(MORE, 0.0))
-        self.box = w.HBox([self.said, self.button]).add_class("gpuschedlab-weeks")
+        self.earlier = w.HTML().add_class("gpuschedlab-said").add_class("gpuschedlab-unseen")
+        self.box = w.HBox([self.earlier, self.said, self.button]).add_class("gpuschedlab-weeks")
 
     def begin(self, make: Callable | None, by_itself: bool = True):
         """Forget what was played, and play the present state soon.
@@ -63,7 +68,10 @@ class WeekLine:
         self.weeks = None
         self.done = False
         self.box.layout.display = "none" if make is None else None
+        if self._said_whole:
+            self.earlier.value = self.said.value
         self.said.value = ""
+        self._said_whole = False
         if make is not None and by_itself:
             self._begin(MOST, IDLE)
 
@@ -138,3 +146,4 @@ class WeekLine:
 
     def _show(self):
         self.said.value = "" if self.weeks is None else self.weeks.html
+        self._said_whole = bool(self.said.value)

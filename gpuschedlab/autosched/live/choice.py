@@ -1,0 +1,120 @@
+"""What the tuner chose at an hour, in one sentence with the figure that decided."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gpuschedlab.autosched.attribution import values_of
+from gpuschedlab.autosched.decision import Decision, gain_interval
+from gpuschedlab.autosched.live.goals import GOALS
+from gpuschedlab.knobs import knob_word, knobs_of
+
+HOUR = 3600.0
+
+
+def spoken(value: object) -> str:
+    """Value of a knob for readers: three digits, thousands apart.
+
+    Examples
+    --------
+    >>> spoken(57_600.0), spoken(34_900.84), spoken(0.8096), spoken("gittins"), spoken(None)
+    ('57,600', '34,900', '0.81', 'gittins', 'none')
+    """
+    if isinstance(value, float):
+        return f"{float(f'{value:.3g}'):,.10g}"
+    return knob_word(value)
+
+
+class Choice(NamedTuple):
+    """One decision of the tuner.
+
+    Parameters
+    ----------
+    at : float
+        Instant (s).
+    goal : str
+        Of `GOALS`.
+    switched : bool
+    before, policy : Policy
+        In force before, and from now on.
+    announced : float
+        How many times better the best is than what was in force, on the likely futures that judged it; 1 where nothing was better.
+    low, high : float
+        Ends of the 90 % interval of that over the futures; nan where the best was measured on one alone.
+    threshold : float
+        What it must exceed.
+    tried, futures : int
+        Configurations simulated, and futures on which the best was measured again.
+    place : int
+        Number of the switch in its line.
+    """
+
+    at: float
+    goal: str
+    switched: bool
+    before: object
+    policy: object
+    announced: float
+    low: float
+    high: float
+    threshold: float
+    tried: int
+    futures: int
+    place: int
+
+    @property
+    def changes(self) -> list[str]:
+        """Knobs that changed, in words: "next queue after 57,600 to 12,000 GPU-s"."""
+        old = values_of(self.before)
+        new = values_of(self.policy)
+        return [self._change(name, old.get(name), value) for name, value in new.items() if old.get(name) != value]
+
+    def _change(self, name: str, before, after) -> str:
+        infos = knobs_of(self.policy)
+        label = name
+        unit = ""
+        for info in infos.values():
+            if name == info.name:
+                label = info.words
+                unit = info.knob.unit
+            elif name.startswith(f"{info.name}_"):  # a place in a knob of many numbers
+                number = name.removeprefix(f"{info.name}_")
+                label = info.words if number == "1" else f"{info.words} {number}"
+                unit = info.knob.unit
+        return f"{label} {spoken(before)} to {spoken(after)} {unit}".strip()
+
+    @property
+    def sentence(self) -> str:
+        """One sentence: what was done, and the figure that decided."""
+        hour = f"Hour {self.at / HOUR:.0f}"
+        promised = GOALS[self.goal].times.format(f"{self.announced:.2f}")
+        if self.switched:
+            sure = f", at least {self.low:.2f}" if self.low == self.low else ""
+            return f"{hour}: {', '.join(self.changes)}; promised: {promised}{sure}."
+        if not self.tried:
+            return f"{hour}: kept, since no job is there or forecast."
+        if self.announced <= self.threshold:
+            return f"{hour}: kept; promised by the best of {self.tried}: {promised}, where {self.threshold:g} is asked."
+        return f"{hour}: kept; promised by the best: {promised}, but the lower end, {self.low:.2f}, is not above 1."
+
+
+def choice_of(decision: Decision, goal: str, threshold: float, place: int) -> Choice:
+    """Choice from a controller's decision; `place` is the number of the line's last switch."""
+    logs = decision.again.get(decision.policy, ())
+    if not decision.switched and decision.again:
+        logs = max(decision.again.values(), key=np.mean)
+    low, high = gain_interval(logs)
+    return Choice(
+        at=decision.now,
+        goal=goal,
+        switched=decision.switched,
+        before=decision.before if decision.switched else decision.policy,
+        policy=decision.policy,
+        announced=float(decision.gain),
+        low=low,
+        high=high,
+        threshold=threshold,
+        tried=decision.measured,
+        futures=len(logs),
+        place=place,
+    )

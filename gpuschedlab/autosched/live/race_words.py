@@ -1,0 +1,54 @@
+"""What a race says in words: how the tuned line stands, what was chosen last and what came of it, and what could be gained at all."""
+
+import numpy as np
+
+from gpuschedlab.autosched.live.choice import Choice
+from gpuschedlab.autosched.live.goals import GOALS
+from gpuschedlab.autosched.live.line import HOUR
+from gpuschedlab.autosched.live.race import CLOCK, DEFAULT, GITTINS, PAST, Race
+
+SAME = 0.02
+"""Gains up to here count as none."""
+NAMES = {
+    DEFAULT: "the default",
+    GITTINS: "the Gittins index",
+    PAST: "the best constant of the past",
+    CLOCK: "the best pair of the past, by day and night",
+}
+
+
+def apart(gain: float) -> str:
+    """How far a line is ahead of another, or behind it, in words."""
+    percent = round(100 * abs(gain - 1))
+    if not percent:
+        return "level with"
+    return f"{percent} % {'ahead of' if gain > 1 else 'behind'}"
+
+
+def standing(race: Race, now: float | None = None) -> list[str]:
+    """How many times better the goal's figure is on the tuned line than under the default; and how far it is from the other lines.
+
+    Two sentences, none while no job counts. With `now=inf` all jobs count, also those that are still there.
+    """
+    gains = race.gains(now)
+    if not np.isfinite(gains[DEFAULT]):
+        return []
+    when = "By the end" if race.ended else f"After {race.now / HOUR:.0f} h"
+    better = GOALS[race.tuning.goal].times.format(f"{gains.pop(DEFAULT):.2f}")
+    others = ", ".join(f"{apart(gain)} {NAMES[name]}" for name, gain in gains.items())
+    return [f"{when}, {better} when tuned than under the default.", f"Tuned is {others}."]
+
+
+def outcome(race: Race, choice: Choice) -> str:
+    """A choice's sentence, and after a switch what came of it."""
+    if not choice.switched:
+        return choice.sentence
+    return f"{choice.sentence} It became {race.realised(choice):.2f}."
+
+
+def possible(race: Race) -> str:
+    """What the best constant would have gained, known afterwards; says so where that is nothing."""
+    gain = race.hindsight()
+    if gain < 1 + SAME:
+        return f"Known afterwards, no constant gains more than {100 * SAME:.0f} % over the default here: there is nothing to tune."
+    return f"Known afterwards, the best constant gains {gain:.2f} times over the default."

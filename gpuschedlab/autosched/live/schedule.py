@@ -1,0 +1,102 @@
+"""Constants to compare with, and schedules: one policy by day, another by night, the best pair of which the past shows."""
+
+import numpy as np
+
+from gpuschedlab.autosched.live.goals import Goal, figure, gained
+from gpuschedlab.autosched.live.line import Line
+from gpuschedlab.autosched.tuner.space import Space
+from gpuschedlab.policies import Fifo
+from gpuschedlab.sim import Scenario
+
+HALF = 43_200.0
+"""Seconds of the day, and of the night after it."""
+STEPS = 8
+"""Values of a knob that is a number, spread over its range."""
+BEGINNINGS = 3
+"""Best constants from which a pair is searched."""
+EASY = Fifo(backfill="easy")
+
+
+def constants(policy) -> list:
+    """Policies that never change: as it comes, its first number over its range by each value of its first choice, and EASY backfill.
+
+    Examples
+    --------
+    >>> from gpuschedlab.policies import Tiresias
+    >>> found = constants(Tiresias())
+    >>> len(found), found[0] == Tiresias(), found[-1].name
+    (16, True, 'Fifo')
+    """
+    space = Space(policy)
+    start = space.encode(policy)
+    numbers = [i for i, axis in enumerate(space.axes) if not axis.levels][:1]
+    choices = [i for i, axis in enumerate(space.axes) if axis.levels][:1]
+    policies = [policy]
+    for level in np.linspace(0, 1, space.axes[choices[0]].levels) if choices else [None]:
+        for value in np.linspace(0, 1, STEPS):
+            point = start.copy()
+            point[numbers] = value
+            point[choices] = level
+            policies.append(space.project(point)[0])
+    return [*dict.fromkeys(policies), EASY]
+
+
+def by_clock(scenario: Scenario, day, night, until: float | None = None) -> Line:
+    """Line of a policy by day and another by night, in turn, up to the last submission."""
+    line = Line(scenario, day)
+    if until is None:
+        until = float(scenario.trace["submit"].max())
+    while day != night and line.now + HALF < until:
+        line.advance(line.now + HALF)
+        line.switch(night if line.policy == day else day)
+    return line
+
+
+class Past:
+    """Figures of constants and pairs on a scenario that is past, each played once.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Its trace begins with a day.
+    goal : Goal
+    """
+
+    def __init__(self, scenario: Scenario, goal: Goal):
+        self.scenario = scenario
+        self.goal = goal
+        self._known: dict = {}
+
+    def figure(self, day, night) -> float:
+        """Figure of a pair; of a constant, if both are the same."""
+        if (day, night) not in self._known:
+            end = by_clock(self.scenario, day, night).ends()
+            self._known[day, night] = figure(self.goal, self.scenario.trace, end)
+        return self._known[day, night]
+
+    def ranked(self, policies) -> list:
+        """Constants, best first."""
+        worst = self.figure(policies[0], policies[0])
+        return sorted(policies, key=lambda policy: -gained(self.goal, worst, self.figure(policy, policy)))
+
+    def best_pair(self, policies) -> tuple:
+        """Best pair: from each of the best constants, the night and then the day is changed, as long as that gains."""
+        ranked = self.ranked(policies)
+        ends = []
+        for policy in ranked[:BEGINNINGS]:
+            pair = (policy, policy)
+            while (better := self._improved(pair, policies)) != pair:
+                pair = better
+            ends.append(pair)
+        return max(ends, key=self._worth)
+
+    def _worth(self, pair: tuple) -> float:
+        first, *_ = self._known.values()
+        return gained(self.goal, first, self.figure(*pair))
+
+    def _improved(self, pair: tuple, policies) -> tuple:
+        """The pair with another night, then with another day, where that is better."""
+        nights = [pair, *((pair[0], policy) for policy in policies)]
+        pair = max(nights, key=self._worth)
+        days = [pair, *((policy, pair[1]) for policy in policies)]
+        return max(days, key=self._worth)

@@ -1,0 +1,54 @@
+"""The TunerLab in a real browser: it plays, follows its controls while it plays, and gives the wheel away and back."""
+
+import re
+
+import pytest
+from browser.pages import await_drawn, choose, open_in
+from browser.serving import write_notebooks
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser")]
+
+CELLS = [
+    "from gpuschedlab.autosched import LiveDays, LiveTuning\nfrom gpuschedlab.widgets import TunerLab\n"
+    "explorer = TunerLab(LiveDays(days=2, jobs=200, load=1.2), LiveTuning(evaluations=3), seed=3)\nexplorer"
+]
+SAID = ".gpuschedlab-explorer .gpuschedlab-said"
+
+
+def hour(page) -> int:
+    """Hours that the first sentence says are played."""
+    found = re.search(r"After (\d+) h", page.locator(SAID).first.inner_text())
+    return int(found[1]) if found else 0
+
+
+def await_hour(page, least: int):
+    page.wait_for_function(
+        f"""() => Number((/After (\\d+) h/.exec(document.querySelector('{SAID}').innerText) ?? [0, 0])[1]) >= {least}"""
+    )
+
+
+@pytest.mark.parametrize("width", [800, 1280])
+def test_it_plays_and_follows_its_controls(page, jupyterlab, notebooks, artifacts, width):
+    write_notebooks(notebooks, {"tuner": CELLS})
+    page.set_viewport_size({"width": width, "height": 800})
+    open_in(page, "jupyterlab", jupyterlab, "tuner")
+    await_drawn(page)
+    page.get_by_role("button", name="Play", exact=True).click()
+    await_hour(page, 3)
+    choose(page, "goal", "deadlines")
+    page.wait_for_function(f"() => /jobs end in time/.test(document.querySelector('{SAID}').innerText)")
+    await_hour(page, 8)
+    page.get_by_role("button", name="Play", exact=True).click()
+    page.wait_for_timeout(1500)
+    played = hour(page)
+    page.wait_for_timeout(1500)
+    assert hour(page) == played
+    page.get_by_role("button", name="Take the wheel").click()
+    page.wait_for_function(f"() => /You steer/.test(document.querySelector('{SAID}').innerText)")
+    page.get_by_role("button", name="One hour").click()
+    await_hour(page, played + 1)
+    page.evaluate("document.querySelector('.gpuschedlab-explorer').scrollIntoView()")
+    page.screenshot(path=artifacts / f"tuner-lab-{width}.png")
+    page.get_by_role("button", name="Give it back").click()
+    page.wait_for_function(f"() => !/You steer/.test(document.querySelector('{SAID}').innerText)")
+    assert not page.locator(".gpuschedlab-error pre").count()
