@@ -260,6 +260,9 @@ def test_the_model_and_the_truth_wait_for_the_guess():
     assert [len(trace["x"]) for trace in traces] == [ROWS, 0, VALUES, 0, 0]
     assert shown.answers.truth_number not in words(shown)
     assert shown.answers.log_number in words(shown)
+    notes = [plain(note) for note, _, _ in shown.states()["states"]]
+    assert all("In truth" in note for note in notes), "no kernel would take a guess there"
+    assert "In truth" not in words(shown)
     sooner, later, *_ = shown.sign_guess.box.children
     assert (sooner.description, later.description) == ("sooner", "later")
     sooner.click()

@@ -236,7 +236,10 @@ class CausalLab(BaseExplorer):
         """States of a page without a kernel: three graphs, and two values of the knob; the screen stays as it is."""
         edits = self.graph_panel.edits
         setting = self.panel.do.index
+        asking = self.sign_guess.open
+        self.sign_guess.open = False  # nothing on that page would answer
         recorded = super().states()
+        self.sign_guess.open = asking
         with quiet(self):
             self.graph_panel.put(edits)
             self.panel.do.index = setting
