@@ -152,10 +152,9 @@ class CausalLab(BaseExplorer):
                 intervals=len(self.truth),
                 backend=self.panel.backend.value,
                 first=0,
-                second=self.panel.do.index,
+                second=self.panel.setting,
             )
-        setting = self.panel.do.index
-        return LabView(world, frame, self.answers, self.truth.values, setting, self._progress())
+        return LabView(world, frame, self.answers, self.truth.values, self.panel.setting, self._progress())
 
     def _curves(self, frame) -> Curves | None:
         """Return what the rows say by the present graph and backend: computed once."""
