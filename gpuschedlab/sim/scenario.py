@@ -181,8 +181,8 @@ class Scenario:
     def part(self, first: int, count: int, pace: float = 1.0) -> "Scenario":
         """Scenario of `count` jobs from row `first` on, on a clock that begins with the first of them; their gaps are `pace` times as long.
 
-        Nothing is checked again: many short intervals are parts of one trace (`gpuschedlab.sim.setup.parts`). TraceError if
-        there are no such rows, or the pace is not above 0.
+        Its rows are not checked again: many short intervals are parts of one trace. It begins with an empty cluster, without history;
+        the estimator has learnt already. TraceError if there are no such rows, or the pace is not above 0.
         """
         from gpuschedlab.sim.setup.parts import part_of
 

@@ -14,7 +14,7 @@ from gpuschedlab.autosched.causal.regression import Boosted
 from gpuschedlab.autosched.lab.curve import Curve, Span, paired_effects
 from gpuschedlab.autosched.lab.edges import held_by
 from gpuschedlab.autosched.lab.held_fixed import held, silent_curve
-from gpuschedlab.autosched.lab.paths import FEWEST, PathModel
+from gpuschedlab.autosched.lab.paths import FEWEST, WIDER, PathModel
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.metrics.intervals import LEVEL
 
@@ -47,7 +47,7 @@ def boosted(graph: CausalGraph, frame: pl.DataFrame, values: np.ndarray) -> Curv
     rows = frame.select(graph.layers.names).to_numpy()
     draws = np.random.default_rng(0).integers(len(rows), size=(SAMPLES, len(rows)))
     means = np.array([_carried(graph, rows[draw], values) for draw in draws])
-    constant = stdtrit(SAMPLES - 1, (1 + LEVEL) / 2)
+    constant = WIDER * stdtrit(SAMPLES - 1, (1 + LEVEL) / 2)
     half = constant * means.std(axis=0, ddof=1)
     halves = constant * (means[:, None, :] - means[:, :, None]).std(axis=0, ddof=1)
     curve = replace(curve, low=curve.mean - half, high=curve.mean + half, effects=paired_effects(curve.mean, halves))

@@ -11,6 +11,9 @@ from gpuschedlab.metrics.intervals import LEVEL
 
 RIDGE = 1e-3
 """Weight of a squared coefficient beside squared residuals: causes that are copies of one another have a solution, too."""
+WIDER = 1.2
+"""Times the bootstrap's interval: no smooth equation is just right. Of the lab's own logs of seeds 0 to 29 and 700 to 719, 44 of 50
+intervals held the truth without it, and 47 with it; of known systems, whose equations are right, 95 to 97 % do without."""
 FEWEST = 40
 """Rows from which on there is a band."""
 
@@ -22,7 +25,7 @@ class PathModel:
     causes keeps its values.
     `do(knob = value)` sets the knob in each row, and computes what is below it again, in order of the graph, each row with its own
     residuals (Pearl, Causality, 2009, section 7.1: abduction, action, prediction). The outcome is the mean over rows. Intervals are
-    those of bootstrap samples of whole rows: Student's, with as many degrees of freedom as there are samples less one.
+    those of bootstrap samples of whole rows: Student's, with as many degrees of freedom as there are samples less one, and `WIDER`.
 
     Parameters
     ----------
@@ -54,7 +57,7 @@ class PathModel:
             missing = np.full(len(entries), np.nan)
             return Curve(entries, mean, missing, missing, paired_effects(mean, np.full((len(entries),) * 2, np.nan)))
         draws = np.array([sample.do(entries) for sample in self._samples])
-        constant = stdtrit(len(draws) - 1, (1 + LEVEL) / 2)
+        constant = WIDER * stdtrit(len(draws) - 1, (1 + LEVEL) / 2)
         half = constant * draws.std(axis=0, ddof=1)
         differences = draws[:, None, :] - draws[:, :, None]
         halves = constant * differences.std(axis=0, ddof=1)

@@ -16,8 +16,9 @@ GOLDEN = (5**0.5 - 1) / 2
 """Multiples of it, modulo 1, fill a range evenly, however many there are (Weyl, 1916)."""
 
 
-LEAST = 1e-3
-"""Half of an interval at least: of a knob that acts in one interval of a hundred, sixty intervals show less than there is."""
+LEAST = 5e-3
+"""Half of an interval at least, half a per cent: a knob that acts in one interval of a hundred shows less in sixty than there is, and
+Student's interval does not know it. Sentences are in whole per cents."""
 
 
 class Truth:
