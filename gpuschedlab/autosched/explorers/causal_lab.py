@@ -16,7 +16,9 @@ from gpuschedlab.autosched.lab.interval_log import IntervalLog
 from gpuschedlab.autosched.lab.sentences import NAMES, Answers
 from gpuschedlab.autosched.lab.truth import Truth
 from gpuschedlab.autosched.lab.world import IntervalWorld
+from gpuschedlab.knobs import knobs_of
 from gpuschedlab.plots.web.cell import in_batch
+from gpuschedlab.widgets.parts.cache import Cache
 from gpuschedlab.widgets.parts.controls import quiet
 from gpuschedlab.widgets.parts.explorer_base import BaseExplorer
 
@@ -24,6 +26,8 @@ VALUES = 12
 """Settings of the knob at which the truth is simulated."""
 TRUTH_SEED = 10_000
 """Added to the seed of the log: the truth is of other intervals."""
+OPERATOR = ("by_load", "strictness", "noise")
+"""Knobs of the world that the truth does not depend on."""
 FIRST_ROWS = 20
 """Rows that are there before the screen is."""
 GRAPHS = {
@@ -52,7 +56,7 @@ class CausalLab(BaseExplorer):
     guess : bool
         Whether the reader guesses the sign of the effect first.
     cache : Cache, optional
-        Where logs and answers are kept.
+        Where answers are kept.
 
     Attributes
     ----------
@@ -78,7 +82,7 @@ class CausalLab(BaseExplorer):
     See notebooks/10_causal.ipynb.
     """
 
-    places = (plots.Place("graph", 420, least=220), plots.Place("curves", 420, least=220))
+    places = (plots.Place("graph", 420, least=206), plots.Place("curves", 420, least=206))
 
     def __init__(self, world=None, seed: int = 0, *, rows: int = 300, intervals: int = 60, guess=False, cache=None):
         super().__init__(cache)
@@ -86,6 +90,7 @@ class CausalLab(BaseExplorer):
         self.rows = rows
         self.intervals = intervals
         self.guess = guess
+        self.worlds = Cache()
         self.world = None
         self.log = None
         self.truth = None
@@ -116,9 +121,10 @@ class CausalLab(BaseExplorer):
         self.world = world
         seed = self.seed
         values = world.values(VALUES)
-        asked = world.with_knobs(by_load=True, strictness=2.0, noise=0.7)  # the truth does not depend on the operator
-        self.log = self.cache.get(("log", world, seed), lambda: IntervalLog(world, seed)).value
-        self.truth = self.cache.get(("truth", asked, seed), lambda: Truth(asked, values, TRUTH_SEED + seed)).value
+        infos = knobs_of(world)
+        asked = world.with_knobs(**{name: infos[name].default for name in OPERATOR})
+        self.log = self.worlds.get(("log", world, seed), lambda: IntervalLog(world, seed)).value
+        self.truth = self.worlds.get(("truth", asked, seed), lambda: Truth(asked, values, TRUTH_SEED + seed)).value
         self.panel.offer(world, values)
         self.arrivals.begin(self._pieces(self.log, self.truth))
 
@@ -146,10 +152,9 @@ class CausalLab(BaseExplorer):
                 intervals=len(self.truth),
                 backend=self.panel.backend.value,
                 first=0,
-                second=self.panel.do.index,
+                second=self.panel.setting,
             )
-        setting = self.panel.do.index
-        return LabView(world, frame, self.answers, self.truth.values, setting, self._progress())
+        return LabView(world, frame, self.answers, self.truth.values, self.panel.setting, self._progress())
 
     def _curves(self, frame) -> Curves | None:
         """Return what the rows say by the present graph and backend: computed once."""
@@ -174,7 +179,10 @@ class CausalLab(BaseExplorer):
 
     def _graph_numbers(self) -> EditedGraph:
         panel = self.graph_panel
-        return edited_graph(self.graph, panel.edits.every, panel.chosen, NAMES)
+        figure = edited_graph(self.graph, panel.edits.every, panel.chosen, NAMES)
+        if self.keeping:  # on a page on which a click changes nothing
+            return figure._replace(title=figure.title.partition("<br>")[0])
+        return figure
 
     def draw_graph(self):
         """Draw the graph alone: nothing else has changed."""
@@ -227,7 +235,10 @@ class CausalLab(BaseExplorer):
         """States of a page without a kernel: three graphs, and two values of the knob; the screen stays as it is."""
         edits = self.graph_panel.edits
         setting = self.panel.do.index
+        asking = self.sign_guess.open
+        self.sign_guess.open = False  # nothing on that page would answer
         recorded = super().states()
+        self.sign_guess.open = asking
         with quiet(self):
             self.graph_panel.put(edits)
             self.panel.do.index = setting

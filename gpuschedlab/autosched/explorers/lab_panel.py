@@ -36,7 +36,7 @@ class WorldPanel:
     Attributes
     ----------
     do : ipywidgets.SelectionSlider
-        The value that the knob is set to; its `index` is the place of the value.
+        The value that the knob is set to, by its place.
     backend : ipywidgets.Dropdown
         Who answers on the graph.
     first, rest : list of widgets
@@ -104,17 +104,27 @@ class WorldPanel:
         """Declaration of the knob that is set."""
         return knobs_of(self.policies[self.policy.value])[self.knob.value]
 
+    @property
+    def setting(self) -> int:
+        """Place of the value that is asked about."""
+        return self.do.value
+
     def offer(self, world: IntervalWorld, values: np.ndarray):
-        """Let the slider offer some values of the knob (entries of a log); it stays where it is as far as that is offered."""
+        """Let the slider offer the values of the knob (entries of a log) but the lowest, which they are compared with.
+
+        It stays where it is as far as that is offered, and begins at the highest.
+        """
         unit = world.info.knob.unit
         texts = [f"{value_words(world.value(entry))} {unit}".rstrip() for entry in values]
         options = [(text, number) for number, text in enumerate(texts)]
+        if len(options) > 2:  # a slider in a browser needs two places
+            options = options[1:]
         if self.do.options == tuple(options):
             return
-        earlier = len(self.do.options) - 1
-        index = len(options) - 1
-        if earlier > 0 and self.do.index < earlier:
-            index = min(self.do.index, index)
+        highest = len(options) - 1
+        index = highest
+        if self.do.index < len(self.do.options) - 1:
+            index = min(self.do.index, highest)
         with quiet(self._owner):
             self.do.options = options
             self.do.index = index

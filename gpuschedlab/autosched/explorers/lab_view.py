@@ -122,7 +122,7 @@ class LabView:
                 curves |= {"model": answers.model, "truth": answers.truth}
         return DoCurves(
             knob=self.world.info.label,
-            outcome=f"{self.world.objective} (times the run time)",
+            outcome="times the run time",
             log=self.world.log_scale,
             values=settings,
             rows=rows,

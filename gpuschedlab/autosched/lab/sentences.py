@@ -82,9 +82,9 @@ class Answers:
     @property
     def basis(self) -> str:
         """How many rows and simulated intervals the numbers rest on, and their intervals."""
-        log = change_words(self._effect(self.naive), self.world)
-        truth = change_words(self._effect(self.truth), self.world)
-        return f"Log: {self.rows} rows, {log}. Truth: the same do() simulated in {self.intervals} other intervals, {truth}; 95 %."
+        log = interval_words(self._effect(self.naive), self.world)
+        truth = interval_words(self._effect(self.truth), self.world)
+        return f"95 %: {log} by {self.rows} rows of the log, {truth} in {self.intervals} simulated intervals."
 
     @property
     def explanation(self) -> str:
@@ -155,30 +155,43 @@ def percent_words(log_ratio: float, world: IntervalWorld) -> str:
     """A change of the objective in per cent: "33 % sooner", or that nothing can be said yet."""
     if math.isnan(log_ratio):
         return "cannot be said yet"
-    outcome = OUTCOMES[world.objective]
-    direction = outcome.more
-    if log_ratio < 0:
-        direction = outcome.less
-    return f"{abs(100 * math.expm1(log_ratio)):.0f} % {direction}"
+    return f"{abs(100 * math.expm1(log_ratio)):.0f} % {_direction(log_ratio, world)}"
 
 
 def change_words(span: Span, world: IntervalWorld) -> str:
-    """A change of the objective with its interval, in per cent: "33 % sooner (30 to 36)", a negative end for the other direction."""
+    """A change of the objective with its interval, in per cent: "33 % sooner (30 to 36)", or "2 % sooner (12 % sooner to 3 % later)"."""
     change = percent_words(span.mean, world)
     if math.isnan(span.mean):
         return change
     if math.isnan(span.low):
         return f"{change} (no interval)"
-    sign = 1
-    if span.mean < 0:
-        sign = -1
-    low, high = sorted(sign * 100 * math.expm1(end) for end in (span.low, span.high))
-    return f"{change} ({whole_words(low)} to {whole_words(high)})"
+    return f"{change} ({_ends(span, world)})"
 
 
-def whole_words(number: float) -> str:
-    """Write a number without decimals; never "-0"."""
-    return f"{round(number):d}".replace("-", "\N{MINUS SIGN}")
+def interval_words(span: Span, world: IntervalWorld) -> str:
+    """The interval of a change alone: "30 to 36 % sooner"."""
+    if math.isnan(span.low):
+        return "no interval"
+    words = _ends(span, world)
+    if span.sure:
+        return f"{words} % {_direction(span.mean, world)}"
+    return words
+
+
+def _ends(span: Span, world: IntervalWorld) -> str:
+    """Both ends of an interval in per cent: "30 to 36", or "12 % sooner to 3 % later" if it does not say the sign."""
+    if not span.sure:
+        return f"{percent_words(span.low, world)} to {percent_words(span.high, world)}"
+    low, high = sorted(abs(100 * math.expm1(end)) for end in (span.low, span.high))
+    return f"{low:.0f} to {high:.0f}"
+
+
+def _direction(log_ratio: float, world: IntervalWorld) -> str:
+    """Word for a decrease or an increase of the objective: "sooner"."""
+    outcome = OUTCOMES[world.objective]
+    if log_ratio < 0:
+        return outcome.less
+    return outcome.more
 
 
 def edge_words(edges) -> str:

@@ -93,7 +93,8 @@ def test_each_objective_has_words(objective):
     world = replace(SMALL, objective=objective)
     outcome = OUTCOMES[objective]
     assert change_words(Span(-0.4, -0.5, -0.3), world) == f"33 % {outcome.less} (26 to 39)"
-    assert change_words(Span(0.1, -0.1, 0.3), world) == f"11 % {outcome.more} (\N{MINUS SIGN}10 to 35)"
+    both_signs = f"10 % {outcome.less} to 35 % {outcome.more}"
+    assert change_words(Span(0.1, -0.1, 0.3), world) == f"11 % {outcome.more} ({both_signs})"
     assert change_words(Span(-0.1, np.nan, np.nan), world) == f"10 % {outcome.less} (no interval)"
 
 
@@ -112,7 +113,7 @@ def test_a_headline_says_three_numbers_and_who_is_right():
     for number in (answers.log_number, answers.truth_number, answers.model_number):
         assert number in answers.headline
     assert "60 rows" in answers.basis
-    assert "6 other intervals" in answers.basis
+    assert "6 simulated intervals" in answers.basis
     assert "The graph lacks load \N{RIGHTWARDS ARROW} knob." in answers.explanation
     assert answers.verdict in ("agrees", "misses", "wrong sign")
 
