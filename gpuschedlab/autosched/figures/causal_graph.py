@@ -14,8 +14,9 @@ ASIDE = ({"xanchor": "right", "xshift": -9}, {"yanchor": "bottom", "yshift": 8},
 def causes(graph, lit=(), held=(), strengths=None, words=None) -> Drawing:
     """A `gpuschedlab.autosched.CausalGraph`: `lit` edges explain something now, `held` variables are fixed.
 
-    `words`: names of variables for readers, by their names in the graph; default: these. `strengths`: of each edge its standardised total effect and its sign, 1, -1 or 0: the width of the edge and its colour.
-    Where edges explain, the others are thin; where no strength is known, those that explain are thick.
+    `words`: names of variables for readers, by their names in the graph; default: these. `strengths`: of each edge its
+    standardised total effect and its sign, 1, -1 or 0: the width of the edge and its colour. Where edges explain, the others
+    are thin; where no strength is known, those that explain are thick.
     """
     names = graph.layers.names
     labels = [(words or {}).get(name, name) for name in names]
