@@ -132,6 +132,16 @@ def test_gains_in_words():
     assert {goal.name for goal in GOALS.values()} == {"jct", "p99", "in_time"}
 
 
+def test_a_pair_by_the_clock_is_set_beside_the_best_constant_that_is_known_afterwards():
+    days = LiveDays(preset="night runs", days=2, load=0.8, restart=900.0)
+    race = Race(days, TUNING, seed=201)
+    race.play()
+    figures = race.figures(np.inf)
+    pair = figures[DEFAULT] / figures[CLOCK]
+    assert f"that was best in the past is {apart(pair / race.hindsight())} that constant." in possible(race)
+    assert pair / race.hindsight() > 1.05
+
+
 def test_a_hindsight_without_gain_says_that_there_is_nothing_to_tune():
     calm = Race(LiveDays(days=1, jobs=60, load=0.3), TUNING, seed=1)
     gain = calm.hindsight()

@@ -165,7 +165,8 @@ class AutoSchedExplorer(BaseExplorer):
         held = self._trial.fixed if self._trial is not None else ()
         hour = ("strengths", c.graph.edges, len(c.decisions))  # a search adds little to what the edges rest on
         found = self.cache.get(hour, lambda: strengths(c.graph, c.model.rows)).value
-        graph = plots.causes(c.graph, c.lit(self._trial), held, found)
+        words = {axis.name: axis.words for axis in c.space.axes}
+        graph = plots.causes(c.graph, c.lit(self._trial), held, found, words)
         return {"tried": plots.tried(tuning, c.policy), "causes": graph}
 
     def _show(self, contest):

@@ -11,20 +11,22 @@ ASIDE = ({"xanchor": "right", "xshift": -9}, {"yanchor": "bottom", "yshift": 8},
 """Where the name of a variable stands, by tier."""
 
 
-def causes(graph, lit=(), held=(), strengths=None) -> Drawing:
+def causes(graph, lit=(), held=(), strengths=None, words=None) -> Drawing:
     """A `gpuschedlab.autosched.CausalGraph`: `lit` edges explain something now, `held` variables are fixed.
 
-    `strengths`: of each edge its standardised total effect and its sign, 1, -1 or 0: the width of the edge and its colour.
-    Where edges explain, the others are thin; where no strength is known, those that explain are thick.
+    `words`: names of variables for readers, by their names in the graph; default: these. `strengths`: of each edge its
+    standardised total effect and its sign, 1, -1 or 0: the width of the edge and its colour. Where edges explain, the others
+    are thin; where no strength is known, those that explain are thick.
     """
     names = graph.layers.names
+    labels = [(words or {}).get(name, name) for name in names]
     known = strengths is not None
     x, y = _places(np.array([graph.layers.tier(n) for n in names]))
     fixed = np.isin(names, list(held))
     given = np.isin(names, graph.layers.context)
     said = np.select([fixed, given], [" (fixed)", " (given)"], "")
     symbols = np.select([fixed, given], ["square-open", "diamond"], "circle").tolist()
-    dots = {"x": x, "y": y, "hovertext": [f"<b>{name}</b>{more}" for name, more in zip(names, said)]}
+    dots = {"x": x, "y": y, "hovertext": [f"<b>{label}</b>{more}" for label, more in zip(labels, said)]}
     marker = {"size": 10, "color": INK, "symbol": symbols}
     traces = [(dots, marks(marker, "%{hovertext}<extra></extra>", showlegend=False))]
     lines = []
@@ -49,13 +51,13 @@ def causes(graph, lit=(), held=(), strengths=None) -> Drawing:
         heads.append(near | ends_at | {"arrowcolor": look["color"], "arrowwidth": max(1.0, look["width"] / 2)})
     if known:
         sizes = np.array([strengths[edge] for edge in graph.edges], float).reshape(-1, 2)
-        traces += _signs(names, x, y, ends, *sizes.T)
+        traces += _signs(labels, x, y, ends, *sizes.T)
     look = {"showarrow": False, "font": {"size": 12}, "bgcolor": "#FFFFFF", "borderpad": 0}
-    spots = zip(x.tolist(), y.tolist(), names)
-    words = [{"x": a, "y": b, "text": f"<b>{name}</b>"} | look | ASIDE[int(a)] for a, b, name in spots]
+    spots = zip(x.tolist(), y.tolist(), labels)
+    texts = [{"x": a, "y": b, "text": f"<b>{label}</b>"} | look | ASIDE[int(a)] for a, b, label in spots]
     hidden = {"visible": False, "showgrid": False}
     around = {"x": hidden | {"range": [-0.8, 2.42]}, "y": hidden | {"range": [-0.02, 1.06]}}
-    live = {"shapes": lines, "annotations": [*words, *heads], "margin": {"l": 8, "r": 8, "b": 8}}
+    live = {"shapes": lines, "annotations": [*texts, *heads], "margin": {"l": 8, "r": 8, "b": 8}}
     below = {"orientation": "h", "y": 0, "x": 0}
     return Drawing.of(traces, live, title="What causes what", legend=below, showlegend=known, **around)
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from gpuschedlab.autosched.live.choice import Choice
-from gpuschedlab.autosched.live.goals import GOALS
+from gpuschedlab.autosched.live.goals import GOALS, gained
 from gpuschedlab.autosched.live.line import HOUR
 from gpuschedlab.autosched.live.race import CLOCK, DEFAULT, GITTINS, PAST, Race
 
@@ -47,8 +47,18 @@ def outcome(race: Race, choice: Choice) -> str:
 
 
 def possible(race: Race) -> str:
-    """What the best constant would have gained, known afterwards; says so where that is nothing."""
+    """What the best constant would have gained, known afterwards, and how far the pair of the past is from that.
+
+    Says so where there is nothing to gain.
+    """
     gain = race.hindsight()
+    constant = f"Known afterwards, the best constant gains {gain:.2f} times over the default"
     if gain < 1 + SAME:
-        return f"Known afterwards, no constant gains more than {100 * SAME:.0f} % over the default here: there is nothing to tune."
-    return f"Known afterwards, the best constant gains {gain:.2f} times over the default."
+        constant = f"Known afterwards, no constant gains more than {100 * SAME:.0f} % over the default"
+    if CLOCK in race.lines:
+        figures = race.figures(np.inf)
+        pair = gained(GOALS[race.tuning.goal], figures[DEFAULT], figures[CLOCK])
+        return f"{constant}; the pair by day and night that was best in the past is {apart(pair / gain)} that constant."
+    if gain < 1 + SAME:
+        return f"{constant} here: there is nothing to tune."
+    return f"{constant}."

@@ -11,6 +11,7 @@ from gpuschedlab.autosched.figures.configurations import again, change, ladder, 
 from gpuschedlab.autosched.figures.futures import alike, fan, observed
 from gpuschedlab.autosched.recording.hour import STEP, Hour
 from gpuschedlab.autosched.recording.recording import Recording
+from gpuschedlab.autosched.tuner.space import Space
 from gpuschedlab.knobs import knob_word
 from gpuschedlab.metrics.intervals import SHORT
 from gpuschedlab.plots import Place
@@ -121,7 +122,8 @@ def _said_forecast(recording: Recording, place: int) -> str:
 def _graph(recording: Recording, place: int) -> dict:
     graph = recording.graph_at(place)
     strengths = dict(zip(graph.edges, recording.hours[place].strengths, strict=True))
-    return {"graph": causes(graph, strengths=strengths)}
+    words = {axis.name: axis.words for axis in Space(recording.policy).axes}
+    return {"graph": causes(graph, strengths=strengths, words=words)}
 
 
 def _said_graph(recording: Recording, place: int) -> str:
