@@ -127,6 +127,10 @@ class KnobInfo:
         """Name as readers have it."""
         return self.knob.words or self.name.replace("_", " ")
 
+    def words_at(self, place: int | None) -> str:
+        """Name of a place in a knob of several numbers, from 0 on, as its slider has it; None: of all of it."""
+        return f"{self.words} {place + 1}" if place else self.words
+
     def describe(self) -> str:
         """Range or choices, unit and default in one line, as help shows them."""
         k = self.knob

@@ -102,7 +102,8 @@ class Decision:
         """What a switch changes and gains on the futures that judged it; "" where it was not switched here."""
         if not self.probes:
             return ""
-        rows = self.why.table.to_dicts()
+        words = {axis.name: axis.words for axis in Space(self.before).axes}
+        rows = [row | {"cause": words.get(row["cause"], row["cause"])} for row in self.why.table.to_dicts()]
         low, high = self.interval
         many = len(self.probes)
         changes = ", ".join("{cause} {from} -> {to}".format(**r) for r in rows)

@@ -70,16 +70,15 @@ class Choice(NamedTuple):
         return [self._change(name, old.get(name), value) for name, value in new.items() if old.get(name) != value]
 
     def _change(self, name: str, before, after) -> str:
-        infos = knobs_of(self.policy)
         label = name
         unit = ""
-        for info in infos.values():
+        for info in knobs_of(self.policy).values():
+            place = name.removeprefix(f"{info.name}_")
             if name == info.name:
                 label = info.words
                 unit = info.knob.unit
-            elif name.startswith(f"{info.name}_"):  # a place in a knob of many numbers
-                number = name.removeprefix(f"{info.name}_")
-                label = info.words if number == "1" else f"{info.words} {number}"
+            elif place != name:  # a place in a knob of many numbers
+                label = info.words_at(int(place) - 1)
                 unit = info.knob.unit
         return f"{label} {spoken(before)} to {spoken(after)} {unit}".strip()
 

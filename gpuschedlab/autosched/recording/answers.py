@@ -87,7 +87,7 @@ def came_of_it(recording: Recording) -> Answer:
         f"{realised:.2f} times, and {lost} of them lost. On all jobs of the trace they make {so_far[-1]:.2f} times the default, "
         f"and the first alone {so_far[0]:.2f} times."
     )
-    whys = [recording.hours[place].sentence for place in recording.switches]
+    whys = [recording.in_words(recording.hours[place].sentence) for place in recording.switches]
     return Answer(said, table.rename(ENDS).with_columns(why=pl.Series(whys, dtype=pl.Utf8)))
 
 

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from functools import cached_property
 from pathlib import Path
 from typing import Self
@@ -12,6 +13,7 @@ from gpuschedlab import _data
 from gpuschedlab._files import UNREADABLE, reason, whole
 from gpuschedlab.autosched.causal.graph import CausalGraph, Layers
 from gpuschedlab.autosched.recording.hour import Hour, Trial
+from gpuschedlab.autosched.tuner.space import Space
 from gpuschedlab.errors import RunError
 from gpuschedlab.parse import policy_of
 
@@ -132,7 +134,11 @@ class Recording:
         jct = self.content["ladder"]
         for place, then in zip(self.switches, jct[1:], strict=True):
             hour = self.hours[place]
-            named = [a["name"] for a, old, new in zip(self.axes, hour.before, hour.after, strict=True) if old != new]
+            named = [
+                self.words[a["name"]]
+                for a, old, new in zip(self.axes, hour.before, hour.after, strict=True)
+                if old != new
+            ]
             row = {"hour": hour.now / 3600.0, "knobs": ", ".join(named), "announced": hour.gain}
             row |= dict(
                 zip(("low", "high", "realised", "from", "to", "jobs"), (*hour.interval, *hour.realised), strict=True)
@@ -140,6 +146,18 @@ class Recording:
             rows.append(row | {"so far": jct[0] / then})
         numbers = dict.fromkeys(("announced", "low", "high", "realised", "from", "to", "jobs", "so far"), pl.Float64)
         return pl.DataFrame(rows, schema={"hour": pl.Float64, "knobs": pl.Utf8} | numbers)
+
+    @cached_property
+    def words(self) -> dict[str, str]:
+        """Names of the knobs' coordinates as their sliders have them."""
+        return {axis.name: axis.words for axis in Space(self.policy).axes}
+
+    def in_words(self, text: str) -> str:
+        """A text in which knobs are called as their sliders are."""
+        names = [name for name, words in self.words.items() if name != words]
+        if not names:
+            return text
+        return re.sub(rf"\b({'|'.join(map(re.escape, names))})\b", lambda found: self.words[found[0]], text)
 
     def graph_at(self, place: int) -> CausalGraph:
         """The causal graph as it was asked in an hour (its place in `hours`)."""

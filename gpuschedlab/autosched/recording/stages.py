@@ -11,7 +11,6 @@ from gpuschedlab.autosched.figures.configurations import again, change, ladder, 
 from gpuschedlab.autosched.figures.futures import alike, fan, observed
 from gpuschedlab.autosched.recording.hour import STEP, Hour
 from gpuschedlab.autosched.recording.recording import Recording
-from gpuschedlab.autosched.tuner.space import Space
 from gpuschedlab.knobs import knob_word
 from gpuschedlab.metrics.intervals import SHORT
 from gpuschedlab.plots import Place
@@ -122,8 +121,7 @@ def _said_forecast(recording: Recording, place: int) -> str:
 def _graph(recording: Recording, place: int) -> dict:
     graph = recording.graph_at(place)
     strengths = dict(zip(graph.edges, recording.hours[place].strengths, strict=True))
-    words = {axis.name: axis.words for axis in Space(recording.policy).axes}
-    return {"graph": causes(graph, strengths=strengths, words=words)}
+    return {"graph": causes(graph, strengths=strengths, words=recording.words)}
 
 
 def _said_graph(recording: Recording, place: int) -> str:
@@ -136,12 +134,12 @@ def _said_graph(recording: Recording, place: int) -> str:
     words = [f"{len(edges)} edges"]
     if of_knobs:
         (a, b), (s, sign) = of_knobs[0]
-        words.append(f"the strongest of a knob is {a} on {b} ({_sized(s, sign)})")
+        words.append(f"the strongest of a knob is {recording.words[a]} on {b} ({_sized(s, sign)})")
     if to_goal:
         (a, b), (s, sign) = to_goal[0]
         words.append(f"{goal} depends most on {a} ({_sized(s, sign)})")
     reach = {a for a, _ in edges}
-    idle = [name for name in recording.layers["knobs"] if name not in reach]
+    idle = [recording.words[name] for name in recording.layers["knobs"] if name not in reach]
     words.append(f"no path leaves {', '.join(idle)}" if idle else "a path leaves every knob")
     changed = place and hour.graph != recording.hours[place - 1].graph
     return f"{'Learnt anew: ' if changed else ''}{'; '.join(words)}."
@@ -164,11 +162,14 @@ def _trials(recording: Recording, place: int) -> dict:
     for t, x in zip(tried, rewards, strict=True):
         how = {"rejected": "predicted; rejected", "known": "measured before"}.get(t.fate, "measured")
         how += f"; measured afterwards {t.would:.3f}" if t.would is not None else ""
-        values = "<br>".join(f"{a['name']} = {shown(recording, i, t.u[i])}" for i, a in enumerate(recording.axes))
+        values = "<br>".join(
+            f"{recording.words[a['name']]} = {shown(recording, i, t.u[i])}" for i, a in enumerate(recording.axes)
+        )
         texts.append(f"<b>{_origin(before, t.round)}: {x:.3f} times the default ({how})</b><br>{values}")
     marked = {"in force": np.array(hour.before), "default": np.array([a["default"] for a in recording.axes])}
     ticks = tuple(_ticks(recording, i) for i in range(len(recording.axes)))
-    names, units = (tuple(a[part] or "" for a in recording.axes) for part in ("name", "unit"))
+    names = tuple(recording.words[axis["name"]] for axis in recording.axes)
+    units = tuple(axis["unit"] or "" for axis in recording.axes)
     places = np.array([t.u for t in tried], float).reshape(len(tried), len(names))
     return {
         "trials": parallel(names, units, ticks, places, rewards, tuple(t.fate for t in tried), tuple(texts), marked)
@@ -251,7 +252,7 @@ def _named(hour: Hour, u: list) -> str:
 
 def _decision(recording: Recording, place: int) -> dict:
     hour = recording.hours[place]
-    names = tuple(a["name"] for a in recording.axes)
+    names = tuple(recording.words[axis["name"]] for axis in recording.axes)
     texts = []
     for i, (axis, old, new) in enumerate(zip(recording.axes, hour.before, hour.after, strict=True)):
         last = shown(recording, i, new)
@@ -272,7 +273,7 @@ def _searched(hour: Hour) -> float:
 def _said_decision(recording: Recording, place: int) -> str:
     hour = recording.hours[place]
     if hour.switched:
-        return f"Switched. {hour.sentence}"
+        return f"Switched. {recording.in_words(hour.sentence)}"
     needed = " A switch needs a mean gain above the threshold, and its lower end above 1."
     return f"Kept: {hour.reason}.{needed if 'lower' in hour.reason else ''}"
 

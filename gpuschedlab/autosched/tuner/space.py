@@ -23,10 +23,8 @@ class Axis:
 
     @property
     def words(self) -> str:
-        """Name as readers have it: that of the knob's slider, and the number of the place in a tuple."""
-        if self.place is None:
-            return self.info.words
-        return f"{self.info.words} #{self.place + 1}"
+        """Name as readers have it: that of its slider."""
+        return self.info.words_at(self.place)
 
     @property
     def levels(self) -> int:

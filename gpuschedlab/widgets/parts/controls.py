@@ -106,10 +106,7 @@ class Control:
             options = [(str(c), c) for c in info.knob.choices]
             self.parts = [_part("Dropdown", info, info.label, options=options, value=value)]
         elif info.kind == "floats":
-            labels = [
-                info.label.replace(info.words, f"{info.words} {i + 1}" if i else info.words)
-                for i in range(info.knob.many)
-            ]
+            labels = [info.label.replace(info.words, info.words_at(place)) for place in range(info.knob.many)]
             self.parts = [_slider(info, value[0] if value else info.knob.low, label) for label in labels]
         else:
             self.parts = [_slider(info, info.knob.low if value is None else value, info.label)]
