@@ -5,6 +5,7 @@ import pytest
 pytest.importorskip("ipywidgets", reason="ipywidgets, of the extra lab, is not installed")
 
 from gpuschedlab import Tiresias, plots
+from gpuschedlab.errors import LabError
 from gpuschedlab.widgets import KnobExplorer
 
 
@@ -26,3 +27,8 @@ def test_the_static_twin_has_two_columns_and_each_figure_its_height():
     assert twin.columns == 2
     assert [figure.layout.height for figure in twin.figures] == [250, 200]
     assert explorer.figure("again").layout.height == 200
+
+
+def test_a_figure_that_is_not_there_is_named_with_those_that_are():
+    with pytest.raises(LabError, match=r"Queues.figure: found 'jcd'; expected one of queues, again\."):
+        Queues(Tiresias()).figure("jcd")

@@ -291,7 +291,15 @@ class BaseExplorer:
         Returns
         -------
         plotly.graph_objects.Figure, or plots.Figures
+
+        Raises
+        ------
+        LabError
+            There is no such figure.
         """
+        known = [place.name for place in self.places if not place.words]
+        if name and name not in known:
+            raise LabError(f"{type(self).__name__}.figure: found {name!r}; expected one of {', '.join(known)}.")
         places = [p for p in self.places if (p.name == name if name else not (p.more or p.words))]
         if name and name not in self.board.drawings:  # nobody has asked for it yet
             self.board.drawings[name] = plots.draw(self._rare(name))
