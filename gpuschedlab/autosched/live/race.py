@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.autosched.controller import Controller
+from gpuschedlab.autosched.decision import Decision
 from gpuschedlab.autosched.live.choice import Choice, choice_of
 from gpuschedlab.autosched.live.days import NIGHT_RUNS, LiveDays
 from gpuschedlab.autosched.live.goals import GOALS, figure, gained
@@ -114,17 +115,21 @@ class Race:
     # Playing -----------------------------------------------------------------------------------------------
 
     def hour(self) -> Iterator[None]:
-        """Play one hour, in pieces between which a caller may do something else; what is left is played by the next call."""
-        if self.wheel is None and self._due():
-            for _ in self._decide():
+        """Play one hour, in pieces between which a caller may do something else, such as a change.
+
+        What is left of an hour is played by the next call; pieces of an hour that is over by then play nothing.
+        """
+        begin = self.now
+        end = begin + HOUR
+        while self.wheel is None and self.now == begin and self._due():
+            yield from self._decide()
+        for name, line in list(self.lines.items()):
+            if line.now < end:
+                if name == CLOCK and begin % HALF == 0:
+                    line.switch(self.pair[round(begin / HALF) % 2])
+                line.advance(end)
                 yield
-        for name, line in self.lines.items():
-            if line.now < self.now + HOUR:
-                if name == CLOCK and self.now % HALF == 0:
-                    line.switch(self.pair[round(self.now / HALF) % 2])
-                line.advance(self.now + HOUR)
-                yield
-        self.now += HOUR
+        self.now = max(self.now, end)
 
     def play(self, hours: float = np.inf):
         """Play some hours, or to the last submission."""
@@ -143,12 +148,15 @@ class Race:
     def _decide(self) -> Iterator[None]:
         controller = self._steering()
         line = self.lines[TUNED]
-        decision = None
         for step in controller.trying():
-            decision = step
+            if isinstance(step, Decision):
+                line.note()
+                choice = choice_of(step, self.tuning.goal, controller.threshold, len(line.switches) - 1)
+                self.choices.append(choice)
+                return
             yield
-        line.note()
-        self.choices.append(choice_of(decision, self.tuning.goal, controller.threshold, len(line.switches) - 1))
+            if self._controller is not controller:  # something was changed meanwhile: it is decided anew
+                return
 
     # What a reader changes ---------------------------------------------------------------------------------
 

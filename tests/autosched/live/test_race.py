@@ -153,6 +153,45 @@ def test_what_came_stays_when_the_jobs_to_come_change():
     assert {line.now for line in race.lines.values()} == {race.now} == {9 * HOUR}
 
 
+@pytest.mark.parametrize("pieces", [1, 3, 6, 9, 11, 12, 13])
+def test_a_change_within_an_hour_acts_from_its_end_on_and_its_pieces_play_nothing_more(pieces):
+    """A control is moved while an hour is played in pieces, and those who play it go on with their pieces."""
+    race = Race(SMALL, QUICK, seed=1)
+    race.play(3)
+    hour = race.hour()
+    for _ in range(pieces):
+        next(hour, None)
+    race.change(
+        days=LiveDays(preset="pai", days=1, jobs=300, drift=0.4), tuning=LiveTuning(goal="deadlines", evaluations=3)
+    )
+    for _ in hour:
+        pass
+    race.play(2)
+    assert {line.now for line in race.lines.values()} == {race.now}
+    times = [choice.at / HOUR for choice in race.choices]
+    assert times == [*range(len(times))] == [*range(round(race.now / HOUR))]
+    for line in race.lines.values():
+        before = line.simulation.snapshot().jobs
+        again = line.replayed(race.now).snapshot().jobs
+        np.testing.assert_array_equal(before["end"], again["end"])
+
+
+@pytest.mark.parametrize("pieces", [1, 3, 8, 12])
+def test_the_wheel_may_be_taken_within_an_hour(pieces):
+    race = Race(SMALL, QUICK, seed=1)
+    race.play(1)
+    hour = race.hour()
+    for _ in range(pieces):
+        next(hour, None)
+    race.take(lab.Srtf())
+    for _ in hour:
+        pass
+    race.play(1)
+    assert {line.now for line in race.lines.values()} == {race.now}
+    assert race.lines[TUNED].policy.name == "Srtf"
+    assert max(choice.at for choice in race.choices) <= HOUR
+
+
 def test_goal_method_evaluations_and_policy_act_from_the_next_hour_on():
     race = Race(SMALL, QUICK, seed=1)
     race.play(3)
