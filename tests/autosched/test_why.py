@@ -254,7 +254,9 @@ def test_its_sentence_is_its_numbers(switched):
     """How many knobs, from what to what; one gain, that of the futures that judge; and each share by a word."""
     sentence = switched.sentence
     rows = switched.why.table.to_dicts()
-    assert sentence.startswith(f"{len(rows)} knobs: {rows[0]['cause']} {rows[0]['from']} -> {rows[0]['to']}, ")
+    sliders = {axis.name: axis.words for axis in Space(switched.before).axes}
+    assert "thresholds_1" not in sentence
+    assert sentence.startswith(f"{len(rows)} knobs: {sliders[rows[0]['cause']]} {rows[0]['from']} -> {rows[0]['to']}, ")
     old, new, gain = map(
         float, re.search(r"average JCT ([\d.]+) -> ([\d.]+) h on 1 future \(([\d.]+) times\): ", sentence).groups()
     )
@@ -262,7 +264,7 @@ def test_its_sentence_is_its_numbers(switched):
     assert gain == pytest.approx(switched.gain, abs=6e-3)
     for row in rows:
         word = "saves" if row["share"] < 0 else "costs" if row["share"] > 0 else "changes nothing,"
-        assert f"{row['cause']} {word} {abs(row['share']) / HOUR:.3f} h" in sentence
+        assert f"{sliders[row['cause']]} {word} {abs(row['share']) / HOUR:.3f} h" in sentence
     assert "what each does hangs on the others" not in sentence
 
 

@@ -262,24 +262,24 @@ class BaseExplorer:
 
     def states(self) -> dict:
         """States of a page without a kernel: its controls, each combination's note and figures (by place), and which is `first`."""
-        kept = self._kept()
-        found = []
+        values_of = self._kept()
+        states = []
         figures = {}
         first = [place.name for place in self.board.first if not place.words]
-        if not kept:
+        if not values_of:
             return {}
-        grid = [*product(*(values for values, _ in kept.values()))]
-        now = tuple(begin for _, begin in kept.values())
+        grid = [*product(*(values for values, _ in values_of.values()))]
+        now = tuple(begin for _, begin in values_of.values())
         for values in (*grid, now):  # at last as before
-            self.keeping = len(found) < len(grid)
-            self._put(dict(zip(kept, values)))
+            self.keeping = len(states) < len(grid)
+            self._put(dict(zip(values_of, values)))
             self._show(self._compute())
             if self.keeping:
                 drawn = {name: short(plain(self.board.drawings[name])) for name in first}
                 numbers = {name: figures.setdefault(json.dumps(each), len(figures)) for name, each in drawn.items()}
-                found.append((self._note(), numbers, self.table.value))
-        controls = [{"name": name, "texts": [*map(knob_word, values)]} for name, (values, _) in kept.items()]
-        return {"controls": controls, "first": grid.index(now), "states": found, "figures": [*map(json.loads, figures)]}
+                states.append((self._note(), numbers, self.table.value))
+        controls = [{"name": name, "texts": [*map(knob_word, values)]} for name, (values, _) in values_of.items()]
+        return {"controls": controls, "first": grid.index(now), "states": states, "figures": [*map(json.loads, figures)]}
 
     def html(self) -> str:
         """Write a page of its own, from recorded states; whole without a network."""
@@ -297,10 +297,10 @@ class BaseExplorer:
         LabError
             There is no such figure.
         """
-        known = [place.name for place in self.places if not place.words]
-        if name and name not in known:
-            raise LabError(f"{type(self).__name__}.figure: found {name!r}; expected one of {', '.join(known)}.")
-        places = [p for p in self.places if (p.name == name if name else not (p.more or p.words))]
+        figures = [place.name for place in self.places if not place.words]
+        if name and name not in figures:
+            raise LabError(f"{type(self).__name__}.figure: found {name!r}; expected one of {', '.join(figures)}.")
+        places = [place for place in self.places if (place.name == name if name else not (place.more or place.words))]
         if name and name not in self.board.drawings:  # nobody has asked for it yet
             self.board.drawings[name] = plots.draw(self._rare(name))
         made = [plots.figure(self.board.drawings[p.name]).update_layout(height=p.height) for p in places]
