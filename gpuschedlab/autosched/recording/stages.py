@@ -1,6 +1,7 @@
 """The seven stages of a recorded hour: the numbers of their figures, and one sentence of each."""
 
 from collections.abc import Callable
+from textwrap import wrap
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,8 @@ HOUR = 3600.0
 DAY = 86_400.0
 SPAN = 6 * HOUR
 """Seconds after an instant over which its forecast is compared with what came."""
+COLUMN = 11
+"""Letters of a line of a knob's name above its column."""
 EARLIER = (6, 12, 18)
 """Hours ago of the forecasts that are drawn faded."""
 
@@ -168,7 +171,7 @@ def _trials(recording: Recording, place: int) -> dict:
         texts.append(f"<b>{_origin(before, t.round)}: {x:.3f} times the default ({how})</b><br>{values}")
     marked = {"in force": np.array(hour.before), "default": np.array([a["default"] for a in recording.axes])}
     ticks = tuple(_ticks(recording, i) for i in range(len(recording.axes)))
-    names = tuple(recording.words[axis["name"]] for axis in recording.axes)
+    names = tuple("<br>".join(wrap(recording.words[axis["name"]], COLUMN)) for axis in recording.axes)
     units = tuple(axis["unit"] or "" for axis in recording.axes)
     places = np.array([t.u for t in tried], float).reshape(len(tried), len(names))
     return {
