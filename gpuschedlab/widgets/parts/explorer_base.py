@@ -279,7 +279,12 @@ class BaseExplorer:
                 numbers = {name: figures.setdefault(json.dumps(each), len(figures)) for name, each in drawn.items()}
                 states.append((self._note(), numbers, self.table.value))
         controls = [{"name": name, "texts": [*map(knob_word, values)]} for name, (values, _) in values_of.items()]
-        return {"controls": controls, "first": grid.index(now), "states": states, "figures": [*map(json.loads, figures)]}
+        return {
+            "controls": controls,
+            "first": grid.index(now),
+            "states": states,
+            "figures": [*map(json.loads, figures)],
+        }
 
     def html(self) -> str:
         """Write a page of its own, from recorded states; whole without a network."""
