@@ -43,6 +43,7 @@ TABLES |= present(
             "logbook": "autosched.logbook",
             "causes": "autosched.causes",
             "lab": "autosched.lab.bench",
+            "race": "autosched.live.bench_race",
             "worlds": "autosched.worlds",
             "budget": "autosched.budget",
             "regimes": "autosched.regimes",

@@ -114,11 +114,11 @@ def test_it_is_refined_while_nobody_moves_and_a_move_ends_it(moved):
                 break
         assert sorted(set(seen) | {0}) == list(range(4)), "weeks come one by one"
         begun = len(shown.other_seeds.figures)
-        old = line._pieces
+        old = line.background.pieces
         shown.panel.policy.value = "Tiresias"
-        assert line._pieces is None, "none of an old setting after a press"
+        assert line.background.pieces is None, "none of an old setting after a press"
         await asyncio.sleep(0.1)
-        assert line._pieces is not old
+        assert line.background.pieces is not old
         for _ in range(2000):
             await asyncio.sleep(0.01)
             if line.weeks is not None and len(line.weeks.seeds) >= 6:
@@ -127,7 +127,7 @@ def test_it_is_refined_while_nobody_moves_and_a_move_ends_it(moved):
         assert len({key[0].name for key in list(shown.other_seeds.figures)[begun:]} - {"Fifo", "Tiresias"}) == 0
         assert re.search(r"In \d+ such weeks", words(shown))
         shown.close()
-        assert line._timer is None
+        assert not line.background.waits
 
     asyncio.run(hand())
 
@@ -146,7 +146,7 @@ def test_an_error_in_another_week_is_shown_and_ends_it(moved, monkeypatch):
             if shown.error.outputs:
                 break
         assert "found none" in shown.error.outputs[0]["evalue"]
-        assert shown.week_line._timer is None
+        assert not shown.week_line.background.waits
 
     asyncio.run(hand())
 
@@ -157,15 +157,15 @@ def test_a_piece_of_an_old_setting_that_comes_late_plays_nothing(moved):
     async def hand():
         shown = explorer()
         line = shown.week_line
-        old = line._pieces
+        old = line.background.pieces
         shown.panel.policy.value = "Tiresias"
-        line._step(old)
+        line.background.step(old)
         assert not shown.error.outputs
         assert line.weeks is None
         await asyncio.sleep(0.1)
-        line._step(old)
+        line.background.step(old)
         assert not shown.error.outputs
-        assert line._timer is not None, "the new setting is played on"
+        assert line.background.waits, "the new setting is played on"
         shown.close()
 
     asyncio.run(hand())
@@ -196,11 +196,11 @@ def test_a_control_that_is_moved_within_a_piece_ends_it(moved):
             line.stop()
             yield None
 
-        line._pieces = pieces = moves_within()
-        line._step(pieces)
-        line._step(None)
+        line.background.pieces = pieces = moves_within()
+        line.background.step(pieces)
+        line.background.step(None)
         assert not shown.error.outputs
-        assert line._timer is None
+        assert not line.background.waits
         shown.close()
 
     asyncio.run(hand())

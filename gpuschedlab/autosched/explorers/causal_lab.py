@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from gpuschedlab import plots
 from gpuschedlab.autosched.causal.graph import CausalGraph
-from gpuschedlab.autosched.explorers.background import Arrivals
+from gpuschedlab.autosched.explorers.drawn_arrivals import Arrivals
 from gpuschedlab.autosched.explorers.graph_edits import GraphEdits
 from gpuschedlab.autosched.explorers.graph_panel import GraphPanel
 from gpuschedlab.autosched.explorers.lab_panel import WorldPanel

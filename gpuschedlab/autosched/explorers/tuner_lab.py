@@ -6,7 +6,7 @@ from html import escape
 import numpy as np
 
 from gpuschedlab import plots
-from gpuschedlab.autosched.explorers.background import Arrivals
+from gpuschedlab.autosched.explorers.drawn_arrivals import Arrivals
 from gpuschedlab.autosched.explorers.tuner_panel import POLICIES, TunerPanel
 from gpuschedlab.autosched.figures.knob_lanes import knob_lanes
 from gpuschedlab.autosched.figures.promises import course, promises
@@ -29,8 +29,9 @@ RACES = 6
 class TunerLab(BaseExplorer):
     """Watch a tuner at work, hour by hour, beside constants on the same jobs, and change what comes and how it is tuned.
 
-    A control acts from the next hour on; the nodes, days, deadlines and the true restart begin another race. The reader may take the
-    wheel and give it back. Below the race each choice is a sentence, with the figure that decided it and what came of it.
+    A control acts, once it is let go, from the next hour on; the nodes, days, deadlines and the true restart begin another
+    race. The reader may take the wheel and give it back. Below the race each choice is a sentence, with the figure that decided
+    it and what came of it.
 
     Parameters
     ----------
@@ -40,8 +41,6 @@ class TunerLab(BaseExplorer):
         How it is tuned.
     seed : int
         Of the jobs and all draws.
-    cache : Cache, optional
-        Where what came of switches is kept.
 
     Attributes
     ----------
@@ -71,8 +70,8 @@ class TunerLab(BaseExplorer):
         plots.Place("lanes", 340, wide=True, more=True),
     )
 
-    def __init__(self, days: LiveDays | None = None, tuning: LiveTuning | None = None, seed: int = 0, *, cache=None):
-        super().__init__(cache)
+    def __init__(self, days: LiveDays | None = None, tuning: LiveTuning | None = None, seed: int = 0):
+        super().__init__()
         self.seed = seed
         self.like: LikeRaces | None = None
         self.panel = TunerPanel(self, days or LiveDays(), tuning or LiveTuning())
@@ -198,7 +197,7 @@ class TunerLab(BaseExplorer):
     def _numbers(self, race: Race) -> dict:
         goal = GOALS[race.tuning.goal]
         hours, figures = race.course()
-        realised = [self._realised(choice) for choice in race.choices]
+        realised = [race.realised(choice) for choice in race.choices]
         space = Space(race.policy)
         of_kind = {name: line for name, line in race.lines.items() if self._in_space(line, space)}
         switches = {name: of_kind[name].switches for name in (DEFAULT, TUNED) if name in of_kind}
@@ -213,14 +212,6 @@ class TunerLab(BaseExplorer):
         """Whether all policies of a line have the knobs of a space."""
         return all(isinstance(policy, type(space.policy)) for _, policy in line.switches)
 
-    def _realised(self, choice) -> float:
-        """What came of a choice; played once for the jobs that come."""
-        if not choice.switched:
-            return np.nan
-        race = self.race
-        key = ("realised", race.days, race.tuning, race.policy, self.seed, race.changes, choice.at, choice.policy)
-        return self.cache.get(key, lambda: race.realised(choice)).value
-
     def _sentences(self, race: Race) -> str:
         """HTML of the head: how the tuned line stands, the last switch and what came of it, and such races."""
         first, *more = standing(race) or ["Nothing is played yet."]
@@ -232,15 +223,10 @@ class TunerLab(BaseExplorer):
         if race.wheel is not None:
             sentences.append("<p>You steer the tuned line.</p>")
         if race.ended:
-            sentences.append(f"<p>{escape(self._possible())}</p>")
+            sentences.append(f"<p>{escape(possible(race))}</p>")
         if self.like is not None:
             sentences += [f"<p>{escape(self.like.sentence(name))}</p>" for name in (DEFAULT, PAST)]
         return "".join(sentences)
-
-    def _possible(self) -> str:
-        race = self.race
-        key = ("possible", race.days, race.tuning.goal, race.policy, self.seed, race.changes)
-        return self.cache.get(key, lambda: possible(race)).value
 
     def _below(self, race: Race) -> str:
         """List of the choices, latest first."""

@@ -52,6 +52,10 @@ class TunerPanel:
         first_tuning, rest_tuning = self.tuning.split(TUNING)
         self.steering = widgets.Box([], layout=widgets.Layout(display="none"))
         self.offer_knobs(POLICIES[self.policy.value])
+        for slider in (*self.days.sliders, *self.tuning.sliders):
+            slider.continuous_update = (
+                False  # another trace, or the past's best constant, is too much for each step of a hand
+            )
         self.policy.observe(owner._changed, "value")
         self.play.observe(owner._play_moved, "value")
         self.wheel.observe(owner._wheel_moved, "value")

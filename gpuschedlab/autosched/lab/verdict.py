@@ -8,7 +8,6 @@ AGREES = "agrees"
 WRONG = "wrong sign"
 MISSES = "misses"
 SILENT = "cannot say"
-VERDICTS = (AGREES, WRONG, MISSES, SILENT)
 
 
 def judged(model: Span, truth: Span) -> str:

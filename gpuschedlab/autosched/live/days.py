@@ -79,16 +79,10 @@ class LiveDays(Knobbed):
         jobs = jobs.with_columns(deadline=due, submit=pl.col("submit") - self.days * DAY)
         return jobs.filter(pl.col("submit") < 0), jobs.filter(pl.col("submit") >= 0)
 
-    def scenario(self, seed: int, trace: pl.DataFrame | None = None) -> Scenario:
-        """Scenario of a seed, with its own trace or another."""
-        history, own = self.jobs_of(seed)
-        return Scenario(
-            own if trace is None else trace,
-            self.cluster,
-            history=history,
-            delays=Delays(restart=self.restart),
-            seed=seed,
-        )
+    def scenario(self, seed: int) -> Scenario:
+        """Scenario of a seed."""
+        history, trace = self.jobs_of(seed)
+        return Scenario(trace, self.cluster, history=history, delays=Delays(restart=self.restart), seed=seed)
 
     def _generated(self, seed: int) -> pl.DataFrame:
         gpus = self.cluster.total_gpus

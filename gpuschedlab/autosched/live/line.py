@@ -1,7 +1,6 @@
 """One line of a race: the policies that were in force, from when on, and what the jobs of the race got under them."""
 
 import numpy as np
-import polars as pl
 
 from gpuschedlab.sim import Scenario
 
@@ -101,13 +100,3 @@ class Line:
         """Ends (n,) of all jobs (s) if no further switch is made after the first `count`; inf of a job that never ends."""
         simulation = self.replayed(np.inf, count)
         return simulation.snapshot().jobs["end"]
-
-    def so_far(self) -> pl.DataFrame:
-        """Jobs submitted by now: `submit`, `duration`, `gpus`, `end` (s; null while a job is there) and, where known, `deadline`."""
-        jobs = self.simulation.snapshot().jobs
-        end = pl.Series(jobs["end"]).replace(np.inf, None)
-        names = [
-            name for name in ("job_id", "submit", "duration", "gpus", "deadline") if name in self.scenario.trace.columns
-        ]
-        jobs_of_race = self.scenario.trace.select(names).with_columns(end=end)
-        return jobs_of_race.filter(pl.col("submit") <= self.now)

@@ -90,6 +90,7 @@ class Race:
         self._scenario = self.days.scenario(seed)
         self._models: dict = {}
         self._constants: dict = {}
+        self._came_of: dict = {}
         self.lines = {name: Line(self._scenario, policy) for name, policy in self._beginnings().items()}
         self._add_clock()
         self._controller: Controller | None = None
@@ -207,6 +208,7 @@ class Race:
         came = self._scenario.trace.filter(pl.col("submit") <= self.now)
         self.days = days
         self._scenario = self._scenario.replace(trace=pl.concat([came, coming], how="diagonal_relaxed"))
+        self._came_of.clear()
         for line in self.lines.values():
             line.on(self._scenario)
         self._add_clock()
@@ -329,10 +331,17 @@ class Race:
     def realised(self, choice: Choice) -> float:
         """How many times better the goal's figure becomes by a switch than without it, as the jobs really come; nan without a switch.
 
-        Both are played to the end without a further switch, and jobs count from the switch on.
+        Both are played to the end without a further switch, and jobs count from the switch on. Played once for the jobs that come.
         """
         if not choice.switched:
             return np.nan
+        key = (choice.at, choice.goal)
+        if key not in self._came_of:
+            self._came_of[key] = self._played_on(choice)
+        return self._came_of[key]
+
+    def _played_on(self, choice: Choice) -> float:
+        """What a switch gains by the goal that it was made for."""
         line = self.lines[TUNED]
         goal = GOALS[choice.goal]
         without = line.ends(choice.place)
@@ -361,11 +370,17 @@ class Race:
         return {name: gained(goal, value, figures[TUNED]) for name, value in figures.items() if name != TUNED}
 
     def hindsight(self) -> float:
-        """How many times better than the policy as it comes the best constant is on all jobs of the race, known afterwards."""
-        goal = GOALS[self.tuning.goal]
-        played = Past(self._scenario, goal)
-        best, *_ = played.ranked(constants(self.policy))
-        return gained(goal, played.figure(self.policy, self.policy), played.figure(best, best))
+        """How many times better than the policy as it comes the best of its `constants` is on all jobs, known afterwards.
+
+        Played once for the jobs that come.
+        """
+        key = (self.policy, self.tuning.goal)
+        if key not in self._came_of:
+            goal = GOALS[self.tuning.goal]
+            played = Past(self._scenario, goal)
+            best, *_ = played.ranked(constants(self.policy))
+            self._came_of[key] = gained(goal, played.figure(self.policy, self.policy), played.figure(best, best))
+        return self._came_of[key]
 
     def like(self, seed: int) -> "Race":
         """Another race with the present settings, from its beginning, of another seed."""

@@ -6,6 +6,7 @@ from gpuschedlab.autosched.live.choice import Choice
 from gpuschedlab.autosched.live.goals import GOALS, gained
 from gpuschedlab.autosched.live.line import HOUR
 from gpuschedlab.autosched.live.race import CLOCK, DEFAULT, GITTINS, PAST, Race
+from gpuschedlab.autosched.live.schedule import constants
 
 SAME = 0.02
 """Gains up to here count as none."""
@@ -43,7 +44,7 @@ def outcome(race: Race, choice: Choice) -> str:
     """A choice's sentence, and after a switch what came of it."""
     if not choice.switched:
         return choice.sentence
-    return f"{choice.sentence} It became {race.realised(choice):.2f}."
+    return f"{choice.sentence} Played on as the jobs come: {race.realised(choice):.2f}."
 
 
 def possible(race: Race) -> str:
@@ -54,11 +55,11 @@ def possible(race: Race) -> str:
     gain = race.hindsight()
     constant = f"Known afterwards, the best constant gains {gain:.2f} times over the default"
     if gain < 1 + SAME:
-        constant = f"Known afterwards, no constant gains more than {100 * SAME:.0f} % over the default"
+        constant = f"Known afterwards, none of {len(constants(race.policy))} constants gains more than {100 * SAME:.0f} % over the default"
     if CLOCK in race.lines:
         figures = race.figures(np.inf)
         pair = gained(GOALS[race.tuning.goal], figures[DEFAULT], figures[CLOCK])
         return f"{constant}; the pair by day and night that was best in the past is {apart(pair / gain)} that constant."
     if gain < 1 + SAME:
-        return f"{constant} here: there is nothing to tune."
+        return f"{constant} here: there is little to tune."
     return f"{constant}."

@@ -1,16 +1,14 @@
 """The line below the head of an explorer: what weeks like this one say, refined while no control moves."""
 
-import asyncio
 from collections.abc import Callable, Iterator
 
 from gpuschedlab._extras import need
 from gpuschedlab.metrics.like_weeks import FEWEST, MOST, Weeks
+from gpuschedlab.widgets.parts.background import Background
 from gpuschedlab.widgets.parts.controls import button
 
 IDLE = 0.3
 """Seconds without a move after which other weeks are played."""
-PAUSE = 0.005
-"""Seconds between two pieces, in which the kernel hears a key that is pressed."""
 MORE = 40
 """Weeks after a click on *more weeks*."""
 
@@ -38,12 +36,10 @@ class WeekLine:
 
     def __init__(self, owner):
         w = need("ipywidgets")
-        self._owner = owner
-        self._timer = None
+        self.background = Background(owner, self._know, self._end)
         self._by_itself = False
         self._said_whole = False
         self._make: Callable[[int], Iterator[Weeks | None]] | None = None
-        self._pieces: Iterator[Weeks | None] | None = None
         self.weeks: Weeks | None = None
         self.done = False
         self.said = w.HTML().add_class("gpuschedlab-said")
@@ -77,10 +73,7 @@ class WeekLine:
 
     def stop(self):
         """Play no more."""
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = None
-        self._pieces = None
+        self.background.stop()
 
     def play(self, most: int = MOST) -> Weeks | None:
         """Play weeks at once, as a program that has no time to wait does; None where there are no others."""
@@ -88,8 +81,7 @@ class WeekLine:
         if self._make is not None:
             for weeks in self._make(most):
                 self._know(weeks)
-            self.done = True
-            self._show()
+            self._end()
         return self.weeks
 
     def play_if_by_itself(self):
@@ -103,36 +95,11 @@ class WeekLine:
         return f'<div class="gpuschedlab-said">{self.said.value}</div>' if self.said.value else ""
 
     def _begin(self, most: int, wait: float):
-        self.stop()
-        self._pieces = self._make(most)
-        self._later(wait)
+        self.background.begin(self._make(most), wait)
 
-    def _later(self, wait: float):
-        try:
-            loop = asyncio.get_running_loop()
-        except RuntimeError:  # a script: it calls `play`
-            return
-        self._timer = loop.call_later(wait, self._step, self._pieces)
-
-    def _step(self, pieces: Iterator[Weeks | None]):
-        """Play a piece, and come back after a pause."""
-        self._owner.guarded(lambda: self._play_piece(pieces), keep=True)
-
-    def _play_piece(self, pieces: Iterator[Weeks | None]):
-        if pieces is None or pieces is not self._pieces:  # a control was moved while this waited for another thread
-            return
-        self._timer = None
-        try:
-            weeks = next(pieces)
-        except StopIteration:
-            self._pieces = None
-            self.done = True
-            self._show()
-            return
-        if pieces is not self._pieces:  # another thread has moved a control meanwhile
-            return
-        self._know(weeks)
-        self._later(PAUSE)
+    def _end(self):
+        self.done = True
+        self._show()
 
     def _know(self, weeks: Weeks | None):
         """Keep what is known, and say it from the fewest weeks on that have an interval."""
