@@ -87,11 +87,20 @@ class IntakeWarning(UserWarning):
 
 @contextmanager
 def interrupts():
-    """Raise the KeyboardInterrupt that another exception came of: compiled code makes a SystemError of it, and policies others."""
+    """Raise the KeyboardInterrupt that another exception came of: compiled code makes a SystemError of it, and policies others.
+
+    numpy's treatment of floating point errors is put back: an interrupt that comes while `np.linalg` sets its own leaves
+    that in force, and a later NaN of any computation would then be called a singular matrix.
+    """
     seen = [sys.exc_info()[1]]  # what is being handled already, such as an interrupt before
+    floats = _float_errors()
     try:
         yield
+    except KeyboardInterrupt:
+        floats()
+        raise
     except Exception as error:
+        floats()
         left = [error]
         while left:
             one = left.pop()
@@ -101,3 +110,17 @@ def interrupts():
                 seen.append(one)
                 left += [other for other in (one.__cause__, one.__context__) if other is not None]
         raise
+
+
+def _float_errors():
+    """Function that puts back how numpy treats floating point errors now; it does nothing while numpy is not loaded."""
+    numpy = sys.modules.get("numpy")
+    if numpy is None:
+        return lambda: None
+    treatment, call = numpy.geterr(), numpy.geterrcall()
+
+    def put_back():
+        numpy.seterr(**treatment)
+        numpy.seterrcall(call)
+
+    return put_back

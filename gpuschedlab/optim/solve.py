@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuschedlab._faces import names_of_papers
-from gpuschedlab.errors import SolverError
+from gpuschedlab.errors import SolverError, interrupts
 from gpuschedlab.optim.programs.program import Change, Program, Solution
 
 if TYPE_CHECKING:
@@ -132,7 +132,8 @@ def solve(
 
 def _solved(program, worker, *start) -> Solution:
     """What the solver finds; an edited program says itself where to start."""
-    return worker.solve(program, *start) if isinstance(program, Program) else program.solved_by(worker)
+    with interrupts():
+        return worker.solve(program, *start) if isinstance(program, Program) else program.solved_by(worker)
 
 
 @cache
