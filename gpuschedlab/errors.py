@@ -117,7 +117,8 @@ def _float_errors():
     numpy = sys.modules.get("numpy")
     if numpy is None:
         return lambda: None
-    treatment, call = numpy.geterr(), numpy.geterrcall()
+    treatment = numpy.geterr()
+    call = numpy.geterrcall()
 
     def put_back():
         numpy.seterr(**treatment)

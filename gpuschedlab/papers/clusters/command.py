@@ -18,7 +18,7 @@ WIDE = 110
 WORDS = (
     "wait: mean (s); mae: mean distance of simulated from recorded starts (s), with its median, p90 and share below 60 s; rank: "
     "correlation of simulated with recorded waits, 1 where jobs wait in the same order; more: how much larger mae is than that of "
-    "the site's own rule (s), with its 95 % interval"
+    "the site's own rule (s), with its interval, which is made for 95 %"
 )
 """What the columns of a table of errors are."""
 
@@ -108,7 +108,7 @@ def errors(table: pl.DataFrame) -> pl.DataFrame:
         return table.select(table.columns[0], "jobs", "recorded", "bias", *shown)
     limits = table.select("more_low", "more_high").iter_rows()
     interval = [SHORT if low != low else f"{cell(low)} to {cell(high)}" for low, high in limits]
-    return table.select("rule", *shown, "more").with_columns(pl.Series("95 %", interval))
+    return table.select("rule", *shown, "more").with_columns(pl.Series("interval", interval))
 
 
 def laid_out(table: pl.DataFrame) -> str:

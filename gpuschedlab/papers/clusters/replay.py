@@ -129,7 +129,7 @@ class Calibration:
         for low, high in self.table.select("more_low", "more_high").iter_rows():
             interval.append(SHORT if isnan(low) else f"{cell(low, 's')} to {cell(high, 's')}")
         frame = self.table.select("rule", "mae", "median", "p90", "bias", "more")
-        frame = frame.with_columns(pl.Series("95 %", interval, pl.String))
+        frame = frame.with_columns(pl.Series("interval", interval, pl.String))
         units = dict.fromkeys(names, "s")
         return Table(frame, names=names, units=units, caption=self.verdict)
 

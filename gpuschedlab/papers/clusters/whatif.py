@@ -14,6 +14,7 @@ from gpuschedlab.metrics.sentence import span
 from gpuschedlab.papers.clusters.eligible import play, unsettled
 from gpuschedlab.papers.clusters.explains.limited import Limited
 from gpuschedlab.papers.clusters.explains.sweep import DAY
+from gpuschedlab.papers.clusters.kinds import FIGURES, Kind, kind_of
 from gpuschedlab.papers.clusters.recipe import TIMEOUT, Site
 from gpuschedlab.papers.clusters.replay import Calibration
 from gpuschedlab.sim import Policy, Scenario
@@ -59,6 +60,9 @@ class Missed:
         return abs(difference) > SURELY * self.seconds
 
 
+HELD_ON = "Intervals are made for 95 %; held: how often they did on made logs of the same kind"
+
+
 @dataclass(frozen=True, repr=False)
 class WhatIf:
     """What a change would have done."""
@@ -68,6 +72,7 @@ class WhatIf:
     unknown: float = 0.0
     cut: float = 0.0
     missed: Missed = Missed()
+    kind: Kind = Kind()
 
     @property
     def missing(self) -> str:
@@ -108,12 +113,15 @@ class WhatIf:
         """A line for each figure, its verdict in such a form, and what the intervals and the GPU-hours are of."""
         lines = []
         for f, before, after, difference, low, high, _, said in self.table.iter_rows():
-            range_ = "" if np.isnan(low) else f" [{figure(low, '+')}, {figure(high, '+')}]"
-            change = f"{figure(before)} to {figure(after)}, {figure(difference, '+')}{range_}"
+            change = f"{figure(before)} to {figure(after)}, {figure(difference, '+')}"
+            if np.isfinite(low):
+                change += f" [{figure(low, '+')}, {figure(high, '+')}; held in {self.kind.in_percent(f)}]"
             lines.append(f"{f}: {change}: {verdict.format(said)}")
         if self.missing:
             lines += [self.sentence, f"no intervals: {self.missing}"]
-        lines += [f"95 % intervals of paired differences of {self.jobs:,} jobs; arrivals as recorded"]
+        lines += [f"paired differences of {self.jobs:,} jobs; arrivals as recorded"]
+        if self.table["low"].is_finite().any():
+            lines.append(f"{HELD_ON} ({self.kind})")
         if self.unknown:
             lines += [
                 f"{self.unknown:,.0f} GPU-hours are of jobs stopped at their limits: taken to end there all the same"
@@ -135,9 +143,11 @@ class WhatIf:
             interval = NOTHING
             if np.isfinite(row["low"]):
                 interval = f"{write(row['low'])} to {write(row['high'])}"
-            rows.append({"figure": row["figure"]} | words | {"95 %": interval, "replay errs by": write(row["bias"])})
+            held = self.kind.in_percent(row["figure"]) if interval != NOTHING else NOTHING
+            words |= {"interval": interval, "held": held, "replay errs by": write(row["bias"])}
+            rows.append({"figure": row["figure"]} | words)
         frame = pl.DataFrame(rows).with_columns(self.table["verdict"])
-        return Table(frame, caption=f"{self.jobs:,} jobs.")
+        return Table(frame, caption=f"{self.jobs:,} jobs. {HELD_ON} ({self.kind}).")
 
     def _repr_html_(self) -> str:
         sentence = f"<p><b>{escape(self.sentence)}</b></p>" if self.sentence else ""
@@ -265,7 +275,7 @@ def waits(jobs: pl.DataFrame) -> pl.DataFrame:
 def figures(wait: np.ndarray, ran: np.ndarray) -> dict[str, np.ndarray]:
     """Figures of each job, of which means are compared."""
     slowdown = np.maximum(1.0, (wait + ran) / np.maximum(ran, BOUND))
-    return {"mean wait": wait, "bounded slowdown": slowdown, "waited over an hour": (wait > 3600).astype(float)}
+    return dict(zip(FIGURES, (wait, slowdown, (wait > 3600).astype(float)), strict=True))
 
 
 def compared(
@@ -297,7 +307,8 @@ def compared(
     columns = ("figure", "before", "after", "difference", "low", "high", "bias", "verdict")
     kinds = {name: pl.String if name in ("figure", "verdict") else pl.Float64 for name in columns}
     cut = float((both["undone_after"] - both["undone"]).sum()) / 3600
-    return WhatIf(pl.DataFrame(rows, schema=kinds, orient="row"), both.height, cut=cut, missed=missed)
+    kind = kind_of(both["submit"].to_numpy(), both["ran"].to_numpy())
+    return WhatIf(pl.DataFrame(rows, schema=kinds, orient="row"), both.height, cut=cut, missed=missed, kind=kind)
 
 
 def biases(calibration: Calibration) -> dict[str, float]:

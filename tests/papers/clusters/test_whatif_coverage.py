@@ -1,9 +1,15 @@
 """What-if's intervals hold the truth on logs that the engine plays: weeks of a log of 600 weeks, all of which are the truth.
 
+Kinds of logs (`gpuschedlab.papers.clusters.kinds`): flat (submissions at any instant alike, exponential run times), daily (most
+jobs at noon, and two quiet days a week), heavy tails (lognormal run times), batches (ten jobs on average, of one size and run
+time, that come together), and all that can be made of these.
+
 `python tests/papers/clusters/test_whatif_coverage.py` prints how often, for docs/howto/intervals.md.
 """
 
 from functools import cache
+from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -21,10 +27,18 @@ GPUS = 0.5 * 1 + 0.2 * 2 + 0.2 * 4 + 0.1 * 8
 """Of a job on average."""
 
 
+WORDS = ("daily", "heavy tails", "batches")
+KINDS = [
+    " and ".join(word for word, has in zip(WORDS, kind) if has) or "flat" for kind in product((False, True), repeat=3)
+]
+BATCH = 10
+"""Jobs of a batch on average."""
+
+
 @cache
-def weeks_of_log(load: float, weeks: int, heavy: bool, seed: int = 0):
-    """Waits (figure) of each job under EASY on 16 nodes of 8, and on 18; and the week of each job. Heavy: lognormal run times."""
-    submit, gpus, duration = jobs_of(load, weeks, heavy, seed)
+def weeks_of_log(load: float, weeks: int, kind: str, seed: int = 0):
+    """Waits (figure) of each job under EASY on 16 nodes of 8, and on 18; and the week of each job."""
+    submit, gpus, duration = jobs_of(load, weeks, kind, seed)
     made = {"job_id": [f"{i}" for i in range(len(submit))], "submit": submit, "gpus": gpus, "duration": duration}
     trace = pl.DataFrame(made | {"requested_time": 2 * duration})
     sides = tuple((Scenario(trace, Cluster.homogeneous(nodes, 8)), Fifo(backfill="easy")) for nodes in (16, 18))
@@ -33,24 +47,42 @@ def weeks_of_log(load: float, weeks: int, heavy: bool, seed: int = 0):
     return one, two, (before["submit"].to_numpy() // (7 * DAY)).astype(int)
 
 
-def jobs_of(load: float, weeks: int, heavy: bool, seed: int) -> tuple[np.ndarray, ...]:
+def jobs_of(load: float, weeks: int, kind: str, seed: int) -> tuple[np.ndarray, ...]:
     """Submissions, GPUs and run times."""
     rng = np.random.default_rng(seed)
     jobs = weeks * 7 * 200
-    submit = np.sort(rng.uniform(0, weeks * 7 * DAY, jobs)).round()
-    gpus = rng.choice([1, 2, 4, 8], jobs, p=[0.5, 0.2, 0.2, 0.1])
+    batches = jobs // BATCH if "batches" in kind else jobs
+    submit = instants(rng, batches, weeks, "daily" in kind)
+    gpus = rng.choice([1, 2, 4, 8], batches, p=[0.5, 0.2, 0.2, 0.1])
     mean = load * 128 * DAY / 200 / GPUS
-    drawn = rng.lognormal(np.log(mean) - 1.5**2 / 2, 1.5, jobs) if heavy else rng.exponential(mean, jobs)
-    return submit, gpus, 1 + drawn.round()
+    if "heavy" in kind:
+        duration = rng.lognormal(np.log(mean) - 1.5**2 / 2, 1.5, batches)
+    else:
+        duration = rng.exponential(mean, batches)
+    if "batches" in kind:
+        sizes = np.bincount(rng.integers(0, batches, jobs), minlength=batches)
+        submit, gpus, duration = (np.repeat(each, sizes) for each in (submit, gpus, duration))
+    return submit.round(), gpus, 1 + duration.round()
+
+
+def instants(rng, count: int, weeks: int, daily: bool) -> np.ndarray:
+    """Sorted instants (s) of so many weeks; daily: most at noon of a day, and on two days of seven two fifths of the others."""
+    if not daily:
+        return np.sort(rng.uniform(0, weeks * 7 * DAY, count))
+    hour = np.arange(7 * 24) + 0.5
+    rate = (1 - 0.9 * np.cos(2 * np.pi * hour / 24)) * np.where(hour < 5 * 24, 1.0, 0.4)
+    edges = np.concatenate([[0.0], np.cumsum(rate)]) / rate.sum()
+    drawn = np.interp(rng.uniform(size=count), edges, np.arange(7 * 24 + 1) * 3600.0)
+    return np.sort(rng.integers(0, weeks, count) * 7 * DAY + drawn)
 
 
 @cache
-def weeks_within_limits(load: float, weeks: int, heavy: bool, limit: str, seed: int = 0):
+def weeks_within_limits(load: float, weeks: int, kind: str, limit: str, seed: int = 0):
     """As `weeks_of_log`, with a limit of GPUs or jobs a user, by the simulator of `made_logs`, which has no rounds to ask.
 
     Of 30 users the first has a quarter of the jobs; it may hold 1.4 times as much as it holds on average.
     """
-    submit, gpus, duration = jobs_of(load, weeks, heavy, seed)
+    submit, gpus, duration = jobs_of(load, weeks, kind, seed)
     n = len(submit)
     share = 1 / np.arange(1, 31)
     user = np.random.default_rng([seed, 1]).choice(30, n, p=share / share.sum())
@@ -63,9 +95,17 @@ def weeks_within_limits(load: float, weeks: int, heavy: bool, limit: str, seed: 
     return one, two, (submit // (7 * DAY)).astype(int)
 
 
-def whatif_coverage(load: float, weeks: int, of: int, heavy: bool = False, limit="") -> dict[str, tuple[float, float]]:
-    """By figure: shares of logs of so many weeks with a right answer, and with an interval; the truth is that of all weeks."""
-    one, two, week = weeks_within_limits(load, of, heavy, limit) if limit else weeks_of_log(load, of, heavy)
+class Shares(NamedTuple):
+    """Of the logs: those with a right answer (too short to tell is one), those with an interval, and of these the ones that hold."""
+
+    right: float
+    told: float
+    held: float
+
+
+def whatif_coverage(load: float, weeks: int, of: int, kind="flat", limit="") -> dict[str, Shares]:
+    """Shares of logs of so many weeks, by figure; the truth is that of all weeks."""
+    one, two, week = weeks_within_limits(load, of, kind, limit) if limit else weeks_of_log(load, of, kind)
     found = {}
     for name in one:
         mean = (two[name] - one[name]).mean()
@@ -74,7 +114,11 @@ def whatif_coverage(load: float, weeks: int, of: int, heavy: bool = False, limit
             part = (week >= first) & (week < first + weeks)
             ends.append(difference_interval(one[name][part], two[name][part]))
         low, high = np.array(ends).T
-        found[name] = (float(((low <= mean) & (mean <= high) | np.isnan(low)).mean()), float(1 - np.isnan(low).mean()))
+        told = ~np.isnan(low)
+        holds = (low <= mean) & (mean <= high)
+        found[name] = Shares(
+            float((holds | ~told).mean()), float(told.mean()), float(holds[told].mean()) if told.any() else np.nan
+        )
     return found
 
 
@@ -82,16 +126,16 @@ def whatif_coverage(load: float, weeks: int, of: int, heavy: bool = False, limit
 @pytest.mark.parametrize("load", [0.8, 0.9])
 @pytest.mark.parametrize("weeks", [8, 16, 26])
 def test_whatif_of_weeks(load, weeks):
-    for name, (right, told) in whatif_coverage(load, weeks, 600).items():
-        assert right >= 0.88, name
-        assert told >= 0.5 or name == "bounded slowdown" or weeks < 26
+    for name, found in whatif_coverage(load, weeks, 600).items():
+        assert found.right >= 0.88, name
+        assert found.told >= 0.5 or name == "bounded slowdown" or weeks < 26
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("weeks", [16, 26])
 def test_whatif_of_weeks_with_heavy_tails(weeks):
     """Lognormal run times: the longest jobs of years decide, and what has not happened is in no log."""
-    assert min(right for right, _ in whatif_coverage(0.8, weeks, 600, heavy=True).values()) >= 0.85
+    assert min(found.right for found in whatif_coverage(0.8, weeks, 600, "heavy tails").values()) >= 0.85
 
 
 @pytest.mark.slow
@@ -99,28 +143,25 @@ def test_whatif_of_weeks_with_heavy_tails(weeks):
 @pytest.mark.parametrize("limit", LIMITS)
 @pytest.mark.parametrize("weeks", [8, 16, 26])
 def test_whatif_of_weeks_within_limits(weeks, limit):
-    assert min(right for right, _ in whatif_coverage(0.8, weeks, 600, limit=limit).values()) >= 0.88
+    assert min(found.right for found in whatif_coverage(0.8, weeks, 600, limit=limit).values()) >= 0.88
 
 
 def test_whatif_of_sixteen_weeks():
-    for right, told in whatif_coverage(0.8, 16, 150).values():
-        assert right >= 0.8
-        assert told > 0
+    for found in whatif_coverage(0.8, 16, 150).values():
+        assert found.right >= 0.8
+        assert found.told > 0
+
+
+def main():
+    """Print the table of docs/howto/intervals.md."""
+    plain = [(load, kind, "") for kind in KINDS for load in (0.8, 0.9)]
+    limited = [(load, kind, limit) for limit in LIMITS for kind in KINDS for load in (0.8, 0.9)]
+    for load, kind, limit in plain + limited:
+        for weeks in (8, 16, 26):
+            found = whatif_coverage(load, weeks, 600, kind, limit)
+            cells = " | ".join(", ".join(f"{100 * share:.0f}" for share in each) for each in found.values())
+            print(f"| {load}, {kind}{limit and f', {limit} a user'} | {weeks} | {cells} |", flush=True)
 
 
 if __name__ == "__main__":
-    logs = [
-        (0.8, False, ""),
-        (0.9, False, ""),
-        (0.8, True, ""),
-        *((load, heavy, limit) for limit in LIMITS for load, heavy in ((0.8, False), (0.9, False), (0.8, True))),
-    ]
-    for load, heavy, limit in logs:
-        for weeks in (8, 16, 26):
-            found = whatif_coverage(load, weeks, 600, heavy, limit).items()
-            said = (f"{f}: {100 * a:.0f} % right, {100 * b:.0f} % told;" for f, (a, b) in found)
-            print(
-                f"load {load}{', heavy tails' * heavy}{limit and f', {limit} a user'}, {weeks} weeks:",
-                *said,
-                flush=True,
-            )
+    main()
