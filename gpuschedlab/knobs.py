@@ -124,6 +124,21 @@ def _fits(value: object, hint) -> bool:
         return True
 
 
+def check_fields(thing: object, raises: type[Exception], who: str):
+    """Raise an error for a field of a dataclass whose value is not of its type, as far as classes and tuples of them say."""
+    hints = typing.get_type_hints(type(thing))
+    for field in fields(thing):
+        value = getattr(thing, field.name)
+        hint = hints[field.name]
+        if not _fits(value, hint) or (isinstance(value, bool) and hint in (float, int)):
+            raise raises(f"{who}{field.name}: found {value!r}; expected {_in_words(hint)}.")
+
+
+def _in_words(hint) -> str:
+    """A type as a message names it, without the modules."""
+    return re.sub(r"\b\w[\w.]*\.(?=\w)", "", inspect.formatannotation(hint))
+
+
 def knobs_of(thing: "Knobbed | type[Knobbed]") -> dict[str, KnobInfo]:
     """List the knobs of a policy, an estimator or another (class or instance) in order of declaration.
 
@@ -172,8 +187,7 @@ class Knobbed:
     def __post_init__(self):
         for name, hint in _declared(type(self))[1].items():
             if not _fits(value := getattr(self, name), hint):
-                words = re.sub(r"\b\w[\w.]*\.(?=\w)", "", inspect.formatannotation(hint))
-                raise self.raises(f"{type(self).__name__}.{name}: found {value!r}; expected {words}.")
+                raise self.raises(f"{type(self).__name__}.{name}: found {value!r}; expected {_in_words(hint)}.")
         for name, info in knobs_of(self).items():
             if info.holder:  # checked where it is declared
                 continue

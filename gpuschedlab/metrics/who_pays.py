@@ -27,6 +27,8 @@ PAID = 1e-9
 FOCUS = 0.25
 """A group is named where its share of the time exceeds its share of the jobs by so much."""
 
+OF_A_JOB = ("job_id", "submit", "gpus", "duration")
+"""Columns that are alike in two runs of one trace."""
 GROUPS = (
     *((f"run for more than {hours} h", "duration", 3600.0 * hours, True) for hours in (1, 4, 24)),
     *((f"run for at most {words}", "duration", most, False) for words, most in (("10 min", 600.0), ("1 h", 3600.0))),
@@ -56,8 +58,12 @@ def compared(
     """
     runs = [run for run in (now, before) if run is not None]
     jobs = jobs_of(now)
-    if not np.array_equal(jobs["job_id"], jobs_of(runs[-1])["job_id"]):
-        raise RunError("sentence: found runs of different jobs; expected two runs of one trace. Run both on one.")
+    if differs := difference_of_jobs(jobs, jobs_of(runs[-1])):
+        raise RunError(
+            f"sentence: found runs of different jobs; expected two runs of one trace (column {differs} differs). "
+            "Run both on one."
+        )
+    _check(measure, among, len(jobs["job_id"]))
     if measure == "cost":  # a total, of which no interval is known
         values = np.array([[usage.cost(run, prices)] for run in runs])
         rows = np.arange(len(jobs["end"]))
@@ -65,7 +71,7 @@ def compared(
         values = np.array([MEASURES[measure](run, censored) for run in runs])
         eligible = _eligible(now, measure, censored)
         if among is not None:
-            eligible &= among
+            eligible &= np.asarray(among)
         rows = np.flatnonzero(np.isfinite(values).all(axis=0) & eligible)
         values = values[:, rows]
         if len(rows) < eligible.sum():
@@ -91,6 +97,29 @@ def compared(
     if now is not before and measure != "cost" and len(rows) < (1 if place or before is None else FEWEST):
         kind = "few"
     return Difference(kind, measure, tuple(names[:2]), *means, len(rows), *change, gain, loss, of, place)
+
+
+def difference_of_jobs(one: Mapping, two: Mapping) -> str:
+    """Return the first of `OF_A_JOB` in which the jobs of two runs differ; "" if they are those of one trace."""
+    for name in OF_A_JOB:
+        if name in one and name in two and not np.array_equal(one[name], two[name]):
+            return name
+    return ""
+
+
+def _check(measure: str, among, jobs: int):
+    """Check a measure's name, and which jobs are picked."""
+    measures = (*MEASURES, "cost")
+    if not isinstance(measure, str) or measure not in measures:
+        raise RunError(f"sentence: found the measure {measure!r}; expected one of {', '.join(measures)}.")
+    if among is None:
+        return
+    picked = np.asarray(among)
+    if picked.shape != (jobs,) or picked.dtype != bool:
+        raise RunError(
+            f"sentence: found among of shape {picked.shape} and type {picked.dtype}; expected true or false for each of "
+            f"{jobs} jobs."
+        )
 
 
 def _eligible(run, measure: str, censored: bool) -> np.ndarray:
@@ -159,8 +188,8 @@ def pair_of(runs: dict, measure: str = "jct", headline: str = "", **options) -> 
     if headline in order:
         best = headline
     _, *others = dict.fromkeys([best, first, *rivals])
-    jobs = jobs_of(runs[best])["job_id"]
-    same = [name for name in others if np.array_equal(jobs_of(runs[name])["job_id"], jobs)]  # of the same trace
+    jobs = jobs_of(runs[best])
+    same = [name for name in others if not difference_of_jobs(jobs, jobs_of(runs[name]))]
     return (best, *same[:1])
 
 

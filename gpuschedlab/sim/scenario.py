@@ -118,15 +118,17 @@ class Scenario:
             raise TraceError(f"history: found a {type(self.history).__name__}; expected a polars.DataFrame, or None.")
         object.__setattr__(self, "_common", {})  # what twins have in common, by name
         history = None if self.history is None or self.history.is_empty() else self.history
-        settled = {"trace": validate(self.trace), "history": history, "delays": self.delays or Delays()}
+        delays = Delays() if self.delays is None else self.delays
+        settled = {"trace": validate(self.trace), "history": history, "delays": delays}
         if self.warm is not None:
             from gpuschedlab.sim.setup.warm import validated_warm
 
             settled["warm"] = validated_warm(self.warm, settled["trace"])
-        if callable(self.speeds):
+        if callable(self.speeds) and not isinstance(self.speeds, type):
             settled["speeds"] = self.speeds(self.cluster)
         for name, value in settled.items():
             object.__setattr__(self, name, value)
+        self._check_kinds()
         listed = with_lists(self.trace, self.cluster, self.types)
         if listed is not self.trace:
             remember(listed, canonical_order(listed.columns))
@@ -142,9 +144,23 @@ class Scenario:
             if self.types is None:
                 warn_of_types(self.played, self.cluster)
 
+    def _check_kinds(self):
+        """Check that what knows speeds, run times and delays is of its class."""
+        if not isinstance(self.delays, Delays):
+            raise TraceError(f"delays: found {self.delays!r}; expected Delays, such as Delays(restart=60.0).")
+        if not isinstance(self.estimator, Estimator | None):
+            raise TraceError(f"estimator: found {self.estimator!r}; expected an Estimator, or None.")
+        if self.speeds is not None:
+            from gpuschedlab.speeds import Speeds
+
+            if not isinstance(self.speeds, Speeds):
+                expected = "Speeds, a function of the cluster that returns them, or None"
+                raise TraceError(f"speeds: found {self.speeds!r}; expected {expected}.")
+
     def _check_ends(self):
         """Check the parts of which nothing else depends (`ENDS`)."""
-        check_number(self.seed, TraceError, "seed", "a whole number, 0 or more", whole=True)
+        expected = "a whole number, 0 or more and below 2**63"
+        check_number(self.seed, TraceError, "seed", expected, whole=True, below=2**63)
         if self.until is not None:
             check_number(self.until, TraceError, "until", "seconds, 0 or more, or None", finite=False)
 

@@ -1,11 +1,12 @@
 """Quotas of queues that lend to each other within a cohort, as Kueue's ClusterQueues do."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Real
 
 from gpuschedlab._knob import check_number
 from gpuschedlab.errors import PolicyError
+from gpuschedlab.knobs import check_fields
 
 INF = float("inf")
 NEXT = "TryNextFlavor"
@@ -55,6 +56,11 @@ class Queue:
     threshold: float = INF
 
     def __post_init__(self):
+        check_fields(self, PolicyError, f"queue {self.name!r}.")
+        if not self.name:
+            raise PolicyError("queue.name: found ''; expected a name.")
+        if math.isnan(self.threshold):
+            raise PolicyError(f"queue {self.name!r}.threshold: found nan; expected a priority.")
         for name, expected in (
             ("reclaim", ("Never", "LowerPriority", "Any")),
             ("within", ("Never", "LowerPriority", "LowerOrNewerEqualPriority")),
@@ -68,7 +74,7 @@ class Queue:
                 )
         for name in ("nominal", "borrow", "lend"):
             pairs = getattr(self, name)
-            if wrong := next((pair for pair in pairs if not (isinstance(pair[1], Real) and pair[1] >= 0)), None):
+            if wrong := next((pair for pair in pairs if not pair[1] >= 0), None):
                 raise PolicyError(f"queue {self.name!r}.{name}: found {wrong}; expected GPUs, 0 or more.")
             if len(dict(pairs)) < len(pairs):
                 raise PolicyError(f"queue {self.name!r}.{name}: found {pairs}; expected each GPU type once.")

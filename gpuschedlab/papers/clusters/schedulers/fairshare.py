@@ -8,6 +8,7 @@ import numpy as np
 
 from gpuschedlab._compiled import njit
 from gpuschedlab.errors import PolicyError
+from gpuschedlab.knobs import check_fields
 
 RULES = ("tree", "classic")
 ROOT = "root"
@@ -33,9 +34,10 @@ class ShareTree:
     [0.210224, 0.353553, 0.176777, 0.64842]
     """
 
-    rows: tuple[tuple[str, str, str, float], ...]
+    rows: tuple[tuple[str | None, str | None, str | None, float], ...]
 
     def __post_init__(self):
+        check_fields(self, PolicyError, "shares: ")
         rows = ((a or ROOT, u or "", a if u else p or ROOT, float(s)) for a, u, p, s in self.rows)
         object.__setattr__(self, "rows", tuple(row for row in rows if row[:2] != (ROOT, "")))
         names = [row[:2] for row in self.rows]

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
 
 from gpuschedlab.errors import PolicyError
 
@@ -46,3 +47,25 @@ def size_factor(nodes, gpus, total_nodes: int, total_gpus: int, limit=None, *, s
         return ((1 - n) + (1 - g)) / 2 if small else (n + g) / 2
     found = np.maximum(n, g) / (np.asarray(limit, float) / 60)
     return np.clip(1 - found if small else found, 0, 1)
+
+
+def nice_of(trace: pl.DataFrame) -> np.ndarray:
+    """Return what each job (n,) takes off its own priority: the column `nice`, 0 where it is null or there is none.
+
+    Raises
+    ------
+    PolicyError
+        The column holds text, or a number that is not finite.
+    """
+    if "nice" not in trace.columns:
+        return np.zeros(trace.height)
+    column = trace["nice"]
+    if not column.dtype.is_numeric():
+        raise PolicyError(f"nice: found a column of {column.dtype}; expected numbers.")
+    points = column.cast(pl.Float64).fill_null(0.0).to_numpy()
+    wrong = np.flatnonzero(~np.isfinite(points))
+    if len(wrong):
+        raise PolicyError(
+            f"nice: found {points[wrong[0]]} of job {trace['job_id'][int(wrong[0])]}; expected a finite number."
+        )
+    return points

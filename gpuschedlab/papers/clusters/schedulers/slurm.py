@@ -11,7 +11,7 @@ from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import PolicyError
 from gpuschedlab.knobs import Knob
 from gpuschedlab.papers.clusters.schedulers.fairshare import RULES, ShareTree, classic, fair_tree
-from gpuschedlab.papers.clusters.schedulers.priority import DAY, WEEK, size_factor
+from gpuschedlab.papers.clusters.schedulers.priority import DAY, WEEK, nice_of, size_factor
 from gpuschedlab.papers.clusters.schedulers.slurm_plan import plan as slurm_plan
 from gpuschedlab.policies.simple import Backfill, Depth, Placement
 from gpuschedlab.sim.ordered import Ordered, Plan
@@ -157,7 +157,7 @@ class Slurm(Ordered):
             found += (
                 TIER * trace["vc"].replace_strict(dict(self.tiers), default=1.0, return_dtype=pl.Float64).to_numpy()
             )
-        return found - trace["nice"].cast(pl.Float64).fill_null(0.0).to_numpy() if "nice" in has else found
+        return found - nice_of(trace)
 
     @staticmethod
     def standing(now: float, usage: np.ndarray, tree: np.ndarray, knobs: np.void) -> np.ndarray:
