@@ -16,6 +16,7 @@ from gpuschedlab.check import check_policy
 from gpuschedlab.cluster import Cluster, Outage
 from gpuschedlab.errors import PolicyError
 from gpuschedlab.papers.clusters.queues import Queue
+from gpuschedlab.papers.clusters.queues.admission import share
 from gpuschedlab.papers.clusters.queues.kueue import Kueue
 
 EIGHT = Cluster.parse("1x8:t4")
@@ -222,7 +223,7 @@ def test_who_was_evicted_begins_anew_once():
         ({"weight": float("nan")}, "weight: found nan; expected a finite number, 0 or more"),
         ({"weight": -1}, "weight: found -1; expected a finite"),
         ({"nominal": (("t4", 1), ("t4", 2))}, "expected each GPU type once"),
-        ({"borrow": (("t4", "1"),)}, "expected GPUs, 0 or more"),
+        ({"borrow": (("t4", "1"),)}, r"borrow: found .* expected tuple"),
         ({"lend": (("t4", float("nan")),)}, "expected GPUs, 0 or more"),
     ],
 )
@@ -242,3 +243,48 @@ def test_by_fair_sharing_the_queue_with_the_largest_share_gives_before_ones_own(
     policy = Kueue(queues, fair=True, priorities=(("high", 1.0),))
     run = lab.simulate(trace, EIGHT, policy)
     assert dict(run.jobs.select("job_id", "preemptions").rows()) == {"b1": 0, "b2": 1, "a1": 0, "a2": 0}
+
+
+def shares(queues, used) -> list[float]:
+    """Share of each queue where its jobs hold so many GPUs of each type."""
+    quota = np.array([[q.quota(t) for t in ("a", "b")] for q in queues])
+    weight = np.array([q.weight for q in queues])
+    held = np.array(used, float)
+    return [float(share(quota, np.zeros(len(queues), np.int64), held, weight, q)) for q in range(len(queues))]
+
+
+def test_a_share_is_of_all_types_together_over_what_the_cohort_lends():
+    queues = (
+        Queue("x", "c", (("a", 2.0), ("b", 0.0))),
+        Queue("y", "c", (("a", 0.0), ("b", 4.0)), weight=2.0),
+        Queue("pool", "c", (("a", 20.0), ("b", 30.0)), lend=(("a", 5.0), ("b", 9.0))),
+    )
+    lendable = 2 + 4 + 5 + 9
+    assert shares(queues, [(5, 0), (1, 9), (0, 0)]) == pytest.approx([3 / lendable, (1 + 5) / lendable / 2, 0])
+    assert shares(queues, [(1, 2), (0, 4), (19, 0)]) == pytest.approx([2 / lendable, 0, 0])
+
+
+def test_without_weight_a_queue_that_borrows_has_the_greatest_share():
+    queues = (Queue("x", "c", weight=0.0), Queue("pool", "c", (("a", 4.0), ("b", 4.0))))
+    assert shares(queues, [(1, 0), (0, 0)]) == [np.inf, 0.0]
+    assert shares(queues, [(0, 0), (4, 4)]) == [0.0, 0.0]
+
+
+def test_what_a_queue_holds_of_another_type_counts_in_its_turn():
+    """X borrows 3 GPUs of `a`, Y 2 of `a` and 2 of `b`: the GPU of `a` that is free at 10 is X's, though Y holds fewer of that type."""
+    rows = [
+        ("first", 0.0, 1.0, 10.0, "pool", "a"),
+        ("x1", 0.0, 3.0, 1000.0, "x", "a"),
+        ("y1", 0.0, 2.0, 1000.0, "y", "a"),
+        ("y2", 0.0, 2.0, 1000.0, "y", "b"),
+        ("rest", 0.0, 4.0, 1000.0, "pool", "a"),
+        ("y3", 5.0, 1.0, 50.0, "y", "a"),
+        ("x2", 6.0, 1.0, 50.0, "x", "a"),
+    ]
+    trace = pl.DataFrame(rows, schema=["job_id", "submit", "gpus", "duration", "vc", "gpu_type"], orient="row")
+    none = (("a", 0.0), ("b", 0.0))
+    queues = (Queue("pool", "c", (("a", 10.0), ("b", 10.0))), Queue("x", "c", none), Queue("y", "c", none))
+    cluster = lab.Cluster((lab.Nodes("a", 1, 10), lab.Nodes("b", 1, 10)))
+    run = lab.Scenario(trace, cluster, types="requested").run(Kueue(queues, fair=True))
+    starts = dict(run.jobs.select("job_id", "start").iter_rows())
+    assert (starts["x2"], starts["y3"]) == (10.0, 60.0)

@@ -39,13 +39,17 @@ def may_take(quota, cohort, used, q, t):
 
 @njit
 def share(quota, cohort, used, weight, q):
-    """Largest of a queue's GPUs beyond nominal over its cohort's nominal, by type, over its weight; 0 where it borrows nothing."""
-    most = 0.0
+    """A queue's GPUs beyond nominal, of all types, over those that its cohort lends, over its weight; 0 where it borrows nothing."""
+    beyond = 0.0
+    lendable = 0.0
     for t in range(quota.shape[1]):
-        whole = quota[cohort == cohort[q], t, 0].sum()
-        if used[q, t] > quota[q, t, 0] and whole > 0:
-            most = max(most, (used[q, t] - quota[q, t, 0]) / whole)
-    return most / weight[q] if weight[q] > 0 else (np.inf if most > 0 else 0.0)
+        beyond += max(0.0, used[q, t] - quota[q, t, 0])
+        lendable += quota[cohort == cohort[q], t, 2].sum()
+    if beyond <= EPS or lendable <= 0:
+        return 0.0
+    if weight[q] <= 0:
+        return np.inf
+    return beyond / lendable / weight[q]
 
 
 @njit

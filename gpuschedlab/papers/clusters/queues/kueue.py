@@ -83,8 +83,9 @@ class Kueue(Round):
     by : str
         Text column of the priorities.
     fair : bool
-        Whether heads go, and queues lose jobs, by their share: GPUs beyond nominal over the cohort's nominal, over the queue's weight;
-        the least share is admitted first, and the greatest is evicted first while it stays above that of the queue that gains.
+        Whether heads go, and queues lose jobs, by their share: GPUs beyond nominal, of all types together, over the GPUs that the cohort
+        lends, over the queue's weight. The least share is admitted first, and the greatest is evicted first while it stays above that of
+        the queue that gains.
     resume : bool
         Whether an evicted job goes on from where it was; otherwise it begins anew.
 
@@ -97,11 +98,12 @@ class Kueue(Round):
     -------------------------
     Evictions take no time of their own; an evicted job goes behind its queue, and is not admitted at the same instant. Of a cohort's
     own quotas, cohorts of cohorts and admission checks nothing is modelled; a job's GPUs are of one type. Among fair sharing's
-    strategies of preemption is only LessThanOrEqualToFinalShare.
+    strategies of preemption is only LessThanOrEqualToFinalShare; shares are not rounded to thousandths, and the weights of types that
+    KEP-8902 proposes are not there.
 
     References
     ----------
-    Kueue documentation (v0.13), pages "ClusterQueue", "Cohort", "Preemption", "Fair sharing"; KEP-1714.
+    Kueue documentation (v0.13), pages "ClusterQueue", "Cohort", "Preemption", "Fair sharing"; KEP-1714; KEP-8902, on what a share is today.
 
     Examples
     --------
