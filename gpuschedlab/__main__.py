@@ -1,8 +1,29 @@
-"""`python -m gpuschedlab` is `gpuschedlab`."""
+"""`python -m gpuschedlab` is `gpuschedlab`; what is run here may be interrupted while it is still being loaded."""
 
+import signal
 import sys
 
-from gpuschedlab.cli import main
+from gpuschedlab.errors import interrupts
+
+INTERRUPTED = 130
+
+
+def run() -> int:
+    """Run the command that the words of the process choose, and return its exit code (`gpuschedlab.cli`).
+
+    Interrupted while modules are loaded, or once the command has ended, it says no more than later: one line.
+    """
+    try:
+        with interrupts():
+            from gpuschedlab.cli import main
+
+            code = main()
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+        print("gpuschedlab: interrupted.", file=sys.stderr)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # what is left is Python's own end
+    return code
+
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run())

@@ -141,6 +141,38 @@ def test_the_command_line_is_interrupted(monkeypatch, capsys):
     assert "interrupted" in capsys.readouterr().err
 
 
+INTERRUPTED_WHILE_LOADED = """
+import sys
+
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "gpuschedlab.cli":
+            try:
+                raise KeyboardInterrupt
+            except KeyboardInterrupt as interrupt:
+                raise {raised}
+
+
+sys.meta_path.insert(0, Interrupting())
+from gpuschedlab.__main__ import run
+
+sys.exit(run())
+"""
+
+
+@pytest.mark.parametrize(
+    "how", ["interrupt", "ImportError('half loaded') from interrupt", "SystemError('with an exception set')"]
+)
+def test_the_command_line_is_interrupted_while_it_is_loaded(how):
+    """Packages of C make other errors of an interrupt: it is one line all the same."""
+    code = INTERRUPTED_WHILE_LOADED.format(raised=how)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == INTERRUPTED
+    assert done.stderr == "gpuschedlab: interrupted.\n"
+    assert done.stdout == ""
+
+
 def test_an_explorer_is_interrupted():
     from gpuschedlab.widgets import Explorer
 
