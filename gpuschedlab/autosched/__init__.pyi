@@ -57,7 +57,4 @@ from .mechanisms.canaries import Canaries as Canaries
 from .mechanisms.twin import Mechanism as Mechanism, Twin as Twin, twin as twin
 from .explorers.causal_lab import CausalLab as CausalLab
 from .explorers.tuner_lab import TunerLab as TunerLab
-from .explorers.live import AutoSchedExplorer as AutoSchedExplorer
 from .explorers.logbook import LogbookExplorer as LogbookExplorer
-from .explorers.recorded import RecordedExplorer as RecordedExplorer
-from .recording.recording import Recording as Recording

@@ -1,21 +1,17 @@
-"""Tuners compared on one trace, each tuning at whole hours and never at a burst, for the live explorer."""
+"""Tuners compared on one trace, each tuning at whole hours and never at a burst."""
 
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise
-
-import numpy as np
 
 from gpuschedlab.autosched.causal.graph import CausalGraph
 from gpuschedlab.autosched.controller import HOUR
 from gpuschedlab.autosched.decision import Decision
 from gpuschedlab.autosched.methods import METHODS, attach, best_fixed
-from gpuschedlab.autosched.tuner.measure import context_of
 from gpuschedlab.autosched.tuner.offline import gather, train
 from gpuschedlab.autosched.tuner.search import Tuner
 from gpuschedlab.autosched.tuner.space import Space
-from gpuschedlab.autosched.tuner.trials import Trial, Tuning
+from gpuschedlab.autosched.tuner.trials import Tuning
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.sim.entry import scenario_of
 
@@ -118,24 +114,3 @@ class Contest:
             jobs = simulation.snapshot().jobs
             spent = (jobs["end"] - jobs["submit"])[jobs["done"]]
             self.averages[name].append(float(spent.mean()) if len(spent) else float("nan"))
-
-    def lit(self, trial: Trial | None) -> list[tuple[str, str]]:
-        """Edges that explain a trial: from the knobs that it changed (rejected) or fixed, along all paths to the objective."""
-        if trial is None or self.tuning is None:
-            return []
-        moved = np.abs(trial.u - self.tuning.best.u) > 0.05 if trial.fate == "rejected" else np.zeros_like(trial.u)
-        knobs = {axis.name for axis, m in zip(self.space.axes, moved) if m} | set(trial.fixed)
-        goal = self.graph.layers.objectives[0]
-        return sorted({edge for knob in knobs for path in self.graph.paths(knob, goal) for edge in pairwise(path)})
-
-    def _context(self) -> dict[str, float]:
-        """Context of the last search; before there is one, the median of the offline phase."""
-        if self.tuning is not None and self.tuning.trials:
-            return context_of(self.tuning.objective, self.tuning.trials[0].measurement)
-        return {c: float(self.samples[c].median()) for c in self.graph.layers.context}
-
-    def _along(self, name: str, values: np.ndarray):
-        """Prediction at values (n,) of one knob's coordinate, the others as they are in force."""
-        given = np.tile([*self.space.encode(self.policy), *self._context().values()], (len(values), 1))
-        given[:, self.graph.layers.given.index(name)] = values
-        return self.model.predict(given)

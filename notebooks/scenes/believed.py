@@ -9,7 +9,7 @@ import xgboost
 from gpuschedlab import plots
 from gpuschedlab.autosched import CausalModel, Log
 from gpuschedlab.autosched.causal.adjustment import adjusted
-from gpuschedlab.autosched.recording.strength import strengths
+from gpuschedlab.autosched.hours.strength import strengths
 from gpuschedlab.errors import EstimatorError
 from scenes.arena import Operated, System, system
 from scenes.estimators import asked

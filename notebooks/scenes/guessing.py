@@ -1,22 +1,29 @@
-"""Guess before the answer: how many times as good is one line as another, and which is best?"""
+"""Guess before the answer: which line of a race is best?"""
 
+import numpy as np
 import polars as pl
 
+from gpuschedlab import Table
+from gpuschedlab.autosched import Race
 from gpuschedlab.widgets import Guess
 
 
-def times_as_good(table: pl.DataFrame, line: str, *shown, other: str = "default") -> Guess:
-    """Ask what a table of `answers.gained` says of a line beside another, and which of those beside it is best; `shown` waits."""
-    beside = table.filter(pl.col("beside") == other)
-    (row,) = beside.filter(pl.col("line") == line).rows(named=True)
-    first = beside.sort("times as good", descending=True).row(0, named=True)
-    best = first["line"] if first["times as good"] > 1 else other
-    sure = ", ".join(beside.filter(pl.col("95 % from") > 1)["line"])
+def times_as_good(race: Race) -> pl.DataFrame:
+    """A row for each line of a race: how many times as short the average JCT of all jobs is as under the default; the best first."""
+    figures = race.figures(np.inf)
+    rows = [(name, round(figures["default"] / value, 3)) for name, value in figures.items()]
+    return pl.DataFrame(rows, schema=["line", "times as good"], orient="row").sort("times as good", descending=True)
+
+
+def best_line(race: Race, title: str) -> Guess:
+    """Ask which line of a race that was tuned for the average is best, when all jobs have ended; the table of all waits."""
+    table = times_as_good(race)
+    best, gain = table.row(0)
+    tuned = dict(table.iter_rows())["tuned"]
     return Guess(
-        f"How many times as good is {line} as {other}? And which line is best?",
-        *shown,
-        f"Surely better than {other}: {sure or 'none'}.",
-        choices=(*beside["line"], other),
+        f"{title} Which line is best?",
+        f"Best here: {best}, {gain:.2f} times as good as the default. Tuned is {tuned:.2f} times as good.",
+        Table(table),
+        choices=tuple(race.lines),
         right=best,
-        times=(row["times as good"], row["95 % from"], row["95 % to"]),
     )

@@ -1,20 +1,15 @@
-"""AutoSched shown: the contest of tuners, the figures of a search, the explorer, and the command line."""
+"""The contest of tuners, the figures of a search, and the command line."""
 
-import asyncio
 import json
-import threading
 from dataclasses import replace
-from itertools import pairwise
 from types import SimpleNamespace
 
-import numpy as np
 import polars as pl
 import pytest
 
 import gpuschedlab as lab
 from gpuschedlab import plots
 from gpuschedlab.autosched import CausalGraph, Contest, Decision, Layers, Tuner, Tuning
-from gpuschedlab.autosched.causal.graph import full_graph
 from gpuschedlab.autosched.methods import METHODS
 from gpuschedlab.cli import main
 from gpuschedlab.speeds import default_speeds
@@ -129,22 +124,6 @@ def test_the_forecast_knows_no_future(stretch):
     assert repr(found[0][1]) == repr(found[1][1])
 
 
-def test_rejections_and_scopes_are_explained_by_paths(contest):
-    """A knob that was moved, or is fixed from now on, lights all edges between it and the objective; a measurement none."""
-    list(contest.hour())
-    graph = contest.graph
-    best = contest.tuning.best
-    goal = graph.layers.objectives[0]
-    names = [a.name for a in contest.space.axes]
-    i, knob = next((i, n) for i, n in enumerate(names) if graph.paths(n, goal))
-    edges = {(a, b) for path in graph.paths(knob, goal) for a, b in pairwise(path)}
-    u = best.u.copy()
-    u[i] = 0.0 if u[i] > 0.5 else 1.0
-    assert set(contest.lit(replace(best, fate="rejected", u=u, fixed=()))) == edges
-    assert set(contest.lit(replace(best, fixed=(knob,)))) == edges
-    assert contest.lit(replace(best, u=u, fixed=())) == contest.lit(None) == []
-
-
 @pytest.mark.parametrize("policy", [lab.Themis(), lab.Lucid(profiler_nodes=1)], ids=lambda p: p.name)
 def test_other_policies_are_tuned_too(stretch, policy):
     contest = make(stretch, policy, others=("default",), instants=3, configurations=8)
@@ -154,15 +133,6 @@ def test_other_policies_are_tuned_too(stretch, policy):
 
 
 # --- figures
-
-
-def test_numbers_of_arrivals():
-    found = plots.forecast(np.array([10.0, 20.0, 4000.0]), np.array([3700.0]), 3600.0, HOUR, HOUR, 1800.0)
-    ahead, came, now = found.data
-    assert came["x"].tolist() == [0.25, 0.75, 1.25, 1.75]
-    assert came["y"].tolist() == [2, 0, 1, 0]
-    assert ahead["y"].tolist() == [0, 0, 1, 0], "nothing is forecast of the past"
-    assert now["x"] == [1, 1]
 
 
 def test_numbers_of_a_graph():
@@ -182,116 +152,6 @@ def test_figures_of_a_search_tell_fates_apart_without_colour(contest):
     symbols = [t.marker.symbol for t in drawn.data[:3]]
     assert len(set(symbols)) == 3
     assert sum(len(t.x) for t in drawn.data[:3]) == len(contest.tuning.trials)
-
-
-# --- the explorer
-
-
-@pytest.fixture
-def explorer(contest):
-    pytest.importorskip("ipywidgets")
-    from gpuschedlab.widgets import AutoSchedExplorer
-
-    return AutoSchedExplorer(contest)
-
-
-def test_playing_draws(explorer):
-    explorer.play_hours(2)
-    assert "2 h" in explorer.status.value
-    assert len(explorer.board.drawings["race"].data[0]["x"]) == 2
-    assert sum(len(figure.data) for figure in explorer.figure().figures) > 10
-    assert not explorer.error.outputs
-
-
-def in_loop(explorer, act):
-    async def go():
-        return await act(explorer)
-
-    return asyncio.new_event_loop().run_until_complete(go())
-
-
-def test_a_graph_that_is_learnt_anew_is_drawn_anew(explorer):
-    model = explorer.contest.model
-    before = len(model.graph.edges)
-    model.graph = full_graph(model.graph.layers)
-    model.fit(pl.DataFrame(model.rows, schema=model.graph.layers.names))
-    explorer.play_hours(1)
-    assert len(explorer.board.drawings["causes"].live["shapes"]) == len(model.graph.edges) > before
-
-
-def test_it_plays_in_the_background_and_pauses(explorer):
-    async def act(e):
-        e.play.value = True
-        while e.contest.now < HOUR:
-            await asyncio.sleep(1e-3)
-        e.play.value = False
-        await e._task
-        return e.contest.now
-
-    assert in_loop(explorer, act) <= 3 * HOUR
-    assert not explorer.error.outputs
-
-
-def test_it_stops_in_the_midst_of_a_search_and_goes_on(explorer):
-    async def act(e):
-        e.step.click()
-        for _ in range(4):
-            await asyncio.sleep(0)
-        e.halt()
-        with pytest.raises(asyncio.CancelledError):
-            await e._task
-        before = e.contest.now
-        assert "Stopped</b> in the hour after 0 h" in e.status.value
-        e.step.click()
-        await e._task
-        return before, e.contest.now
-
-    assert in_loop(explorer, act) == (0.0, HOUR)
-    assert not explorer.error.outputs
-
-
-def test_at_the_end_of_the_trace_nothing_plays_and_it_says_so(explorer):
-    assert not explorer.play.disabled
-    explorer.contest.end = HOUR
-    explorer.play_hours(1)
-    assert explorer.play.disabled
-    assert explorer.step.disabled
-    assert "<b>1 h</b> played: the trace has ended" in explorer.status.value
-
-
-def test_what_goes_wrong_in_the_background_is_shown(explorer, monkeypatch):
-    async def act(e):
-        monkeypatch.setattr(e.contest.loops["autosched"], "forecaster", lambda *_: 1 / 0)
-        e.step.click()
-        await e._task
-
-    in_loop(explorer, act)
-    assert explorer.error.outputs[0]["ename"] == "ZeroDivisionError"
-
-
-def test_a_long_step_blocks_nothing(explorer, monkeypatch):
-    began = threading.Event()
-    released = threading.Event()
-    ended = []
-
-    def slow():
-        began.set()
-        released.wait(5)
-        ended.append(True)
-        yield None
-
-    async def act(e):
-        monkeypatch.setattr(e.contest, "hour", slow)
-        e.step.click()
-        while not began.is_set():
-            await asyncio.sleep(0)
-        assert not ended, "the loop goes on beside the step"
-        released.set()
-        await e._task
-        assert ended
-
-    in_loop(explorer, act)
-    assert not explorer.error.outputs
 
 
 # --- the command line

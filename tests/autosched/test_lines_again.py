@@ -1,58 +1,48 @@
-"""Lines that are played again by their switches: of a recorded contest job by job; and the lanes that show their knobs."""
+"""Lines that are played again by their switches, job by job; and the lanes that show their knobs."""
 
 import numpy as np
 import pytest
 
 import gpuschedlab as lab
 from gpuschedlab import plots
-from gpuschedlab.autosched import Space
+from gpuschedlab.autosched import LiveDays, LiveTuning, Race, Space
+from gpuschedlab.autosched.figures.promises import course
 from gpuschedlab.autosched.live.line import HOUR, Line
-from gpuschedlab.autosched.recording.recording import Recording
+from gpuschedlab.autosched.live.race import DEFAULT, TUNED
 from gpuschedlab.plots.kinds import style
-from gpuschedlab.scenarios import recipe_of
-
-DIGITS = 1
-"""Decimals of a recorded JCT (s)."""
 
 
 @pytest.fixture(scope="module")
-def recording():
-    """The one that ships: three days, AutoSched switches at least once."""
-    return Recording.read()
+def race():
+    """A day in which the tuner switches at least once."""
+    race = Race(LiveDays(days=1, jobs=200, load=1.2), LiveTuning(evaluations=4), seed=3)
+    race.play()
+    assert len(race.lines[TUNED].switches) > 1
+    return race
 
 
-@pytest.fixture(scope="module")
-def scenario(recording):
-    """Scenario that was played, made anew from its recipe and seed."""
-    return recipe_of(recording.made["recipe"])(recording.made["seed"])
+def ends_of(race, switches) -> np.ndarray:
+    """Ends (n,) of the jobs of a new line with some switches."""
+    (_, first), *later = switches
+    line = Line(race.scenario, first)
+    for at, policy in later:
+        line.advance(at)
+        line.switch(policy)
+    line.advance(race.now)
+    return line.ends()
 
 
-def jct_of(scenario, recording, switches) -> np.ndarray:
-    """JCT (n,) of a line with some switches, as it is recorded."""
-    line = Line(scenario, scenario.fitted(recording.policy))
-    for hour, policy in switches:
-        line.advance(recording.hours[hour].now)
-        line.switch(scenario.fitted(policy))
-    return np.round(line.ends() - scenario.trace["submit"].to_numpy(), DIGITS)
+def test_a_line_without_switches_is_the_default_job_by_job(race):
+    default = race.lines[DEFAULT]
+    np.testing.assert_array_equal(ends_of(race, default.switches), default.ends())
+    same = [*default.switches, (3 * HOUR, default.policy)]
+    np.testing.assert_array_equal(ends_of(race, same), default.ends())
 
 
-def test_a_line_without_switches_is_the_recorded_default_job_by_job(recording, scenario):
-    expected = recording.jobs["default"].to_numpy()
-    ended = np.isfinite(expected)
-    np.testing.assert_array_equal(jct_of(scenario, recording, [])[ended], expected[ended])
-    same = jct_of(scenario, recording, [(3, recording.policy)])
-    np.testing.assert_array_equal(same[ended], expected[ended])
-
-
-def test_with_the_recorded_switches_it_is_the_tuned_one_job_by_job(recording, scenario):
-    switches = [(hour, recording.policy_at(hour)) for hour in recording.switches]
-    assert switches
-    expected = recording.jobs["autosched"].to_numpy()
-    ended = np.isfinite(expected)
-    np.testing.assert_array_equal(jct_of(scenario, recording, switches)[ended], expected[ended])
-    assert not np.array_equal(jct_of(scenario, recording, switches[:-1])[ended], expected[ended]), (
-        "the last one matters"
-    )
+def test_with_its_switches_it_is_the_tuned_one_job_by_job(race):
+    tuned = race.lines[TUNED]
+    np.testing.assert_array_equal(ends_of(race, tuned.switches), tuned.ends())
+    assert not np.array_equal(ends_of(race, tuned.switches[:1]), tuned.ends()), "the switches matter"
 
 
 def test_knob_lanes_hold_values_at_the_hour():
@@ -73,5 +63,6 @@ def test_knob_lanes_hold_values_at_the_hour():
     assert step.x[4:7].tolist() == [0.0, 2.0, 4.0]
     heights = [0.15 + 0.7 * space.axes[1].coordinate(v) for v in (0.9, 0.5, 0.5)]
     assert step.y[4:7].tolist() == pytest.approx(heights)
-    race = plots.race([HOUR], {name: [1.0] for name in ("default", "fixed", "me")}).draw()
-    assert step.line.color == race.style[2]["line"]["color"], "a line has one colour in all figures"
+    names = ("default", "fixed", "me")
+    drawn_course = course([HOUR], {name: [1.0] for name in names}, False, "JCT", HOUR).draw()
+    assert step.line.color == drawn_course.style[2]["line"]["color"], "a line has one colour in all figures"

@@ -5,12 +5,18 @@ import re
 import numpy as np
 import pytest
 
+from gpuschedlab import plots
 from gpuschedlab.autosched import LiveDays, LiveTuning, Race
+from gpuschedlab.autosched.explorers.hour_panel import PLACES
+from gpuschedlab.autosched.hours.race_hours import RaceHours
+from gpuschedlab.autosched.hours.stages import STAGES
 from gpuschedlab.autosched.live.goals import GOALS
 from gpuschedlab.autosched.live.line import HOUR
 from gpuschedlab.autosched.live.race import CLOCK, DEFAULT, TUNED
 from gpuschedlab.autosched.live.race_words import apart, outcome, possible, standing
+from gpuschedlab.errors import LabError
 from gpuschedlab.metrics.sentence import plain
+from gpuschedlab.plots.kinds.style import HIDDEN
 from gpuschedlab.widgets import TunerLab
 
 DAYS = LiveDays(days=1, jobs=150, load=1.2)
@@ -106,6 +112,53 @@ def test_the_reader_steers_by_sliders_and_gives_the_wheel_back(shown):
     shown.play(1)
     assert len(shown.race.choices) == 3
     assert shown.race.wheel is None
+
+
+def test_a_click_on_a_dot_shows_what_happened_in_its_hour(shown):
+    """All seven stages of it, as the library has them; the places of the others are left out."""
+    shown.play(6)
+    assert shown.hours.html == ""
+    assert {name for name, drawn in shown.board.drawings.items() if drawn is HIDDEN} == {place.name for place in PLACES}
+    kept = [choice for choice in shown.race.choices if not choice.switched]
+    shown._asked("clicked", ["promises", 0, 2])
+    assert shown.race.choices[shown.hours.place] is kept[2]
+    shown._asked("clicked", ["course", 1, 4])
+    assert shown.hours.place == 4
+    hours = RaceHours(shown.race)
+    for number, stage in enumerate(STAGES):
+        shown.hours.stage.index = number
+        numbers = stage.numbers(hours, 4)
+        drawn = [shown.board.drawings[place.name] for place in PLACES]
+        seen = [each for each in drawn if each is not HIDDEN]
+        assert [title(each) for each in seen] == [title(plots.draw(each)) for each in numbers.values()]
+        assert plain(shown.hours.words.value) == f"4 h: kept. {stage.asks} {stage.sentence(hours, 4)}"
+    assert len(shown.figure().figures) == 2 + len(seen)
+    with pytest.raises(LabError, match="found nothing to show in 'stage_left'"):
+        shown.figure("stage_left")
+    shown.play(1)
+    assert shown.hours.place == 4, "it stays while the race goes on"
+    shown.begin_again()
+    assert shown.hours.place is None
+    assert not shown.error.outputs
+
+
+def title(drawing) -> str:
+    return plots.figure(drawing).layout.title.text
+
+
+def test_a_page_without_a_kernel_holds_the_stages_of_each_hour(shown):
+    assert shown.states() == {}
+    shown.play(4)
+    recorded = shown.states()
+    assert [len(control["texts"]) for control in recorded["controls"]] == [4, 7]
+    hours = RaceHours(shown.race)
+    notes = [plain(note) for note, _, _ in recorded["states"]]
+    for place in range(4):
+        for number, stage in enumerate(STAGES):
+            assert stage.sentence(hours, place) in notes[7 * place + number]
+    assert recorded["first"] == 7 * shown.hours.busiest() + shown.hours.stage.index
+    assert shown.hours.place is None
+    assert shown.hours.words.value == ""
 
 
 def test_races_like_it_are_played_with_the_settings_that_are_there(shown):

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from browser.pages import await_drawn, choose, open_in
+from browser.pages import FAULTS, await_drawn, choose, open_in
 from browser.serving import write_notebooks
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser")]
@@ -12,6 +12,7 @@ CELLS = [
     "from gpuschedlab.autosched import LiveDays, LiveTuning\nfrom gpuschedlab.widgets import TunerLab\n"
     "explorer = TunerLab(LiveDays(days=2, jobs=200, load=1.2), LiveTuning(evaluations=3), seed=3)\nexplorer"
 ]
+WORDS = FAULTS.replace(".gpuschedlab-player", ".gpuschedlab-explorer")
 SAID = ".gpuschedlab-explorer .gpuschedlab-said"
 
 
@@ -33,6 +34,7 @@ def test_it_plays_and_follows_its_controls(page, jupyterlab, notebooks, artifact
     page.set_viewport_size({"width": width, "height": 800})
     open_in(page, "jupyterlab", jupyterlab, "tuner")
     await_drawn(page)
+    page.keyboard.press("Control+b")  # without the list of files
     page.get_by_role("button", name="Play", exact=True).click()
     await_hour(page, 3)
     choose(page, "goal", "deadlines")
@@ -43,6 +45,7 @@ def test_it_plays_and_follows_its_controls(page, jupyterlab, notebooks, artifact
     played = hour(page)
     page.wait_for_timeout(1500)
     assert hour(page) == played
+    show_stages(page, width, artifacts)
     page.get_by_role("button", name="Take the wheel").click()
     page.wait_for_function(f"() => /You steer/.test(document.querySelector('{SAID}').innerText)")
     page.get_by_role("button", name="One hour").click()
@@ -52,3 +55,25 @@ def test_it_plays_and_follows_its_controls(page, jupyterlab, notebooks, artifact
     page.get_by_role("button", name="Give it back").click()
     page.wait_for_function(f"() => !/You steer/.test(document.querySelector('{SAID}').innerText)")
     assert not page.locator(".gpuschedlab-error pre").count()
+
+
+def show_stages(page, width, artifacts):
+    """Point at an hour by the slider; its seven stages are each shown, and nothing is cut."""
+    page.get_by_role("slider", name="what happened at").focus()
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    sentences = set()
+    for number in range(1, 8):
+        page.get_by_role("button", name=re.compile(f"^{number} (?!such)")).click()
+        words = page.locator(".gpuschedlab-explorer .gpuschedlab-hour .gpuschedlab-said")
+        page.wait_for_function(
+            "(earlier) => !earlier.includes(document.querySelector('.gpuschedlab-hour .gpuschedlab-said').innerText)",
+            arg=list(sentences),
+        )
+        sentences.add(words.inner_text())
+        page.wait_for_timeout(400)
+        page.evaluate("document.querySelector('.gpuschedlab-hour').scrollIntoView()")
+        page.screenshot(path=artifacts / f"tuner-lab-{width}-stage-{number}.png")
+        assert page.locator(".gpuschedlab-board .gpuschedlab-figure").filter(visible=True).count() in (3, 4)
+        assert page.evaluate(WORDS) == [], number
+    assert len(sentences) == 7

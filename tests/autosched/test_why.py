@@ -18,7 +18,6 @@ from gpuschedlab.autosched.decision import Decision
 from gpuschedlab.autosched.tuner.measure import Probe
 from gpuschedlab.cli.progress import Progress
 from gpuschedlab.errors import EstimatorError
-from gpuschedlab.widgets import AutoSchedExplorer
 
 HOUR = 3600.0
 DAY = 86_400.0
@@ -290,7 +289,7 @@ def test_the_interval_of_a_gain_is_in_the_sentence(switched):
     assert several.why.before.sum() == pytest.approx(switched.why.before.sum())
 
 
-def test_the_command_and_the_explorer_say_it(switched, capsys):
+def test_the_command_says_it(switched, capsys):
     loop = SimpleNamespace(journal=SimpleNamespace(records=[]), steps=lambda _: [switched], decisions=[switched])
     loops = SimpleNamespace(_attached=lambda *_: loop, progress=Progress(sys.stdout), _headed=True, end=HOUR)
     loops.space = switched.tuning.space
@@ -298,10 +297,6 @@ def test_the_command_and_the_explorer_say_it(switched, capsys):
     row, sentence = capsys.readouterr().out.splitlines()
     assert "switched: " in row
     assert sentence == f"  {switched.sentence}"
-    contest = SimpleNamespace(now=HOUR, decisions=[switched])
-    assert switched.sentence.rstrip(".") in AutoSchedExplorer._words(
-        SimpleNamespace(contest=contest, _ended=False), contest
-    )
 
 
 def test_a_decision_from_a_journal_has_no_forecast(switched):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from browser import serving
-from browser.notebooks import NOTEBOOKS, RECORDED
+from browser.notebooks import NOTEBOOKS
 from gpuschedlab.errors import LabError, MissingExtra
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -74,7 +74,7 @@ def notebooks(tmp_path_factory, warm) -> Path:
     nbformat = pytest.importorskip("nbformat", reason="nbformat, of the extra lab, is not installed")
     every = {"all": [cell for cells in NOTEBOOKS.values() for cell in cells]}
     every["two"] = [*NOTEBOOKS["explorer"], NOTEBOOKS["explorer"][1]]
-    folder = serving.write_notebooks(tmp_path_factory.mktemp("notebooks"), NOTEBOOKS | RECORDED | every)
+    folder = serving.write_notebooks(tmp_path_factory.mktemp("notebooks"), NOTEBOOKS | every)
     for beside in ("exercises", "scenes"):
         shutil.copytree(ROOT / "notebooks" / beside, folder / beside)
     for name, sizes in SIZES.items():

@@ -73,17 +73,6 @@ NOTEBOOKS |= present(
                 'scenario = lab.Scenario(trace.filter(trace["gpus"] <= 12), lab.Cluster.homogeneous(3, 8))\n'
                 'explorer = LogbookExplorer(scenario, Rule(lab.Tiresias(), "pack_limit", (0.0, 0.5, 1.0)), {"length": 4})\nexplorer',
             ],
-            "autosched": [
-                "import polars as pl\nimport gpuschedlab as lab\nfrom gpuschedlab.autosched import Contest, Tuner\n"
-                "from gpuschedlab.speeds import default_speeds\nfrom gpuschedlab.widgets import AutoSchedExplorer",
-                "cluster = lab.Cluster.homogeneous(6, 8)\n"
-                'whole = lab.generate("venus", days=2, jobs=800, load=1.1, cluster_gpus=48, rng=0)\n'
-                'whole = whole.filter(pl.col("gpus") <= 24).with_columns(pl.col("submit") - 86_400.0)\n'
-                'history, trace = whole.filter(pl.col("submit") < 0), whole.filter(pl.col("submit") >= 0)\n'
-                "scenario = lab.Scenario(trace, cluster, history=history, speeds=default_speeds, delays=lab.Delays(restart=60.0))\n"
-                "contest = Contest(scenario, lab.Tiresias(), tuner=Tuner.thesis(batch=32))\n"
-                "explorer = AutoSchedExplorer(contest).play_hours(1)\nexplorer",
-            ],
         },
     }
 )
@@ -108,8 +97,3 @@ WEEKS = [
     "explorer = Explorer(Generated(), lab.Cluster.homogeneous(70, 8), policies)\nexplorer",
 ]
 """The same week by its seed, EASY pinned: other weeks are played while nobody moves a control."""
-
-RECORDED = present(
-    {"autosched": {"recorded": ["from gpuschedlab.widgets import RecordedExplorer", "RecordedExplorer(hours=1)"]}}
-)
-"""A recorded contest, which a page plays by itself."""

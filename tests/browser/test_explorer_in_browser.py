@@ -201,54 +201,6 @@ def test_keys_in_the_explorer_are_not_the_notebooks(page, jupyterlab):
     told.filter(has_text=f"/{int(cells) + 1}").wait_for()
 
 
-PLAYED = re.compile(r"([0-9.]+) h played")
-STATUS = f"""hours => {{
-  const words = document.querySelector('{EXPLORER} .gpuschedlab-status').textContent;
-  return parseFloat((words.match(/([0-9.]+) h played/) ?? [])[1]) >= hours;
-}}"""
-
-
-@needs("autosched")
-def test_autosched_plays_pauses_and_stops(page, jupyterlab, artifacts):
-    """Two hours are played with figures that follow, it pauses, it stops."""
-    open_notebook(page, jupyterlab, "autosched")
-    assert page.evaluate(SETTLED) == []
-    before = page.evaluate(NUMBERS)
-    begun = float(PLAYED.search(page.locator(f"{EXPLORER} .gpuschedlab-status").inner_text())[1])
-    choose(page, "speed", "1 s")
-    play = page.locator(f"{EXPLORER} button", has_text="Play")
-    play.click()
-    page.wait_for_function(STATUS, arg=begun + 1)
-    page.wait_for_function(STATUS, arg=begun + 2)
-    play.click()  # pause: the hour under way is played to its end
-    page.wait_for_function("() => !document.querySelector('.gpuschedlab-explorer .mod-active')")
-    await_change(page, before, slice(2, 3))
-    nodes = f"document.querySelectorAll('{EXPLORER} .js-plotly-plot')[1].querySelectorAll('.point').length"
-    page.wait_for_function(f"() => {nodes} >= 10")
-    hours = page.locator(f"{EXPLORER} .gpuschedlab-status").inner_text()
-    assert float(PLAYED.search(hours)[1]) < begun + 5, "it paused before the trace's end"
-    shoot(page, artifacts / "autosched.png", 3400)
-    page.locator(f"{EXPLORER} button", has_text="One hour").click()
-    page.locator(f"{EXPLORER} button", has_text="Stop").click()
-    page.wait_for_timeout(1500)
-    stopped = page.locator(f"{EXPLORER} .gpuschedlab-status").inner_text()
-    page.wait_for_timeout(3000)
-    assert page.locator(f"{EXPLORER} .gpuschedlab-status").inner_text() == stopped
-    assert not page.locator(f"{EXPLORER} .gpuschedlab-error").is_visible()
-    assert "h played" in hours
-
-
-@pytest.mark.long
-def test_explorer_as_a_page(page, voila, artifacts):
-    open_notebook(page, voila, "app", "voila")
-    assert "import gpuschedlab" not in page.inner_text("body"), "the page shows the Explorer, not its code"
-    check_looks(page)
-    shoot(page, artifacts / "voila.png", 2200)
-    check_moves_and_errors(page)
-    page.screenshot(path=artifacts / "voila-error.png")
-
-
-@pytest.mark.long
 @needs("deadlines")
 def test_leases_follow_the_policy_and_the_curve_its_slider(page, jupyterlab, artifacts):
     open_notebook(page, jupyterlab, "14_unisched")

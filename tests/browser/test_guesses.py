@@ -9,10 +9,10 @@ from browser.serving import write_notebooks
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser")]
 
 CELLS = [
-    "import polars as pl\nfrom IPython.display import HTML, display\nfrom ipywidgets import Button\nfrom scenes import guessing",
-    'rows = {"line": ["fixed", "autosched", "autosched"], "beside": ["default", "default", "fixed"]}\n'
-    'table = pl.DataFrame(rows | {"times as good": [1.3, 1.2, 0.9], "95 % from": [1.1, 0.5, 0.8], "95 % to": [1.6, 2.7, 1.1]})\n'
-    'asked = guessing.times_as_good(table, "autosched", HTML("the answer"), Button(description="a widget"))\nasked',
+    "from IPython.display import HTML, display\nfrom ipywidgets import Button\nfrom gpuschedlab.widgets import Guess",
+    'shown = HTML("the answer"), Button(description="a widget"), "Surely better than default: fixed."\n'
+    'choices = ("fixed", "autosched", "default")\n'
+    'asked = Guess("How many times, and which?", *shown, choices=choices, right="fixed", times=(1.2, 0.5, 2.7))\nasked',
     'asked.later(HTML("what follows from it"))',
 ]
 HIDDEN = ("the answer", "a widget", "Surely better than default: fixed.", "what follows from it")

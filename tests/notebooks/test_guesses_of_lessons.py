@@ -21,7 +21,7 @@ ANSWERS = {
     "00_quickstart": "[duration(runs['Srtf'].summary()[name]) for name in measures[:4:3]] + ['Job completion time']",
     "02_policies": "[f'{averages[name] / 3600:.2f}' for name in ('SRTF', 'SJF', 'Lucid')]",
     "06_copter": "[f'{undecided} of {JOBS} jobs are', f'{undecided} of {JOBS}; the']",
-    "09_autosched": "[f'{gained.table[\"times as good\"][0]:.3g} times', gained.sentence[:60]]",
+    "09_autosched": "[f'Best here: {asked.right}']",
     "10_causal": "[f'In truth: {screen.finish().answers.truth_number}', 'Correlation has the wrong', 'Chosen of twelve']",
     "11_arena": "[case.kind]",
     "12_ymir": "[f'{right:.0%} of the signs', 'nothing is won', 'Epochs after a transfer']",

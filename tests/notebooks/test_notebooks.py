@@ -151,8 +151,9 @@ _executed: dict[str, bytes] = {}
 DRAWN = """() => {
   const empty = [], figures = document.querySelectorAll('.gpuschedlab-figure');
   for (const figure of figures)
-    if (!figure.querySelector('.js-plotly-plot .trace path, .js-plotly-plot .hm image')) empty.push(figure.getAttribute('aria-label'));
-  return { drawn: figures.length, empty };
+    if (!figure.hidden &&
+        !figure.querySelector('.js-plotly-plot .trace path, .js-plotly-plot .hm image')) empty.push(figure.getAttribute('aria-label'));
+  return { drawn: [...figures].filter((figure) => !figure.hidden).length, empty };
 }"""
 
 
@@ -238,15 +239,21 @@ def test_its_export_shows_every_figure_without_a_network(path, run_batch, offlin
     assert html.count("gpuschedlabFigures.give(&quot;") + html.count('gpuschedlabFigures.give("') == bool(figures)
     explorers = sum("explorer = " in cell.source for cell in notebook.cells)
     assert html.count("data-board=") >= explorers
-    played = map(
-        json.loads, re.findall(r"PlayerQueue \?\?= \[\]\)\.push\((\{.*\})\);</script>", html)
-    )  # recorded contests
-    expected = sum(not place["words"] for given in figures for place in unpacked(given)["places"])
-    expected += sum(len(given["stages"][given["stage"]]["places"]) for given in played)
+    expected = sum(drawn_in(unpacked(given)) for given in figures)
     stepped = re.findall(r"StepsQueue \?\?= \[\]\)\.push\((\{.*\})\);</script>", html)  # single rounds
     expected += sum(len(json.loads(given)["places"]) for given in stepped)
     assert expected or path.stem not in ("00_quickstart", "app")
     assert offline(page, expected) == {"drawn": expected, "empty": []}
+
+
+def drawn_in(pack: dict) -> int:
+    """How many places of an output have a figure; of several states in that which is shown first."""
+    figures = pack["figures"]
+    if pack["states"]:
+        _, first, _ = pack["states"]["states"][pack["states"]["first"]]
+        figures = {name: pack["states"]["figures"][number] for name, number in first.items()}
+    hidden = {name for name, figure in figures.items() if figure.get("layout", {}).get("meta", {}).get("hidden")}
+    return sum(not place["words"] and place["name"] not in hidden for place in pack["places"])
 
 
 def unpacked(given: str) -> dict:

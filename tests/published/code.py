@@ -24,7 +24,7 @@ ROOT = TESTS.parent
 PINNED = re.compile(r"gpuschedlab\.(sim|cluster|scenarios|traces(?!\.generator))\b")
 """Rooms whose code does not count, beside the files that lie in no room: what runs every policy, and what reads every log."""
 
-DRAWN = re.compile(r"\.(figures|explorers?|recording|command|task|logbook)\b")
+DRAWN = re.compile(r"\.(figures|explorers?|hours|command|task|logbook)\b")
 """Modules of a paper that only show what it does, or stand it in the suite."""
 
 FACE = "gpuschedlab.policies"

@@ -7,6 +7,7 @@ import numpy as np
 
 from gpuschedlab import plots
 from gpuschedlab.autosched.explorers.drawn_arrivals import Arrivals
+from gpuschedlab.autosched.explorers.hour_panel import PLACES, HourPanel, hour_name, instant_of
 from gpuschedlab.autosched.explorers.tuner_panel import POLICIES, TunerPanel
 from gpuschedlab.autosched.figures.knob_lanes import knob_lanes
 from gpuschedlab.autosched.figures.promises import course, promises
@@ -31,7 +32,8 @@ class TunerLab(BaseExplorer):
 
     A control acts, once it is let go, from the next hour on; the nodes, days, deadlines and the true restart begin another
     race. The reader may take the wheel and give it back. Below the race each choice is a sentence, with the figure that decided
-    it and what came of it.
+    it and what came of it. What happened in the hour of a choice is shown in seven stages once the reader points at it: by a click
+    on its dot, or by the slider of hours; a page without a kernel holds the stages of the hours that were played.
 
     Parameters
     ----------
@@ -48,6 +50,8 @@ class TunerLab(BaseExplorer):
         What is played (`gpuschedlab.autosched.Race`): every number on the screen is one of its answers.
     like : LikeRaces or None
         Races of other seeds, as far as played.
+    hours : HourPanel
+        What happened in the hour that the reader points at.
 
     Raises
     ------
@@ -67,6 +71,7 @@ class TunerLab(BaseExplorer):
     places = (
         plots.Place("course", 340, least=220),
         plots.Place("promises", 340, least=220),
+        *PLACES,
         plots.Place("lanes", 340, wide=True, more=True),
     )
 
@@ -78,6 +83,8 @@ class TunerLab(BaseExplorer):
         self.arrivals = Arrivals(self, self._draw_all)
         self.races_like_it = Arrivals(self, self._draw_races)
         self.race = self._begun()
+        self.hours = HourPanel(self, self.race)
+        self._main: tuple = (None, {})
         self._open()
 
     # Playing -----------------------------------------------------------------------------------------------
@@ -103,13 +110,17 @@ class TunerLab(BaseExplorer):
         self._forget_races()
         with quiet(self):
             self.panel.play.value = False
-        self.race = self._begun()
+        self._begin_race()
         self.panel.show_wheel(False)
         self._draw_all()
 
     def _begun(self) -> Race:
         panel = self.panel
         return Race(panel.days.thing, panel.tuning.thing, POLICIES[panel.policy.value], self.seed)
+
+    def _begin_race(self):
+        self.race = self._begun()
+        self.hours.begin(self.race)
 
     def _hours(self, count: float) -> Iterator[None]:
         """Play some hours, in pieces."""
@@ -171,12 +182,46 @@ class TunerLab(BaseExplorer):
             self._forget_races()
             if any(getattr(days, name) != getattr(race.days, name) for name in FIXED):
                 self.arrivals.stop()
-                self.race = self._begun()
+                self._begin_race()
             else:
                 race.change(days=days, tuning=tuning, policy=None if policy == race.policy else policy)
             if self.panel.play.value:
                 self.arrivals.begin(self._hours(np.inf))
         return self.race
+
+    # What happened in an hour ------------------------------------------------------------------------------
+
+    def point(self, place: int | None, stage: int = 1) -> "TunerLab":
+        """Show what happened at a decision, by its number; None shows none.
+
+        Parameters
+        ----------
+        place : int or None
+        stage : int
+            Number of the stage, 1 to 7.
+        """
+        self.hours.point(place, stage - 1)
+        self._draw_hour()
+        return self
+
+    def _hour_moved(self, change=None):
+        """Show the hour and stage that the controls say."""
+        if not self._quiet:
+            self.guarded(self._draw_hour)
+
+    def _draw_hour(self):
+        """Draw the stage alone: nothing else has changed."""
+        self._draw(self.hours.numbers())
+        self.hours.show()
+
+    def _asked(self, what: str, value):
+        if what != "clicked":
+            super()._asked(what, value)
+            return
+        instant = instant_of(self.race, *value)
+        if instant is not None:
+            self.hours.point_at(instant)
+            self._draw_hour()
 
     # Drawing -----------------------------------------------------------------------------------------------
 
@@ -193,8 +238,17 @@ class TunerLab(BaseExplorer):
         self._draw(self._numbers(race))
         self.status.value = self._sentences(race)
         self.table.value = self._below(race)
+        self.hours.show()
 
     def _numbers(self, race: Race) -> dict:
+        line = race.lines[TUNED]
+        state = (race, race.now, race.changes, race.tuning, line.policy, tuple(race.lines), len(race.choices))
+        if state != self._main[0]:
+            self._main = (state, self._race_numbers(race))
+        return self._main[1] | self.hours.numbers()
+
+    def _race_numbers(self, race: Race) -> dict:
+        """Numbers of the figures of the whole race."""
         goal = GOALS[race.tuning.goal]
         hours, figures = race.course()
         realised = [race.realised(choice) for choice in race.choices]
@@ -240,6 +294,37 @@ class TunerLab(BaseExplorer):
 
     def _rest(self) -> list:
         return self.panel.rest
+
+    def _top(self, strip) -> list:
+        return [self.status, strip, self.more, self.hours.box, self.error]
+
+    # Pages without a kernel --------------------------------------------------------------------------------
+
+    def _kept(self) -> dict:
+        names = [hour_name(choice) for choice in self.race.choices]
+        if not names:
+            return {}
+        stages = tuple(self.hours.stage.options)
+        return {"hour": (tuple(names), names[self.hours.place]), "stage": (stages, stages[self.hours.stage.index])}
+
+    def _put(self, values: dict):
+        hour, stage = values.values()
+        names = [hour_name(choice) for choice in self.race.choices]
+        self.hours.point(names.index(hour), self.hours.stage.options.index(stage))
+
+    def _note(self, still: bool = False) -> str:
+        return f'{super()._note(still)}<div class="gpuschedlab-said">{self.hours.html}</div>'
+
+    def states(self) -> dict:
+        """States of a page without a kernel: the stages of each decided hour; the screen stays as it is."""
+        place = self.hours.place
+        stage = self.hours.stage.index
+        if place is None:
+            self.hours.point(self.hours.busiest())
+        recorded = super().states()
+        self.hours.point(place, stage)
+        self._draw_hour()
+        return recorded
 
     def _ipython_display_(self):
         if in_batch():

@@ -6,6 +6,4 @@ from .effects import Answers as Answers, answers as answers, plot_answers as plo
 from .futures import Alike as Alike, Fan as Fan, Observed as Observed
 from .knob_lanes import KnobLanes as KnobLanes, knob_lanes as knob_lanes, plot_knob_lanes as plot_knob_lanes
 from .mechanisms import Mechanisms as Mechanisms, mechanisms as mechanisms, plot_mechanisms as plot_mechanisms
-from .tuning import Forecast as Forecast, Race as Race, Tried as Tried
-from .tuning import forecast as forecast, plot_forecast as plot_forecast
-from .tuning import plot_race as plot_race, plot_tried as plot_tried, race as race, tried as tried
+from .tuning import Tried as Tried, plot_tried as plot_tried, tried as tried

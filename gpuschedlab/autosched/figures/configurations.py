@@ -161,7 +161,7 @@ def ladder(names, announced: np.ndarray, realised: np.ndarray, so_far, chosen: i
     traces = []
     sides = (
         ("announced, 90 % over futures", announced, COLOURS[0], -0.16),
-        ("realised, 95 % over time", realised, COLOURS[1], 0.16),
+        ("realised", realised, COLOURS[1], 0.16),
     )
     for name, values, colour, shift in sides:
         values = np.reshape(np.asarray(values, float), (-1, 3))

@@ -34,15 +34,19 @@ def observed(now: float, time: np.ndarray, used: np.ndarray, demanded: np.ndarra
     return Drawing.of(traces, title="Load and queue of the last day", legend=BELOW, margin={"r": 60}, **sides)
 
 
-def alike(ends: tuple[float, float], counts: np.ndarray) -> Bars:
-    """The last hour beside a past one: ends : (2,) s of both; counts : (2, n) jobs submitted in each part of them."""
+def alike(ends: tuple[float, ...], counts: np.ndarray) -> Bars:
+    """The last hour, beside a past one if there is one: ends : (1 or 2,) s; counts : (1 or 2, n) jobs submitted in each part of them."""
     parts = np.shape(counts)[1]
-    now, then = (end / HOUR for end in ends)
-    names = (f"up to now ({now:.0f} h)", f"up to {now - then:.1f} h ago")
+    now = ends[0] / HOUR
+    names = [f"up to now ({now:.0f} h)"]
+    names += [f"up to {now - end / HOUR:.1f} h ago" for end in ends[1:]]
     values = {name: list(row) for name, row in zip(names, counts, strict=True)}
     sides = axis("minute of the hour", dtick=10), f"jobs in {60 / parts:.0f} min", (np.arange(parts) + 0.5) * 60 / parts
     layout = {"legend": BELOW, "barmode": "group", "zero": True}
-    return Bars("The last hour, and the one most like it", *sides, values, "<b>%{y:,d} jobs</b>", layout=layout)
+    title = "The last hour"
+    if len(ends) > 1:
+        title = "The last hour, and the one most like it"
+    return Bars(title, *sides, values, "<b>%{y:,d} jobs</b>", layout=layout)
 
 
 def fan(now: float, step: float, what: str, futures: np.ndarray, past, then, earlier: tuple = ()) -> Drawing:

@@ -49,7 +49,7 @@ def promises(choices, realised, end: float) -> Drawing:
     one = {"type": "line", "x0": 0, "x1": 1, "xref": "x domain", "y0": 1, "y1": 1}
     live = {"shapes": [one | {"line": {"color": INK, "width": 1, "dash": "dot"}}]}
     live["title_text"] = "Promised by each choice, and what came of it"
-    y = axis("times better than what was in force")
+    y = axis("times better than before")
     return Drawing.of(traces, live, x=time_axis(range=[0, end / HOUR]), y=y, showlegend=True)
 
 
@@ -57,7 +57,7 @@ def course(hours, figures: dict, share: bool, title: str, end: float) -> Lines:
     """A goal's figure (h,) of each line of a race at whole hours (h,), s: times (s) in hours, or shares."""
     scale = 1.0 if share else HOUR
     lines = {name: np.asarray(values, float) / scale for name, values in figures.items()}
-    words = "share of the jobs that came so far" if share else "of the jobs that came so far (h)"
+    words = "share of jobs that came" if share else "of jobs that came (h)"
     hover = "<b>%{y:.3g}</b> by %{x:.0f} h"
     x = np.asarray(hours, float) / HOUR
     return Lines(title, time_axis(range=[0, end / HOUR]), words, x, lines, hover, layout={"zero": not share})

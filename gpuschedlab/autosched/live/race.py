@@ -10,6 +10,7 @@ from gpuschedlab.autosched.decision import Decision
 from gpuschedlab.autosched.live.choice import Choice, choice_of
 from gpuschedlab.autosched.live.days import NIGHT_RUNS, LiveDays
 from gpuschedlab.autosched.live.goals import GOALS, figure, gained
+from gpuschedlab.autosched.live.kept import KeptDecision, keep
 from gpuschedlab.autosched.live.line import Line
 from gpuschedlab.autosched.live.schedule import HALF, Past, by_clock, constants
 from gpuschedlab.autosched.live.settings import BELIEFS, HOUR, LiveTuning
@@ -62,6 +63,8 @@ class Race:
         By `LINES`.
     choices : list of Choice
         What the tuner chose, by hour.
+    kept : list of KeptDecision
+        The same decisions with what they rested on.
     wheel : Policy or None
         What the reader steers by; None while the tuner does.
 
@@ -85,6 +88,7 @@ class Race:
         self.seed = seed
         self.now = 0.0
         self.choices: list[Choice] = []
+        self.kept: list[KeptDecision] = []
         self.wheel = None
         self.changes = 0
         self._scenario = self.days.scenario(seed)
@@ -154,6 +158,7 @@ class Race:
                 line.note()
                 choice = choice_of(step, self.tuning.goal, controller.threshold, len(line.switches) - 1)
                 self.choices.append(choice)
+                self.kept.append(keep(controller, step, choice))
                 return
             yield
             if self._controller is not controller:  # something was changed meanwhile: it is decided anew

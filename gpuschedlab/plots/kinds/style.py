@@ -85,6 +85,10 @@ class Drawing(NamedTuple):
         return self
 
 
+HIDDEN = Drawing([], [], {}, {"meta": {"hidden": True}})
+"""A drawing whose place in a grid is left out."""
+
+
 def line(i: int, hover: str | None = None, place: int | None = None, most: int = 9, **stroke) -> dict:
     """Look of a line: its number gives colour and marker, its place the dash; `hover` as `hovertemplate`; `most` markers, 0: all."""
     colour = COLOURS[i % len(COLOURS)]

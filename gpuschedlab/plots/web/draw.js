@@ -188,7 +188,7 @@
       if (!options.compact || place.more) return place.height;
       const columns = getComputedStyle(el).gridTemplateColumns.split(" ").length;
       if (columns === 1) return Math.round(0.75 * place.height);
-      const figures = places.filter((each) => !each.words && !each.more), wide = figures.filter(({ name }) => cells[name].box.classList.contains("gpuschedlab-wide")).length;
+      const figures = places.filter((each) => !each.words && !each.more && !cells[each.name].box.hidden), wide = figures.filter(({ name }) => cells[name].box.classList.contains("gpuschedlab-wide")).length;
       const rows = wide + Math.ceil((figures.length - wide) / columns);
       const page = document.fullscreenElement ? window.innerHeight : el.closest(".jp-WindowedPanel-outer, .jp-Notebook")?.clientHeight || window.innerHeight;
       const all = el.closest(".gpuschedlab-explorer");
@@ -398,8 +398,10 @@
           continue;
         }
         if (!Object.keys(figure).length) continue; // not sent yet
-        cells[name].figure = decoded(figure);
-        due.add(cells[name]);
+        const hidden = Boolean(figure.layout?.meta?.hidden);
+        Object.assign(cells[name], { figure: hidden ? null : decoded(figure) });
+        cells[name].box.hidden = hidden; // its place is left out
+        if (!hidden) due.add(cells[name]);
       }
       work();
     }

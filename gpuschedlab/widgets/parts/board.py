@@ -8,6 +8,7 @@ from uuid import uuid4
 
 from gpuschedlab._extras import need
 from gpuschedlab.plots import web
+from gpuschedlab.plots.kinds.style import HIDDEN
 from gpuschedlab.plots.web import Place
 from gpuschedlab.plots.web.encode import encoded, plain
 
@@ -139,4 +140,5 @@ class Board:
 
     def pictures(self, note: str = "") -> str:
         """Figures as pictures, for where no script runs; `note` as in `html`."""
-        return web.pictures_of(self.drawings, self.first, columns=2, note=note, board=self.identity)
+        drawn = {name: drawing for name, drawing in self.drawings.items() if drawing is not HIDDEN}
+        return web.pictures_of(drawn, self.first, columns=2, note=note, board=self.identity)

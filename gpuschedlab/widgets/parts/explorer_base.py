@@ -13,6 +13,7 @@ from gpuschedlab._knob import knob_word
 from gpuschedlab.errors import LabError, interrupts
 from gpuschedlab.metrics.sentence import head
 from gpuschedlab.plots import web
+from gpuschedlab.plots.kinds.style import HIDDEN
 from gpuschedlab.plots.web.cell import execution, in_batch
 from gpuschedlab.plots.web.encode import plain, short
 from gpuschedlab.plots.web.sides import words
@@ -300,7 +301,7 @@ class BaseExplorer:
         Raises
         ------
         LabError
-            There is no such figure.
+            There is no such figure, or it has nothing to show.
         """
         figures = [place.name for place in self.places if not place.words]
         if name and name not in figures:
@@ -308,7 +309,14 @@ class BaseExplorer:
         places = [place for place in self.places if (place.name == name if name else not (place.more or place.words))]
         if name and name not in self.board.drawings:  # nobody has asked for it yet
             self.board.drawings[name] = plots.draw(self._rare(name))
-        made = [plots.figure(self.board.drawings[p.name]).update_layout(height=p.height) for p in places]
+        shown = [(self.board.drawings[place.name], place.height) for place in places]
+        made = [
+            plots.figure(drawing).update_layout(height=height) for drawing, height in shown if drawing is not HIDDEN
+        ]
+        if name and not made:
+            raise LabError(
+                f"{type(self).__name__}.figure: found nothing to show in {name!r}; expected what it is of to be chosen."
+            )
         return made[0] if name else plots.Figures(made, columns=2, note=self._note(True))
 
     def _ipython_display_(self):

@@ -14,17 +14,17 @@ def strengths(graph: CausalGraph, rows: np.ndarray) -> dict[tuple[str, str], tup
     """Standardised total effect of the cause of each edge on its effect, and its sign (Wright, 1934)."""
     layers = graph.layers
     column = dict(zip(graph.layers.names, np.asarray(rows, float).T, strict=True))
-    own: dict[tuple[str, str], float] = {}
+    coefficients: dict[tuple[str, str], float] = {}
     for name in graph.order():
         causes = graph.causes(name)
         if causes:
             coded = [_coded(column[c], column[name], layers.levels.get(c, 0)) for c in causes]
-            found = np.linalg.lstsq(np.column_stack(coded), _standard(column[name]), rcond=None)[0]
-            own |= {(c, name): float(x) for c, x in zip(causes, found, strict=True)}
+            solution = np.linalg.lstsq(np.column_stack(coded), _standard(column[name]), rcond=None)[0]
+            coefficients |= {(c, name): float(x) for c, x in zip(causes, solution, strict=True)}
     total = {}
     for a, b in graph.edges:
         paths = [list(pairwise(path)) for path in graph.paths(a, b)]
-        effect = sum(float(np.prod([own[edge] for edge in path])) for path in paths)
+        effect = sum(float(np.prod([coefficients[edge] for edge in path])) for path in paths)
         sign = 0 if layers.levels.get(a, 0) > 2 else int(np.sign(round(effect, 9)))
         total[a, b] = (round(effect, 9) + 0.0, sign)
     return total

@@ -1,0 +1,295 @@
+"""The seven stages of a decided hour: the numbers of their figures, and one sentence of each."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from gpuschedlab.autosched.decision import gain_interval
+from gpuschedlab.autosched.figures.causal_graph import causes
+from gpuschedlab.autosched.figures.configurations import change, ladder, weighed
+from gpuschedlab.autosched.figures.futures import alike, fan, observed
+from gpuschedlab.autosched.hours.hour import STEP, Hour
+from gpuschedlab.autosched.hours.race_hours import RaceHours
+from gpuschedlab.autosched.hours.search_stages import (
+    again_numbers,
+    again_sentence,
+    chosen_finalist,
+    shown,
+    trials_numbers,
+    trials_sentence,
+)
+from gpuschedlab.plots.kinds.style import Drawing
+
+HOUR = 3600.0
+DAY = 86_400.0
+SPAN = 6 * HOUR
+"""Seconds after an instant over which its forecast is compared with what came, if it looks as far."""
+EARLIER = (6, 12, 18)
+"""Hours ago of the forecasts that are drawn faded."""
+TITLES = {"jobs": "jobs in 30 min", "service": "GPU-hours in 30 min"}
+
+
+class Stage(NamedTuple):
+    """A step of a decision: name, what it asks, and functions of the hours and the number of one: one or two figures, a sentence."""
+
+    name: str
+    asks: str
+    numbers: Callable[[RaceHours, int], dict]
+    sentence: Callable[[RaceHours, int], str]
+
+
+def span_of(hour: Hour) -> float:
+    """Seconds over which a forecast is compared with what came."""
+    return min(SPAN, hour.ahead)
+
+
+def last_error(hours: RaceHours, place: int, what: str = "jobs") -> float | None:
+    """Error of the futures that the decisions of the last day were searched on, whose span is over.
+
+    Returns
+    -------
+    float or None
+        Sum of |forecast - came| over that of what came; None if none is over.
+    """
+    hour = hours.hour(place)
+    span = span_of(hour)
+    bins = round(span / STEP)
+    missed = 0.0
+    all_came = 0.0
+    for number in range(place):
+        at = hours.race.kept[number].choice.at
+        if hour.now - DAY <= at and at + span <= hour.now:
+            forecast = hours.searched(number)[what][:bins].sum()
+            true = hours.came(at, at + span, what).sum()
+            missed = missed + abs(float(forecast) - float(true))
+            all_came = all_came + float(true)
+    if not all_came:
+        return None
+    return missed / all_came
+
+
+# 1: observe ----------------------------------------------------------------------------------------------------------
+
+
+def _observed(hours: RaceHours, place: int) -> dict:
+    hour = hours.hour(place)
+    load = hours.load(max(0.0, hour.now - DAY), hour.now)
+    ends = [hour.now]
+    counts = [hour.recent]
+    if hour.nearest:
+        ends.append(hour.nearest_at)
+        counts.append(hour.nearest)
+    series = (load[name] for name in ("used", "demanded", "waiting"))
+    return {
+        "load": observed(hour.now, load["time"], *series, hours.gpus),
+        "alike": alike(tuple(ends), np.array(counts)),
+    }
+
+
+def _said_observed(hours: RaceHours, place: int) -> str:
+    hour = hours.hour(place)
+    load = hours.load(hour.now, hour.now)
+    used, demanded, waiting = (load[name][0] for name in ("used", "demanded", "waiting"))
+    share = 100 * used / hours.gpus
+    wait = "no job waits"
+    if waiting == 1:
+        wait = "1 job waits"
+    elif waiting:
+        wait = f"{waiting:,.0f} jobs wait"
+    sentence = (
+        f"{used:.0f} of {hours.gpus:.0f} GPUs are in use ({share:.0f}%), {demanded:.0f} are requested, and {wait}"
+    )
+    sentence += f"; the last hour brought {counted_jobs(sum(hour.recent))}"
+    if hour.nearest:
+        ago = (hour.now - hour.nearest_at) / HOUR
+        sentence += f", the hour most like it, {ago:.0f} h ago, {sum(hour.nearest):,}"
+    return f"{sentence}."
+
+
+def counted_jobs(count: float) -> str:
+    """A number of jobs in words."""
+    if count == 1:
+        return "1 job"
+    return f"{count:,.0f} jobs"
+
+
+# 2: forecast ---------------------------------------------------------------------------------------------------------
+
+
+def _forecast(hours: RaceHours, place: int) -> dict:
+    hour = hours.hour(place)
+    futures = {"jobs": hour.jobs, "service": hour.service}
+    begin = hour.now - DAY / 2
+    figures = {}
+    for what, title in TITLES.items():
+        earlier = []
+        for ago in EARLIER:
+            number = hours.at(hour.now - ago * HOUR)
+            if number is not None:
+                earlier.append((hour.now - ago * HOUR, hours.searched(number)[what]))
+        past = hours.came(begin, hour.now, what)
+        truth = hours.came(hour.now, hour.now + hour.ahead, what)
+        figures[what] = fan(hour.now, STEP, title, np.array(futures[what], float), past, truth, tuple(earlier))
+    return figures
+
+
+def _said_forecast(hours: RaceHours, place: int) -> str:
+    hour = hours.hour(place)
+    span = span_of(hour)
+    bins = round(span / STEP)
+    sums = np.array(hour.jobs, float)[:, :bins].sum(axis=1)
+    low, middle, high = np.quantile(sums, [0.1, 0.5, 0.9])
+    truth = hours.came(hour.now, hour.now + span)
+    true = "what came is not known to the end"
+    if len(truth) == bins:
+        true = f"{truth.sum():,.0f} then came"
+    errors = [last_error(hours, place, what) for what in TITLES]
+    past = "no forecast is over yet"
+    if errors[0] is not None:
+        past = f"the futures that the last day's decisions were searched on were off by {100 * errors[0]:.0f}% in jobs"
+    if errors[0] is not None and errors[1] is not None:
+        past += f" and {100 * errors[1]:.0f}% in GPU-hours"
+    future = f"The future that is simulated has {middle:,.0f} jobs in the next {span / HOUR:g} h"
+    if len(sums) > 1:
+        future = f"{len(sums)} likely futures have {middle:,.0f} jobs in the next {span / HOUR:g} h"
+        future += f" (10 to 90 %: {low:,.0f} to {high:,.0f})"
+    return f"{future}, and {true}; {past}; the jobs in the system still ask for {float(np.median(hour.owed)):,.0f} GPU-hours."
+
+
+# 3: graph ------------------------------------------------------------------------------------------------------------
+
+
+def _words_of(hour: Hour) -> dict[str, str]:
+    """Names of the knobs' coordinates as their sliders have them."""
+    return {axis.name: axis.words for axis in hour.axes}
+
+
+def _graph(hours: RaceHours, place: int) -> dict:
+    hour = hours.hour(place)
+    if hour.graph is None:
+        hidden = {"visible": False}
+        return {"graph": Drawing.of([], title="No graph: this tuner asks no model", x=hidden, y=hidden)}
+    return {"graph": causes(hour.graph, strengths=hour.strengths, words=_words_of(hour))}
+
+
+def _said_graph(hours: RaceHours, place: int) -> str:
+    hour = hours.hour(place)
+    if hour.graph is None:
+        return "It asks no causal model: 0 edges, and every configuration is simulated."
+    names = _words_of(hour)
+    goal = hour.graph.layers.objectives[0]
+    strongest = sorted(hour.strengths.items(), key=lambda pair: -abs(pair[1][0]))
+    of_knobs = [(edge, size) for edge, size in strongest if edge[0] in names]
+    to_goal = [(edge, size) for edge, size in strongest if edge[1] == goal and edge[0] in hour.graph.layers.metrics]
+    parts = [f"{len(hour.graph.edges)} edges"]
+    if of_knobs:
+        (cause, effect), size = of_knobs[0]
+        parts.append(f"the strongest of a knob is {names[cause]} on {effect} ({_sized(*size)})")
+    if to_goal:
+        (cause, _), size = to_goal[0]
+        parts.append(f"{goal} depends most on {cause} ({_sized(*size)})")
+    reach = {cause for cause, _ in hour.graph.edges}
+    idle = [words_of_knob for name, words_of_knob in names.items() if name not in reach]
+    parts.append(f"no path leaves {', '.join(idle)}" if idle else "a path leaves every knob")
+    return f"{'; '.join(parts)}."
+
+
+def _sized(strength: float, sign: int) -> str:
+    """Strength of an edge; a category has no sign."""
+    if sign == 0:
+        return f"{abs(strength):.2f}, of a category"
+    return f"{strength:+.2f}"
+
+
+# 6: decision ---------------------------------------------------------------------------------------------------------
+
+
+def _decision(hours: RaceHours, place: int) -> dict:
+    hour = hours.hour(place)
+    names = tuple(axis.words for axis in hour.axes)
+    texts = []
+    for axis, old, new in zip(hour.axes, hour.before, hour.after, strict=True):
+        last = shown(axis, new)
+        if last != "none":
+            last = f"{last} {axis.info.knob.unit or ''}".strip()
+        texts.append((shown(axis, old), last))
+    gain = None
+    interval = None
+    if hour.again:
+        gain = hour.gain
+        interval = gain_interval(np.log(hour.again[chosen_finalist(hour)][1]))
+    moved = change(names, np.array(hour.before), np.array(hour.after), tuple(texts))
+    return {"gain": weighed(_searched(hour), gain, hour.threshold, interval), "change": moved}
+
+
+def _searched(hour: Hour) -> float:
+    """Gain of the best over what was in force, on the future that was searched on; 1 where nothing was measured."""
+    rewards = [trial.reward for trial in hour.trials if trial.fate == "measured"]
+    in_force = next((trial.reward for trial in hour.trials if trial.u == hour.before and trial.reward), None)
+    if not rewards or not in_force:
+        return 1.0
+    return max(rewards) / in_force
+
+
+def _said_decision(hours: RaceHours, place: int) -> str:
+    hour = hours.hour(place)
+    if hour.switched:
+        return f"Switched. {hour.sentence}"
+    needed = ""
+    if "lower" in hour.reason:
+        needed = " A switch needs a mean gain above the threshold, and its lower end above 1."
+    return f"Kept: {hour.reason}.{needed}"
+
+
+# 7: what came of it --------------------------------------------------------------------------------------------------
+
+
+def _ladder(hours: RaceHours, place: int) -> dict:
+    rungs = hours.rungs(place)
+    names = tuple(_switch(rung.at, rung.knobs) for rung in rungs)
+    announced = np.array([(rung.announced, rung.low, rung.high) for rung in rungs])
+    realised = np.array([(rung.realised, np.nan, np.nan) for rung in rungs])
+    chosen = -1
+    if hours.hour(place).switched:
+        chosen = len(rungs) - 1
+    return {"ladder": ladder(names, announced, realised, [rung.so_far for rung in rungs], chosen)}
+
+
+def _switch(at: float, knobs: str) -> str:
+    """Name of a switch: its hour, and the first of the knobs that it changed."""
+    first, *rest_of_knobs = knobs.split(", ")
+    more = f" and {len(rest_of_knobs)} more" if rest_of_knobs else ""
+    return f"{at / HOUR:.0f} h: {first}{more}"
+
+
+def _said_ladder(hours: RaceHours, place: int) -> str:
+    rungs = hours.rungs(place)
+    if not rungs:
+        return f"Decisions to here: {place + 1}; switches: 0."
+    last = rungs[-1]
+    subject = f"No switch here; the last one, at {last.at / HOUR:.0f} h,"
+    if hours.hour(place).switched:
+        subject = "It"
+    sure = ""
+    if last.low == last.low:
+        sure = f" (90 %: {last.low:.2f} to {last.high:.2f})"
+    many = f"{len(rungs)} switches to here make"
+    if len(rungs) == 1:
+        many = "1 switch to here makes"
+    return (
+        f"{subject} was promised as {last.announced:.2f} times{sure} and came to {last.realised:.2f} times, played on as the jobs come; "
+        f"{many} {last.so_far:.2f} times the default on all jobs."
+    )
+
+
+STAGES = (
+    Stage("Observe", "What does it see?", _observed, _said_observed),
+    Stage("Forecast", "What does it expect?", _forecast, _said_forecast),
+    Stage("Graph", "What causes what?", _graph, _said_graph),
+    Stage("Trials", "What did it try?", trials_numbers, trials_sentence),
+    Stage("Measure again", "What does that gain elsewhere?", again_numbers, again_sentence),
+    Stage("Decision", "Why did it switch, or not?", _decision, _said_decision),
+    Stage("What came of it", "What was it worth?", _ladder, _said_ladder),
+)
+"""In the order of a decision."""
