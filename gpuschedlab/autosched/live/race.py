@@ -309,9 +309,9 @@ class Race:
             hints=self._best_constant().leaders(),
             horizon=self.tuning.horizon * HOUR,
             seed=self.seed,
+            believed=self.believed,
             **self.tuning.options(),
         )
-        controller.scenario = self.believed(controller.scenario)
         self._controller = controller
         return controller
 

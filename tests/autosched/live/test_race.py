@@ -268,7 +268,10 @@ def test_a_wrong_belief_is_of_the_tuner_alone():
     assert race.scenario.delays.restart == 900
     assert race.believed(race.scenario).delays.restart == 60
     race.play(2)
-    assert race._controller.scenario.delays.restart == 60
+    controller = race._controller
+    assert controller.simulation.delays.restart == 900
+    future = controller.forecast(np.random.default_rng(0))[0]
+    assert controller.probe(future).base.delays.restart == 60
     np.testing.assert_allclose(race.lines[DEFAULT].ends(), ends_of(race.scenario, lab.Tiresias()))
     twins = Race(days, LiveTuning(evaluations=3, belief=BELIEFS[2], believed=60.0), seed=3)
     shown = twins.twin_restart
