@@ -67,6 +67,8 @@ class Controller:
     budget : int, optional
         Configurations simulated in a decision at most, those measured again among them: fewer finalists are measured again where the
         search leaves room for fewer. Its own rounds must leave room for one. None: no limit.
+    look : float, optional
+        Seconds after which a measurement ends (`Probe`), such as those up to the next decision. None: when all jobs have ended.
     believed : callable, optional
         `(scenario) -> Scenario`: the scenario in which configurations are measured on a forecast, such as `Twin.at`. Default: with the
         mechanisms of the running scheduler.
@@ -87,18 +89,19 @@ class Controller:
         self, simulation: Simulation, forecaster: Callable, space: Space, tuner: Tuner | None = None, *, model=None,
         aggregator=None, hints=(), futures: int = FUTURES, threshold: float = THRESHOLD, prune: float | None = PRUNE,
         sure: float | None = SURE, interval: float = HOUR, wide: float = DAY, check: float = 300.0, burst: float = 4.0,
-        budget: int | None = None, believed: Callable | None = None, journal=None, rng: int = 0,
+        budget: int | None = None, look: float | None = None, believed: Callable | None = None, journal=None, rng: int = 0,
     ):  # fmt: skip
         sound = threshold >= 1 and 0 < interval < np.inf and wide > 0 and 0 <= check < np.inf and burst > 0 <= futures
         sound &= (prune is None or 0 <= prune < np.inf) and (sure is None or 0 < sure < 1)
-        sound &= budget is None or budget > 0
+        sound &= (budget is None or budget > 0) and (look is None or look > 0)
         sound &= isinstance(rng, int | np.integer) and rng >= 0 and (aggregator is None or callable(aggregator))
         if not sound:
             raise EstimatorError(
                 f"Controller: found threshold={threshold}, interval={interval}, wide={wide}, check={check}, burst={burst}, "
-                f"futures={futures}, prune={prune}, sure={sure}, budget={budget}, aggregator={aggregator!r}, rng={rng!r}; expected a "
-                "threshold from 1, seconds above 0 (check: or 0), a burst above 0, futures from 0, prune from 0 and sure between 0 and "
-                "1 or None, a budget from 1 or None, an Aggregator or None, and a whole number from 0 as the seed."
+                f"futures={futures}, prune={prune}, sure={sure}, budget={budget}, look={look}, aggregator={aggregator!r}, rng={rng!r}; "
+                "expected a threshold from 1, seconds above 0 (check: or 0), a burst above 0, futures from 0, prune from 0 and sure "
+                "between 0 and 1 or None, a budget from 1 and a look above 0 or None, an Aggregator or None, and a whole number from 0 "
+                "as the seed."
             )
         check_goals(space.policy)
         self.simulation = simulation
@@ -116,6 +119,7 @@ class Controller:
         self.check = check
         self.burst = burst
         self.budget = budget
+        self.look = look
         self.believed = believed
         self.journal, self.rng, self.scenario = journal, rng, Scenario.of(simulation)
         self.submit = simulation.trace["submit"].to_numpy()
@@ -324,4 +328,4 @@ class Controller:
         if self.believed is not None:
             scenario = self.believed(scenario.replace(trace=forecast.trace))
             forecast = replace(forecast, trace=scenario.trace)
-        return Probe(scenario, self.simulation.policy, forecast=forecast)
+        return Probe(scenario, self.simulation.policy, forecast=forecast, look=self.look)

@@ -468,6 +468,21 @@ def test_configurations_are_measured_in_what_is_believed(trace):
     assert controller.simulation.delays.restart == 60
 
 
+def test_a_look_ends_after_its_seconds_and_counts_jobs_that_are_still_there_up_to_then(trace):
+    simulation = running(trace, at=0.0)
+    look = 3 * HOUR
+    forecast = true_forecast(simulation, look)
+    policy = lab.Tiresias(metric="time", thresholds=(4000.0,))
+    found = Probe(lab.Scenario.of(simulation), simulation.policy, forecast=forecast, look=look)(policy).value
+    after = simulation.under(policy)
+    after.advance(look)
+    jobs = after.snapshot().jobs
+    came = jobs["submit"] <= look
+    end = np.where(jobs["done"], jobs["end"], look)
+    assert 0 < jobs["done"].sum() < came.sum()
+    assert found == pytest.approx((end - jobs["submit"])[came].mean())
+
+
 class Says:
     """Stands in for a tuner: rewards of the configuration in force, and of another one and the hints, but for those that lost."""
 

@@ -44,6 +44,7 @@ TABLES |= present(
             "causes": "autosched.causes",
             "lab": "autosched.lab.bench",
             "race": "autosched.live.bench_race",
+            "phases": "autosched.live.bench_phases",
             "cause": "autosched.cause.bench",
             "worlds": "autosched.worlds",
             "budget": "autosched.budget",

@@ -8,7 +8,7 @@ import polars as pl
 from gpuschedlab.autosched.controller import Controller
 from gpuschedlab.autosched.decision import Decision
 from gpuschedlab.autosched.live.choice import Choice, choice_of
-from gpuschedlab.autosched.live.days import NIGHT_RUNS, LiveDays
+from gpuschedlab.autosched.live.days import NIGHTS, LiveDays
 from gpuschedlab.autosched.live.goals import GOALS, figure, gained
 from gpuschedlab.autosched.live.line import Line
 from gpuschedlab.autosched.live.schedule import HALF, Past, by_clock, constants
@@ -274,7 +274,7 @@ class Race:
 
     def _add_clock(self):
         """Begin the line of a pair, as if it had been there from the beginning, where day and night differ."""
-        if CLOCK not in self.lines and (self.days.preset == NIGHT_RUNS or self.days.drift > 0):
+        if CLOCK not in self.lines and (self.days.preset in NIGHTS or self.days.drift > 0):
             line = by_clock(self._scenario, *self.pair, self.now)
             line.advance(self.now)
             self.lines[CLOCK] = line
