@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -63,6 +64,14 @@ class Controller:
     burst : float
         Arrivals in `check` seconds count as a burst if they exceed the mean of the last day by this many standard
         deviations (of at least one job); in the first twelve such spans, and a quarter of `wide` after a wide search, nothing is.
+    budget : int, optional
+        Configurations simulated in a decision at most, those measured again among them: fewer finalists are measured again where the
+        search leaves room for fewer. Its own rounds must leave room for one. None: no limit.
+    look : float, optional
+        Seconds after which a measurement ends (`Probe`), such as those up to the next decision. None: when all jobs have ended.
+    believed : callable, optional
+        `(scenario) -> Scenario`: the scenario in which configurations are measured on a forecast, such as `Twin.at`. Default: with the
+        mechanisms of the running scheduler.
     journal : Journal, optional
         Keeps each decision as it is taken.
     rng : int
@@ -80,17 +89,19 @@ class Controller:
         self, simulation: Simulation, forecaster: Callable, space: Space, tuner: Tuner | None = None, *, model=None,
         aggregator=None, hints=(), futures: int = FUTURES, threshold: float = THRESHOLD, prune: float | None = PRUNE,
         sure: float | None = SURE, interval: float = HOUR, wide: float = DAY, check: float = 300.0, burst: float = 4.0,
-        journal=None, rng: int = 0,
+        budget: int | None = None, look: float | None = None, believed: Callable | None = None, journal=None, rng: int = 0,
     ):  # fmt: skip
         sound = threshold >= 1 and 0 < interval < np.inf and wide > 0 and 0 <= check < np.inf and burst > 0 <= futures
         sound &= (prune is None or 0 <= prune < np.inf) and (sure is None or 0 < sure < 1)
+        sound &= (budget is None or budget > 0) and (look is None or look > 0)
         sound &= isinstance(rng, int | np.integer) and rng >= 0 and (aggregator is None or callable(aggregator))
         if not sound:
             raise EstimatorError(
                 f"Controller: found threshold={threshold}, interval={interval}, wide={wide}, check={check}, burst={burst}, "
-                f"futures={futures}, prune={prune}, sure={sure}, aggregator={aggregator!r}, rng={rng!r}; expected a threshold from 1, "
-                "seconds above 0 (check: or 0), a burst above 0, futures from 0, prune from 0 and sure between 0 and 1 or None, an "
-                "Aggregator or None, and a whole number from 0 as the seed."
+                f"futures={futures}, prune={prune}, sure={sure}, budget={budget}, look={look}, aggregator={aggregator!r}, rng={rng!r}; "
+                "expected a threshold from 1, seconds above 0 (check: or 0), a burst above 0, futures from 0, prune from 0 and sure "
+                "between 0 and 1 or None, a budget from 1 and a look above 0 or None, an Aggregator or None, and a whole number from 0 "
+                "as the seed."
             )
         check_goals(space.policy)
         self.simulation = simulation
@@ -107,6 +118,9 @@ class Controller:
         self.wide = wide
         self.check = check
         self.burst = burst
+        self.budget = budget
+        self.look = look
+        self.believed = believed
         self.journal, self.rng, self.scenario = journal, rng, Scenario.of(simulation)
         self.submit = simulation.trace["submit"].to_numpy()
         self.decisions = []
@@ -168,7 +182,7 @@ class Controller:
         wide = cause != "hour"
         tuning = Tuning(self.space, objective_of(self.space.policy))
         settled = None
-        hints = self.hints
+        hints = self._affordable(wide)
         if jobs:
             given = {"hints": hints, "model": self.model, "rng": rng, "wide": wide}
             probe = self.probed = self.probe(forecast)
@@ -188,6 +202,14 @@ class Controller:
             self.journal.append(decision)
         yield decision
 
+    def _affordable(self, wide: bool) -> tuple:
+        """Hints that leave a budget room for the rounds of a search and for measuring one finalist again; all without a budget."""
+        if self.budget is None:
+            return self.hints
+        rounds = self.tuner.iterations if wide else self.tuner.check
+        again = 2 * max(self.futures, 1)  # what is in force, and the finalist
+        return self.hints[: max(self.budget - rounds - 2 - again, 0)]
+
     def _settle(self, tuning: Tuning, probe: Probe, rng) -> tuple:
         """The rule: policy to put in force, its gain, the reason, how many were measured again, with which gains, and on what."""
         policy = self.simulation.policy
@@ -201,6 +223,9 @@ class Controller:
             return policy, gain, f"{reason}, not above the threshold {self.threshold:g}x", 0, {}, []
         ranks = [rank for rank in range(1 + self.futures) if rank != self.turn] or [0]
         finalists, measured = self._finalists(tuning, probe, before)
+        if self.budget is not None:
+            room = (self.budget - tuning.measured - measured) // len(ranks)
+            finalists = finalists[: max(room - 1, 0)]  # what is in force is measured again, too
         if not finalists:
             return policy, gain, f"{reason}, and what is as good changes nothing", measured, {}, []
         logs: dict = {other: [] for other in finalists}
@@ -299,4 +324,8 @@ class Controller:
 
     def probe(self, forecast) -> Probe:
         """Probe that measures configurations on a forecast, from the state of the running scheduler."""
-        return Probe(self.scenario, self.simulation.policy, forecast=forecast)
+        scenario = self.scenario
+        if self.believed is not None:
+            scenario = self.believed(scenario.replace(trace=forecast.trace))
+            forecast = replace(forecast, trace=scenario.trace)
+        return Probe(scenario, self.simulation.policy, forecast=forecast, look=self.look)

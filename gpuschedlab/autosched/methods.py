@@ -1,6 +1,6 @@
 """The tuners that are compared: AutoSched, its ablations, and the baselines of section 6.6.1, as controllers."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -71,15 +71,18 @@ def foreseer(future: str, *, history=None, horizon=HORIZON, similarity="manhatta
     """Function `(simulation, rng, rank) -> Forecast` of one kind of future (see `Method.future` and `attach`)."""
     if future in ("true", "past"):
         return partial(_known, future=future, horizon=horizon, history=history)
-    generator = GlobalGenerator(metric=similarity, horizon=horizon)
-    predictor = RangePredictor(model=predictor, rng=seed)
+    if not isinstance(similarity, GlobalGenerator):
+        similarity = GlobalGenerator(metric=similarity)
+    generator = replace(similarity, horizon=horizon)
+    if not isinstance(predictor, RangePredictor):
+        predictor = RangePredictor(model=predictor, rng=seed)
     return GenerationEngine(generator, predictor, history, arrivals=future == "generated")
 
 
 def attach(
     method: str | Method, simulation: Simulation, *, history: pl.DataFrame | None = None, model=None, space: Space | None = None,
     tuner: Tuner | None = None, aggregator: Aggregator | None = None, hints=(), horizon: float | None = None,
-    similarity: str = "manhattan", predictor: str = "xgboost", seed: int = 0, **options,
+    similarity: str | GlobalGenerator = "manhattan", predictor: str | RangePredictor = "xgboost", seed: int = 0, **options,
 ) -> Controller:  # fmt: skip
     """Put a tuner around a simulation at its beginning.
 
@@ -98,7 +101,8 @@ def attach(
     horizon : float, optional
         Seconds of forecast arrivals; default: the method's.
     similarity, predictor : str
-        `GlobalGenerator.metric` and `RangePredictor.model`. Methods that generate nothing use neither.
+        `GlobalGenerator.metric` and `RangePredictor.model`, or a generator and a predictor themselves. Methods that generate nothing
+        use neither.
     seed : int
     **options
         As for `Controller`.

@@ -296,7 +296,7 @@ def test_ranks_are_what_came_of_late_then_other_days_in_order_of_likeness():
     now = 6 * DAY + 13 * HOUR
     submit = np.concatenate([start + HOUR / n * np.arange(n) for start, n in [*hours, (now - HOUR, 40)]])
     generator = GlobalGenerator(periodic=False)
-    late = len(RECENT)
+    late = len(RECENT["any"])
     found = [generator.match(submit, now, rank) for rank in (0, *range(late + 1, late + 4))]
     assert [int(at // DAY) for at in found] in ([3, 2, 4, 1], [3, 4, 2, 1])  # 30 and 50 are as near
     assert generator.match(submit, now, 99) == generator.match(submit, now, 98)  # there are not so many
@@ -304,7 +304,7 @@ def test_ranks_are_what_came_of_late_then_other_days_in_order_of_likeness():
         {"job_id": [f"{i}" for i in range(len(submit))], "submit": submit, "gpus": 1.0, "duration": 60.0}
     )
     assert generator.generate(as_repository(rows), now).height == 0  # no day goes on after that hour
-    for rank, span in enumerate(RECENT, start=1):
+    for rank, span in enumerate(RECENT["any"], start=1):
         assert generator.match(submit, now, rank) == now - span
         repeated = GlobalGenerator(horizon=span).generate(as_repository(rows), now, rank)["submit"].to_numpy()
         assert repeated - span == pytest.approx(submit[submit > now - span])
@@ -326,6 +326,8 @@ def test_segments_of_the_same_hour_are_compared_where_asked():
         hour: GlobalGenerator("relative", periodic=False, hour=hour).match(submit, now) for hour in ("any", "same")
     }
     assert found == {"any": 4 * DAY + 6 * HOUR, "same": 5 * DAY + 13 * HOUR}
+    same = GlobalGenerator(periodic=False, hour="same")
+    assert [same.match(submit, now, rank) for rank in (1, 4)] == [now - DAY, now - 4 * DAY]
     late = GlobalGenerator(periodic=False, hour="same")
     assert (
         late.match(submit[-59:], now) == now - HOUR

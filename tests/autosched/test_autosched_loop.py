@@ -28,7 +28,7 @@ from gpuschedlab.errors import EstimatorError, PolicyError, RunError
 from gpuschedlab.knobs import Knob
 from gpuschedlab.metrics import finish_time_fairness
 from gpuschedlab.policies import ALL
-from gpuschedlab.speeds import default_speeds
+from gpuschedlab.speeds import Delays, default_speeds
 
 HOUR = 3600.0
 CLUSTER = lab.Cluster.homogeneous(4, 8)
@@ -448,6 +448,39 @@ def test_searches_are_wide_once_a_day_and_their_best_are_measured_first_in_the_c
         if d.cause == "hour":
             assert [t.policy for t in d.tuning.trials[2 : 2 + KEPT]] == best
     assert list(decisions[24].hints) == [t.policy for t in decisions[24].tuning.ranking[:KEPT]] != best
+
+
+@pytest.mark.parametrize(("budget", "futures"), [(10, 1), (10, 2), (20, 0)])
+def test_a_decision_stays_within_its_budget_and_still_switches(trace, budget, futures):
+    hints = [lab.Tiresias(thresholds=(10.0**power,)) for power in range(2, 7)]
+    decisions = loop(trace, tuner=Tuner(3, check=3), budget=budget, futures=futures, hints=hints).run(12 * HOUR)
+    assert max(decision.measured for decision in decisions) <= budget
+    assert any(decision.switched for decision in decisions)
+
+
+def test_configurations_are_measured_in_what_is_believed(trace):
+    controller = loop(trace, believed=lambda scenario: scenario.replace(delays=Delays(restart=7.0)))
+    future, _ = controller.forecast(0)
+    again = loop(trace)
+    again.scenario = again.scenario.replace(delays=Delays(restart=7.0))
+    policy = lab.Tiresias(thresholds=(100.0,))
+    assert controller.probe(future)(policy) == again.probe(future)(policy)
+    assert controller.simulation.delays.restart == 60
+
+
+def test_a_look_ends_after_its_seconds_and_counts_jobs_that_are_still_there_up_to_then(trace):
+    simulation = running(trace, at=0.0)
+    look = 3 * HOUR
+    forecast = true_forecast(simulation, look)
+    policy = lab.Tiresias(metric="time", thresholds=(4000.0,))
+    found = Probe(lab.Scenario.of(simulation), simulation.policy, forecast=forecast, look=look)(policy).value
+    after = simulation.under(policy)
+    after.advance(look)
+    jobs = after.snapshot().jobs
+    came = jobs["submit"] <= look
+    end = np.where(jobs["done"], jobs["end"], look)
+    assert 0 < jobs["done"].sum() < came.sum()
+    assert found == pytest.approx((end - jobs["submit"])[came].mean())
 
 
 class Says:

@@ -45,6 +45,8 @@ TABLES |= present(
             "lab": "autosched.lab.bench",
             "race": "autosched.live.bench_race",
             "sizes": "autosched.live.bench_sizes",
+            "phases": "autosched.live.bench_phases",
+            "cause": "autosched.cause.bench",
             "worlds": "autosched.worlds",
             "budget": "autosched.budget",
             "regimes": "autosched.regimes",

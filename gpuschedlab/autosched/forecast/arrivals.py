@@ -10,8 +10,8 @@ from gpuschedlab.errors import EstimatorError
 from gpuschedlab.knobs import Constraint, Knob, Knobbed
 
 DAY = 86_400.0
-RECENT = (DAY / 4, DAY / 2, DAY, 2 * DAY)
-"""Seconds back from now of what is taken as it came: futures of ranks 1 to 4, which need resemble nothing."""
+RECENT = {"any": (DAY / 4, DAY / 2, DAY, 2 * DAY), "same": (DAY, 2 * DAY, 3 * DAY, 4 * DAY)}
+"""Seconds back from now of what is taken as it came, by `hour`: futures of ranks 1 to 4, which need resemble nothing but the hour."""
 APART = DAY / 2
 """Seconds between segments of different rank: what follows them is then mostly other jobs."""
 
@@ -78,9 +78,10 @@ class GlobalGenerator(Knobbed):
         it does. Those after them give the next similar ones, each at least half a day away from those before; the farthest
         down where there are not so many.
         """
-        if 1 <= rank <= len(RECENT):
-            return now - RECENT[rank - 1]
-        rank = max(0, rank - len(RECENT))
+        recent = RECENT[self.hour]
+        if 1 <= rank <= len(recent):
+            return now - recent[rank - 1]
+        rank = max(0, rank - len(recent))
         first = submit[0] if len(submit) else now
         count = int(min(now - first, self.days * DAY) // self.bucket)
         size = round(self.segment / self.bucket)

@@ -16,11 +16,12 @@ from gpuschedlab.traces import generate
 HOUR = 3600.0
 DAY = 86_400.0
 NIGHT_RUNS = "night runs"
-PRESETS = ("venus", "pai", "philly", NIGHT_RUNS)
+HEAVY_NIGHTS = "heavy nights"
+WHOLE_NODE_NIGHTS = "whole-node nights"
 
 
 class Kind(NamedTuple):
-    """Jobs of one kind: median run time (s), its sigma (of the logarithm), GPUs with their shares, and the part of the load."""
+    """Jobs of one kind: median run time (s), its sigma (of the logarithm), GPUs with their shares, and their load over the mean of both."""
 
     median: float
     sigma: float
@@ -29,17 +30,26 @@ class Kind(NamedTuple):
     load: float
 
 
-SHORT = Kind(1200.0, 0.4, (2.0, 4.0, 8.0), (0.4, 0.4, 0.2), 0.5 / 0.8)
-"""By day: jobs of about twenty minutes, at half of the cluster where the load of both together is .8."""
-LONG = Kind(4 * HOUR, 0.1, (4.0,), (1.0,), 1.1 / 0.8)
-"""By night: runs of about four hours that are nearly equal, at 1.1 times the cluster."""
+def _short(load: float) -> Kind:
+    """Jobs of about twenty minutes."""
+    return Kind(1200.0, 0.4, (2.0, 4.0, 8.0), (0.4, 0.4, 0.2), load)
+
+
+NIGHTS = {
+    NIGHT_RUNS: (_short(0.5 / 0.8), Kind(4 * HOUR, 0.1, (4.0,), (1.0,), 1.1 / 0.8)),
+    HEAVY_NIGHTS: (_short(0.3 / 0.75), Kind(4 * HOUR, 0.1, (4.0,), (1.0,), 1.2 / 0.75)),
+    WHOLE_NODE_NIGHTS: (_short(0.3 / 0.65), Kind(3 * HOUR, 0.1, (8.0,), (1.0,), 1.0 / 0.65)),
+}
+"""Presets in which the kind of jobs changes: by day short ones, by night long runs that are nearly equal. At load .8 night runs bring .5 of
+the cluster by day and 1.1 by night; heavy nights at .75 bring .3 and 1.2; whole-node nights at .65 bring .3 and 1."""
+PRESETS = ("venus", "pai", "philly", *NIGHTS)
 
 
 @dataclass(frozen=True)
 class LiveDays(Knobbed):
     """What a watched cluster of nodes with 8 GPUs does: as many days are history as are played.
 
-    `preset` "night runs" has short jobs by day and long, equal ones by night, each half of every 24 hours, whatever `drift` says; the
+    The presets of `NIGHTS` have short jobs by day and long, equal ones by night, each half of every 24 hours, whatever `drift` says; the
     others are generated like the log of that name, without jobs of more than half of the GPUs.
 
     Examples
@@ -53,7 +63,7 @@ class LiveDays(Knobbed):
     raises = EstimatorError
     preset: Annotated[str, Knob(choices=PRESETS, words="jobs like", help="what the jobs are like")] = "venus"
     days: Annotated[float, Knob(1, 30, step=1, unit="d", help="days that are played")] = 2.0
-    jobs: Annotated[int, Knob(50, 20_000, log=True, help="jobs of these days, but for night runs")] = 600
+    jobs: Annotated[int, Knob(50, 20_000, log=True, help="jobs of these days, if they are like those of a log")] = 600
     nodes: Annotated[int, Knob(1, 64, help="nodes of 8 GPUs")] = 4
     load: Annotated[float, Knob(0.3, 1.5, step=0.1, help="work that comes, over what all GPUs can do")] = 1.1
     drift: Annotated[
@@ -74,7 +84,7 @@ class LiveDays(Knobbed):
 
     def jobs_of(self, seed: int) -> tuple[pl.DataFrame, pl.DataFrame]:
         """History and trace of a seed on one clock, on which the trace begins at 0."""
-        jobs = self._night_runs(seed) if self.preset == NIGHT_RUNS else self._generated(seed)
+        jobs = self._night_runs(seed) if self.preset in NIGHTS else self._generated(seed)
         due = 600.0 + self.slack * jobs["duration"]
         jobs = jobs.with_columns(deadline=due, submit=pl.col("submit") - self.days * DAY)
         return jobs.filter(pl.col("submit") < 0), jobs.filter(pl.col("submit") >= 0)
@@ -96,7 +106,7 @@ class LiveDays(Knobbed):
         half = DAY / 2
         parts = []
         for phase in range(round(4 * self.days)):
-            kind = LONG if phase % 2 else SHORT
+            kind = NIGHTS[self.preset][phase % 2]
             parts.append(self._phase(kind, phase * half, half, rng))
         jobs = pl.concat(parts).sort("submit", maintain_order=True)
         names = pl.Series("job_id", [f"{NIGHT_RUNS[:5]}-{number}" for number in range(jobs.height)])

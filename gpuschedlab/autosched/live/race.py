@@ -8,7 +8,7 @@ import polars as pl
 from gpuschedlab.autosched.controller import Controller
 from gpuschedlab.autosched.decision import Decision
 from gpuschedlab.autosched.live.choice import Choice, choice_of
-from gpuschedlab.autosched.live.days import NIGHT_RUNS, LiveDays
+from gpuschedlab.autosched.live.days import NIGHTS, LiveDays
 from gpuschedlab.autosched.live.goals import GOALS, figure, gained
 from gpuschedlab.autosched.live.kept import KeptDecision, keep
 from gpuschedlab.autosched.live.line import Line
@@ -279,7 +279,7 @@ class Race:
 
     def _add_clock(self):
         """Begin the line of a pair, as if it had been there from the beginning, where day and night differ."""
-        if CLOCK not in self.lines and (self.days.preset == NIGHT_RUNS or self.days.drift > 0):
+        if CLOCK not in self.lines and (self.days.preset in NIGHTS or self.days.drift > 0):
             line = by_clock(self._scenario, *self.pair, self.now)
             line.advance(self.now)
             self.lines[CLOCK] = line
@@ -314,9 +314,9 @@ class Race:
             hints=self._best_constant().leaders(),
             horizon=self.tuning.horizon * HOUR,
             seed=self.seed,
+            believed=self.believed,
             **self.tuning.options(),
         )
-        controller.scenario = self.believed(controller.scenario)
         self._controller = controller
         return controller
 

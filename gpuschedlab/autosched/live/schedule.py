@@ -52,26 +52,41 @@ def by_clock(scenario: Scenario, day, night, until: float | None = None) -> Line
     return line
 
 
+def by_phase(scenario: Scenario, policy, other) -> tuple[float, float]:
+    """Average JCT under a policy over that under another, of the jobs that come by day and of those that come by night.
+
+    If the mix drifts between both, the ratios lie on different sides of 1: no constant is best for all jobs.
+    """
+    submit = scenario.trace["submit"].to_numpy()
+    night = submit // HALF % 2 == 1
+    spent = [Line(scenario, constant).ends() - submit for constant in (policy, other)]
+    by_day = spent[0][~night].mean() / spent[1][~night].mean()
+    by_night = spent[0][night].mean() / spent[1][night].mean()
+    return float(by_day), float(by_night)
+
+
 class Past:
-    """Figures of constants and pairs on a scenario that is past, each played once.
+    """Figures of constants and pairs on scenarios that are past, each played once; the mean of several.
 
     Parameters
     ----------
-    scenario : Scenario
-        Its trace begins with a day.
+    scenario : Scenario or iterable of Scenario
+        Each trace begins with a day.
     goal : Goal
     """
 
-    def __init__(self, scenario: Scenario, goal: Goal):
-        self.scenario = scenario
+    def __init__(self, scenario, goal: Goal):
+        self.scenarios = [scenario] if isinstance(scenario, Scenario) else list(scenario)
         self.goal = goal
         self._known: dict = {}
 
     def figure(self, day, night) -> float:
         """Figure of a pair; of a constant, if both are the same."""
         if (day, night) not in self._known:
-            end = by_clock(self.scenario, day, night).ends()
-            self._known[day, night] = figure(self.goal, self.scenario.trace, end)
+            figures = [
+                figure(self.goal, scenario.trace, by_clock(scenario, day, night).ends()) for scenario in self.scenarios
+            ]
+            self._known[day, night] = float(np.mean(figures))
         return self._known[day, night]
 
     def ranked(self, policies) -> list:

@@ -84,6 +84,8 @@ class Probe:
     forecast : Forecast, optional
         Jobs to come and jobs in the system (`gpuschedlab.autosched.forecast.generation`), with weights where it is aggregated:
         in place of the scenario's trace, which is measured from its beginning without.
+    look : float, optional
+        Seconds after which a measurement ends; a job that is still there counts as if it ended then. Default: until all jobs have ended.
 
     Raises
     ------
@@ -91,9 +93,10 @@ class Probe:
         The policy's goal or a watched metric is unknown.
     """
 
-    def __init__(self, scenario, policy, *more, forecast=None, **parts):
+    def __init__(self, scenario, policy, *more, forecast=None, look: float | None = None, **parts):
         scenario, policy = scenario_of(scenario, policy, *more, **parts)
         check_goals(policy)
+        self.look = look
         at = {}
         if forecast is not None:
             scenario = scenario.replace(trace=forecast.trace)
@@ -114,6 +117,8 @@ class Probe:
         last = max(self.now, start.jobs["submit"].max(initial=0.0))
         # A day after all GPUs could have done the work.
         self.until = last + left / max(NOTHING, start.capacity) + 86_400.0
+        if look is not None:
+            self.until = self.now + look
 
     def __call__(self, policy) -> Measurement:
         """Measure one configuration."""
@@ -140,7 +145,10 @@ class Probe:
             return 0.0
         if goal in metrics:
             return metrics[goal]
-        end = np.where(jobs["done"], jobs["end"], self.until + jobs["work"] - jobs["progress"])
+        beyond = 0.0
+        if self.look is None:
+            beyond = jobs["work"] - jobs["progress"]
+        end = np.where(jobs["done"], jobs["end"], self.until + beyond)
         if goal in ("jct", "p99"):
             spent = end - np.maximum(jobs["submit"], self.now) + self.shift
             if goal == "p99":

@@ -6,12 +6,20 @@ import pytest
 
 import gpuschedlab as lab
 from gpuschedlab.autosched.live.choice import Choice
-from gpuschedlab.autosched.live.days import DAY, NIGHT_RUNS, LiveDays, drifted
+from gpuschedlab.autosched.live.days import (
+    DAY,
+    HEAVY_NIGHTS,
+    NIGHT_RUNS,
+    NIGHTS,
+    WHOLE_NODE_NIGHTS,
+    LiveDays,
+    drifted,
+)
 from gpuschedlab.autosched.live.goals import GOALS, figure, gained
 from gpuschedlab.autosched.live.like import LikeRaces, play_like
 from gpuschedlab.autosched.live.line import HOUR, Line
 from gpuschedlab.autosched.live.race import CLOCK, DEFAULT, GITTINS, PAST, TUNED, Race
-from gpuschedlab.autosched.live.schedule import Past, by_clock, constants
+from gpuschedlab.autosched.live.schedule import Past, by_clock, by_phase, constants
 from gpuschedlab.autosched.live.settings import BELIEFS, WAYS, LiveTuning
 from gpuschedlab.errors import EstimatorError
 
@@ -26,23 +34,13 @@ def ends_of(scenario, policy) -> np.ndarray:
 # Days ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("preset", ["venus", "pai", "philly", NIGHT_RUNS])
+@pytest.mark.parametrize("preset", ["venus", "pai", "philly", *NIGHTS])
 def test_days_have_a_history_before_them_and_are_the_same_for_a_seed(preset):
     days = LiveDays(preset=preset, days=2, jobs=200, load=0.8)
     history, trace = days.jobs_of(4)
     assert history["submit"].max() < 0 <= trace["submit"].min() <= trace["submit"].max() < 2 * DAY
     assert days.jobs_of(4)[1].equals(trace)
     np.testing.assert_allclose(trace["deadline"], 600.0 + 4.0 * trace["duration"])
-
-
-def test_night_runs_bring_their_loads_by_day_and_by_night():
-    _, trace = LiveDays(preset=NIGHT_RUNS, days=20, load=0.8).jobs_of(1)
-    work = (trace["gpus"] * trace["duration"]).to_numpy()
-    by_day = trace["submit"].to_numpy() % DAY < DAY / 2
-    room = 20 * DAY / 2 * 32
-    assert work[by_day].sum() / room == pytest.approx(0.5, rel=0.05)
-    assert work[~by_day].sum() / room == pytest.approx(1.1, rel=0.05)
-    assert trace["duration"].to_numpy()[~by_day].std() < 0.15 * 4 * HOUR
 
 
 @pytest.mark.parametrize("drift", [0.0, 0.3, 0.9])
@@ -268,7 +266,10 @@ def test_a_wrong_belief_is_of_the_tuner_alone():
     assert race.scenario.delays.restart == 900
     assert race.believed(race.scenario).delays.restart == 60
     race.play(2)
-    assert race._controller.scenario.delays.restart == 60
+    controller = race._controller
+    assert controller.simulation.delays.restart == 900
+    future = controller.forecast(np.random.default_rng(0))[0]
+    assert controller.probe(future).base.delays.restart == 60
     np.testing.assert_allclose(race.lines[DEFAULT].ends(), ends_of(race.scenario, lab.Tiresias()))
     twins = Race(days, LiveTuning(evaluations=3, belief=BELIEFS[2], believed=60.0), seed=3)
     shown = twins.twin_restart
@@ -354,3 +355,37 @@ def test_a_choice_says_the_figure_that_decided():
         in switched.sentence
     )
     assert kept._replace(tried=0).sentence == "Hour 2: kept, since no job is there or forecast."
+
+
+@pytest.mark.parametrize("preset", NIGHTS)
+def test_nights_bring_their_kinds_and_loads(preset):
+    loads = {NIGHT_RUNS: (0.8, 0.5, 1.1), HEAVY_NIGHTS: (0.75, 0.3, 1.2), WHOLE_NODE_NIGHTS: (0.65, 0.3, 1.0)}
+    load, by_day, by_night = loads[preset]
+    _, trace = LiveDays(preset=preset, days=20, load=load).jobs_of(1)
+    work = (trace["gpus"] * trace["duration"]).to_numpy()
+    day = trace["submit"].to_numpy() % DAY < DAY / 2
+    room = 20 * DAY / 2 * 32
+    assert work[day].sum() / room == pytest.approx(by_day, rel=0.06)
+    assert work[~day].sum() / room == pytest.approx(by_night, rel=0.06)
+    _, night = NIGHTS[preset]
+    assert set(trace["gpus"].to_numpy()[~day]) == set(night.gpus)
+    assert np.median(trace["duration"].to_numpy()[~day]) == pytest.approx(night.median, rel=0.05)
+
+
+def test_drift_is_measured_by_the_jobs_of_each_phase_and_restarts_make_it():
+    soon = lab.Tiresias(metric="time", thresholds=(4000.0,))
+    never = lab.Tiresias(thresholds=(1e8,))
+    scenario = LiveDays(preset=NIGHT_RUNS, days=4, load=0.8, restart=900.0).scenario(2)
+    by_day, by_night = by_phase(scenario, soon, never)
+    spent = [ends_of(scenario, policy) - scenario.trace["submit"].to_numpy() for policy in (soon, never)]
+    day = scenario.trace["submit"].to_numpy() % DAY < DAY / 2
+    assert by_day == pytest.approx(spent[0][day].mean() / spent[1][day].mean())
+    assert by_night == pytest.approx(spent[0][~day].mean() / spent[1][~day].mean())
+    assert by_day < 0.6 < 1.2 < by_night
+
+
+def test_figures_of_several_logs_are_their_mean():
+    logs = [LiveDays(preset=NIGHT_RUNS, days=1, load=0.8).scenario(seed) for seed in (1, 2)]
+    goal = GOALS["average"]
+    alone = [Past(log, goal).figure(lab.Tiresias(), lab.Srtf()) for log in logs]
+    assert Past(logs, goal).figure(lab.Tiresias(), lab.Srtf()) == pytest.approx(np.mean(alone))

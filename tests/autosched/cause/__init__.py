@@ -1,0 +1,1 @@
+"""A contest in which the cause is needed."""
