@@ -2,10 +2,11 @@
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from functools import cache
 from html import escape
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -34,7 +35,8 @@ class Why(NamedTuple):
     """Shares of the causes in a change of the average JCT; each in s, in the four `PARTS` of a JCT, which add up to it.
 
     causes, changes : (n,) names, and values before and after as text; before, after : (4,) JCT; shares : (n, 4), which add up to
-    `after - before`; error : (n,) half of the 95 % interval of a share, 0 where all combinations were simulated; runs : how many were.
+    `after - before`; error : (n,) half of the 95 % interval of a share, 0 where all combinations were simulated; runs : how many were;
+    words : names of causes as sliders have them, where they differ, by which the sentence and what is displayed call them.
     """
 
     causes: tuple[str, ...]
@@ -44,6 +46,7 @@ class Why(NamedTuple):
     shares: np.ndarray
     error: np.ndarray
     runs: int
+    words: Mapping[str, str] = MappingProxyType({})
 
     @property
     def table(self) -> pl.DataFrame:
@@ -66,16 +69,20 @@ class Why(NamedTuple):
             values = f" {row['from']} -> {row['to']}" if row["from"] else ""
             error = f" ± {row['error'] / HOUR:.3f}" if row["error"] else ""
             share, most = (f"{x / HOUR:+.3f} h" for x in (row["share"], row[part]))
-            said.append(f"{row['cause']}{values} {share}{error} ({part} {most})")
+            said.append(f"{self.words.get(row['cause'], row['cause'])}{values} {share}{error} ({part} {most})")
         if others := rows[NAMED:]:
             said.append(f"{len(others)} more {sum(row['share'] for row in others) / HOUR:+.3f} h")
         return f"Average JCT {old:.3f} -> {new:.3f} h ({new - old:+.3f} h): {', '.join(said) or 'nothing changed it'}."
 
     def __repr__(self):
-        return f"{self.sentence}\n{self.table}"
+        return f"{self.sentence}\n{self._in_words()}"
 
     def _repr_html_(self):
-        return f"<p>{escape(self.sentence)}</p>{Table(self.table)._repr_html_()}"
+        return f"<p>{escape(self.sentence)}</p>{Table(self._in_words())._repr_html_()}"
+
+    def _in_words(self) -> pl.DataFrame:
+        """The table, with causes in `words`."""
+        return self.table.with_columns(pl.col("cause").replace(dict(self.words)))
 
 
 def shapley(value: Callable, count: int, *, permutations: int = PERMUTATIONS, rng=0) -> tuple[np.ndarray, np.ndarray]:
@@ -193,7 +200,9 @@ def explain(probe: Callable, before, after, parts=(), *, permutations: int = PER
     ends = [value_of((on,) * len(causes)) for on in (False, True)]
     shares, error = shapley(value_of, len(causes), permutations=permutations, rng=rng)
     texts = tuple(tuple(_word(side[name]) if name in knobs else "" for side in values) for name in causes)
-    return Why(causes, texts, *ends, shares.reshape(-1, len(PARTS)), error, value.cache_info().misses)
+    of_sliders = words_of(after)
+    words = {name: of_sliders[name] for name in knobs if name in of_sliders}
+    return Why(causes, texts, *ends, shares.reshape(-1, len(PARTS)), error, value.cache_info().misses, words)
 
 
 def _word(value) -> str:
@@ -250,6 +259,17 @@ def values_of(policy, alike: bool = True) -> dict:
             found[name] = value
     held = {*infos, *(info.holder for info in infos.values())}
     return found | {f.name: getattr(policy, f.name) for f in fields(policy) if f.name not in held}
+
+
+def words_of(policy) -> dict[str, str]:
+    """Names of a policy's knobs, place by place, as their sliders have them."""
+    found = {}
+    for name, info in knobs_of(policy).items():
+        if info.kind == "floats":
+            found |= {f"{name}_{i + 1}": info.words_at(i) for i in range(info.knob.many)}
+        else:
+            found[name] = info.words
+    return found
 
 
 def mixed(policy, given: dict):

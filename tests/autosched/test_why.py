@@ -216,7 +216,9 @@ def test_a_table_and_a_page(change):
     assert table.columns == ["cause", "from", "to", "share", "error", *PARTS]
     assert table["share"].abs().is_sorted(descending=True)
     assert table.filter(cause="starve_limit").rows()[0][1:3] == ("0", "2")
-    assert "starve_limit" in found._repr_html_()
+    for shown in (found.sentence, found._repr_html_(), repr(found)):
+        assert "starve limit" in shown
+        assert "starve_limit" not in shown
 
 
 def test_what_cannot_be_compared_is_named(change):
