@@ -92,6 +92,21 @@ FAIRSHARE = (
 )
 ACCOUNTS, CAPPED, CAP = {"a": 3, "b": 1}, "capped", 8
 """Shares of two accounts, and a QOS whose jobs hold so many GPUs at most."""
+USERS = {"daemon": 5, "bin": 3, "sys": 2, "games": 2}
+"""Users of streams with limits, which any Debian has, and how often each submits."""
+
+
+LIMITS = (
+    (BASIC, "qos normal MaxTRESPU=cpu=12; qos capped GrpTRES=cpu=8"),
+    (BASIC, "qos normal MaxJobsPU=3; qos capped GrpTRES=cpu=8; account b GrpTRES=cpu=16"),
+    (FAIRSHARE, "qos normal MaxTRESPU=cpu=16; qos capped GrpTRES=cpu=10 MaxJobsPU=2; account b GrpTRES=cpu=16"),
+    (MULTIFACTOR, "qos normal MaxTRESPU=cpu=12; qos capped GrpJobs=2"),
+    (BASIC, "account a MaxJobs=3; account b GrpTRES=cpu=12; qos capped MaxTRESPA=cpu=12"),
+    (MULTIFACTOR, "qos normal MaxTRESPU=cpu=16 MaxJobsPU=4; qos capped GrpTRES=cpu=12; account a GrpJobs=6"),
+    (FAIRSHARE, "account a GrpTRES=cpu=20; account b GrpJobs=4; qos capped MaxJobsPU=1"),
+    (BASIC, "qos normal MaxTRESPU=cpu=8; qos capped MaxTRESPU=cpu=16; account b GrpTRES=cpu=8"),
+)
+"""Priorities and limits of streams."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +124,7 @@ class Stream:
     tiers: tuple[tuple[str, int], ...] = (("p", 1),)
     special: str = ""
     counted: bool = False  # by a slurmdbd: without one priorities do not age
+    limits: str = ""  # "qos NAME KEY=VALUE ...; account NAME KEY=VALUE ..." as sacctmgr sets them
     outage: tuple[int, int, int] | None = None  # node, seconds after the first submission: down, and up again
 
 
@@ -124,7 +140,11 @@ STREAMS = (
     Stream("outage", 69, jobs=70, outage=(2, 60, 150), gap=2.8),
     Stream("multifactor", 70, jobs=90, gap=2.2, conf=MULTIFACTOR, counted=True),
     Stream("fairshare", 71, jobs=90, gap=2.2, conf=FAIRSHARE, special="account", counted=True),
-    Stream("qos", 72, jobs=70, gap=2.2, special="qos", counted=True),
+    Stream("qos", 72, jobs=70, gap=2.2, special="qos", counted=True, limits=f"qos {CAPPED} GrpTRES=cpu={CAP}"),
+    *(
+        Stream(f"limits-{i}", 80 + i, jobs=70, gap=2.0, special="limits", counted=True, conf=conf, limits=words)
+        for i, (conf, words) in enumerate(LIMITS, 1)
+    ),
 )
 
 
@@ -156,10 +176,24 @@ def drawn(stream: Stream) -> list[dict]:
         job |= {"begin": draw.randint(10, 60)} if special == "begin" else {}
         job |= {"account": draw.choice([*ACCOUNTS])} if stream.special == "account" else {}
         job |= {"qos": CAPPED} if special == "qos" and gpus <= CAP else {}
+        job |= owned(stream, draw, gpus) if stream.special == "limits" else {}
         tasks = draw.randint(3, 6)
         job |= {"tasks": tasks, "throttle": draw.randint(1, 2), "nodes": 1} if special == "array" else {}
         jobs.append(job)
     return jobs
+
+
+def owned(stream: Stream, draw: random.Random, gpus: int) -> dict:
+    """Owners of a job of a stream with limits, and no more GPUs than any of these leaves it."""
+    user = draw.choices([*USERS], [*USERS.values()])[0]
+    account = draw.choice([*ACCOUNTS])
+    qos = draw.choices(["normal", CAPPED], [3, 1])[0]
+    bounds = [part.split() for part in stream.limits.split(";")]
+    words = [word for _, name, *words in bounds if name in (account, qos) for word in words]
+    most = min([int(word.rpartition("=")[2]) for word in words if "TRES" in word], default=gpus)
+    if gpus > most:
+        gpus = min(CORES, most)
+    return {"user": user, "account": account, "qos": qos, "nodes": -(-gpus // CORES), "each": min(CORES, gpus)}
 
 
 class Server:
@@ -215,9 +249,13 @@ class Server:
         self.patiently("sacctmgr", "-i", "add", "cluster", "lab")
         for name, shares in ACCOUNTS.items():
             self.ask("sacctmgr", "-i", "add", "account", name, "cluster=lab", f"fairshare={shares}")
-        self.ask("sacctmgr", "-i", "add", "qos", CAPPED, f"GrpTRES=cpu={CAP}")
-        self.ask("sacctmgr", "-i", "add", "user", "root", f"account={','.join(ACCOUNTS)}", "cluster=lab")
-        self.ask("sacctmgr", "-i", "modify", "user", "root", "set", f"qos=normal,{CAPPED}", "defaultqos=normal")
+        self.ask("sacctmgr", "-i", "add", "qos", CAPPED)
+        for user in ("root", *(USERS if self.stream.special == "limits" else ())):
+            self.ask("sacctmgr", "-i", "add", "user", user, f"account={','.join(ACCOUNTS)}", "cluster=lab")
+            self.ask("sacctmgr", "-i", "modify", "user", user, "set", f"qos=normal,{CAPPED}", "defaultqos=normal")
+        for part in filter(None, self.stream.limits.split(";")):
+            kind, name, *words = part.split()
+            self.ask("sacctmgr", "-i", "modify", kind, name, "set", *words)
 
     def patiently(self, *words: str) -> None:
         """Say something to a daemon until it answers, for half a minute."""
@@ -289,6 +327,7 @@ def submitted(server: Server, jobs: list[dict], begin: float, watch) -> dict[str
         words += [f"--begin=now+{job['begin']}"] if "begin" in job else []
         words += [f"--account={job['account']}"] if "account" in job else []
         words += [f"--qos={job['qos']}"] if "qos" in job else []
+        words += [f"--uid={job['user']}", "--chdir=/tmp"] if "user" in job else []
         words += [f"--array=0-{job['tasks'] - 1}%{job['throttle']}"] if "tasks" in job else []
         done = ["--no-requeue", "--output=/dev/null", "--wrap", f"exec sleep {job['seconds']}"]
         ids[number] = server.ask("sbatch", "--parsable", *words, *done)
@@ -355,7 +394,7 @@ def table(server: Server, jobs: list[dict], numbers: dict[str, int]) -> tuple[in
             | {"nodelist": has["NodeList"]}
         )
         row |= {"partition": job["partition"], "after": job.get("after"), "array": number if task else None}
-        row |= {name: job.get(name) for name in ("account", "qos")}
+        row |= {name: job.get(name) for name in ("account", "qos", "user")}
         rows.append(row | {"throttle": job.get("throttle"), "order": (number, int(task or 0))})
     rows.sort(key=lambda row: row.pop("order"))
     first = min(row["submit"] for row in rows)
@@ -368,6 +407,7 @@ def table(server: Server, jobs: list[dict], numbers: dict[str, int]) -> tuple[in
 def record(stream: Stream, number: int, port: int) -> dict[str, pl.DataFrame]:
     """Record a stream once: frames of the recording, its jobs, its priorities and its outages."""
     folder = Path(tempfile.mkdtemp(prefix=f"slurm-{stream.name}-"))
+    folder.chmod(0o755)  # jobs of other users read their scripts there
     jobs = drawn(stream)
     with Server(stream, folder, port) as server:
         server.start()
@@ -384,12 +424,12 @@ def record(stream: Stream, number: int, port: int) -> dict[str, pl.DataFrame]:
         raise RuntimeError(f"{stream.name}: found {len(rows)} jobs that ended; expected {expected}: thrown away.")
     about = {"nodes": stream.nodes, "gpus_per_node": CORES, "scheduler": stream.scheduler, "epoch": first}
     tiers = " ".join(f"{name}:{tier}" for name, tier in stream.tiers)
-    columns = "job_id submit eligible nodes gpus duration requested_time start nodelist partition after array throttle account qos"
+    columns = "job_id submit eligible nodes gpus duration requested_time start nodelist partition after array throttle account qos user"
     priorities = [(at - first, names[job], *found) for at, job, *found in watch.rows if job in names]
     outages = [(node, down - first, up - first) for node, down, up in watch.outages]
     shutil.rmtree(folder, ignore_errors=True)
     return {
-        "streams": pl.DataFrame([of | about | {"tiers": tiers}]),
+        "streams": pl.DataFrame([of | about | {"tiers": tiers, "limits": stream.limits}]),
         "jobs": pl.DataFrame(
             [of | {name: row[name] for name in columns.split()} for row in rows], infer_schema_length=None
         ),

@@ -1,6 +1,9 @@
 """Nodes as compiled code sees them, looked up by their free GPUs: a placement rule hardly costs more on many nodes.
 
-Free GPUs are counted in hundredths ("slots"), so that jobs of a fraction of a GPU are exact.
+Free GPUs are counted in hundredths ("slots"), so that jobs of a fraction of a GPU are exact. Beside the nodes stand quotas: how
+much some jobs may hold at once, wherever it is. A quota is a number of slots or of jobs. A job claims a part of it while it runs,
+and may start only if each quota that it is held to has so much left. A claim may count without holding its job, or on GPUs of one
+type alone.
 """
 
 from typing import NamedTuple
@@ -23,6 +26,19 @@ NODE = np.dtype(
     ],
     align=True,
 )
+
+
+ANY_TYPE = -1
+CLAIM = np.dtype(
+    [
+        ("quota", "i4"),  # row of the quotas, -1: the job has no more claims
+        ("amount", "i4"),  # slots, or 1 job
+        ("type", "i4"),  # GPU type on which alone it counts, ANY_TYPE: on each
+        ("held", "i4"),  # 1: the job may not start beyond the quota; 0: it only counts
+    ],
+    align=True,
+)
+"""What a job takes of a quota."""
 
 
 LEVELS = 65
@@ -144,3 +160,24 @@ def next_node(member, row, n):
         if member[row, w] != 0:
             return w * WORD + lowest_bit(member[row, w])
     return -1
+
+
+@njit
+def has_room(claims, row, spare):
+    """Whether each quota to which a job is held has as much left as the job claims."""
+    for k in range(claims.shape[1]):
+        claim = claims[row, k]
+        if claim.quota < 0:
+            return True
+        if claim.held == 1 and spare[claim.quota] < claim.amount:
+            return False
+    return True
+
+
+@njit
+def charge(claims, row, gpu_type, spare):
+    """Take from the quotas what a job that runs on GPUs of a type claims."""
+    for k in range(claims.shape[1]):
+        claim = claims[row, k]
+        if claim.quota >= 0 and (claim.type == ANY_TYPE or claim.type == gpu_type):
+            spare[claim.quota] -= claim.amount

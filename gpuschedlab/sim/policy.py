@@ -96,6 +96,16 @@ class Policy(Knobbed):
         """
         return None
 
+    def quotas(self, trace: pl.DataFrame, cluster: "Cluster") -> tuple[np.ndarray, np.ndarray] | None:
+        """Quotas of slots and jobs that may be held at once, for a policy whose own `planner` keeps to them; None without any.
+
+        Returns
+        -------
+        (n, K) array of CLAIM, and (Q,) array
+            Claims of each job (`gpuschedlab.cluster.node_index`), and slots (hundredths of a GPU) or jobs of each quota.
+        """
+        return None
+
     def points(self, trace: pl.DataFrame, cluster: "Cluster") -> np.ndarray | float:
         """What each job (n,) counts whatever happens: `job.points` of keys."""
         return 0.0

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
-from gpuschedlab.papers.clusters.explains.limited import Limited
+from gpuschedlab.papers.clusters.explains.limited import broken
 from gpuschedlab.papers.clusters.recipe import Site
+from gpuschedlab.papers.clusters.schedulers.limits import refused
 from gpuschedlab.papers.clusters.schedulers.slurm import Slurm
 from gpuschedlab.sim import Scenario
 from gpuschedlab.traces.trace_statistics import demand
@@ -38,14 +39,17 @@ def doubts(site: Site, scenario: Scenario) -> Iterator[str]:
         yield f"{beyond} jobs ran for longer than they requested: no limit stops them"
     if left_out := [w for w in has.windows if w.users or (w.nodes and site.cluster)]:
         yield f"{len(left_out)} windows are left out: for some users alone, or of nodes that are not in {site.cluster or 'any'}"
+    unkept = broken(site.own, has.limits)
     named = {
         "partitions": site.cluster and has.partitions,
-        "limits": has.limits and not isinstance(site.within(site.policies["EASY"]), Limited),
+        "limits": unkept and broken(site.within(site.policies["EASY"]), has.limits),
         "queues": has.queues and not site.quotas,
         "accounts": has.accounts and not isinstance(site.own, Slurm),
     }
-    if has.limits and not named["limits"] and not isinstance(site.own, Limited):
+    if unkept and not named["limits"]:
         yield "to limits EASY within limits keeps, and not the site's own rule"
+    if over := int(refused(has.limits, trace).sum()):
+        yield f"{over} jobs ask for more than a limit lets a job have, and never start"
     if idle := [name for name, value in named.items() if value]:
         yield f"no rule here keeps to {', '.join(idle)}"
 

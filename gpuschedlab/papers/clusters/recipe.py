@@ -14,7 +14,7 @@ from gpuschedlab.errors import TraceError
 from gpuschedlab.estimators.requested import Requested
 from gpuschedlab.knobs import Knob
 from gpuschedlab.papers.clusters.explains.explanation import Explanation, explain
-from gpuschedlab.papers.clusters.explains.limited import Limited, plays
+from gpuschedlab.papers.clusters.explains.limited import within
 from gpuschedlab.papers.clusters.explains.sweep import DAY
 from gpuschedlab.papers.clusters.files.description import INF, Description
 from gpuschedlab.papers.clusters.files.description import Window as Closed
@@ -256,9 +256,9 @@ class Site(Recipe):
 
     def within(self, policy: Policy) -> Policy:
         """A policy within the site's limits, if it can keep to any."""
-        if not self.description.limits or not plays(policy, self.nodes):
+        if not self.description.limits:
             return policy
-        return Limited(self.description.limits, policy.backfill, (self.zero or 0.0) % DAY)
+        return within(policy, self.description.limits, self.nodes, (self.zero or 0.0) % DAY)
 
     @property
     def rule(self) -> Policy:

@@ -12,7 +12,7 @@ from gpuschedlab.errors import TraceError
 from gpuschedlab.metrics.intervals import difference_interval, verdict
 from gpuschedlab.metrics.sentence import span
 from gpuschedlab.papers.clusters.eligible import play, unsettled
-from gpuschedlab.papers.clusters.explains.limited import Limited
+from gpuschedlab.papers.clusters.explains.limited import broken
 from gpuschedlab.papers.clusters.explains.sweep import DAY
 from gpuschedlab.papers.clusters.kinds import FIGURES, Kind, kind_of
 from gpuschedlab.papers.clusters.recipe import TIMEOUT, Site
@@ -219,9 +219,9 @@ def whatif(
     before, after = played(((scenario, own), (changed, wanted)), weeks)
     unknown = stopped(scenario.trace, limits_of(changed.trace, changed.limits)) if "limits" in parts else 0.0
     missed = misses(site, scenario.trace, before)
-    if other.description.limits and not isinstance(wanted, Limited) and (own != wanted or "within" in changes):
-        reason = "limits, to which only EASY, greedy and strict FIFO keep, on GPUs of one type"
-        missed = Missed(missed.reason or reason)
+    unkept = broken(wanted, other.description.limits)
+    if unkept and (own != wanted or "within" in changes):
+        missed = Missed(missed.reason or unkept)
     elif np.isfinite(missed.recorded) and max(unsettled(scenario.trace, jobs) for jobs in (before, after)) > UNSETTLED:
         reason = "runs in which jobs start after all that they wait for: more than were made"
         missed = Missed(missed.reason or reason)

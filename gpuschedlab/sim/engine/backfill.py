@@ -8,6 +8,7 @@ whole queue.
 import numpy as np
 
 from gpuschedlab._compiled import njit
+from gpuschedlab.cluster.node_index import CLAIM, charge, has_room
 from gpuschedlab.sim.engine.jobs.accounting import factor_of, find_place, is_eligible, nth_pool
 from gpuschedlab.sim.engine.jobs.lifecycle import can_host, hold, join, start
 from gpuschedlab.sim.engine.jobs.queues import ahead, drop_waiting, first_queued, queue_classes, requeue
@@ -15,8 +16,8 @@ from gpuschedlab.sim.engine.jobs.records import ASK, CELL, GREEDY, RUN
 from gpuschedlab.sim.engine.jobs.state import DECISION
 
 ANY = 2**31 - 1  # slots, more than any job's
-ASKS, RUNS, CELLS = (
-    np.dtype((np.record, kind)) for kind in (ASK, RUN, CELL)
+ASKS, RUNS, CELLS, CLAIMS = (
+    np.dtype((np.record, kind)) for kind in (ASK, RUN, CELL, CLAIM)
 )  # as attributes where nothing is compiled, too
 
 
@@ -156,22 +157,29 @@ def fill(S):
 
 
 @njit(inline="never")
-def list_waiting(S):
-    """What the first waiting jobs ask for, in order, as many as a plan looks at; which they are, is in `chosen`."""
+def list_waiting(S, spare):
+    """What the first waiting jobs ask for, in order, as many as a plan looks at; which they are, is in `chosen`.
+
+    A job of which some quota has too little left is not among them.
+    """
     queue = np.empty(int(min(S.scalar[0].waiting, S.rule[0].tested)), ASKS)
     i = 0
     n = queue_classes(S, ANY) if open_classes(S) > 0 else 0
     while n > 0 and i < len(queue):
         j = first_queued(S, n)
+        S.cls[S.body[j].cls].head += 1
+        n = requeue(S, n)
+        if not has_room(S.claim, j, spare):
+            continue
         a = queue[i]
-        S.chosen[i], a.slots, a.kind = j, S.body[j].slots, S.body[j].knows
+        S.chosen[i] = j
+        a.slots = S.body[j].slots
+        a.kind = S.body[j].knows
         a.estimate = S.job[j].estimate
         a.submit = S.job[j].submit
         a.asked = S.cls[S.body[j].cls].asked
-        S.cls[S.body[j].cls].head += 1
-        n = requeue(S, n)
         i = i + 1
-    return queue
+    return queue[:i]
 
 
 @njit(inline="never")
@@ -196,15 +204,38 @@ def list_runs(S):
 
 
 @njit(inline="never")
+def spare_quotas(S):
+    """Slots and jobs (Q,) of each quota that running jobs do not claim."""
+    spare = S.quota.copy()
+    for i in range(S.scalar[0].running):
+        charge(S.claim, S.running[i], S.body[S.running[i]].type, spare)
+    return spare
+
+
+@njit(inline="never")
+def claims_of(S, count):
+    """Claims of the first chosen jobs."""
+    claims = np.empty((count, S.claim.shape[1]), CLAIMS)
+    for i in range(count):
+        for k in range(claims.shape[1]):
+            claims[i, k] = S.claim[S.chosen[i], k]
+    return claims
+
+
+@njit(inline="never")
 def obey(S):
     """Start the waiting jobs that the policy's own planner starts, on the nodes that it names."""
-    queue = list_waiting(S)
+    spare = spare_quotas(S)
+    queue = list_waiting(S, spare)
+    claims = claims_of(S, queue.shape[0])
     runs, held = list_runs(S)
     wake = np.zeros(1)
     allowed = np.empty((S.known.shape[0], S.nodes.shape[0]), np.bool_)
     for n in range(S.nodes.shape[0]):
         allowed[:, n] = (S.known[:, S.nodes[n].type] > 0) & (S.nodes[n].down == 0)
-    cells = S.planner(S.scalar[0].now, S.nodes, runs, queue, S.window, S.rule, held, allowed, wake, S.knobs)
+    cells = S.planner(
+        S.scalar[0].now, S.nodes, runs, queue, S.window, S.rule, held, allowed, wake, claims, spare, S.knobs
+    )
     i = 0
     while i < len(cells):
         row = cells[i].answer

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.cluster import Cluster
-from gpuschedlab.cluster.node_index import LEVELS, NODE, SLOTS, index_nodes
+from gpuschedlab.cluster.node_index import CLAIM, LEVELS, NODE, SLOTS, index_nodes
 from gpuschedlab.cluster.placement import RELAX
 from gpuschedlab.errors import ClusterError
 from gpuschedlab.sim.engine.jobs import records
@@ -129,19 +129,23 @@ def arrange(prepared: Prepared, job: np.ndarray, body: np.ndarray, policy, ready
     cls, heap_size = _classed(prepared, job, body, rule)
     heap = np.zeros(heap_size + 1, np.int32)
     planned, promised, steps = _planned(prepared, rule[0], nodes, len(pools))
-    return {
-        "rule": rule,
-        "nodes": nodes,
-        "pools": pools,
-        "lacking": lacking,
-        "cls": cls,
-        "heap": heap,
-        "reservation": np.zeros(planned, records.RESERVATION),
-        "promised": promised,
-        "line": np.zeros(len(nodes), records.LINE),
-        "step": np.zeros(steps, records.STEP),
-        "until": np.zeros((len(cls), len(pools))),
-    } | open_ledger(prepared, policy, job, body)
+    return (
+        {
+            "rule": rule,
+            "nodes": nodes,
+            "pools": pools,
+            "lacking": lacking,
+            "cls": cls,
+            "heap": heap,
+            "reservation": np.zeros(planned, records.RESERVATION),
+            "promised": promised,
+            "line": np.zeros(len(nodes), records.LINE),
+            "step": np.zeros(steps, records.STEP),
+            "until": np.zeros((len(cls), len(pools))),
+        }
+        | open_ledger(prepared, policy, job, body)
+        | open_quotas(prepared, policy)
+    )
 
 
 def _planned(prepared: Prepared, rule, nodes: np.ndarray, pools: int):
@@ -230,6 +234,13 @@ def open_ledger(prepared, policy, job: np.ndarray, body: np.ndarray) -> dict[str
     if (account >= 0).any():
         body["account"] = account
     return {"ledger": np.zeros(1 + max(of_row, default=-1), LEDGER), "tree": tree}
+
+
+def open_quotas(prepared, policy) -> dict[str, np.ndarray]:
+    """Quotas of a policy, and what jobs claim of them."""
+    trace = prepared.trace.frame
+    claims, most = policy.quotas(trace, prepared.cluster) or (np.zeros((trace.height, 0), CLAIM), np.zeros(0))
+    return {"claim": np.ascontiguousarray(claims), "quota": np.array(most, float)}
 
 
 def charge_past(state: State):

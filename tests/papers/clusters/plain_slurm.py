@@ -191,7 +191,19 @@ def last_that_fits(held, queue, part, allowed):
     return q
 
 
-def backfill(now, held, queue, part, allowed, rule, depth, epoch, started, out):
+def within(claims, left):
+    """Whether a job is within each quota to which it is held."""
+    return all(left[c["quota"]] >= c["amount"] for c in claims if c["quota"] >= 0 and c["held"])
+
+
+def take(claims, gpu_type, left):
+    """Count a job that starts on GPUs of a type."""
+    for c in claims:
+        if c["quota"] >= 0 and c["type"] in (-1, gpu_type):
+            left[c["quota"]] -= c["amount"]
+
+
+def backfill(now, held, queue, part, allowed, rule, depth, epoch, started, out, claims, left):
     """Start or promise, in order, as long as any job may still start; the first promise (s)."""
     first = np.inf
     last = last_that_fits(held, queue, part, allowed)
@@ -205,11 +217,14 @@ def backfill(now, held, queue, part, allowed, rule, depth, epoch, started, out):
         each = part[q, 1]
         if started[q] < 0:
             tested += 1
+            if not within(claims[q], left):
+                continue
             reserves = promised < depth and now - a.submit >= rule.min_age
             begin, k = attempt(now, held, a, each, wide, allowed[a.kind], rule, epoch, reserves, out)
             if k > 0 and begin <= now:
                 started[q] = held.count[0]
                 start(held, now + a.estimate, out, k, each, a.slots)
+                take(claims[q], held.types[out[0]], left)
                 last = last_that_fits(held, queue, part, allowed)
             elif k > 0:
                 first = min(first, begin)
@@ -217,7 +232,7 @@ def backfill(now, held, queue, part, allowed, rule, depth, epoch, started, out):
     return first
 
 
-def plan(now, nodes, runs, queue, windows, rule, cells, allowed, wake, epoch, way):
+def plan(now, nodes, runs, queue, windows, rule, cells, allowed, wake, claims, left, epoch, way):
     """Answer of `gpuschedlab.Ordered.planner`; way: whether later jobs pass never (0), beside promises, or freely (2)."""
     part = shares(nodes, queue, allowed)
     out = np.empty(nodes.shape[0], np.int64)
@@ -226,6 +241,8 @@ def plan(now, nodes, runs, queue, windows, rule, cells, allowed, wake, epoch, wa
     barred = np.zeros(nodes.shape[0], np.bool_)
     # The main loop: a job that does not fit keeps its nodes from all after it.
     for q in range(queue.shape[0]):
+        if not within(claims[q], left):
+            continue
         a = queue[q]
         wide = part[q, 0]
         each = part[q, 1]
@@ -236,6 +253,7 @@ def plan(now, nodes, runs, queue, windows, rule, cells, allowed, wake, epoch, wa
         if k > 0:
             started[q] = held.count[0]
             start(held, now + a.estimate, out, k, each, a.slots)
+            take(claims[q], nodes[out[0]].type, left)
         else:
             barred |= allowed[a.kind]
             if barred.all():
@@ -243,7 +261,8 @@ def plan(now, nodes, runs, queue, windows, rule, cells, allowed, wake, epoch, wa
     between = rule.every > 0 and np.ceil(now / rule.every - 1e-9) * rule.every > now
     wake[0] = now if between else np.inf
     if way > 0 and not between:
-        wake[0] = backfill(now, held, queue, part, allowed, rule, 0.0 if way == 2 else rule.depth, epoch, started, out)
+        depth = 0.0 if way == 2 else rule.depth
+        wake[0] = backfill(now, held, queue, part, allowed, rule, depth, epoch, started, out, claims, left)
     first = held.first[runs.shape[0] - 1]
     k = 0
     answer = np.empty(held.first[held.count[0]] - first, cells.dtype)

@@ -6,6 +6,7 @@ if the planner gives it within two seconds of the recorded one, and did not give
 
 import re
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -13,16 +14,17 @@ import polars as pl
 
 from gpuschedlab import Cluster, Plan, Scenario, Slurm
 from gpuschedlab._compiled import records
-from gpuschedlab.cluster.node_index import NODE, SLOTS
+from gpuschedlab.cluster.node_index import CLAIM, NODE, SLOTS, charge
 from gpuschedlab.estimators import Requested
+from gpuschedlab.papers.clusters.files.description import Description
+from gpuschedlab.papers.clusters.files.slurm_files import read_assoc, read_qos
+from gpuschedlab.papers.clusters.schedulers.limits import Limit, claims_of
 from gpuschedlab.papers.clusters.schedulers.slurm_plan import plan
 from gpuschedlab.sim.engine.jobs.records import ASK, CELL, RULE, RUN, WINDOW
 
 DATA = Path(__file__).resolve().parents[3] / "data/slurm"
 NEAR = 2
 UNWEIGHTED = dict.fromkeys(("weight_age", "weight_fairshare", "weight_size", "weight_partition", "weight_qos"), 0)
-CAP = 8
-"""GPUs that jobs of the QOS `capped` hold at most (`data/slurm/make.py`)."""
 
 
 @dataclass
@@ -36,12 +38,33 @@ class Stream:
     builtin: bool = False
     tiers: dict[str, int] = field(default_factory=dict)
     outages: list[tuple[int, int, int]] = field(default_factory=list)
+    limits: tuple[Limit, ...] = ()
     priorities: dict[str, list[tuple[int, int]]] = field(default_factory=dict)  # (s, priority) by job
 
     @property
     def wait(self) -> float:
         """Mean wait (s)."""
         return float(np.mean([job["start"] - job["submit"] for job in self.jobs]))
+
+    @cached_property
+    def trace(self) -> pl.DataFrame:
+        """Jobs as a trace."""
+        columns = {name: [float(job[name]) for job in self.jobs] for name in ("gpus", "duration", "requested_time")}
+        texts = {name: [job.get(name) for job in self.jobs] for name in ("user", "account", "qos")}
+        throttle = pl.Series([job.get("throttle") for job in self.jobs], dtype=pl.Float64)
+        names = [str(job["job_id"]) for job in self.jobs]
+        frame = pl.DataFrame({"job_id": names} | columns | texts, schema_overrides=dict.fromkeys(texts, pl.String))
+        return frame.with_columns(throttle=throttle)
+
+    @cached_property
+    def claims(self) -> tuple[np.ndarray, np.ndarray]:
+        """What jobs claim of the limits."""
+        cluster = Cluster.homogeneous(self.nodes, 8)
+        claims, most = claims_of(self.limits, self.trace, cluster) or (
+            np.zeros((len(self.jobs), 0), CLAIM),
+            np.zeros(0),
+        )
+        return records(claims), most
 
     def rank(self, i: int, now: int) -> tuple:
         """What waiting jobs are ordered by."""
@@ -61,13 +84,15 @@ def numbers(nodes: str) -> list[int]:
 
 def recorded(folder: Path = DATA) -> dict[tuple[str, int], Stream]:
     """All recordings of a folder, by name and number."""
-    read = {p.stem: pl.read_csv(p, infer_schema_length=None) for p in folder.glob("*.csv")}
+    files = sorted(folder.glob("*.csv"))
+    read = {p.stem: pl.read_csv(p, infer_schema_length=None, schema_overrides={"job_id": pl.String}) for p in files}
     found = {}
     for row in read["streams"].rows(named=True):
         of = (pl.col("stream") == row["stream"]) & (pl.col("recording") == row["recording"])
         jobs = [job | {"nodelist": numbers(job["nodelist"])} for job in read["jobs"].filter(of).rows(named=True)]
         stream = Stream(row["stream"], row["nodes"], row["epoch"], jobs, row["scheduler"] == "builtin")
         stream.tiers = {name: int(tier) for name, tier in (pair.split(":") for pair in row["tiers"].split())}
+        stream.limits = limits_of(row.get("limits") or "")
         if "outages" in read:
             stream.outages = read["outages"].filter(of).select(pl.col("node") - 1, "down", "up").rows()
         if "priorities" in read:
@@ -77,39 +102,40 @@ def recorded(folder: Path = DATA) -> dict[tuple[str, int], Stream]:
     return found
 
 
+def limits_of(words: str) -> tuple[Limit, ...]:
+    """Limits of words such as "qos capped GrpTRES=cpu=8; account b GrpTRES=cpu=16", read as sacctmgr prints them; cores stand for GPUs."""
+    rows = {"qos": [], "account": []}
+    for part in filter(None, words.split(";")):
+        kind, name, *pairs = part.replace("cpu=", "gres/gpu=").split()
+        rows[kind].append({"name": name} | dict(pair.split("=", 1) for pair in pairs))
+    site = Description()
+    if rows["qos"]:
+        site = read_qos(printed(rows["qos"]), "qos", site)
+    if rows["account"]:
+        accounts = [{"account": row.pop("name"), "user": "", "share": "1"} | row for row in rows["account"]]
+        site = read_assoc(printed(accounts), "assoc", site)
+    return site.limits
+
+
+def printed(rows: list[dict[str, str]]) -> str:
+    """Rows as `sacctmgr -P show` prints them."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    lines = ["|".join(row.get(name, "") for name in names) for row in rows]
+    return "\n".join(["|".join(names), *lines])
+
+
 def waiting(stream: Stream, now: int) -> list[int]:
-    """Jobs that wait and may start, in order: tasks of an array and jobs of a capped QOS as many as it lets start."""
-    jobs = stream.jobs
-    rows = [i for i, j in enumerate(jobs) if (j.get("eligible") or j["submit"]) <= now <= j["start"]]
-    left = {}
-    found = []
-    for i in sorted(rows, key=lambda i: stream.rank(i, now)):
-        job = jobs[i]
-        group = None
-        most = np.inf
-        size = 1
-        if job.get("throttle") is not None:
-            group = job["array"]
-            most = job["throttle"]
-        elif job.get("qos") == "capped":
-            group = "capped"
-            most = CAP
-            size = job["gpus"]
-        if group is not None and group not in left:
-            key, value = ("qos", group) if group == "capped" else ("array", group)
-            of = [j for j in jobs if j.get(key) == value and j["start"] < now < j["start"] + j["duration"]]
-            left[group] = most - sum(j["gpus"] if group == "capped" else 1 for j in of)
-        if left.get(group, np.inf) >= size:
-            left[group] = left.get(group, np.inf) - size
-            found.append(i)
-    return found
+    """Jobs that wait, in order."""
+    rows = [i for i, j in enumerate(stream.jobs) if (j.get("eligible") or j["submit"]) <= now <= j["start"]]
+    return sorted(rows, key=lambda i: stream.rank(i, now))
 
 
 def decision(stream: Stream, now: int, rule: np.ndarray) -> dict[int, list[int]]:
     """Nodes of each job (by row) that the planner starts in a second."""
     jobs = stream.jobs
     queue = waiting(stream, now)
-    runs = [j for j in jobs if j["start"] < now < j["start"] + j["duration"]]
+    running = [i for i, j in enumerate(jobs) if j["start"] < now < j["start"] + j["duration"]]
+    runs = [jobs[i] for i in running]
     nodes = records(np.zeros(stream.nodes, NODE))
     asks = records(np.zeros(len(queue), ASK))
     rows = records(np.zeros(len(runs) + 1, RUN))
@@ -131,7 +157,14 @@ def decision(stream: Stream, now: int, rule: np.ndarray) -> dict[int, list[int]]
         return {}
     windows = records(np.zeros(0, WINDOW))
     way = 0 if stream.builtin else 3
-    answer = plan(float(now), nodes, rows, asks, windows, rule, held, up, np.zeros(1), float(stream.epoch), way)
+    every, most = stream.claims
+    left = most.copy()
+    for i in running:
+        charge(every, i, 0, left)
+    claims = records(np.ascontiguousarray(every[queue]))
+    answer = plan(
+        float(now), nodes, rows, asks, windows, rule, held, up, np.zeros(1), claims, left, float(stream.epoch), way
+    )
     found: dict[int, list[int]] = {}
     for cell in answer:
         found.setdefault(queue[int(cell["answer"])], []).append(int(cell["node"]))
@@ -164,13 +197,14 @@ def agreed(one: Stream, other: Stream) -> int:
 
 def free_running(stream: Stream, runs: int = 20, **knobs) -> list[float]:
     """Mean waits (s) of simulations whose submissions are shifted by 0 or 1 s."""
-    policy = Slurm(**UNWEIGHTED, plan=Plan(every=1, resolution=1), epoch=float(stream.epoch), **knobs)
-    columns = {name: [float(job[name]) for job in stream.jobs] for name in ("gpus", "duration", "requested_time")}
+    policy = Slurm(
+        **UNWEIGHTED | knobs, plan=Plan(every=1, resolution=1), epoch=float(stream.epoch), limits=stream.limits
+    )
     submit = np.array([job["submit"] for job in stream.jobs], float)
     found = []
     for seed in range(runs):
         shifted = submit + np.random.default_rng(seed).integers(0, 2, len(submit))
-        trace = pl.DataFrame({"job_id": [str(job["job_id"]) for job in stream.jobs], "submit": shifted} | columns)
+        trace = stream.trace.with_columns(submit=shifted)
         run = Scenario(trace, Cluster.homogeneous(stream.nodes, 8), estimator=Requested()).run(policy)
         found.append(float((run.jobs["start"] - run.jobs["submit"]).mean()))
     return found

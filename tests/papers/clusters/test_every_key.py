@@ -117,7 +117,14 @@ LISTED_PLANS = [
     "delay_boot=3",
     "salloc_wait_nodes",
 ]
-PARTITION = {"MaxTime": "10", "DefaultTime": "5", "PriorityTier": "3", "PriorityJobFactor": "4", "Nodes": "n2"}
+PARTITION = {
+    "MaxTime": "10",
+    "DefaultTime": "5",
+    "PriorityTier": "3",
+    "PriorityJobFactor": "4",
+    "Nodes": "n2",
+    "QOS": "q",
+}
 LISTED_OF_PARTITIONS = [
     "AllocNodes",
     "AllowAccounts",
@@ -144,7 +151,6 @@ LISTED_OF_PARTITIONS = [
     "OverTimeLimit",
     "PowerDownOnIdle",
     "PreemptMode",
-    "QOS",
     "ReqResv",
     "ResumeTimeout",
     "RootOnly",

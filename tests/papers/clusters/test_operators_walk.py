@@ -152,9 +152,10 @@ def test_what_qos_allow_is_read_and_the_rest_listed(site, tmp_path):
         Limit("qos", ("normal",), gpus=12),
         Limit("user", qos=("high",), gpus=8),
         Limit("user", qos=("high",), jobs=3),
+        Limit("qos", ("high",), wall=86_400),
         Limit("account", gpus=15),  # limits add up
     )
-    assert found.unmodelled == ("qos grptres cpu", "qos flags", "qos maxwall")
+    assert found.unmodelled == ("qos grptres cpu", "qos flags")
 
 
 def test_limits_are_changed_and_taken_away(site, tmp_path):
@@ -200,12 +201,14 @@ def test_a_tighter_limit_makes_jobs_wait_and_none_lets_them_go(site, tmp_path):
     assert kept.missing.startswith(("limits, to which", "node lists"))
 
 
-def test_a_site_under_slurms_plan_is_compared_with_easy_within_limits(site, tmp_path):
+def test_a_site_under_slurms_plan_keeps_to_limits_and_is_compared_with_easy_within_them(site, tmp_path):
     (tmp_path / "qos.txt").write_text("Name|Priority|GrpTRES\nhigh|50|gres/gpu=8\n")
     found = replay(site('[slurm]\nconf="slurm.conf"\nqos="qos.txt"\n'))
-    assert "to limits EASY within limits keeps, and not the site's own rule" in found.notes
-    kept, plain = (found.starts[name].sort().diff().drop_nulls() for name in ("EASY within limits", "EASY"))
+    assert not [note for note in found.notes if "limits" in note]
+    names = ("EASY within limits", "EASY", "as configured")
+    kept, plain, own = (found.starts[name].sort().diff().drop_nulls() for name in names)
     assert kept.min() >= 3600  # one job of eight GPUs at a time
+    assert own.min() >= 3600
     assert plain.min() < 3600
     assert "EASY within limits" not in replay(site()).rules
 

@@ -172,10 +172,10 @@ def test_associations():
     assert flat.limits == (Limit("account", ("ml",), gpus=2),)
     assert flat.unmodelled == ("assoc ParentName, without which an account's limits are of its own jobs alone",)
     site = read_assoc(others, "t", Description())
-    assert site.limits == ()  # of a type, of one job, and of an association with one partition: listed
-    assert set(site.unmodelled) == {
-        *("assoc partition", "assoc grptres cpu", "assoc grptres gres/gpu:t4", "assoc maxtres", "assoc maxwall")
-    }
+    assert site.limits == (
+        Limit("account", ("ml",), gpus=2, gpu_type="t4"),
+    )  # that of one partition is listed; no user has MaxTRES
+    assert set(site.unmodelled) == {"assoc partition", "assoc grptres cpu"}
     tree = "Account|User|Share\nroot||1\n ml||60\n  vision||3\n  vision|bob|1\n bio||40\n"
     assert read_assoc(tree, "t", Description()).accounts[1:] == (
         ("ml", "", "root", 60.0),

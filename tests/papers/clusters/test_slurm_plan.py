@@ -7,7 +7,7 @@ from few import few
 
 from gpuschedlab import Cluster, Plan, Scenario, Slurm
 from gpuschedlab._compiled import records
-from gpuschedlab.cluster.node_index import NODE, SLOTS
+from gpuschedlab.cluster.node_index import CLAIM, NODE, SLOTS
 from gpuschedlab.papers.clusters.schedulers.slurm_plan import plan
 from gpuschedlab.sim.engine.jobs.records import ASK, CELL, RULE, RUN, WINDOW
 from papers.clusters import plain_slurm
@@ -74,14 +74,28 @@ def state(seed: int) -> tuple:
     )
 
 
+def quotas(seed: int, jobs: int) -> tuple[np.ndarray, np.ndarray]:
+    """Claims of so many waiting jobs, and what is left of the quotas; in half of the states none."""
+    dice = np.random.default_rng(1000 + seed)
+    count = int(dice.integers(0, 4)) * int(dice.integers(0, 2))
+    claims = records(np.zeros((jobs, count), CLAIM))
+    claims["quota"] = dice.integers(-1, 4, claims.shape)
+    claims["amount"] = dice.choice([1, 100, 400, 800], claims.shape)
+    claims["type"] = dice.integers(-1, 2, claims.shape)
+    claims["held"] = dice.integers(0, 2, claims.shape)
+    claims["quota"][np.logical_or.accumulate(claims["quota"] < 0, axis=1)] = -1  # the first without a quota is the last
+    return claims, dice.choice([0.0, 1, 2, 400, 1600], 4)
+
+
 @pytest.mark.parametrize("part", range(few(3, 40)))
 def test_shortcuts_change_nothing(part):
     started = 0
     for seed in range(60 * part, 60 * part + 60):
         *seen, epoch, way = state(seed)
         plain = [a.view(np.recarray) if getattr(a, "dtype", None) is not None and a.dtype.names else a for a in seen]
-        expected = plain_slurm.plan(*plain, np.zeros(1), epoch, way).tolist()
-        assert plan(*seen, np.zeros(1), epoch, way).tolist() == expected, seed
+        claims, left = quotas(seed, len(seen[3]))
+        expected = plain_slurm.plan(*plain, np.zeros(1), claims, left.copy(), epoch, way).tolist()
+        assert plan(*seen, np.zeros(1), claims, left, epoch, way).tolist() == expected, seed
         started += len(expected)
     assert started > 100
 

@@ -8,10 +8,11 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.papers.clusters.explains.found import Found, infer
-from gpuschedlab.papers.clusters.explains.limited import plays
+from gpuschedlab.papers.clusters.explains.limited import KEEPING, KEEPING_HOURS, becomes_limited
 from gpuschedlab.papers.clusters.explains.record import Record, record
 from gpuschedlab.papers.clusters.explains.sweep import LIMIT, LOOSE, NONE, REASONS, WINDOW, sweep
-from gpuschedlab.papers.clusters.files.description import Limit
+from gpuschedlab.papers.clusters.schedulers.limits import Limit
+from gpuschedlab.papers.clusters.schedulers.slurm import Slurm
 from gpuschedlab.sim import Policy, Scenario
 
 BORNE = 0.01
@@ -27,7 +28,8 @@ class Explanation:
     passed: float
     least: float
     found: tuple[Found, ...] = ()
-    plays: bool = True
+    plays: bool = True  # limits
+    plays_hours: bool = True
 
     @cached_property
     def shares(self) -> dict[str, float]:
@@ -48,12 +50,17 @@ class Explanation:
     @property
     def held(self) -> float:
         """Share of the waiting for limits and closed hours that no run plays; 0 if runs play them."""
-        if self.plays:
-            return 0.0
-        share = self.shares[REASONS[LIMIT]]
-        if self.log.rules.closed.any() or any(found.kind == "hours" for found in self.found):
+        share = 0.0
+        if not self.plays:
+            share += self.shares[REASONS[LIMIT]]
+        if not self.plays_hours and self._has_hours:
             share += self.shares[REASONS[WINDOW]]
         return share
+
+    @property
+    def _has_hours(self) -> bool:
+        """Whether the site's files or its log have closed hours."""
+        return bool(self.log.rules.closed.any()) or any(found.kind == "hours" for found in self.found)
 
     @property
     def unplayed(self) -> float:
@@ -75,7 +82,7 @@ class Explanation:
         if not self.log.listed:
             return f"node lists: without them {100 * self.least:.1f} to {share}"
         if bound > BORNE:
-            return f"limits, to which only EASY, greedy and strict FIFO keep, on GPUs of one type: {100 * bound:.1f} % of the waiting"
+            return f"{KEEPING_HOURS if self.plays else KEEPING}: {100 * bound:.1f} % of the waiting"
         return f"{share}: look at nodes, rule, limits, windows and dependencies"
 
     @property
@@ -115,6 +122,7 @@ def explain(
     unsure = log.jobs._replace(slots=log.sure), state.rules._replace(rule=LOOSE)
     loose = seconds if log.listed else sweep(*unsure).seconds
     least = loose[:, NONE].sum() / max(loose.sum(), 1.0)
-    return Explanation(
-        log, seconds, float(passed / max(passed + kept, 1)), float(least), state.found, plays(own, scenario.cluster)
-    )
+    order = float(passed / max(passed + kept, 1))
+    timed = becomes_limited(own, scenario.cluster)
+    plays = timed or (isinstance(own, Slurm) and own.own)
+    return Explanation(log, seconds, order, float(least), state.found, plays, timed)

@@ -1,6 +1,6 @@
 """The rule by which a log is explained, played: first come, first served, with limits, hours, tiers and windows."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -8,16 +8,41 @@ from gpuschedlab.cluster import Cluster
 from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.papers.clusters.explains.record import RULES, rules_of, whole_windows
 from gpuschedlab.papers.clusters.explains.sweep import HALF_HOUR, Jobs, start_some
-from gpuschedlab.papers.clusters.files.description import Limit
+from gpuschedlab.papers.clusters.schedulers.limits import Limit
+from gpuschedlab.papers.clusters.schedulers.slurm import Slurm
 from gpuschedlab.policies.simple import Backfill, Fifo
 from gpuschedlab.sim import Policy
 from gpuschedlab.sim.policy import Round
 from gpuschedlab.sim.rounds.allocation import Allocation
 
+KEEPING = "limits, to which Slurm's own rule keeps, and on GPUs of one type EASY, greedy and strict FIFO"
+"""Why there is no verdict where another rule would have to keep to limits."""
+KEEPING_HOURS = "hours and tiers, to which EASY, greedy and strict FIFO keep on GPUs of one type"
 
-def plays(policy: Policy, cluster: Cluster) -> bool:
-    """Whether a rule keeps to limits on a cluster (`Limited`)."""
+
+def becomes_limited(policy: Policy, cluster: Cluster) -> bool:
+    """Whether a rule keeps to limits and hours on a cluster as `Limited`."""
     return isinstance(policy, Fifo) and policy.backfill != "plan" and len(cluster.gpu_types) == 1
+
+
+def within(policy: Policy, limits: tuple[Limit, ...], cluster: Cluster, day: float) -> Policy:
+    """A policy within limits, if it can keep to any; Slurm's own rule leaves out hours and tiers."""
+    if not limits:
+        return policy
+    if isinstance(policy, Slurm) and policy.own:
+        return replace(policy, limits=tuple(limit for limit in limits if not limit.timed))
+    if becomes_limited(policy, cluster):
+        return Limited(limits, policy.backfill, day)
+    return policy
+
+
+def broken(policy: Policy, limits: tuple[Limit, ...]) -> str:
+    """To which of the limits a policy within them (`within`) does not keep; "" if it keeps to all."""
+    if isinstance(policy, Limited) or not limits:
+        return ""
+    if not isinstance(policy, Slurm) or not policy.own:
+        return KEEPING
+    return KEEPING_HOURS if any(limit.timed for limit in limits) else ""
 
 
 @dataclass(frozen=True)

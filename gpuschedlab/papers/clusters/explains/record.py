@@ -12,7 +12,7 @@ from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.errors import TraceError
 from gpuschedlab.estimators.requested import Requested
 from gpuschedlab.papers.clusters.explains.sweep import EASY, GREEDY, LOOSE, STRICT, Jobs, Rules
-from gpuschedlab.papers.clusters.files.description import ARRAY, INF, Limit
+from gpuschedlab.papers.clusters.schedulers.limits import ARRAY, INF, Limit
 from gpuschedlab.policies.simple import Fifo
 from gpuschedlab.sim import Policy, Scenario
 from gpuschedlab.sim.setup.eligibility import eligibility_of

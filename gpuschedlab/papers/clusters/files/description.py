@@ -5,22 +5,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
 
-import numpy as np
 import polars as pl
 
 from gpuschedlab.cluster import Cluster, Nodes
 from gpuschedlab.errors import TraceError
 from gpuschedlab.papers.clusters.queues import Queue, most
 from gpuschedlab.papers.clusters.schedulers.fairshare import ShareTree
+from gpuschedlab.papers.clusters.schedulers.limits import INF, Limit
 from gpuschedlab.papers.clusters.schedulers.priority import WEEK, Weights
 from gpuschedlab.traces.logs.instants import limits
-
-INF = float("inf")
-ARRAY = pl.col("job_id").str.extract(r"^(\d+)_\d+$")
-"""Array of a job, by Slurm's names."""
-WHOSE = {name: pl.col(name) for name in ("user", "account", "qos", "vc")}
-WHOSE |= {"array": ARRAY, "member": pl.format("{}/{}", "account", "user"), "accounts": pl.col("account")}
-"""Owners of limits: a member is a user in an account; accounts are one owner together."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +26,7 @@ class Partition:
     default_time: float | None = None
     tier: float = 1
     factor: float = 1
+    qos: str = ""  # whose limits its jobs have, before those of their own QOS
 
 
 @dataclass(frozen=True)
@@ -44,40 +38,6 @@ class Window:
     nodes: tuple[str, ...] = ()
     users: tuple[str, ...] = ()
     announced: float = -INF
-
-
-@dataclass(frozen=True)
-class Limit:
-    """What each owner (`WHOSE`), or those of such `names`, may hold at once, or when it may start (hours)."""
-
-    of: str = "user"
-    names: tuple[str, ...] = ()
-    qos: tuple[str, ...] = ()  # of whose jobs alone it is
-    gpus: float = INF
-    jobs: float = INF
-    hours: str = ""  # of the day, such as 20:00-06:00
-    tier: float = 0  # jobs of a higher one go first
-
-    def __post_init__(self):
-        if self.of not in WHOSE:
-            raise TraceError(f"of: found {self.of!r}; expected one of {', '.join(WHOSE)}")
-        if self.hours and (self.of != "qos" or not re.fullmatch(r"[0-2]\d:[03]0-[0-2]\d:[03]0", self.hours)):
-            raise TraceError(
-                f'hours: found {self.hours!r} of {self.of}; expected those of a qos, such as "20:00-06:30"'
-            )
-
-    @property
-    def closed(self) -> np.ndarray:
-        """Half hours of the day outside its hours."""
-        first, end = (int(t[:2]) * 2 + int(t[3:]) // 30 for t in self.hours.split("-"))
-        return np.arange(end, first + 48 * (first <= end)) % 48
-
-    def owners(self, trace: pl.DataFrame) -> pl.Expr:
-        """Owner for which each job of a trace counts; null: none."""
-        whose = pl.lit("all") if self.of == "accounts" else WHOSE[self.of]
-        for column, words in ((WHOSE[self.of], self.names), (pl.col("qos"), self.qos)):
-            whose = pl.when(column.is_in(words)).then(whose) if words else whose
-        return whose if set(whose.meta.root_names()) <= set(trace.columns) else pl.lit(None, pl.String)
 
 
 @dataclass(frozen=True)

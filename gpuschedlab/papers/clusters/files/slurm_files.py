@@ -47,7 +47,7 @@ DEFAULTS = Scheduler("plan", tested=500, window=86_400.0, every=30.0, resolution
 """Of slurm.conf(5), 2026: bf_max_job_test is still 100 on the scheduling guide's page."""
 
 PARTITION = {"maxtime": "max_time", "defaulttime": "default_time"}
-PARTITION |= {"prioritytier": "tier", "priorityjobfactor": "factor"}
+PARTITION |= {"prioritytier": "tier", "priorityjobfactor": "factor", "qos": "qos"}
 
 
 def lines_of(text: str) -> Iterator[tuple[int, str]]:
@@ -144,9 +144,13 @@ def _partition(name: str, pairs: dict[str, str], where: str, unknown: dict, node
     named = pairs.get("nodes", "")
     values: dict = {"nodes": tuple(nodes) if named.upper() == "ALL" else hosts(named, where)}
     for key in PARTITION.keys() & pairs.keys():
-        read = seconds if key.endswith("time") else number
-        values[PARTITION[key]] = read(pairs[key], f"{where} {key}")
+        values[PARTITION[key]] = pairs[key] if key == "qos" else _amount(key, pairs[key], f"{where} {key}")
     return Partition(name, **values)
+
+
+def _amount(key: str, text: str, where: str) -> float:
+    """Read the span of a time, or a number."""
+    return seconds(text, where) if key.endswith("time") else number(text, where)
 
 
 def _scheduler(rest: dict[str, tuple[str, str]], unknown: dict) -> Scheduler:
@@ -213,27 +217,42 @@ def rows_of(text: str, source: str, needed: tuple[str, ...], same: Mapping[str, 
 
 KINDS = {"tres": "gpus", "jobs": "jobs"}
 OF_QOS = {f"max{word}p{of[0]}": (of, what) for of in ("user", "account") for word, what in KINDS.items()}
-OF_QOS |= {"grptres": ("qos", "gpus"), "grpjobs": ("qos", "jobs")}
+OF_QOS |= {
+    "grptres": ("qos", "gpus"),
+    "grpjobs": ("qos", "jobs"),
+    "maxtres": ("qos", "size"),
+    "maxwall": ("qos", "wall"),
+}
 """Columns of `show qos`: whose limit, and of what."""
 OF_ASSOC = {"grptres": ("accounts", "gpus"), "grpjobs": ("accounts", "jobs"), "maxjobs": ("member", "jobs")}
-"""Columns of `show assoc`: of an account with those below it, or of each user in it."""
+OF_ASSOC |= {"maxtres": ("member", "size"), "maxwall": ("member", "wall")}
+"""Columns of `show assoc`: of an account with those below it, or of each user in it; of a job its GPUs and its time."""
 OVER = {("accounts", "gpus"): ("qos",), ("accounts", "jobs"): ("qos",), ("member", "jobs"): ("user", "account")}
+OVER |= {("member", "size"): ("qos",), ("member", "wall"): ("qos",)}
 """Owners by whose limits a QOS takes the place of an association's (Slurm's page "Resource Limits")."""
 LONG = {f"max{word}per{of}": f"max{word}p{of[0]}" for of in ("user", "account") for word in KINDS}
+LONG |= {"maxtresperjob": "maxtres", "maxtrespj": "maxtres", "maxwalldurationperjob": "maxwall", "maxwallpj": "maxwall"}
+OF_GPUS = ("gpus", "size")
+"""Amounts that are of GPUs, of all or of one type."""
 IDLE = {"gracetime": "00:00:00", "preemptmode": "cluster", "usagefactor": "1.000000"}
 NO_LIMITS = {"account", "user", "share", "parentname", "cluster"}
 
 
-def limits_in(row: dict[str, str], known: Mapping, where: str, unknown: dict) -> dict[tuple[str, str], float]:
-    """Amount of each limit of a row by its owner and kind; of other columns those that say something are not modelled."""
+def limits_in(row: dict[str, str], known: Mapping, where: str, unknown: dict) -> dict[tuple[str, str, str], float]:
+    """Amount of each limit of a row by its owner, kind and GPU type; of other columns those that say something are not modelled."""
     found = {}
     word = "qos" if known is OF_QOS else "assoc"
     for key, value in row.items():
         of, what = known.get(key, ("", ""))
-        for entry in value.strip().split(",") if what == "gpus" else [value.strip()]:
+        text = value.strip()
+        if what == "wall" and text:
+            found[of, what, ""] = seconds(text, f"{where} {key}")
+            continue
+        for entry in text.split(",") if what in OF_GPUS else [text]:
             tres, _, amount = entry.rpartition("=") if what else ("", "", "")
-            if entry and what and tres == ("gres/gpu" if what == "gpus" else ""):
-                found[of, what] = number(amount, f"{where} {key}")
+            of_gpus, _, gpu_type = tres.partition(":")
+            if entry and what and of_gpus == ("gres/gpu" if what in OF_GPUS else ""):
+                found[of, what, gpu_type] = number(amount, f"{where} {key}")
             elif entry and key and entry != IDLE.get(key):
                 unknown[" ".join(filter(None, (word, key, tres)))] = None
     return found
@@ -247,8 +266,9 @@ def read_qos(text: str, source: str, site: Description) -> Description:
     for where, row in rows_of(text, source, ("name",), LONG):
         name = row.pop("name").strip()
         priorities.append((name, number(row.pop("priority", "").strip() or "0", f"{where} Priority")))
-        for (of, what), amount in limits_in(row, OF_QOS, where, unknown).items():
-            limits.append(Limit(of, **{"names" if of == "qos" else "qos": (name,), what: amount}))
+        for (of, what, gpu_type), amount in limits_in(row, OF_QOS, where, unknown).items():
+            whose = {"names" if of == "qos" else "qos": (name,)}
+            limits.append(Limit(of, gpu_type=gpu_type, **whose, **{what: amount}))
     found = {"qos": tuple(priorities), "limits": (*site.limits, *limits)}
     return replace(site, **found, unmodelled=(*site.unmodelled, *unknown))
 
@@ -292,7 +312,7 @@ def read_assoc(text: str, source: str, site: Description) -> Description:
 
 
 def _of_associations(held: Mapping, up: Mapping[str, str], site: Description) -> Iterator[Limit]:
-    """Limits of associations, those of equal amounts together; jobs of a QOS that has such a limit are not held to them."""
+    """Limits of associations, those of equal amounts together; jobs of a QOS that has such a limit count, and are not held to them."""
     below = {}
     above = {}
     groups = {}
@@ -305,7 +325,7 @@ def _of_associations(held: Mapping, up: Mapping[str, str], site: Description) ->
     for (account, user), own in held.items():
         given = [held.get((each, ""), {}) for each in reversed(above.get(account, ()))] * bool(user)
         jobs = {key: amount for each in given for key, amount in each.items() if key[0] == "member"}
-        for (of, what), amount in (jobs | own).items():
+        for (of, what, gpu_type), amount in (jobs | own).items():
             if user:
                 whose = "member"
                 names = [f"{account}/{user}"]
@@ -315,10 +335,11 @@ def _of_associations(held: Mapping, up: Mapping[str, str], site: Description) ->
             else:  # what each user of an account may have is said of the users
                 continue
             one = account * (whose == "accounts")
-            groups.setdefault((whose, what, amount, OVER[of, what], one), []).extend(names)
-    for (whose, what, amount, over, _), names in groups.items():
-        limits = [limit for limit in site.limits if limit.of in over and getattr(limit, what) < float("inf")]
-        free = {name for limit in limits for name in (limit.names if limit.of == "qos" else limit.qos)}
-        rest = tuple(name for name, _ in site.qos if name not in free)
-        if rest or not free:
-            yield Limit(whose, tuple(names), rest if free else (), **{what: amount})
+            groups.setdefault((whose, what, gpu_type, amount, OVER[of, what], one), []).extend(names)
+    for (whose, what, gpu_type, amount, over, _), names in groups.items():
+        exempt = []
+        for limit in site.limits:
+            if limit.of in over and limit.gpu_type == gpu_type and what in limit.amounts:
+                exempt += limit.names if limit.of == "qos" else limit.qos
+        if not exempt or {name for name, _ in site.qos} - {*exempt}:
+            yield Limit(whose, tuple(names), gpu_type=gpu_type, exempt=tuple(exempt), **{what: amount})

@@ -14,6 +14,7 @@ from gpuschedlab.papers.clusters.files.description import Description, Limit, Pa
 from gpuschedlab.papers.clusters.files.kueue_files import read_queues
 from gpuschedlab.papers.clusters.files.slurm_files import read_assoc, read_conf, read_qos
 from gpuschedlab.papers.clusters.queues import Queue
+from gpuschedlab.papers.clusters.schedulers.limits import with_partitions
 from gpuschedlab.papers.clusters.schedulers.priority import Weights
 from gpuschedlab.traces.logs.hosts import hosts
 from gpuschedlab.traces.logs.instants import instants
@@ -50,7 +51,9 @@ def read_site(path: str | Path, lines: str = "") -> Description:
     for word, read in zip(named, (read_conf, read_qos, read_assoc, read_queues), strict=True):
         if word is not None:
             site = read(_text(path.parent / str(word)), str(word), site)
-    return _with_tables(site, given, path.name)
+    site = _with_tables(site, given, path.name)
+    of_partitions = {partition.name: partition.qos for partition in site.partitions if partition.qos}
+    return replace(site, limits=with_partitions(site.limits, of_partitions)) if of_partitions else site
 
 
 def _with_tables(site: Description, given: dict, name: str) -> Description:

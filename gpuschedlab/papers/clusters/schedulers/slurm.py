@@ -11,6 +11,7 @@ from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import PolicyError
 from gpuschedlab.knobs import Knob
 from gpuschedlab.papers.clusters.schedulers.fairshare import RULES, ShareTree, classic, fair_tree
+from gpuschedlab.papers.clusters.schedulers.limits import Limit, claims_of
 from gpuschedlab.papers.clusters.schedulers.priority import DAY, WEEK, nice_of, size_factor
 from gpuschedlab.papers.clusters.schedulers.slurm_plan import plan as slurm_plan
 from gpuschedlab.policies.simple import Backfill, Depth, Placement
@@ -48,6 +49,10 @@ class Slurm(Ordered):
         promises hold nodes whole; on the run of neighbouring nodes that has least room. Otherwise by the general plan and `placement`.
     epoch : float
         Seconds since 1970 of the trace's zero, of which Slurm's own rule sees what is over multiples of 30.
+    limits : tuple of Limit
+        What users, accounts and QOS may hold at once, and what a job may ask for. A job whose owner has reached a limit is passed over: it
+        keeps no nodes from later ones, and is promised none. A job that asks for more than it may never starts. If the trace has a
+        column `throttle`, so many tasks of a job's array run at once.
     partitions, tiers, qos : tuple of (str, float)
         Priorities of partitions (column `vc`), their tiers, of which higher ones go first (without: 1), and priorities of QOS (column
         `qos`), not below 0; those of no such name have the factor 0.
@@ -55,7 +60,7 @@ class Slurm(Ordered):
     Raises
     ------
     PolicyError
-        A knob is out of range, `tree` is no ShareTree, or a priority of a partition or QOS is below 0.
+        A knob is out of range, `tree` is no ShareTree, a priority of a partition or QOS is below 0, or a limit cannot be kept to.
 
     References
     ----------
@@ -66,7 +71,8 @@ class Slurm(Ordered):
     -------------------------
     Slurm's weights are 0 by default. Size is GPUs in place of CPUs, and the fewest nodes that hold them. Age counts from submission,
     not from eligibility. Usage decays continuously; Slurm's steps leave 0.50007 in place of 0.5 after a half-life. No
-    weights of further resources (TRES), no shares "parent", no limits of associations. Plans are exact and made at each
+    weights of further resources (TRES), no shares "parent". A job beyond what a job may have stays in the queue, as without
+    DenyOnLimit. Plans are exact and made at each
     event, 500 jobs deep at most, unless `plan` has Slurm's window, interval and resolution. Nodes of one job have one GPU type. Column
     `nice` counts where the trace has it.
 
@@ -108,6 +114,7 @@ class Slurm(Ordered):
     partitions: tuple[tuple[str, float], ...] = ()
     tiers: tuple[tuple[str, float], ...] = ()
     qos: tuple[tuple[str, float], ...] = ()
+    limits: tuple[Limit, ...] = ()
     moving = "none"
     charged = ("user",)
     set_aside: ClassVar = ("placement", "own", "epoch", "interval", "backfill", "half_life", "recalculated", *FIXED)
@@ -120,6 +127,12 @@ class Slurm(Ordered):
                 raise PolicyError(
                     f"Slurm.{name}: found priority {wrong[1]!r} of {wrong[0]!r}; expected a number, 0 or more."
                 )
+        if self.limits and not self.own:
+            raise PolicyError(
+                "Slurm.limits: found limits and own=False; expected own=True: the general plan keeps to none."
+            )
+        if timed := next((limit for limit in self.limits if limit.timed), None):
+            raise PolicyError(f"Slurm.limits: found {timed}; expected limits of GPUs, jobs, and what a job asks for.")
 
     @property
     def planned(self) -> bool:
@@ -138,6 +151,10 @@ class Slurm(Ordered):
         if not {"account", "user"} <= set(trace.columns):
             return np.full(trace.height, -1), self.tree.arrays
         return self.tree.places(trace["account"], trace["user"]), self.tree.arrays
+
+    def quotas(self, trace: pl.DataFrame, cluster: Cluster) -> tuple[np.ndarray, np.ndarray] | None:
+        """What jobs claim of the limits, as `Policy.quotas`; None if they claim nothing."""
+        return claims_of(self.limits, trace, cluster) if self.own else None
 
     def points(self, trace: pl.DataFrame, cluster: Cluster) -> np.ndarray:
         """What size, partition, QOS and nice count of each job (n,)."""
@@ -175,6 +192,8 @@ class Slurm(Ordered):
         return -tier - math.floor(max(0.0, knobs.weight_age * aged + knobs.weight_fairshare * job.standing + points))
 
     @staticmethod
-    def planner(now, nodes, runs, queue, windows, rule, cells, allowed, wake, knobs):
+    def planner(now, nodes, runs, queue, windows, rule, cells, allowed, wake, claims, spare, knobs):
         """Slurm's own rule: the main loop, and the pass of backfill."""
-        return slurm_plan(now, nodes, runs, queue, windows, rule[0], cells, allowed, wake, knobs.epoch, knobs.backfill)
+        return slurm_plan(
+            now, nodes, runs, queue, windows, rule[0], cells, allowed, wake, claims, spare, knobs.epoch, knobs.backfill
+        )

@@ -6,6 +6,7 @@ It is what slurmctld 22.05 does (select/cons_tres, sched/backfill), decision by 
 import numpy as np
 
 from gpuschedlab._compiled import njit
+from gpuschedlab.cluster.node_index import charge, has_room
 from gpuschedlab.papers.clusters.schedulers.slurm_nodes import (
     GPU,
     Held,
@@ -214,8 +215,11 @@ def who_has(now, nodes, runs, cells, windows, queue):
 
 
 @njit(inline="never")
-def backfill(now, held, nodes, queue, part, allowed, rule, depth, epoch, started, out):
-    """Start or promise, in order, as long as any job may still start beside the promises; the first promise (s)."""
+def backfill(now, held, nodes, queue, part, allowed, rule, depth, epoch, started, out, claims, spare):
+    """Start or promise, in order, as long as any job may still start beside the promises; the first promise (s).
+
+    A job whose owner has reached a limit starts in no way, and is promised nothing.
+    """
     first = np.inf
     last = -1
     promised = 0
@@ -227,16 +231,26 @@ def backfill(now, held, nodes, queue, part, allowed, rule, depth, epoch, started
     while q < last:
         q += 1
         a = queue[q]
-        while last >= q and (started[last] >= 0 or not may_start(now, held, nodes, queue[last], part[last], allowed)):
+        while last >= q and (
+            started[last] >= 0
+            or not has_room(claims, last, spare)
+            or not may_start(now, held, nodes, queue[last], part[last], allowed)
+        ):
             last -= 1
         reserves = promised < depth and now - a.submit >= rule.min_age
-        if q <= last and started[q] < 0 and (reserves or may_start(now, held, nodes, a, part[q], allowed)):
+        if (
+            q <= last
+            and started[q] < 0
+            and has_room(claims, q, spare)
+            and (reserves or may_start(now, held, nodes, a, part[q], allowed))
+        ):
             wide, each = share(nodes, a, allowed[a.kind], part[q])
             begin, k = attempt(now, held, a, each, wide, allowed[a.kind], rule, epoch, reserves, out)
             if k > 0 and begin <= now:
                 started[q] = held.count[0]
                 held.count[2] = 0
                 start(held, now + a.estimate, out, k, each, a.slots)
+                charge(claims, q, held.types[out[0]], spare)
             elif k > 0:
                 first = min(first, begin)
                 promised = promised + 1
@@ -252,15 +266,20 @@ def may_start(now, held, nodes, ask, part, allowed):
 
 
 @njit(inline="never")
-def plan(now, nodes, runs, queue, windows, rule, cells, allowed, wake, epoch, way):
-    """Answer of `gpuschedlab.Ordered.planner`; way: whether later jobs pass never (0), beside promises, or freely (2)."""
+def plan(now, nodes, runs, queue, windows, rule, cells, allowed, wake, claims, spare, epoch, way):
+    """Answer of `gpuschedlab.Ordered.planner`; way: whether later jobs pass never (0), beside promises, or freely (2).
+
+    What jobs that start claim is taken from what is left of the quotas.
+    """
     part = np.zeros((queue.shape[0], 2), np.int64)
     out = np.empty(nodes.shape[0], np.int64)
     held = who_has(now, nodes, runs, cells, windows, queue)
     started = np.full(queue.shape[0], -1)
     barred = np.zeros(nodes.shape[0], np.bool_)
-    # The main loop: a job that does not fit keeps its nodes from all after it.
+    # The main loop: a job that does not fit keeps its nodes from all after it; one at a limit does not.
     for q in range(queue.shape[0]):
+        if not has_room(claims, q, spare):
+            continue
         a = queue[q]
         wide, each = share(nodes, a, allowed[a.kind], part[q])
         usable = allowed[a.kind] & ~barred
@@ -270,6 +289,7 @@ def plan(now, nodes, runs, queue, windows, rule, cells, allowed, wake, epoch, wa
         if k > 0:
             started[q] = held.count[0]
             start(held, now + a.estimate, out, k, each, a.slots)
+            charge(claims, q, held.types[out[0]], spare)
         else:
             barred |= allowed[a.kind]
             if barred.all():
@@ -277,9 +297,8 @@ def plan(now, nodes, runs, queue, windows, rule, cells, allowed, wake, epoch, wa
     between = rule.every > 0 and np.ceil(now / rule.every - 1e-9) * rule.every > now
     wake[0] = now if between else np.inf
     if way > 0 and not between:
-        wake[0] = backfill(
-            now, held, nodes, queue, part, allowed, rule, 0.0 if way == 2 else rule.depth, epoch, started, out
-        )
+        depth = 0.0 if way == 2 else rule.depth
+        wake[0] = backfill(now, held, nodes, queue, part, allowed, rule, depth, epoch, started, out, claims, spare)
     first = held.first[runs.shape[0] - 1]
     k = 0
     answer = np.empty(held.first[held.count[0]] - first, cells.dtype)

@@ -16,7 +16,7 @@ from numba.core.typing.templates import AttributeTemplate
 from numba.np.arrayobj import make_array, populate_array
 
 from gpuschedlab._compiled import records
-from gpuschedlab.cluster.node_index import NODE
+from gpuschedlab.cluster.node_index import CLAIM, NODE
 from gpuschedlab.sim.engine.jobs import records as kinds
 
 FIELDS = {
@@ -46,6 +46,8 @@ FIELDS = {
         "reservation": (kinds.RESERVATION, 1),  # (n + 1,) starts that a plan reserves for jobs; one row without a plan
         "ledger": (kinds.LEDGER, 1),  # (U,) accounts that are charged for GPUs
         "tree": (kinds.TREE, 1),  # (R,) their shares
+        "claim": (CLAIM, 2),  # (n, K) what each job takes of quotas while it runs
+        "quota": ("f8", 1),  # (Q,) slots or jobs that may be held at once
         "promised": (kinds.ENTRY, 1),  # nodes of reservations, linked one by one
         "line": (kinds.LINE, 1),  # (N,) plan: each node's free slots over time, in
         "step": (kinds.STEP, 1),  # steps, the first N of which begin the lines
@@ -74,7 +76,7 @@ FIELDS = {
 """Arrays of a state: dtype and dimensions."""
 
 CONSTANT = frozenset({"outage", "window", "known", "type_map", "sharing", "merged", "transfer", "rounding"})
-CONSTANT |= {"first", "code", "row", "rate", "seg_first", "seg_end"}
+CONSTANT |= {"claim", "quota", "first", "code", "row", "rate", "seg_first", "seg_end"}
 """Arrays of a state that never change, and that copies share."""
 LOGS = ("ticks", "stretches")
 """Arrays of which only the first rows, so many as a scalar of their name tells, hold anything."""
@@ -99,7 +101,8 @@ CELLS, *SEEN = (
     types.Array(from_dtype(kind), 1, "C") for kind in (kinds.CELL, NODE, kinds.RUN, kinds.ASK, kinds.WINDOW, kinds.RULE)
 )
 ALLOWED = types.Array(types.boolean, 2, "C")
-PLANNER = types.FunctionType(CELLS(types.float64, *SEEN, CELLS, ALLOWED, NUMBERS, KNOBS))
+CLAIMS = types.Array(from_dtype(CLAIM), 2, "C")
+PLANNER = types.FunctionType(CELLS(types.float64, *SEEN, CELLS, ALLOWED, NUMBERS, CLAIMS, NUMBERS, KNOBS))
 
 
 class State:

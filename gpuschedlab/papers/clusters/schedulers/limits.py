@@ -1,0 +1,229 @@
+"""Limits: what owners may hold at once, which jobs count for them, and what each job claims of them."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.cluster import Cluster
+from gpuschedlab.cluster.cluster import bare
+from gpuschedlab.cluster.node_index import ANY_TYPE, CLAIM, SLOTS
+from gpuschedlab.errors import TraceError
+from gpuschedlab.sim.setup.eligibility import with_lists
+
+INF = float("inf")
+ARRAY = pl.col("job_id").str.extract(r"^(\d+)_\d+$")
+"""Array of a job, by Slurm's names."""
+WHOSE = {name: pl.col(name) for name in ("user", "account", "qos", "vc")}
+WHOSE |= {"array": ARRAY, "member": pl.format("{}/{}", "account", "user"), "accounts": pl.col("account")}
+"""Owners of limits: a member is a user in an account; accounts are one owner together."""
+THROTTLE = "throttle"
+"""Column of the tasks of a job's array that may run at once (sbatch --array=0-9%2)."""
+AMOUNTS = ("gpus", "jobs", "wall", "size")
+"""Fields of a limit that are amounts."""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What each owner (`WHOSE`), or those of such `names`, may hold at once, what a job may ask for, or when it may start (hours)."""
+
+    of: str = "user"
+    names: tuple[str, ...] = ()
+    qos: tuple[str, ...] = ()  # of whose jobs alone it is
+    gpus: float = INF
+    jobs: float = INF
+    hours: str = ""  # of the day, such as 20:00-06:00
+    tier: float = 0  # jobs of a higher one go first
+    gpu_type: str = ""  # of which alone the GPUs are
+    wall: float = INF  # s, requested time of a job
+    size: float = INF  # GPUs of a job
+    partitions: tuple[str, ...] = ()  # whose jobs have the QOS as well
+    exempt: tuple[str, ...] = ()  # QOS whose jobs count, and are not held to it
+    exempt_in: tuple[str, ...] = ()  # partitions whose jobs count, and are not held to it
+
+    def __post_init__(self):
+        if self.of not in WHOSE:
+            raise TraceError(f"of: found {self.of!r}; expected one of {', '.join(WHOSE)}")
+        if self.hours and (self.of != "qos" or not re.fullmatch(r"[0-2]\d:[03]0-[0-2]\d:[03]0", self.hours)):
+            raise TraceError(
+                f'hours: found {self.hours!r} of {self.of}; expected those of a qos, such as "20:00-06:30"'
+            )
+
+    @property
+    def closed(self) -> np.ndarray:
+        """Half hours of the day outside its hours."""
+        first, end = (int(t[:2]) * 2 + int(t[3:]) // 30 for t in self.hours.split("-"))
+        return np.arange(end, first + 48 * (first <= end)) % 48
+
+    @property
+    def amounts(self) -> dict[str, float]:
+        """Amounts that bound anything, by name."""
+        return {name: getattr(self, name) for name in AMOUNTS if getattr(self, name) < INF}
+
+    def alike(self, other: "Limit") -> bool:
+        """Whether another limit bounds the same of owners of the same kind."""
+        same = (self.of, self.gpu_type) == (other.of, other.gpu_type)
+        return same and self.amounts.keys() == other.amounts.keys()
+
+    @property
+    def timed(self) -> bool:
+        """Whether it is of hours or tiers, to which no order of priorities keeps."""
+        return bool(self.hours or self.tier)
+
+    def counted(self, trace: pl.DataFrame) -> pl.Expr:
+        """Owner for which each job of a trace counts, held to it or not; null: none."""
+        columns = set(trace.columns)
+        whose = WHOSE[self.of]
+        if self.of == "accounts" or (self.of == "qos" and self.partitions):
+            whose = pl.lit("all")  # one owner together
+        within = []
+        for column, names in ((WHOSE[self.of], self.names), (pl.col("qos"), self.qos)):
+            if names:
+                within.append(self._among(column, names, columns))
+        lacking = {*WHOSE[self.of].meta.root_names()} - columns
+        if lacking and not (self.of == "qos" and self.partitions):
+            return pl.lit(None, pl.String)
+        return pl.when(pl.all_horizontal(within)).then(whose) if within else whose
+
+    def _among(self, column: pl.Expr, names: tuple[str, ...], columns: set[str]) -> pl.Expr:
+        """Whether jobs are of such owners, or in a partition that gives them the QOS."""
+        there = {*column.meta.root_names()} <= columns
+        one_of = column.is_in(names).fill_null(False) if there else pl.lit(False)
+        if self.partitions and "vc" in columns and column.meta.root_names() == ["qos"]:
+            one_of = one_of | pl.col("vc").is_in(self.partitions).fill_null(False)
+        return one_of
+
+    def exempted(self, trace: pl.DataFrame) -> pl.Expr:
+        """Whether each job of a trace is not held to it."""
+        free = pl.lit(False)
+        for column, names in (("qos", self.exempt), ("vc", self.exempt_in)):
+            if names and column in trace.columns:
+                free = free | pl.col(column).is_in(names).fill_null(False)
+        return free
+
+    def owners(self, trace: pl.DataFrame) -> pl.Expr:
+        """Owner for which each job of a trace counts that is held to it; null: none."""
+        return pl.when(~self.exempted(trace)).then(self.counted(trace))
+
+
+class Rows(NamedTuple):
+    """Claims of some jobs on consecutive quotas: row of the job, of its quota, amount, GPU type, and whether it is held."""
+
+    job: np.ndarray
+    quota: np.ndarray
+    amount: np.ndarray
+    type: np.ndarray
+    held: np.ndarray
+
+
+def claims_of(limits: Sequence[Limit], trace: pl.DataFrame, cluster: Cluster) -> tuple[np.ndarray, np.ndarray] | None:
+    """Claims (n, K) and quotas (Q,) of limits, as `Policy.quotas`; None if no job claims any.
+
+    A job that asks for more than a job may have claims a quota of which nothing is there: it never starts.
+    """
+    most = [0.0]
+    rows = []
+    for claim, amounts in _claims(limits, trace, cluster):
+        rows.append(claim._replace(quota=claim.quota + len(most)))
+        most.extend(amounts)
+    jobs = np.flatnonzero(refused(limits, trace))
+    one = np.ones_like(jobs)
+    rows.append(Rows(jobs, 0 * one, one, ANY_TYPE * one, one))
+    if not sum(len(claim.job) for claim in rows):
+        return None
+    every = Rows(*(np.concatenate(parts) for parts in zip(*rows, strict=True)))
+    return _packed(every, trace.height), np.array(most)
+
+
+def _packed(rows: Rows, jobs: int) -> np.ndarray:
+    """Claims job by job (n, K), those of a job from the first column on."""
+    order = np.argsort(rows.job, kind="stable")
+    job = rows.job[order]
+    place = np.arange(len(job)) - np.searchsorted(job, job)
+    claims = np.zeros((jobs, int(place.max()) + 1), CLAIM)
+    claims["quota"] = -1
+    for name in CLAIM.names:
+        claims[name][job, place] = getattr(rows, name)[order]
+    return claims
+
+
+def _claims(limits: Iterable[Limit], trace: pl.DataFrame, cluster: Cluster) -> Iterator[tuple[Rows, list[float]]]:
+    """Claims on the quotas of each amount of each limit, numbered from 0, and how much each quota has."""
+    one = np.ones(trace.height, np.int64)
+    slots = np.maximum(1, (trace["gpus"].to_numpy() * SLOTS).round()).astype(np.int64)
+    if THROTTLE in trace.columns:
+        arrays = trace.select(owner=pl.when(pl.col(THROTTLE).is_not_null()).then(ARRAY), most=THROTTLE)
+        rows, names = _of_owners(arrays["owner"], one, one)
+        most = dict(arrays.drop_nulls().iter_rows())
+        yield rows, [float(most[name]) for name in names]
+    for limit in limits:
+        owners = trace.select("gpus", owner=limit.counted(trace), free=limit.exempted(trace))
+        held = 1 - owners["free"].to_numpy().astype(np.int64)
+        if limit.gpus < INF:
+            rows, names = _of_owners(owners["owner"], slots, held)
+            rows = _of_type(limit.gpu_type, rows, trace, cluster) if limit.gpu_type else rows
+            yield rows, [limit.gpus * SLOTS] * len(names)
+        if limit.jobs < INF:
+            rows, names = _of_owners(owners["owner"], one, held)
+            yield rows, [limit.jobs] * len(names)
+
+
+def _of_owners(owner: pl.Series, amount: np.ndarray, held: np.ndarray) -> tuple[Rows, list[str]]:
+    """Claims of jobs on a quota of each owner, whatever GPUs they run on, and the owners."""
+    names = owner.drop_nulls().unique().sort().to_list()
+    place = np.full(len(owner), -1)
+    if names:
+        code = {name: i for i, name in enumerate(names)}
+        place = owner.replace_strict(code, default=-1, return_dtype=pl.Int64).to_numpy()
+    job = np.flatnonzero(place >= 0)
+    return Rows(job, place[job], amount[job], np.full(len(job), ANY_TYPE), held[job]), names
+
+
+def _of_type(gpu_type: str, rows: Rows, trace: pl.DataFrame, cluster: Cluster) -> Rows:
+    """Claims on GPUs of one type: a job that asks for it is held, one that may get it counts while it has it."""
+    wanted = gpu_type.lower()
+    kinds = [i for i, kind in enumerate(cluster.gpu_types) if bare(kind).lower() == wanted]
+    lists = with_lists(trace, cluster, "requested")
+    asks = np.zeros(trace.height, bool)
+    may = np.ones(trace.height, bool)
+    if "gpu_types" in lists.columns:
+        types = pl.col("gpu_types").list.eval(pl.element().str.to_lowercase() == wanted)
+        among = lists.select(all=types.list.all().fill_null(False), any=types.list.any().fill_null(True))
+        asks = among["all"].to_numpy()
+        may = among["any"].to_numpy()
+    parts = [Rows(*(column[asks[rows.job]] for column in rows))]
+    others = (may & ~asks)[rows.job]
+    for kind in kinds:
+        part = Rows(*(column[others] for column in rows))
+        parts.append(part._replace(type=np.full(len(part.job), kind), held=np.zeros_like(part.held)))
+    return Rows(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+
+def with_partitions(limits: Sequence[Limit], qos: Mapping[str, str]) -> tuple[Limit, ...]:
+    """Limits where partitions (the keys) have a QOS: its limits are of their jobs too, in the place of alike ones of a job's own QOS."""
+    found = []
+    for limit in limits:
+        own = limit.names if limit.of == "qos" else limit.qos
+        own_partitions = tuple(name for name, word in qos.items() if word in own)
+        over = {
+            word for other in limits if limit.alike(other) for word in (other.names if other.of == "qos" else other.qos)
+        }
+        free = {*limit.exempt, *(over - {*own} if own else ())}
+        free_partitions = tuple(name for name, word in qos.items() if word in free)
+        found.append(replace(limit, partitions=own_partitions, exempt_in=free_partitions))
+    return tuple(found)
+
+
+def refused(limits: Iterable[Limit], trace: pl.DataFrame) -> np.ndarray:
+    """Whether each job (n,) asks for more than a job may have: it is refused at submission."""
+    over = np.zeros(trace.height, bool)
+    for limit in limits:
+        if limit.wall == INF and limit.size == INF:
+            continue
+        asked = pl.col("requested_time").fill_null(0.0) if "requested_time" in trace.columns else pl.lit(0.0)
+        beyond = (asked > limit.wall) | (pl.col("gpus") > limit.size)
+        over |= trace.select((beyond & limit.owners(trace).is_not_null()).fill_null(False)).to_series().to_numpy()
+    return over
