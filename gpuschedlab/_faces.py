@@ -33,7 +33,6 @@ FACES = {
     "recipe": "widgets",
     "explorer": "widgets",
     "explorers": "widgets",
-    "recording": "widgets",
     "figures": "plots",
     "solver": "optim",
     "metrics": "metrics",

@@ -9,6 +9,7 @@ import polars as pl
 from gpuschedlab import Table, plots
 from gpuschedlab.optim import EditedProgram, solve
 from gpuschedlab.optim.programs.shims import possible_cells, relaxed
+from gpuschedlab.papers.copter.explorers.similar_rounds import SimilarRounds
 from gpuschedlab.papers.copter.shards.methods import balance, random_fleet, zipf_loads
 from gpuschedlab.papers.copter.shards.program import SLACK, fit_memory, shard_relaxed
 from gpuschedlab.papers.copter.solver.proximal import Copter
@@ -20,7 +21,6 @@ from gpuschedlab.papers.copter.traffic.networks import (
 )
 from gpuschedlab.papers.copter.traffic.program import network_routes
 from scenes.network_figures import server_blocks
-from scenes.similar_rounds import SimilarRounds
 
 
 def solver_times(jobs: int, seed: int) -> plots.Lines:

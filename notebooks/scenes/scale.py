@@ -7,8 +7,8 @@ import numpy as np
 from gpuschedlab import plots
 from gpuschedlab.metrics.sentence import Amount
 from gpuschedlab.metrics.who_pays import counted
+from gpuschedlab.papers.copter.explorers.similar_rounds import SimilarRounds
 from gpuschedlab.widgets.parts.knob_explorer import KnobExplorer
-from scenes.similar_rounds import SimilarRounds
 
 UTILITY = Amount("utility", "the round is worth", "{:,.1f}")
 PARTS = (1, 2, 4, 8)

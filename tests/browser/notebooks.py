@@ -32,11 +32,11 @@ NOTEBOOKS |= present(
                 "explorer = LinkExplorer(12, 40)\nexplorer",
             ],
             "copter": [
-                "from scenes.similar_rounds import CopterExplorer, SimilarRounds",
+                "from gpuschedlab.widgets import CopterExplorer, SimilarRounds",
                 "explorer = CopterExplorer(SimilarRounds(jobs=20))\nexplorer",
             ],
             "scale": [
-                "from scenes.similar_rounds import SimilarRounds\nfrom scenes.scale import ScaleExplorer",
+                "from gpuschedlab.widgets import SimilarRounds\nfrom scenes.scale import ScaleExplorer",
                 "explorer = ScaleExplorer(SimilarRounds(jobs=20))\nexplorer",
             ],
         },

@@ -35,7 +35,7 @@ def parallel(axes, units, ticks, places: np.ndarray, rewards: np.ndarray, fates,
     traces += [({"x": NOTHING, "y": NOTHING, "name": name}, stroke(**look)) for name, look in legend.items()]
     upright = {"type": "line", "layer": "below", "y0": 0, "y1": 1, "line": {"color": FADED, "width": 1}}
     live = {"annotations": _names(axes, units, ticks), "shapes": [upright | {"x0": i, "x1": i} for i in x.tolist()]}
-    sides = {"x": {"visible": False, "range": [-0.4, len(axes) - 0.3]}, "y": {"visible": False, "range": [-0.06, 1.2]}}
+    sides = {"x": {"visible": False, "range": [-0.4, len(axes) - 0.3]}, "y": {"visible": False, "range": [-0.06, 1.45]}}
     title = "Configurations tried: a line each, over the knobs in their own units"
     layout = {"legend": BELOW, "showlegend": True, "margin": {"l": 8, "r": 8, "b": 40}}
     return Drawing.of(traces, live, title=title, **layout, **sides)
@@ -45,7 +45,10 @@ def _names(axes, units, ticks) -> list[dict]:
     """Names above the axes, values beside them."""
     look = {"showarrow": False, "font": {"size": 11}, "bgcolor": "#FFFFFF", "borderpad": 0}
     heads = zip(axes, units, strict=True)
-    notes = [look | {"x": i, "y": 1.12, "text": f"<b>{name}</b><br>{unit}"} for i, (name, unit) in enumerate(heads)]
+    notes = [
+        look | {"x": i, "y": 1.04, "yanchor": "bottom", "text": f"<b>{name}</b><br>{unit}"}
+        for i, (name, unit) in enumerate(heads)
+    ]
     look |= {"xanchor": "left", "xshift": 3, "font": {"size": 10}}
     for i, values in enumerate(ticks):
         notes += [look | {"x": i, "y": at, "text": text, "yshift": 7 if at < 0.5 else -7} for at, text in values]

@@ -5,12 +5,12 @@ import itertools
 import numpy as np
 import polars as pl
 import pytest
-from scenes.similar_rounds import descent_prices
 
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import SolverError
 from gpuschedlab.optim import MultipleChoice, Session, solve
 from gpuschedlab.optim.programs.shims import largest_share, possible_cells, relaxed
+from gpuschedlab.papers.copter.explorers.price_paths import descent_prices
 from gpuschedlab.papers.copter.solver.partition import Pop
 from gpuschedlab.papers.copter.solver.proximal import Copter
 from gpuschedlab.papers.copter.solver.rounds import bound_at

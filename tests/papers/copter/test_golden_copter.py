@@ -8,11 +8,12 @@ import scipy.sparse as sp
 from golden_answers import digest, drawn, golden, moved, refusal
 from scenes import scale
 from scenes import shards_and_links as problems
-from scenes import similar_rounds as rounds
 from scenes.network_figures import link_map, server_blocks
 
 from gpuschedlab.optim import MultipleChoice, Program, Session, solve
 from gpuschedlab.optim.programs.shims import possible_cells
+from gpuschedlab.papers.copter.explorers.copter_explorer import trace_lines
+from gpuschedlab.papers.copter.explorers.similar_rounds import SimilarRounds, residuals
 from gpuschedlab.papers.copter.shards import methods as shards
 from gpuschedlab.papers.copter.shards import program as fleets
 from gpuschedlab.papers.copter.solver import bound, groups, proximal, sift
@@ -172,9 +173,9 @@ def test_rounds_of_copter():
 
 @golden
 def test_figures():
-    similar = rounds.SimilarRounds(jobs=12)
+    similar = SimilarRounds(jobs=12)
     one, two = similar.programs()
-    lines = rounds.residuals(similar)
+    lines = residuals(similar)
     load = np.random.default_rng(0).random((3, 8))
     new = np.random.default_rng(1).random((3, 8)) < 0.3
     network, routes, demands = square()
@@ -183,8 +184,8 @@ def test_figures():
     links = np.stack([network.tails, network.heads], axis=1)
     return {
         "programs": [digest([p.utility, p.kinds, p.gpus, p.capacity]) for p in (one, two)],
-        "replaced": digest(rounds.SimilarRounds(jobs=12, replaced=0.7).programs()[1].utility),
-        "lines": [drawn(rounds.trace_lines({"cold": lines["cold"]}, what))["words"] for what in ("worst", "primal")],
+        "replaced": digest(SimilarRounds(jobs=12, replaced=0.7).programs()[1].utility),
+        "lines": [drawn(trace_lines({"cold": lines["cold"]}, what))["words"] for what in ("worst", "primal")],
         "parts": [drawn(each) for each in (scale.parts_lost(np.array([0.1, 0.02, 0.3])),)],
         "blocks": drawn(server_blocks(load, new, (2.0, 5.0), "exact")),
         "map": drawn(link_map(network.place, links, used, np.linspace(0, 1, len(used)), "all")),

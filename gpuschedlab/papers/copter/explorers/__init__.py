@@ -1,0 +1,1 @@
+"""The explorer of COpter, and its two rounds."""

@@ -1,0 +1,86 @@
+"""The CopterExplorer: two rounds of Sia's program, the second solved cold and warm."""
+
+from typing import ClassVar
+
+import numpy as np
+
+from gpuschedlab import plots
+from gpuschedlab.metrics.sentence import Amount
+from gpuschedlab.metrics.who_pays import counted
+from gpuschedlab.papers.copter.explorers.price_paths import price_map
+from gpuschedlab.papers.copter.explorers.similar_rounds import SimilarRounds, residuals
+from gpuschedlab.widgets.parts.knob_explorer import KnobExplorer
+
+EVALUATIONS = Amount("evaluations", "the second round takes", "{:,.0f} evaluations", "with")
+TITLES = {"worst": "All residuals, second round", "primal": "GPUs beyond their number, second round"}
+
+
+class CopterExplorer(KnobExplorer):
+    """Watch the residuals of COpter fall, cold and warm, as more or fewer jobs are replaced; parameters as for `KnobExplorer`.
+
+    Left the residuals of the second round, from nothing and from the first round; right the prices of two GPU types, and how
+    COpter and a coordinate descent find them.
+
+    Attributes
+    ----------
+    evaluations : dict of str to float
+        Evaluations of the dual that the second round took, "cold" and "warm".
+
+    Examples
+    --------
+    >>> explorer = CopterExplorer(SimilarRounds(jobs=20))
+    >>> explorer.knobs["replaced"].value = 0.0
+    >>> explorer.evaluations["warm"] < explorer.evaluations["cold"]
+    True
+
+    See notebooks/06_copter.ipynb.
+    """
+
+    places = (
+        plots.Place("residuals", 340, least=220),
+        plots.Place("prices", 340, least=220),
+        plots.Place("gap", 340, more=True),
+    )
+    kept: ClassVar = {"replaced": (0.0, 0.02, 0.05, 0.2, 1.0), "room": (1.0, 3.0)}
+    begin = SimilarRounds
+
+    def _answer(self, thing: SimilarRounds) -> tuple:
+        return residuals(thing), price_map(thing)
+
+    def _numbers(self, answer) -> dict:
+        traces, prices = answer
+        self.evaluations = {way: trace[-1].evaluations for way, trace in traces.items()}
+        return {"residuals": trace_lines(traces, "worst"), "prices": prices, "gap": trace_lines(traces, "primal")}
+
+    def _words(self, answer) -> str:
+        traces, _ = answer
+        ways = "; ".join(
+            f"{way} {len(trace)} steps, {trace[-1].evaluations:.0f} evaluations" for way, trace in traces.items()
+        )
+        return f"Second round: {ways}."
+
+    def _said(self, answer) -> tuple:
+        traces, _ = answer
+        evaluations = [traces[way][-1].evaluations for way in ("warm", "cold")]
+        return (counted(EVALUATIONS, *evaluations, ("a warm start", "a cold one")),)
+
+
+def trace_lines(traces: dict[str, list], residual: str) -> plots.Lines:
+    """Return residuals over evaluations of the dual, in powers of ten, each from the step that was last done.
+
+    Parameters
+    ----------
+    traces : dict of str to list of Residuals
+        By way (`residuals`).
+    residual : {"worst", "primal"}
+        Which of the residuals.
+    """
+    most = max(trace[-1].evaluations for trace in traces.values())
+    count = np.arange(1, int(most) + 1)
+    values = {}
+    for way, trace in traces.items():
+        steps = np.searchsorted([step.evaluations for step in trace], count, side="right")
+        sizes = [max(getattr(step, residual), 1e-12) for step in trace]
+        line = np.log10([np.nan, *sizes])[steps]
+        values[way] = np.where(count <= trace[-1].evaluations, line, np.nan)
+    return plots.Lines(TITLES[residual], "evaluations of the dual", "largest, power of ten", count, values)
