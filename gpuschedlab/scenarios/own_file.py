@@ -77,6 +77,14 @@ class OwnFile(Played, Recipe):
         return named if self.cluster else self.log.machines or named
 
     @property
+    def machines_from(self) -> str:
+        """How the cluster is known, in words; "" if it is named, or the log says it."""
+        if self.cluster:
+            return ""
+        found, source = self.log.machines_and_source
+        return source if found is not None else "a guess: the log names none"
+
+    @property
     def came_in(self) -> dict[str, object]:
         """Report of the log as `intake`; nothing for a stored trace that was no log."""
         return {"intake": self.log.report} if self.log.report.format != "parquet" else {}
@@ -85,7 +93,8 @@ class OwnFile(Played, Recipe):
         """The file, what came before, what came in, and what policies know."""
         known = super().about(scenario)["estimator"]
         words = {"trace": self.file, "history": past_in_words(scenario.history, self.before)}
-        return words | self.came_in | {"estimator": self.estimator or known}
+        guessed = {"cluster_from": self.machines_from} if self.machines_from else {}
+        return words | self.came_in | guessed | {"estimator": self.estimator or known}
 
     def _parts(self, seed: int) -> tuple[pl.DataFrame, pl.DataFrame | None]:
         """Jobs that are played, and those before."""

@@ -225,11 +225,28 @@ def caption(scenario, about: dict[str, str]) -> str:
     asked = scenario.trace["gpus"].ceil().sum()
     idle = f"\nAll jobs together ask for {asked:,.0f} GPUs: none ever waits for others. Name a smaller cluster: --cluster 2x8."
     speed = "changes" if scenario.speeds is not None else "does not change"
+    source = ""
+    if about.get("cluster_from"):
+        source = f" ({about['cluster_from']}; --cluster names another)"
     return (
         f"{found['jobs']:,} jobs over {found['days']:.3g} days ({about['trace']}){load}.\n"
-        f"{found['GPUs']:,} GPUs: {found['cluster']}{outages}; placement {speed} how fast a job goes.\n"
-        f"Policies know {knows}{others}.{idle if asked <= found['GPUs'] else ''}"
+        f"{found['GPUs']:,} GPUs: {found['cluster']}{source}{outages}; placement {speed} how fast a job goes.\n"
+        f"Policies know {knows}{others}.{recorded_waits(scenario.trace)}{idle if asked <= found['GPUs'] else ''}"
     )
+
+
+def recorded_waits(trace) -> str:
+    """How long jobs waited in the log, as a line; "" where it does not say."""
+    if "started" not in trace.columns or trace["started"].null_count() == trace.height:
+        return ""
+    import polars as pl
+
+    from gpuschedlab.table_display import cell
+
+    since = pl.max_horizontal("submit", *(["eligible"] if "eligible" in trace.columns else []))
+    waits = trace.select(wait=pl.col("started") - since).drop_nulls()["wait"].clip(lower_bound=0.0)
+    average, median, late = (cell(value, "s") for value in (waits.mean(), waits.median(), waits.quantile(0.99)))
+    return f"\nIn the log jobs waited {average} on average, {median} in the median, {late} at p99."
 
 
 def _table(done, recipe) -> str:

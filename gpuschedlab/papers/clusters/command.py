@@ -59,6 +59,8 @@ def replay(args) -> None:
     changes = changes_in(args.change, site)
     why = site.explanation
     if not args.json:
+        if site.nodes_from:
+            print(wrapped(f"cluster: {site.nodes} ({site.nodes_from}; --cluster names another)\n"))
         print(f"{wrapped(why)}\n", flush=True)
     site = site if args.as_written else site.completed
     found = replayed(site)

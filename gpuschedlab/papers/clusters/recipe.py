@@ -32,6 +32,7 @@ from gpuschedlab.traces.intake.door import intake
 from gpuschedlab.traces.intake.read import taken_of
 from gpuschedlab.traces.logs.instants import UNIX
 from gpuschedlab.traces.logs.ledger import Intake
+from gpuschedlab.traces.logs.seen_nodes import cluster_seen
 
 TIMEOUT = "(?i)time_?out"
 """State of jobs in a log that their limit has stopped."""
@@ -198,9 +199,18 @@ class Site(Recipe):
         return asked.filter(asked.list.eval(pl.element().str.to_lowercase().is_in(has)).list.any().not_())
 
     @property
+    def nodes_from(self) -> str:
+        """How the nodes are known, in words; "" if they are named by the command, by the site's files or by its log."""
+        if self.cluster or self.description.cluster or self.log.cluster:
+            return ""
+        return self.log.machines_and_source[1]
+
+    @property
     def nodes(self) -> Cluster:
-        """The site's own nodes."""
+        """The site's own nodes: those that are named, or else those that the jobs of its log ran on."""
         cluster = Cluster.parse(self.cluster) if self.cluster else self.description.cluster or self.log.cluster
+        if cluster is None:
+            cluster = cluster_seen(self.log.trace)
         if cluster is None:
             raise TraceError(
                 f'site {self.file}: found no cluster; expected [cluster] nodes = "70x8:v100", or --cluster 70x8.'

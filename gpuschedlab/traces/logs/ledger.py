@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from html import escape
 
 import numpy as np
 import polars as pl
 
 from gpuschedlab.cluster import Cluster
+from gpuschedlab.traces.logs.seen_nodes import cluster_seen
 from gpuschedlab.traces.schema import LINE
 from gpuschedlab.traces.trace_statistics import demand
 
@@ -193,13 +195,22 @@ class Intake:
 
     @property
     def machines(self) -> Cluster | None:
-        """The log's cluster; where it says none, as many nodes as hold the GPUs that recorded starts had in use at once."""
+        """The log's cluster; where it says none, the nodes that its jobs ran on, or as many as hold the GPUs that were in use at once."""
+        return self.machines_and_source[0]
+
+    @cached_property
+    def machines_and_source(self) -> tuple[Cluster | None, str]:
+        """Return the cluster, and in words how it is known: "" if the log says it or there is none."""
         if self.cluster is not None or self.trace is None or not self.report.peak:
-            return self.cluster
+            return self.cluster, ""
+        seen = cluster_seen(self.trace)
+        if seen is not None:
+            return seen, "the nodes that jobs of the log ran on, and the most in use at once on one of a type"
         gpus = self.trace["gpus"]
         per = self.trace["nodes"] if "nodes" in self.trace.columns else np.inf
         each = int(np.ceil((gpus / per).max() or min(gpus.max(), 8)))
-        return Cluster.homogeneous(int(np.ceil(self.report.peak / each)), each)
+        guess = Cluster.homogeneous(int(np.ceil(self.report.peak / each)), each)
+        return guess, "a guess from the most GPUs in use at once"
 
     def _repr_html_(self) -> str:
         return self.report._repr_html_()
