@@ -162,6 +162,10 @@ def _twin(args, scenario, progress: Progress):
     from gpuschedlab.traces.intake.read import taken_of
 
     if "started" not in scenario.trace.columns:
+        progress.say(
+            "mechanisms as believed: found no attempts in this trace; expected those of a log, such as slurm:FILE of sacct -D. A generated "
+            "trace behaves as it is believed to, so that a calibrated simulator could gain nothing."
+        )
         return None
     settings = [word for word in args.set if not word.startswith("attempts=")]
     try:

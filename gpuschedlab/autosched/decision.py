@@ -111,13 +111,13 @@ class Decision:
         old, new = (side.sum() / HOUR for side in (self.why.before, self.why.after))
         sure = f"; 90 %: {low:.2f} to {high:.2f}" if low == low else ""
         said = f"{count}; average JCT {old:.2f} -> {new:.2f} h on {many} future{'s' * (many != 1)} ({self.gain:.2f} times{sure})"
-        if len(rows) > 1:
-            words = {-1.0: "saves", 0.0: "changes nothing,", 1.0: "costs"}
-            shares = (f"{r['cause']} {words[float(np.sign(r['share']))]} {abs(r['share']) / HOUR:.3f} h" for r in rows)
-            said += f": {', '.join(shares)}"
-            if max(abs(r["share"]) for r in rows) > 2 * HOUR * abs(new - old):
-                said += ", more than they do together: what each does hangs on the others"
-        return f"{said}."
+        if len(rows) < 2:
+            return f"{said}."
+        if max(abs(r["share"]) for r in rows) > 2 * HOUR * abs(new - old):
+            return f"{said}: these knobs act only together, so that no part of it is the share of one."
+        words = {-1.0: "saves", 0.0: "changes nothing,", 1.0: "costs"}
+        shares = (f"{r['cause']} {words[float(np.sign(r['share']))]} {abs(r['share']) / HOUR:.3f} h" for r in rows)
+        return f"{said}: {', '.join(shares)}."
 
     def record(self) -> dict:
         """What a journal keeps: plain values, enough to replay the decision."""

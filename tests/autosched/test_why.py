@@ -266,7 +266,7 @@ def test_its_sentence_is_its_numbers(switched):
     for row in rows:
         word = "saves" if row["share"] < 0 else "costs" if row["share"] > 0 else "changes nothing,"
         assert f"{sliders[row['cause']]} {word} {abs(row['share']) / HOUR:.3f} h" in sentence
-    assert "what each does hangs on the others" not in sentence
+    assert "act only together" not in sentence
 
 
 def test_shares_that_cancel_are_said_to(switched):
@@ -277,9 +277,9 @@ def test_shares_that_cancel_are_said_to(switched):
     why = SimpleNamespace(table=table, before=np.array([3.3 * HOUR]), after=np.array([2.6 * HOUR]))
     found = replace(switched)
     vars(found)["why"] = why
-    assert found.sentence.endswith(
-        "a saves 80.000 h, b costs 79.300 h, more than they do together: what each does hangs on the others."
-    )
+    assert "average JCT 3.30 -> 2.60 h on 1 future" in found.sentence
+    assert found.sentence.endswith("these knobs act only together, so that no part of it is the share of one.")
+    assert "80.0" not in found.sentence
 
 
 def test_the_interval_of_a_gain_is_in_the_sentence(switched):
