@@ -16,6 +16,7 @@ from gpuschedlab.sim import simulate
 from gpuschedlab.traces import calibrate
 from gpuschedlab.traces.generator.generate import Amount
 from gpuschedlab.widgets.parts.cache import Cache
+from gpuschedlab.widgets.parts.explorer_state import Page
 from gpuschedlab.widgets.parts.knob_explorer import KnobExplorer
 
 
@@ -60,6 +61,7 @@ class TraceExplorer(KnobExplorer):
         *(plots.Place(name, more=True) for name in ("durations", "demand")),
     )
 
+    remembers = False  # its traces and runs are kept, one by one
     front = ("load", "burstiness", "tail", "large")
     kept: ClassVar = {"load": (0.7, 0.9, 1.1), "burstiness": (0.0, 1.0, 2.0), "tail": (0.7, 1.0)}
 
@@ -83,8 +85,7 @@ class TraceExplorer(KnobExplorer):
         policy = Fifo(backfill="greedy")
         return self.cache.get(("queue", name), lambda: simulate(fits, self.cluster, policy, until=until)).value
 
-    def _compute(self):
-        week = self.knobs.thing
+    def _compute(self, week: ShapedWeek) -> tuple:
         measured = replace(week, shape=Shape())
         beside = ("real", self.real) if self.real is not None else ("as measured", self.trace_of(measured))
         traces = dict([beside, ("as the sliders say", self.trace_of(week))])
@@ -93,18 +94,18 @@ class TraceExplorer(KnobExplorer):
         self.seconds = sum(float(run.info["seconds"]) for run in runs.values())
         return traces, runs
 
-    def _numbers(self, answer) -> dict:
+    def _page(self, answer) -> Page:
         self.traces, self.runs = answer
         figures = {name: getattr(plots, name)(self.traces) for name in ("arrivals", "durations", "demand")}
-        return figures | {"queue": plots.load_over_time(self.runs, 500)}
-
-    def _said(self, answer) -> tuple:
-        before, now = answer[1].values()
+        figures["queue"] = plots.load_over_time(self.runs, 500)
+        before, now = self.runs.values()
         other = "the trace as measured" if self.real is None else "the real trace"
         waits = (float(run.columns("jobs")["queueing"].mean()) for run in (now, before))
-        return (counted(AMOUNTS["wait"], *waits, ("the trace of the sliders", other)),)  # what happened in both
+        difference = counted(AMOUNTS["wait"], *waits, ("the trace of the sliders", other))  # what happened in both
+        return Page(figures, comparisons=(difference,), words=self._loads())
 
-    def _words(self, answer) -> str:
+    def _loads(self) -> str:
+        """Jobs and load of each trace."""
         words, there = [], self.cluster.total_gpus * self.days * 86_400
         for name, trace in self.traces.items():
             load = float((trace["gpus"] * trace["duration"]).sum()) / there

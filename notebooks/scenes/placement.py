@@ -1,5 +1,6 @@
 """The ClusterExplorer: where jobs are placed, what that leaves free, and what each rule costs."""
 
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -7,7 +8,8 @@ import numpy as np
 from gpuschedlab import plots
 from gpuschedlab.scenarios.small_cluster import SmallCluster
 from gpuschedlab.widgets.parts.controls import control, quiet
-from gpuschedlab.widgets.parts.knob_explorer import PAIR, RunExplorer
+from gpuschedlab.widgets.parts.explorer_state import Controls, Page
+from gpuschedlab.widgets.parts.knob_explorer import PAIR, Lineup, RunExplorer
 
 MOMENTS = 8
 """Moments after the first that a page without a kernel holds of each rule, or a few more."""
@@ -46,11 +48,27 @@ class ClusterExplorer(RunExplorer):
         self.moment.observe(lambda _: self._redraw("cells", self._cells), "value")
         super().__init__(*given, **options)
 
-    def _two(self, recipe) -> tuple[str, str]:
+    def _lineup(self, recipe) -> Lineup:
         rule = recipe.policy.placement
-        return rule, next(name for name in ("pack", "consolidate") if name != rule)
+        other = next(name for name in ("pack", "consolidate") if name != rule)
+        return replace(super()._lineup(recipe), pair=lambda runs: [rule, other])
 
-    def _numbers(self, recipe) -> dict:
+    def _controls(self) -> Controls:
+        controls = super()._controls()
+
+        def kept() -> dict:
+            last = min(len(plots.seats(run).moments) for run in self.runs.values()) - 1  # of all rules
+            moments = {*range(0, last + 1, max(1, last // MOMENTS)), self.moment.value}
+            return controls.kept() | {"moment": (sorted(moments), self.moment.value)}
+
+        def put(values: dict):
+            controls.put(values)
+            with quiet(self):
+                self.moment.value = values["moment"]
+
+        return replace(controls, row=[*controls.row, self.moment], kept=kept, put=put)
+
+    def _page(self, recipe) -> Page:
         rule = recipe.policy.placement
         self.run = self.runs[rule]
         self.seats = plots.seats(self.run)
@@ -59,27 +77,18 @@ class ClusterExplorer(RunExplorer):
         # The chosen rule is marked in words: bars are distinguished without colour.
         marked = {f"{name} (chosen)" if name == rule else name: run for name, run in self.runs.items()}
         rules = plots.metric_bars(marked, "jct_mean")
-        return super()._numbers(recipe) | {"cells": self._cells(), "free": plots.free_space(self.run), "rules": rules}
+        figures = {"cells": self._cells(), "free": plots.free_space(self.run), "rules": rules}
+        page = super()._page(recipe)
+        return replace(page, figures=page.figures | figures, words=self._spread(rule))
 
     def _cells(self):
         """Numbers of the cells at the chosen moment."""
         self.cells = plots.cells(self.seats, self.moment.value)
         return self.cells
 
-    def _words(self, recipe) -> str:
+    def _spread(self, rule: str) -> str:
+        """How many jobs ran on more nodes than they needed."""
         jobs = self.run.jobs
-        asked, wide = np.ceil(jobs["gpus"].to_numpy() / 8), jobs["nodes"].to_numpy()
-        return f"Under {recipe.policy.placement} {int((wide > asked).sum())} of {jobs.height} jobs ran on more nodes than they needed."
-
-    def _kept(self) -> dict:
-        last = min(len(plots.seats(run).moments) for run in self.runs.values()) - 1  # of all rules
-        shown = {*range(0, last + 1, max(1, last // MOMENTS)), self.moment.value}
-        return super()._kept() | {"moment": (sorted(shown), self.moment.value)}
-
-    def _put(self, values: dict):
-        super()._put(values)
-        with quiet(self):
-            self.moment.value = values["moment"]
-
-    def _controls(self) -> list:
-        return [*super()._controls(), self.moment]
+        needed = np.ceil(jobs["gpus"].to_numpy() / 8)
+        spread = int((jobs["nodes"].to_numpy() > needed).sum())
+        return f"Under {rule} {spread} of {jobs.height} jobs ran on more nodes than they needed."

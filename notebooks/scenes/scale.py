@@ -8,6 +8,7 @@ from gpuschedlab import plots
 from gpuschedlab.metrics.sentence import Amount
 from gpuschedlab.metrics.who_pays import counted
 from gpuschedlab.papers.copter.explorers.similar_rounds import SimilarRounds
+from gpuschedlab.widgets.parts.explorer_state import Page
 from gpuschedlab.widgets.parts.knob_explorer import KnobExplorer
 
 UTILITY = Amount("utility", "the round is worth", "{:,.1f}")
@@ -33,24 +34,21 @@ class ScaleExplorer(KnobExplorer):
 
     begin = SimilarRounds
 
-    def _answer(self, thing: SimilarRounds) -> tuple:
-        return price_and_parts(thing)
+    def _compute(self, rounds: SimilarRounds) -> tuple:
+        return price_and_parts(rounds)
 
-    def _numbers(self, answer) -> dict:
+    def _page(self, answer) -> Page:
         problem, chosen, lost = answer
         self.prices = chosen.prices
-        return {"hull": price_tag(problem, chosen), "parts": parts_lost(lost)}
-
-    def _said(self, answer) -> tuple:
-        _, chosen, lost = answer
-        names, divided = ("prices", f"POP in {PARTS[-1]} parts"), (1 - lost[-1]) * chosen.bound
-        return (counted(UTILITY, chosen.objective, divided, names),)
-
-    def _words(self, answer) -> str:
-        problem, chosen, _ = answer
+        names = ("prices", f"POP in {PARTS[-1]} parts")
+        divided = (1 - lost[-1]) * chosen.bound
         each = ", ".join(f"{price:.3f}" for price in chosen.prices)
         waiting = int((chosen.choice < 0).sum())
-        return f"Prices {each}; {waiting} of {problem.shape[0]} jobs wait; gap {chosen.gap:.1e}."
+        return Page(
+            {"hull": price_tag(problem, chosen), "parts": parts_lost(lost)},
+            comparisons=(counted(UTILITY, chosen.objective, divided, names),),
+            words=f"Prices {each}; {waiting} of {problem.shape[0]} jobs wait; gap {chosen.gap:.1e}.",
+        )
 
 
 def price_and_parts(rounds: SimilarRounds) -> tuple:

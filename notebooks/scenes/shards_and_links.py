@@ -15,6 +15,7 @@ from gpuschedlab.papers.copter.shards.program import unevenness
 from gpuschedlab.papers.copter.traffic.networks import bimodal_demands, generated_network
 from gpuschedlab.papers.copter.traffic.program import flow_program, network_routes
 from gpuschedlab.widgets.parts.cache import Cache
+from gpuschedlab.widgets.parts.explorer_state import Page
 from gpuschedlab.widgets.parts.knob_explorer import KnobExplorer
 from scenes.network_figures import link_map, server_blocks
 
@@ -53,14 +54,14 @@ class ShardExplorer(KnobExplorer):
     """
 
     places = (plots.Place("before", 330, least=220), plots.Place("servers", 330, least=240))
+    remembers = False  # what is computed depends on more than the knobs
     kept: ClassVar = {"after": (0.3, 0.6, 1.0), "slack": (0.02, 0.05, 0.2), "way": ()}
 
     def __init__(self, shards: int = 64, seed: int = 0, cache: Cache | None = None):
         self.shards, self.seed = shards, seed
         super().__init__(SomeShards(), cache)
 
-    def _compute(self):
-        now = self.knobs.thing
+    def _compute(self, now: SomeShards) -> tuple:
         loads = [zipf_loads(1, self.shards, False, self.seed, (z, z))[0] for z in (now.before, now.after)]
         decide = decision(now.way, method="simplex")
 
@@ -73,23 +74,21 @@ class ShardExplorer(KnobExplorer):
         last, after = (first, before) if now.before == now.after else step(first, loads[1])
         return now, loads, (start, first, last), (before, after)
 
-    def _numbers(self, answer) -> dict:
+    def _page(self, answer) -> Page:
         now, loads, fleets, shares = answer
         band = tuple((1 + sign * now.slack) / now.servers for sign in (-1, 1))
         figures = {}
         for k, (name, words) in enumerate((("before", "in the round before"), ("servers", "now"))):
             new = fleets[k + 1].placed & ~fleets[k].placed
             figures[name] = server_blocks(shares[k] * loads[k], new, band, words)
-        return figures
-
-    def _words(self, answer) -> str:
-        _, _, fleets, _ = answer
-        return f"{int((fleets[2].placed & ~fleets[1].placed).sum())} replicas copied."
-
-    def _said(self, answer) -> tuple:
-        _, loads, _, (before, after) = answer
+        before, after = shares
         spread = unevenness(loads[1], after), unevenness(loads[1], before)
-        return (counted(SPREAD, *spread, ("this round", "the round before")),)
+        copied = int((fleets[2].placed & ~fleets[1].placed).sum())
+        return Page(
+            figures,
+            comparisons=(counted(SPREAD, *spread, ("this round", "the round before")),),
+            words=f"{copied} replicas copied.",
+        )
 
 
 @dataclass(frozen=True)
@@ -122,6 +121,7 @@ class LinkExplorer(KnobExplorer):
     """
 
     places = (plots.Place("links", 420, least=220), plots.Place("whole", 420, least=240))
+    remembers = False  # what is computed depends on more than the knobs
     kept: ClassVar = {"cut": (*range(0, 31, 3),), "demand": (0.5, 1.0, 2.0)}
 
     def __init__(self, routers: int = 24, demands: int = 120, seed: int = 0, cache: Cache | None = None):
@@ -130,8 +130,8 @@ class LinkExplorer(KnobExplorer):
         self.flow = 0.0
         super().__init__(SomeNetwork(), cache)
 
-    def _compute(self):
-        now, net = self.knobs.thing, self.network
+    def _compute(self, now: SomeNetwork) -> tuple:
+        net = self.network
         ends = np.stack([net.tails, net.heads], axis=1)
         links = np.flatnonzero(ends[:, 0] < ends[:, 1])  # each once
         chosen = links[(now.cut - 1) % len(links)] if now.cut else -1
@@ -145,20 +145,19 @@ class LinkExplorer(KnobExplorer):
         self.flow = answers["links"][0].objective
         return ends, links, answers, chosen
 
-    def _numbers(self, answer) -> dict:
+    def _page(self, answer) -> Page:
         ends, _, answers, _ = answer
-        words = {"whole": "All links", "links": "With the link cut, if one is"}
+        titles = {"whole": "All links", "links": "With the link cut, if one is"}
         figures = {}
         for name, (best, used, price) in answers.items():
-            title = f"{words[name]}: {best.objective:,.0f} Mb/s"
+            title = f"{titles[name]}: {best.objective:,.0f} Mb/s"
             figures[name] = link_map(self.network.place, ends, used, np.abs(price), title)
-        return figures
+        flows = (answers[name][0].objective for name in ("links", "whole"))
+        difference = counted(FLOW, *flows, ("this link cut", "all links"))
+        return Page(figures, comparisons=(difference,), words=self._price(answer))
 
-    def _said(self, answer) -> tuple:
-        now, whole = (answer[2][name][0].objective for name in ("links", "whole"))
-        return (counted(FLOW, now, whole, ("this link cut", "all links")),)
-
-    def _words(self, answer) -> str:
+    def _price(self, answer) -> str:
+        """What the link that is cut was worth."""
         ends, links, answers, chosen = answer
         if chosen < 0:
             return f"{len(links)} links."

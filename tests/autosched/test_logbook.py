@@ -346,7 +346,7 @@ def test_a_case_of_the_bench_in_small(monkeypatch):
 
 def test_the_explorer_says_what_its_bars_are(log):
     explorer = LogbookExplorer(log.source[0], Rule(lab.Tiresias(), "thresholds", (1e3, 1e6)), {"length": 3})
-    played, found = explorer._compute()
+    played, found = explorer._answer()
     assert played.frame["time"].max() < 3 * DAY
     estimate, oracle = found["nothing held fixed"]
     assert estimate.effect[0] == pytest.approx(estimate.mean[-1] - estimate.mean[0])
@@ -358,7 +358,7 @@ def test_the_explorer_says_what_its_bars_are(log):
         assert f"{name} {np.expm1(each.effect[0]):+.0%} delay" in explorer.status.value
     low, high = np.expm1(oracle.effect[1:])
     assert f"forks {np.expm1(oracle.effect[0]):+.0%} ({low:+.0%} to {high:+.0%})" in explorer.status.value
-    (head,) = explorer._said((played, found))  # what the forks found of the knob's ends, judged by their interval
+    (head,) = explorer.page.comparisons  # what the forks found of the knob's ends, judged by their interval
     assert head.now == pytest.approx(np.exp(oracle.mean[-1]))
     assert head.before == pytest.approx(np.exp(oracle.mean[0]))
     assert head.names == ("thresholds 1e+06", "thresholds 1000")

@@ -17,6 +17,7 @@ from gpuschedlab.plots.web.cell import Execution
 from gpuschedlab.plots.web.encode import plain, short
 from gpuschedlab.policies import Tiresias
 from gpuschedlab.widgets import KnobExplorer, SmallCluster
+from gpuschedlab.widgets.parts.explorer_state import Page
 from gpuschedlab.widgets.parts.knob_explorer import PAIR
 
 
@@ -27,19 +28,17 @@ class Queues(KnobExplorer):
     front = ("queues", "metric")
     kept = {"queues": (1, 2, 4), "metric": ()}
 
-    def _answer(self, policy):
+    def _compute(self, policy):
         return [float(i) for i in range(policy.queues)], policy.metric
 
-    def _numbers(self, answer) -> dict:
-        return dict.fromkeys(
-            ("queues", "rare"), plots.Lines("Queues", "number", "weight", answer[0], {"all": answer[0]})
+    def _page(self, answer) -> Page:
+        weights, metric = answer
+        lines = plots.Lines("Queues", "number", "weight", weights, {"all": weights})
+        return Page(
+            dict.fromkeys(("queues", "rare"), lines),
+            words=f"{len(weights)} queues by {metric}.",
+            below=f"<table><tr><td>{len(weights)}</td></tr></table>",
         )
-
-    def _words(self, answer) -> str:
-        return f"{len(answer[0])} queues by {answer[1]}."
-
-    def _below(self, answer) -> str:
-        return f"<table><tr><td>{len(answer[0])}</td></tr></table>"
 
 
 def test_each_state_is_what_the_explorer_shows_there():

@@ -7,6 +7,7 @@ pytest.importorskip("ipywidgets", reason="ipywidgets, of the extra lab, is not i
 from gpuschedlab import Tiresias, plots
 from gpuschedlab.errors import LabError
 from gpuschedlab.widgets import KnobExplorer
+from gpuschedlab.widgets.parts.explorer_state import Page
 
 
 class Queues(KnobExplorer):
@@ -14,11 +15,11 @@ class Queues(KnobExplorer):
 
     places = (plots.Place("queues", height=250), plots.Place("again", height=200))
 
-    def _answer(self, policy):
+    def _compute(self, policy):
         return [float(i) for i in range(policy.queues)]
 
-    def _numbers(self, x) -> dict:
-        return {name: plots.Lines(name, "number", "weight", x, {"all": x}) for name in ("queues", "again")}
+    def _page(self, x) -> Page:
+        return Page({name: plots.Lines(name, "number", "weight", x, {"all": x}) for name in ("queues", "again")})
 
 
 def test_the_static_twin_has_two_columns_and_each_figure_its_height():

@@ -23,6 +23,7 @@ from gpuschedlab.speeds import default_speeds
 from gpuschedlab.widgets import Cache, find_errors
 from gpuschedlab.widgets.parts import explorer_base as base
 from gpuschedlab.widgets.parts.controls import KnobControls, control, nice_step
+from gpuschedlab.widgets.parts.explorer_state import Page
 from gpuschedlab.widgets.parts.first_screen import clock, measured
 from gpuschedlab.widgets.parts.knob_explorer import KnobExplorer
 from gpuschedlab.widgets.parts.step_player import short
@@ -192,7 +193,7 @@ class Doubler(base.BaseExplorer):
         self.number = 1
         self.shown = []
 
-    def _compute(self):
+    def _compute(self, state):
         if self.number == 13:
             raise RuntimeError("thirteen")
         if self.number < 0:
@@ -385,11 +386,11 @@ def test_what_went_wrong_stays_when_an_earlier_control_is_answered_later(monkeyp
         places = (plots.Place("a"),)
         begin = lab.Tiresias
 
-        def _answer(self, policy):
+        def _compute(self, policy):
             return [float(policy.queues)]
 
-        def _numbers(self, x):
-            return {"a": plots.Lines("a", "x", "y", x, {"all": x})}
+        def _page(self, x):
+            return Page({"a": plots.Lines("a", "x", "y", x, {"all": x})})
 
     async def moves():
         explorer = Numbers()

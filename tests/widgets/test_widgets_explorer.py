@@ -409,7 +409,7 @@ def test_jobs_that_never_end_are_named_above_the_figures(make, monkeypatch):
     assert (
         f"1 of {explorer.runs[names[0]].jobs.height} jobs never end, 1 of them never started" in explorer.status.value
     )
-    first = explorer._words(explorer.knobs.thing)
+    first = explorer.page.words
     assert first in explorer.status.value
 
 
@@ -502,7 +502,7 @@ def test_explorers_of_runs_simulate_what_changed():
 
 def test_a_generated_trace_has_the_load_that_its_words_say():
     explorer = TraceExplorer(preset="philly", days=1, gpus=64)
-    words = explorer._words(None)
+    words = explorer.page.words
     for name, trace in explorer.traces.items():
         load = sum(g * d for g, d in trace.select("gpus", "duration").rows()) / (64 * 86_400)
         assert f"{name}: {trace.height:,} jobs, load {load:.2f}" in words

@@ -21,6 +21,7 @@ from gpuschedlab.plots.web.cell import in_batch
 from gpuschedlab.widgets.parts.cache import Cache
 from gpuschedlab.widgets.parts.controls import quiet
 from gpuschedlab.widgets.parts.explorer_base import BaseExplorer
+from gpuschedlab.widgets.parts.explorer_state import Controls, Page
 
 VALUES = 12
 """Settings of the knob at which the truth is simulated."""
@@ -133,8 +134,17 @@ class CausalLab(BaseExplorer):
         yield from log.grow(self.rows)
         yield from truth.grow(self.intervals)
 
-    def _compute(self) -> LabView:
-        world = self.panel.world
+    def _controls(self) -> Controls:
+        return Controls(
+            state=lambda: self.panel.world,
+            row=[*self.panel.first, self.graph_panel.box],
+            more=self.panel.rest,
+            above=[self.sign_guess.box],
+            kept=self._kept_values,
+            put=self._put_values,
+        )
+
+    def _compute(self, world) -> LabView:
         if world != self.world:
             self._take(world)
         frame = self.log.frame
@@ -172,10 +182,15 @@ class CausalLab(BaseExplorer):
 
     def _draw_all(self):
         """Draw what has come."""
-        self._show(self._compute())
+        self._show(self._answer())
 
-    def _numbers(self, view: LabView) -> dict:
-        return {"graph": self._graph_numbers(), "curves": view.figure(self.sign_guess.open)}
+    def _page(self, view: LabView) -> Page:
+        figures = {"graph": self._graph_numbers(), "curves": view.figure(self.sign_guess.open)}
+        self.sign_guess.show(view)
+        words = view.html + self.sign_guess.verdict(view)
+        if self.sign_guess.open:
+            words = self.sign_guess.question(view)
+        return Page(figures, head=words + view.progress.bar)
 
     def _graph_numbers(self) -> EditedGraph:
         panel = self.graph_panel
@@ -188,23 +203,6 @@ class CausalLab(BaseExplorer):
         """Draw the graph alone: nothing else has changed."""
         self._draw({"graph": self._graph_numbers()})
 
-    def _show(self, view: LabView):
-        self._draw(self._numbers(view))
-        self.sign_guess.show(view)
-        if self.sign_guess.open:
-            self.status.value = self.sign_guess.question(view) + view.progress.bar
-        else:
-            self.status.value = view.html + self.sign_guess.verdict(view) + view.progress.bar
-
-    def _top(self, strip) -> list:
-        return [self.status, self.sign_guess.box, strip, self.more, self.error]
-
-    def _controls(self) -> list:
-        return [*self.panel.first, self.graph_panel.box]
-
-    def _rest(self) -> list:
-        return self.panel.rest
-
     def _asked(self, what: str, value):
         if what != "clicked":
             super()._asked(what, value)
@@ -215,13 +213,15 @@ class CausalLab(BaseExplorer):
 
     # Pages without a kernel --------------------------------------------------------------------------------
 
-    def _kept(self) -> dict:
+    def _kept_values(self) -> dict:
+        """Graphs and values of the knob that such a page holds."""
         settings = self._settings()
         ends = tuple(dict.fromkeys((settings[len(settings) // 2], settings[-1])))
         graphs = tuple(GRAPHS)
         return {"graph": (graphs, graphs[0]), self.panel.do.description: (ends, ends[-1])}
 
-    def _put(self, values: dict):
+    def _put_values(self, values: dict):
+        """Show one of these."""
         graph, setting = values.values()
         with quiet(self):
             self.graph_panel.put(GraphEdits.of(GRAPHS[graph], lab_graph().edges))

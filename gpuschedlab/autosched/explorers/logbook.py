@@ -9,8 +9,9 @@ import polars as pl
 from gpuschedlab import plots
 from gpuschedlab.autosched import Rule, operate
 from gpuschedlab.knobs import Knob, Knobbed
-from gpuschedlab.metrics.sentence import Amount
+from gpuschedlab.metrics.sentence import Amount, Difference
 from gpuschedlab.metrics.who_pays import counted
+from gpuschedlab.widgets.parts.explorer_state import Page
 from gpuschedlab.widgets.parts.knob_explorer import KnobExplorer
 
 DAY = 86_400.0
@@ -54,7 +55,7 @@ class LogbookExplorer(KnobExplorer):
         self.rule = rule
         super().__init__(Operator(**begin or {}))
 
-    def _answer(self, now: Operator) -> tuple:
+    def _compute(self, now: Operator) -> tuple:
         trace = self.scenario.trace.filter(pl.col("submit") < now.length * DAY)
         log = operate(
             self.scenario.replace(trace=trace), replace(self.rule, reaction=now.reaction, coin=now.coin), EVERY
@@ -64,16 +65,19 @@ class LogbookExplorer(KnobExplorer):
         oracle = log.oracle((log.values[0], log.values[-1]), hold=EVERY, jobs=EVERY, narrow=NARROW * apart)
         return log, {name: (estimate, oracle) for name, estimate in found.items()}
 
-    def _numbers(self, answer) -> dict:
-        return {"answers": plots.answers(answer[1])}
+    def _page(self, answer) -> Page:
+        figures = {"answers": plots.answers(answer[1])}
+        return Page(figures, comparisons=(self._comparison(answer),), words=self._estimates(answer))
 
-    def _said(self, answer) -> tuple:
+    def _comparison(self, answer) -> Difference:
+        """What the forks found of the knob's ends, judged by their interval."""
         log = answer[0]
         oracle = answer[1]["load held fixed"][1]
         names = tuple(f"{log.knob} {value:g}" for value in oracle.values[::-1])
-        return (counted(DELAY, *np.exp(oracle.mean[::-1]).tolist(), names, float(np.ptp(oracle.effect[1:])) / 2),)
+        return counted(DELAY, *np.exp(oracle.mean[::-1]).tolist(), names, float(np.ptp(oracle.effect[1:])) / 2)
 
-    def _words(self, answer) -> str:
+    def _estimates(self, answer) -> str:
+        """What the log says of the knob in both ways, and what the forks do."""
         log, found = answer
         said = [f"{log.frame.height} intervals; {log.knob} {log.values[-1]:g} against {log.values[0]:g}"]
         said += [f"{name} {np.expm1(estimate.effect[0]):+.0%} delay" for name, (estimate, _) in found.items()]

@@ -22,6 +22,7 @@ from gpuschedlab.autosched.tuner.space import Space
 from gpuschedlab.plots.web.cell import in_batch
 from gpuschedlab.widgets.parts.controls import quiet
 from gpuschedlab.widgets.parts.explorer_base import BaseExplorer
+from gpuschedlab.widgets.parts.explorer_state import Controls, Page
 
 RACES = 6
 """Races of other seeds that a click plays: the fewest that have an interval."""
@@ -173,10 +174,18 @@ class TunerLab(BaseExplorer):
             self.guarded(lambda: self.race.take(self.panel.knobs.thing))
             self._draw_all()
 
-    def _compute(self) -> Race:
-        days = self.panel.days.thing
-        tuning = self.panel.tuning.thing
-        policy = POLICIES[self.panel.policy.value]
+    def _controls(self) -> Controls:
+        return Controls(
+            state=lambda: (self.panel.days.thing, self.panel.tuning.thing, POLICIES[self.panel.policy.value]),
+            row=self.panel.first,
+            more=self.panel.rest,
+            below=[self.hours.box],
+            kept=self._kept_hours,
+            put=self._put_hour,
+        )
+
+    def _compute(self, state) -> Race:
+        days, tuning, policy = state
         race = self.race
         if (days, tuning, policy) != (race.days, race.tuning, race.policy):
             self._forget_races()
@@ -233,14 +242,18 @@ class TunerLab(BaseExplorer):
         """Say what such races say, once another is played."""
         self.status.value = self._sentences(self.race)
 
-    def _show(self, race: Race):
+    def _page(self, race: Race) -> Page:
         self.panel.disable(race.ended)
-        self._draw(self._numbers(race))
-        self.status.value = self._sentences(race)
-        self.table.value = self._below(race)
-        self.hours.show()
+        return Page(
+            self._numbers(race),
+            head=self._sentences(race),
+            below=self._below(race),
+            note=lambda still: f'<div class="gpuschedlab-said">{self.hours.html}</div>',
+            after=self.hours.show,
+        )
 
     def _numbers(self, race: Race) -> dict:
+        """Numbers of the figures of the race and of the hour; those of the race are kept while it stands."""
         line = race.lines[TUNED]
         state = (race, race.now, race.changes, race.tuning, line.policy, tuple(race.lines), len(race.choices))
         if state != self._main[0]:
@@ -289,31 +302,21 @@ class TunerLab(BaseExplorer):
         )
         return f"<details><summary>All switches</summary><ul>{lines}</ul></details>" if lines else ""
 
-    def _controls(self) -> list:
-        return self.panel.first
-
-    def _rest(self) -> list:
-        return self.panel.rest
-
-    def _top(self, strip) -> list:
-        return [self.status, strip, self.more, self.hours.box, self.error]
-
     # Pages without a kernel --------------------------------------------------------------------------------
 
-    def _kept(self) -> dict:
+    def _kept_hours(self) -> dict:
+        """Decided hours and their stages, and those that are shown."""
         names = [hour_name(choice) for choice in self.race.choices]
         if not names:
             return {}
         stages = tuple(self.hours.stage.options)
         return {"hour": (tuple(names), names[self.hours.place]), "stage": (stages, stages[self.hours.stage.index])}
 
-    def _put(self, values: dict):
+    def _put_hour(self, values: dict):
+        """Show one of these."""
         hour, stage = values.values()
         names = [hour_name(choice) for choice in self.race.choices]
         self.hours.point(names.index(hour), self.hours.stage.options.index(stage))
-
-    def _note(self, still: bool = False) -> str:
-        return f'{super()._note(still)}<div class="gpuschedlab-said">{self.hours.html}</div>'
 
     def states(self) -> dict:
         """States of a page without a kernel: the stages of each decided hour; the screen stays as it is."""

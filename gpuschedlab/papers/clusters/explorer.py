@@ -11,6 +11,7 @@ from gpuschedlab.estimators import Oracle
 from gpuschedlab.metrics import who_pays
 from gpuschedlab.plots.job_changes import Compared
 from gpuschedlab.widgets.parts.cache import Cache
+from gpuschedlab.widgets.parts.explorer_state import Page
 from gpuschedlab.widgets.parts.knob_explorer import KnobExplorer
 
 
@@ -65,7 +66,7 @@ class SiteExplorer(KnobExplorer):
         named = {"duration": "ran", "queueing": "wait", "end": end}
         return waits.join(gpus, on="job_id", maintain_order="left").select("job_id", "submit", "gpus", **named)
 
-    def _answer(self, thing) -> tuple:
+    def _compute(self, thing) -> tuple:
         from gpuschedlab.papers.clusters.replay import launched_by
         from gpuschedlab.papers.clusters.whatif import compared
 
@@ -86,18 +87,14 @@ class SiteExplorer(KnobExplorer):
         moved[said.sooner.rows] = -1
         return Compared(said.names, *columns, *took, moved, None).changes()._replace(record=None)
 
-    def _numbers(self, answer) -> dict:
+    def _page(self, answer) -> Page:
         self.outcome, changed, *compared = answer
         jobs = self.calibration.starts
         starts = {"recorded": jobs["started"], "replayed": self.calibration.launched, "changed": changed}
         waits = plots.waits_by_day(jobs["submit"].to_numpy(), starts)
-        return {"waits": waits, "change": self._changes(*compared)}
-
-    def _said(self, answer) -> tuple:
-        return () if self.outcome.missing else answer[3:]
-
-    def _words(self, answer) -> str:
-        return self.outcome.sentence
-
-    def _below(self, answer) -> str:
-        return self.outcome.shown()._repr_html_()
+        return Page(
+            {"waits": waits, "change": self._changes(*compared)},
+            comparisons=() if self.outcome.missing else answer[3:],
+            words=self.outcome.sentence,
+            below=self.outcome.shown()._repr_html_(),
+        )

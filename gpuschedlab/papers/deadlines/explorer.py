@@ -1,10 +1,12 @@
 """The UniSchedExplorer: leases and deadlines on a few nodes, and the trade-off of all policies."""
 
+from dataclasses import replace
 from typing import ClassVar
 
 from gpuschedlab import plots, widgets
 from gpuschedlab.metrics import slo_violation
-from gpuschedlab.widgets.parts.knob_explorer import PAIR, RunExplorer
+from gpuschedlab.widgets.parts.explorer_state import Page
+from gpuschedlab.widgets.parts.knob_explorer import PAIR, Lineup, RunExplorer
 
 
 class UniSchedExplorer(RunExplorer):
@@ -35,16 +37,22 @@ class UniSchedExplorer(RunExplorer):
 
     begin = staticmethod(lambda: widgets.SmallLeases())
 
-    def _two(self, recipe) -> list[str]:
-        others = [name for name in self.runs if name != recipe.policy]
-        return [recipe.policy, min(others, key=lambda name: slo_violation(self.runs[name]))]
+    def _lineup(self, recipe) -> Lineup:
+        def pair(runs) -> list[str]:
+            others = [name for name in runs if name != recipe.policy]
+            return [recipe.policy, min(others, key=lambda name: slo_violation(runs[name]))]
 
-    def _numbers(self, recipe) -> dict:
+        return replace(super()._lineup(recipe), pair=pair)
+
+    def _page(self, recipe) -> Page:
         self.run = self.runs[recipe.policy]
-        leases = {"leases": plots.lease_board(self.run, recipe.unisched.lease, name=recipe.policy)}
-        return super()._numbers(recipe) | leases | {"trade": plots.trade_off(self.runs, recipe.policy)}
+        page = super()._page(recipe)
+        leases = plots.lease_board(self.run, recipe.unisched.lease, name=recipe.policy)
+        trade = plots.trade_off(self.runs, recipe.policy)
+        return replace(page, figures=page.figures | {"leases": leases, "trade": trade}, words=self._losses(recipe))
 
-    def _words(self, recipe) -> str:
+    def _losses(self, recipe) -> str:
+        """What the policy's leases lose."""
         jobs = self.run.jobs
         slo = jobs["kind"] != "best_effort"
         profiled = f"; profiling took {jobs['profiled'].mean():.0f} s per job" if recipe.unisched.profile else ""

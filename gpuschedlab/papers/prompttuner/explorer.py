@@ -1,10 +1,12 @@
 """The PromptExplorer: warm pools over time under two policies, late jobs and dollars."""
 
+from dataclasses import replace
 from typing import ClassVar
 
 from gpuschedlab import plots, widgets
 from gpuschedlab.metrics import cost, slo_attainment
-from gpuschedlab.widgets.parts.knob_explorer import PAIR, RunExplorer
+from gpuschedlab.widgets.parts.explorer_state import Page
+from gpuschedlab.widgets.parts.knob_explorer import PAIR, Lineup, RunExplorer
 
 
 class PromptExplorer(RunExplorer):
@@ -32,17 +34,15 @@ class PromptExplorer(RunExplorer):
 
     begin = staticmethod(lambda: widgets.PromptLab())
 
-    def _names(self, recipe) -> list[str]:
-        return list(dict.fromkeys((recipe.chosen, recipe.beside)))
+    def _lineup(self, recipe) -> Lineup:
+        return replace(super()._lineup(recipe), names=list(dict.fromkeys((recipe.chosen, recipe.beside))))
 
-    def _numbers(self, recipe) -> dict:
+    def _page(self, recipe) -> Page:
         self.outcome = {name: (1 - slo_attainment(run), cost(run, recipe.price)) for name, run in self.runs.items()}
         last = max(float(run.timeline["time"].max()) for run in self.runs.values())
         titles = {name: f"{name}: {late:.1%} late, ${paid:.0f}" for name, (late, paid) in self.outcome.items()}
-        shown = {"chosen": recipe.chosen, "beside": recipe.beside}
-        return super()._numbers(recipe) | {
-            place: plots.pools(self.runs[name], titles[name], end=last) for place, name in shown.items()
-        }
-
-    def _words(self, recipe) -> str:
-        return f"{recipe.gpus} GPUs at ${recipe.price:g} an hour, while held, warming, or idle in a pool."
+        names = {"chosen": recipe.chosen, "beside": recipe.beside}
+        pools = {place: plots.pools(self.runs[name], titles[name], end=last) for place, name in names.items()}
+        page = super()._page(recipe)
+        words = f"{recipe.gpus} GPUs at ${recipe.price:g} an hour, while held, warming, or idle in a pool."
+        return replace(page, figures=page.figures | pools, words=words)

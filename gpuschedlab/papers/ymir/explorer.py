@@ -5,7 +5,8 @@ from typing import ClassVar
 
 from gpuschedlab import plots
 from gpuschedlab.papers.ymir.metrics import merged_shares
-from gpuschedlab.widgets.parts.knob_explorer import PAIR, RunExplorer
+from gpuschedlab.widgets.parts.explorer_state import Page
+from gpuschedlab.widgets.parts.knob_explorer import PAIR, Lineup, RunExplorer
 
 
 class YmirExplorer(RunExplorer):
@@ -38,22 +39,26 @@ class YmirExplorer(RunExplorer):
 
         return MergingCluster()
 
-    def _matters(self, recipe, name: str) -> tuple:
+    def _lineup(self, recipe) -> Lineup:
         # Without merges, no policy asks what a pair gains.
-        known = recipe if name == "Ymir" else replace(recipe, estimator=type(recipe)().estimator)
-        return super()._matters(known, name)
+        unasked = replace(recipe, estimator=type(recipe)().estimator)
 
-    def _numbers(self, recipe) -> dict:
+        def matters(name: str) -> tuple:
+            return self.matter_of(recipe if name == "Ymir" else unasked)
+
+        return replace(super()._lineup(recipe), matters=matters)
+
+    def _page(self, recipe) -> Page:
         gains = recipe.gains()
         mode = "transfer" if recipe.ymir.temporal else "merged"
-        return super()._numbers(recipe) | {
+        figures = {
             "pairs": plots.pair_map(gains, mode),
             "believed": plots.believed(gains),
             "lanes": plots.gantt(self.runs["Ymir"], 0.0, by="model", name="Ymir"),
             "jct": plots.metric_bars(self.runs, "jct_mean"),
             "done": plots.jct_cdf(self.runs),
         }
-
-    def _words(self, recipe) -> str:
         shares = merged_shares(self.runs["Ymir"])
-        return f"{shares['temporal']:.0%} of the jobs are merged in time, {shares['spatial']:.0%} in space."
+        words = f"{shares['temporal']:.0%} of the jobs are merged in time, {shares['spatial']:.0%} in space."
+        page = super()._page(recipe)
+        return replace(page, figures=page.figures | figures, words=words)

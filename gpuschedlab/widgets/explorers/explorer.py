@@ -1,5 +1,7 @@
 """The Explorer: what would this policy, with these knobs, have done with this trace on this cluster?"""
 
+from dataclasses import replace
+from functools import partial
 from html import escape
 
 from gpuschedlab import plots
@@ -11,8 +13,9 @@ from gpuschedlab.widgets import sources
 from gpuschedlab.widgets.explorers.explorer_panel import Panel
 from gpuschedlab.widgets.explorers.own_log import OwnLog
 from gpuschedlab.widgets.explorers.runs_of import Runs, Setting
+from gpuschedlab.widgets.parts.explorer_state import Controls, Page
 from gpuschedlab.widgets.parts.first_screen import Screen
-from gpuschedlab.widgets.parts.pair_explorer import PairExplorer, Side
+from gpuschedlab.widgets.parts.pair_explorer import PairExplorer, Pairing, Side
 
 FIRST = (
     *(plots.Place(name, 560, least=240) for name in ("jobs", "change")),
@@ -120,9 +123,19 @@ class Explorer(Runs, PairExplorer):
             kept = kept._replace(cluster=now.cluster, nodes=now.nodes)
         return kept._replace(trace=now.trace, seed=now.seed)
 
-    def _compute(self):
-        now = self.setting
-        before = self.pinned
+    def _controls(self) -> Controls:
+        controls = super()._controls()
+        return replace(
+            controls,
+            state=lambda: (self.setting, self.pinned),
+            row=self.panel.row,
+            more=self.panel.rest,
+            below=[self.panel.says],
+            sliders=lambda: [*self.knobs.sliders, self.panel.nodes],
+        )
+
+    def _compute(self, state):
+        now, before = state
         names = [self._name(now, before), self._name(before, now)]
         short = ["now", "before"] if now.name == before.name else [now.name, before.name]
 
@@ -134,18 +147,20 @@ class Explorer(Runs, PairExplorer):
         sides = tuple(map(side, names, short, (now, before)))
         self.runs = {each.name: each.run for each in sides}
         self.seconds = float(sides[0].run.info["seconds"])
-        return self._screen(sides)
+        return self._compare(Pairing(sides, self._place_of_trace(), self._weeks_of_trace, self._with_guess))
 
     def _name(self, setting: Setting, other: Setting) -> str:
         """Name of a configuration in a sentence, with its cluster where the other's is not the same."""
         resized = (setting.cluster, setting.nodes) != (other.cluster, other.nodes)
         return setting.called(self.policies.get(setting.name), str(self.cluster_of(setting)) if resized else "")
 
-    def _place(self) -> str:
+    def _place_of_trace(self) -> str:
+        """Whose facts the head says."""
         trace = self.panel.trace.value
         return sources.place_of_trace(self.traces[trace], trace in self.reports)
 
-    def _other_weeks(self):
+    def _weeks_of_trace(self):
+        """Function that plays both sides in other weeks, and whether it needs no click."""
         now, before = (side.key for side in self.sides)
         source = self.traces[now.trace]
         if not sources.has_others(source) or now == before or not self.screen.whole.jobs:
@@ -163,12 +178,20 @@ class Explorer(Runs, PairExplorer):
 
         return play, not learns
 
-    def _words(self, screen: Screen) -> str:
-        return log_in_words(weeks_of(*screen.runs)) if self._place() == OF_LOG else ""
-
-    def _numbers(self, screen: Screen) -> dict:
-        rare = ("jct", "load", "gantt", *self._own) if self.opened else ()
-        return self._pair() | {name: self._rare(name) for name in rare}
+    def _page(self, screen: Screen) -> Page:
+        rare = {name: partial(self._rare, name) for name in ("jct", "load", "gantt", *self._own)}
+        figures = self._pair()
+        if self.opened:
+            figures |= {name: make() for name, make in rare.items()}
+        return Page(
+            figures,
+            comparisons=(screen.difference,),
+            words=log_in_words(weeks_of(*screen.runs)) if self._place() == OF_LOG else "",
+            rare=rare,
+            note=self._note_of_panel,
+            address=self._address,
+            after=self._after,
+        )
 
     def _rare(self, name: str):
         """Numbers of a figure that is seen with *more*."""
@@ -177,24 +200,22 @@ class Explorer(Runs, PairExplorer):
         made = {"jct": plots.jct_cdf, "load": lambda runs: plots.load_over_time(runs, 500)} | self._own
         return made[name](self.runs)
 
-    def _said(self, screen: Screen) -> tuple:
-        return (screen.difference,)
-
-    def _show(self, screen: Screen):
-        super()._show(screen)
+    def _after(self):
+        """Play other weeks, and say what both policies do."""
+        self._begin_weeks()
         now, before = (side.key for side in self.sides)
         words = now.says("now") + (f" {before.says('ref')}" if now.name != before.name else "")
         words += f" {self.run.jobs.height:,} jobs on {escape(str(self.cluster_of(now)))}."
         self.panel.show(words, self.knobs.note, self.reports.get(now.trace))
 
-    def _record(self) -> dict:
-        found = super()._record()
+    def _with_guess(self, record: dict) -> dict:
+        """A record with what the reader guesses, if a guess is asked for."""
         if self.guess:  # first
-            d = self.screen.whole
-            group = self.screen.whole.later.group
-            true = {"group": group.words if group else "", "nobody": not len(d.later.rows)}
-            found["guess"] = {"now": d.now, "before": d.before} | true
-        return found
+            whole = self.screen.whole
+            group = whole.later.group
+            true = {"group": group.words if group else "", "nobody": not len(whole.later.rows)}
+            record["guess"] = {"now": whole.now, "before": whole.before} | true
+        return record
 
     def _asked(self, what: str, value):
         if what == "link":
@@ -220,17 +241,6 @@ class Explorer(Runs, PairExplorer):
         self.panel.hold(self._name(now, now) + " as it was" * (now.policy == self.policies[now.name]))
         self.refresh()
 
-    def _sliders(self) -> list:
-        return [*self.knobs.sliders, self.panel.nodes]
-
-    def _top(self, strip) -> list:
-        return [*super()._top(strip), self.panel.says]
-
-    def _rest(self) -> list:
-        return self.panel.rest
-
-    def _note(self, still: bool = False) -> str:
-        return f"{super()._note(still)}<p>{self.panel.says.value}</p>{self.panel.report.value}"
-
-    def _controls(self) -> list:
-        return self.panel.row
+    def _note_of_panel(self, still: bool) -> str:
+        """What a page without a kernel says below its head."""
+        return f"{self._pair_note(still)}<p>{self.panel.says.value}</p>{self.panel.report.value}"

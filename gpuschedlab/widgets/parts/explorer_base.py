@@ -21,6 +21,7 @@ from gpuschedlab.sim.run import left_of
 from gpuschedlab.widgets.parts.board import Board
 from gpuschedlab.widgets.parts.cache import Cache
 from gpuschedlab.widgets.parts.controls import close_all
+from gpuschedlab.widgets.parts.explorer_state import Controls, Page
 from gpuschedlab.widgets.parts.guess import folded
 
 QUICK = 0.5
@@ -53,13 +54,16 @@ def free_earlier(explorer):
 
 
 class BaseExplorer:
-    """Base of the explorers: a subclass gives `places`, `_compute`, `_numbers`, `_said`, `_words` and `_controls`.
+    """Base of the explorers: a subclass gives `places`, and how its controls are computed and shown.
+
+    Controls say a state (`_controls`), which is computed (`_compute`); a page shows the answer (`_page`). What the page asks for is
+    answered by `_asked`.
 
     A change that a cell or script makes is drawn at once, so that batch runs see its errors; one from the browser is
     drawn `DELAY` seconds later with all that came in between. What goes wrong is shown in a box, as an output of type
     "error", and the figures keep the last state that worked. Running a cell again frees the explorer that it made before.
 
-    Where a program runs the cells (papermill, a site's build), the page holds each combination of the values that `_kept` names.
+    Where a program runs the cells (papermill, a site's build), the page holds each combination of the values that `Controls.kept` names.
 
     Where a page has not drawn an update for some seconds, a bar above the figures says so; a page that does not hear gets another widget.
 
@@ -74,6 +78,10 @@ class BaseExplorer:
         The figures, in order.
     runs : dict of str to Run
         Runs that are shown, by name: the line above the figures says which jobs they leave.
+    controls : Controls
+        What the reader moves.
+    page : Page
+        What is shown.
     seconds : float
         What computing the present state takes when it is not kept.
     board : Board
@@ -83,6 +91,8 @@ class BaseExplorer:
     """
 
     places: tuple[plots.Place, ...] = ()
+    remembers = False
+    """Whether an answer is kept by the state: of what else it depends on there must be one value only."""
     guess = False
     """Whether the reader guesses first: what stands for the explorer without a kernel is folded until then."""
 
@@ -99,49 +109,23 @@ class BaseExplorer:
         self._guarding = False
         self._one = threading.RLock()
         self.seconds = 0.0
+        self.controls = Controls()
         self.board = None
         self.runs = {}
         self.more = None
         self.keeping = False
 
-    def _compute(self):
-        """What the controls say, computed: anything that `_numbers` understands; abstract."""
+    def _controls(self) -> Controls:
+        """Controls: what the reader moves, and the state that it says."""
+        return Controls()
+
+    def _compute(self, state):
+        """Answer to the state that the controls say: anything that `_page` understands; abstract."""
         raise NotImplementedError
 
-    def _numbers(self, answer) -> dict:
-        """Numbers of each figure (what a function of `plots` returns), by its name; abstract."""
+    def _page(self, answer) -> Page:
+        """What is shown of an answer; abstract."""
         raise NotImplementedError
-
-    def _said(self, answer) -> tuple:
-        """Comparisons (`metrics.sentence.Difference`) that the head says, the first one large."""
-        return ()
-
-    def _words(self, answer) -> str:
-        """HTML at the end of the head."""
-        return ""
-
-    def _below(self, answer) -> str:
-        """HTML of a table below the figures."""
-        return ""
-
-    def _controls(self) -> list:
-        """Widgets in a row above the figures."""
-        return []
-
-    def _rest(self) -> list:
-        """Widgets that are seen with *more*."""
-        return []
-
-    def _kept(self) -> dict:
-        """Values of which a page without a kernel holds each combination, by the name of their control."""
-        return {}
-
-    def _put(self, values: dict):
-        """Move controls to some values of `_kept`, without an answer."""
-
-    def _sliders(self) -> list:
-        """Sliders that follow the hand while a run is quick."""
-        return []
 
     def _asked(self, what: str, value):
         """Answer to what the page asks for: "clicked" with (figure's name, number of the trace, of the point), or words of its own."""
@@ -159,32 +143,41 @@ class BaseExplorer:
         self.more.layout.display = None if opened else "none"
         (self.box.add_class if opened else self.box.remove_class)("gpuschedlab-more")
 
-    def _address(self) -> str:
-        """State as the address of a page holds it."""
-        return ""
-
-    def _top(self, strip) -> list:
-        """What stands above the figures: the controls among it."""
-        return [self.status, strip, self.more, self.error]
-
     def _open(self):
         """Compute, draw and lay out for the first time: errors go to the caller, a plain cell."""
         w = need("ipywidgets")
-        self.more = w.VBox(self._rest(), layout=w.Layout(display="none")).add_class("gpuschedlab-pickers")
-        self._show(self._compute())
-        strip = w.Box(self._controls()).add_class("gpuschedlab-strip")
-        top = w.VBox(self._top(strip)).add_class("gpuschedlab-controls")
+        self.controls = controls = self._controls()
+        self.more = w.VBox(controls.more, layout=w.Layout(display="none")).add_class("gpuschedlab-pickers")
+        self._show(self._answer())
+        strip = w.Box(controls.row).add_class("gpuschedlab-strip")
+        parts = [self.status, *controls.above, strip, self.more, self.error, *controls.below]
+        top = w.VBox(parts).add_class("gpuschedlab-controls")
         self.main = w.VBox([self.board.widget, self.table]).add_class("gpuschedlab-main")
         sides = w.VBox([top, self.main]).add_class("gpuschedlab-sides")
         whole = w.Layout(width="100%", display="block", overflow="visible")
         self.box = w.Box([sides], layout=whole).add_class("gpuschedlab-explorer")
         self._pace()
 
+    def _answer(self):
+        """Answer to what the controls say now."""
+        state = self.controls.state()
+        if not self.remembers:
+            return self._compute(state)
+        answer = self.cache.get((type(self), state), lambda: self._compute(state))
+        self.seconds = answer.seconds
+        return answer.value
+
     def _show(self, answer):
-        """Draw what `_compute` returned, in one message."""
-        self._draw(self._numbers(answer))
+        """Draw an answer, in one message."""
+        self.page = page = self._page(answer)
+        self._draw(page.figures)
         left = (f"{escape(line.rstrip('.'))}." for line in left_of(self.runs))
-        self.status.value, self.table.value = head(self._said(answer), self._words(answer), *left), self._below(answer)
+        words = page.head
+        if words is None:
+            words = head(page.comparisons, page.words, *left)
+        self.status.value = words
+        self.table.value = page.below
+        page.after()
 
     def _draw(self, numbers: dict):
         """Draw some figures, from their numbers by name."""
@@ -192,9 +185,9 @@ class BaseExplorer:
         if self.board is None:
             asked = lambda *what: self.guarded(lambda: self._asked(*what))  # noqa: E731
             self.board = Board(self.places, drawings, asked, self._again)
-            self.board.link = self.board.widget.link = self._address()
+            self.board.link = self.board.widget.link = self.page.address()
         else:
-            self.board.show(drawings, self._address())
+            self.board.show(drawings, self.page.address())
 
     def _again(self):
         """Give the page another widget with the same figures."""
@@ -209,6 +202,7 @@ class BaseExplorer:
 
     def _changed(self, change=None):
         """Answer to a control that moved."""
+        self.controls.moved()
         if self._quiet:
             return
         if not from_browser():
@@ -222,7 +216,7 @@ class BaseExplorer:
 
     def refresh(self, keep: bool = False):
         """Compute and draw what the controls say now; an error goes to the box, which keeps an earlier one only with `keep`."""
-        self.guarded(lambda: self._show(self._compute()), keep)
+        self.guarded(lambda: self._show(self._answer()), keep)
         self._pace()
 
     def guarded(self, do, keep: bool = False):
@@ -254,16 +248,16 @@ class BaseExplorer:
 
     def _pace(self):
         """Let sliders follow the hand, or its release, by what the last run took."""
-        for slider in self._sliders():
+        for slider in self.controls.sliders():
             slider.continuous_update = self.seconds < QUICK
 
     def _note(self, still: bool = False) -> str:
         """HTML above the figures where no kernel answers, and no script runs if they are `still`."""
-        return f'<div class="gpuschedlab-said">{self.status.value}</div>'
+        return f'<div class="gpuschedlab-said">{self.status.value}</div>{self.page.note(still)}'
 
     def states(self) -> dict:
         """States of a page without a kernel: its controls, each combination's note and figures (by place), and which is `first`."""
-        values_of = self._kept()
+        values_of = self.controls.kept()
         states = []
         figures = {}
         first = [place.name for place in self.board.first if not place.words]
@@ -273,8 +267,8 @@ class BaseExplorer:
         now = tuple(begin for _, begin in values_of.values())
         for values in (*grid, now):  # at last as before
             self.keeping = len(states) < len(grid)
-            self._put(dict(zip(values_of, values)))
-            self._show(self._compute())
+            self.controls.put(dict(zip(values_of, values)))
+            self._show(self._answer())
             if self.keeping:
                 drawn = {name: short(plain(self.board.drawings[name])) for name in first}
                 numbers = {name: figures.setdefault(json.dumps(each), len(figures)) for name, each in drawn.items()}
@@ -308,7 +302,7 @@ class BaseExplorer:
             raise LabError(f"{type(self).__name__}.figure: found {name!r}; expected one of {', '.join(figures)}.")
         places = [place for place in self.places if (place.name == name if name else not (place.more or place.words))]
         if name and name not in self.board.drawings:  # nobody has asked for it yet
-            self.board.drawings[name] = plots.draw(self._rare(name))
+            self.board.drawings[name] = plots.draw(self.page.rare[name]())
         shown = [(self.board.drawings[place.name], place.height) for place in places]
         made = [
             plots.figure(drawing).update_layout(height=height) for drawing, height in shown if drawing is not HIDDEN

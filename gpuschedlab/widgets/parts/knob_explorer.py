@@ -1,6 +1,7 @@
 """Explorers of one thing with knobs: its controls, and a button that resets them; and of the runs of a recipe."""
 
-from dataclasses import fields
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from functools import cache as once
 from typing import ClassVar
 
@@ -15,14 +16,15 @@ from gpuschedlab.weeks import Kept, pieces
 from gpuschedlab.widgets.parts.cache import Cache
 from gpuschedlab.widgets.parts.controls import KnobControls, button, quiet, row
 from gpuschedlab.widgets.parts.explorer_base import BaseExplorer
-from gpuschedlab.widgets.parts.pair_explorer import PairExplorer, Side
+from gpuschedlab.widgets.parts.explorer_state import Controls, Page
+from gpuschedlab.widgets.parts.pair_explorer import PairExplorer, Pairing, Side
 
 PAIR = (plots.Place("change", 320, least=220), plots.Place("story", words=True), plots.Place("table", words=True))
 """Places of two runs that are compared: dots, the story of a job, and a table."""
 
 
 class KnobExplorer(BaseExplorer):
-    """Base: a subclass gives `places`, `_answer` or `_compute`, `_numbers` and `_words`; `self.knobs.thing` is what the controls say.
+    """Base: a subclass gives `places`, `_compute`, which is given what the knobs say, and `_page`.
 
     Parameters
     ----------
@@ -36,14 +38,17 @@ class KnobExplorer(BaseExplorer):
     >>> from gpuschedlab import Tiresias, plots
     >>> class Queues(KnobExplorer):
     ...     places = (plots.Place("queues", height=250),)
-    ...     _answer = lambda self, policy: [float(i) for i in range(policy.queues)]
-    ...     _numbers = lambda self, x: {"queues": plots.Lines("Queues", "number", "weight", x, {"all": x})}
+    ...     def _compute(self, policy):
+    ...         return [float(i) for i in range(policy.queues)]
+    ...     def _page(self, x):
+    ...         return Page({"queues": plots.Lines("Queues", "number", "weight", x, {"all": x})})
     >>> explorer = Queues(Tiresias())
     >>> explorer.knobs["queues"].value = 3  # as a hand would move the slider
     >>> len(explorer.board.drawings["queues"].data[0]["x"])
     3
     """
 
+    remembers = True
     front: tuple[str, ...] = ()
     """Knobs of the first row, by default the first four; the others are seen with *more*."""
     kept: ClassVar[dict[str, tuple]] = {}
@@ -54,48 +59,61 @@ class KnobExplorer(BaseExplorer):
         self.knobs = KnobControls(self.begin() if thing is None else thing, self._changed)
         self._open()
 
-    def _answer(self, thing):
-        """What `_numbers` and `_words` are given, computed from the thing alone: it is kept; abstract."""
-        raise NotImplementedError
+    def _controls(self) -> Controls:
+        begin = self.knobs.thing
+        _, rest = self.knobs.split(self.front)
+        reset = button(self, "Reset knobs", "as in the beginning", lambda: self.knobs.show(begin))
+        return Controls(
+            state=lambda: self.knobs.thing,
+            row=[self.knobs.box],
+            more=[row(rest, reset)],
+            sliders=lambda: self.knobs.sliders,
+            kept=self._kept_values,
+            put=self._put_values,
+        )
 
-    def _compute(self):
-        thing = self.knobs.thing
-        answer = self.cache.get((type(self), thing), lambda: self._answer(thing))
-        self.seconds = answer.seconds
-        return answer.value
-
-    def _sliders(self) -> list:
-        return self.knobs.sliders
-
-    def _kept(self) -> dict:
-        now = self._begin = self.knobs.thing
-        infos = knobs_of(now)
-        kept = {}
+    def _kept_values(self) -> dict:
+        """Values of the knobs in `kept`, and the present one, by their labels."""
+        self._begin = self.knobs.thing
+        infos = knobs_of(self._begin)
+        values = {}
         for info in (infos[name] for name in self.kept if name in infos):
-            values = {*(self.kept[info.name] or info.knob.choices), info.value_of(now)}
-            kept[info.label] = (sorted(values), info.value_of(now))
-        return kept
+            present = info.value_of(self._begin)
+            values[info.label] = (sorted({*(self.kept[info.name] or info.knob.choices), present}), present)
+        return values
 
-    def _put(self, values: dict):
+    def _put_values(self, values: dict):
+        """Move the knobs to some of these values."""
         begin = self._begin
         wanted = {name: values.get(info.label, info.value_of(begin)) for name, info in knobs_of(begin).items()}
         with quiet(self):
             self.knobs.show(begin.with_knobs(**type(begin).project(wanted)))
 
-    def _controls(self) -> list:
-        return [self.knobs.box]
 
-    def _rest(self) -> list:
-        begin, (_, rest) = self.knobs.thing, self.knobs.split(self.front)
-        reset = button(self, "Reset knobs", "as in the beginning", lambda: self.knobs.show(begin))
-        return [row(rest, reset)]
+@dataclass
+class Lineup:
+    """Policies of a recipe in an explorer.
+
+    Parameters
+    ----------
+    names : list of str
+        Names of those that are played.
+    pair : callable
+        Of the runs by name, return the names of the two that are compared, now and before.
+    matters : callable
+        Of a name, return what its run depends on, besides the policy and the seed.
+    """
+
+    names: list[str]
+    pair: Callable[[dict], list[str]]
+    matters: Callable[[str], tuple]
 
 
 class RunExplorer(PairExplorer, KnobExplorer):
     """Base of the explorers of a recipe: what its scenario becomes under its policies; `self.runs` are the runs by name.
 
-    A subclass gives `places`, with the dots, the story and the table of two runs (`PAIR`) among them, and `_numbers`, `_two`, `_words`,
-    which are given the recipe.
+    A subclass gives `places`, with the dots, the story and the table of two runs (`PAIR`) among them, and adds to `_page` and
+    `_lineup`, which are given the recipe.
 
     Parameters
     ----------
@@ -118,10 +136,10 @@ class RunExplorer(PairExplorer, KnobExplorer):
         self.seed, recipe = seed, recipe or self.begin()
         super().__init__(recipe.with_knobs(**{name: v for name, v in knobs.items() if v is not None}), cache)
 
-    def _place(self) -> str:
-        return place_of(self.knobs.thing)
+    remembers = False  # runs are, one by one
 
-    def _other_weeks(self):
+    def _weeks_of_recipe(self):
+        """Function that plays both sides in other weeks, and whether it needs no click."""
         recipe = self.knobs.thing
         now, before = self.sides
         comparable = "jct" in self.measures and self.screen.whole.jobs
@@ -137,27 +155,27 @@ class RunExplorer(PairExplorer, KnobExplorer):
 
         return play, False
 
-    def _names(self, recipe) -> list[str]:
-        """Names of the policies that are shown: all of the recipe's."""
-        return list(recipe.policies)
+    def _lineup(self, recipe) -> Lineup:
+        """Policies that are played, which of them are compared, and what their runs depend on."""
 
-    def _two(self, recipe) -> list[str]:
-        """Names of the runs that are compared, now and before: the first two."""
-        return [*self.runs, *self.runs][:2]
+        def matters(name: str) -> tuple:
+            return self.matter_of(recipe)
 
-    def _matters(self, recipe, name: str) -> tuple:
-        """What a run under a policy depends on, besides the policy and the seed: the scenario's fields of the recipe."""
+        return Lineup(list(recipe.policies), lambda runs: [*runs, *runs][:2], matters)
+
+    def matter_of(self, recipe) -> tuple:
+        """Values of a recipe that a run depends on, besides its policy and the seed."""
         values = [(field.name, getattr(recipe, field.name)) for field in fields(recipe)]
         return tuple(v for field, v in values if field not in self.idle and not isinstance(v, Policy))
 
-    def _compute(self):
-        recipe = self.knobs.thing
+    def _compute(self, recipe):
+        lineup = self._lineup(recipe)
         runs = {}
         keys = {}
         scenario = once(lambda: recipe(self.seed))
         policies = recipe.policies
-        for name in self._names(recipe):
-            keys[name] = (type(recipe), self._matters(recipe, name), self.seed, policies[name])
+        for name in lineup.names:
+            keys[name] = (type(recipe), lineup.matters(name), self.seed, policies[name])
             runs[name] = self.cache.get(keys[name], lambda name=name: scenario().run(policies[name])).value
         self.runs = runs
         self.seconds = sum(float(run.info["seconds"]) for run in runs.values())
@@ -165,19 +183,23 @@ class RunExplorer(PairExplorer, KnobExplorer):
         def side(name):
             return Side(name, name, keys[name], runs[name], lambda job: scenario().run(policies[name], log=job))
 
-        self._screen(tuple(map(side, self._two(recipe))))
+        sides = tuple(map(side, lineup.pair(runs)))
+        self._compare(Pairing(sides, place_of(recipe), self._weeks_of_recipe, self._own_measures))
         return recipe
 
-    def _numbers(self, recipe) -> dict:
-        return self._pair()
+    def _page(self, recipe) -> Page:
+        return Page(self._pair(), self._comparisons(), note=self._pair_note, after=self._begin_weeks)
 
-    def _record(self) -> dict:
-        found = super()._record()
-        found["table"]["own"] = [(d.measure, d.now, d.before) for d in self._said(self.knobs.thing)]
-        return found
+    def _own_measures(self, record: dict) -> dict:
+        """Add the measures of the head to the table of a record."""
+        record["table"]["own"] = [(d.measure, d.now, d.before) for d in self._comparisons()]
+        return record
 
-    def _said(self, recipe) -> tuple:
-        runs, names = ([side[k] for side in self.sides] for k in (3, 0))
+    def _comparisons(self) -> tuple:
+        """Both runs compared by each of `measures`."""
+        recipe = self.knobs.thing
+        runs = [side.run for side in self.sides]
+        names = [side.name for side in self.sides]
         d = self.screen.difference
         options = {"among": self.screen.among, "of": d.of, "prices": getattr(recipe, "price", 1.0)}
         options |= {"place": self._place()}

@@ -1,6 +1,8 @@
 """Explorers that compare two runs job by job: dots to click on, the story of a job, and a table of both."""
 
 from collections import namedtuple
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -8,6 +10,7 @@ from gpuschedlab.metrics import MetricTable, compare
 from gpuschedlab.metrics.like_weeks import MOST
 from gpuschedlab.plots.web.cell import in_batch
 from gpuschedlab.widgets.parts.explorer_base import BaseExplorer
+from gpuschedlab.widgets.parts.explorer_state import Controls
 from gpuschedlab.widgets.parts.first_screen import COLUMNS, Screen, View, measured
 from gpuschedlab.widgets.parts.week_line import WeekLine
 
@@ -15,8 +18,30 @@ Side = namedtuple("Side", "name short key run logged")
 """One of two runs: its name in sentences and on lines, its key in the cache, the run, and what runs it with the log of a job."""
 
 
+@dataclass
+class Pairing:
+    """Two runs that are compared.
+
+    Parameters
+    ----------
+    sides : (Side, Side)
+        Now, and before.
+    place : str
+        Whose facts the head says ("In this week"); "": those of all jobs like these, with an interval.
+    weeks : callable
+        Return a function of the most weeks that plays both sides in other weeks, in pieces, or None; and whether it needs no click.
+    record : callable
+        Of the record from which a page draws, return it with more.
+    """
+
+    sides: tuple[Side, Side]
+    place: str
+    weeks: Callable[[], tuple]
+    record: Callable[[dict], dict]
+
+
 class PairExplorer(BaseExplorer):
-    """Base: a subclass gives both sides to `_screen`, and has "change", or "jobs" and "change", "story", "table" among its `places`."""
+    """Base: a subclass gives both sides to `_compare`, and has "change", or "jobs" and "change", "story", "table" among its `places`."""
 
     view = View()
     _mark = ""
@@ -27,13 +52,17 @@ class PairExplorer(BaseExplorer):
         self.week_line = WeekLine(self)
         super().__init__(*given, **options)
 
+    def _controls(self) -> Controls:
+        controls = super()._controls()
+        return replace(controls, above=[self.week_line.box, *controls.above], moved=self.week_line.stop)
+
     def _other_weeks(self):
         """Function of the most weeks that plays both sides in other weeks, in pieces, or None; and whether it needs no click."""
-        return None, False
+        return self.pairing.weeks()
 
     def _place(self) -> str:
-        """Whose facts the head says ("In this week"); "": those of all jobs like these, with an interval."""
-        return ""
+        """Whose facts the head says."""
+        return self.pairing.place
 
     def play_weeks(self, most: int = MOST):
         """Play up to so many weeks like the one that is shown, and say in the line below the head what they give.
@@ -44,10 +73,6 @@ class PairExplorer(BaseExplorer):
             None where the trace is no function of a seed.
         """
         return self.week_line.play(most)
-
-    def _show(self, answer):
-        super()._show(answer)
-        self._begin_weeks()
 
     def _begin_weeks(self):
         """Play other weeks of what is shown, once the reader has guessed."""
@@ -60,14 +85,6 @@ class PairExplorer(BaseExplorer):
         make, by_itself = self._other_weeks()
         self.week_line.begin(None if self.guess else make, by_itself)
 
-    def _changed(self, change=None):
-        self.week_line.stop()
-        super()._changed(change)
-
-    def _top(self, strip) -> list:
-        head, *rest = super()._top(strip)
-        return [head, self.week_line.box, *rest]
-
     def _ipython_display_(self):
         if in_batch() and not self.guess:
             self.week_line.play_if_by_itself()
@@ -78,9 +95,10 @@ class PairExplorer(BaseExplorer):
         self.week_line.stop()
         super().close()
 
-    def _screen(self, sides: tuple[Side, Side]) -> Screen:
+    def _compare(self, pairing: Pairing) -> Screen:
         """Both runs, measured and compared as they are looked at."""
-        self.sides = sides
+        self.pairing = pairing
+        self.sides = sides = pairing.sides
         runs = [side.run for side in sides]
         found = [self.cache.get(("measured", each.key), lambda run=each.run: measured(run)).value for each in sides]
         if self.view.job is not None and self.view.job >= runs[0].jobs.height:
@@ -120,11 +138,12 @@ class PairExplorer(BaseExplorer):
         """What a page draws the first screen from."""
         found = self.screen.record(self._why(self.view.job)) | {"mark": self._mark}
         if not self.keeping:
-            return found
+            return self.pairing.record(found)
         screen = self.screen
         change = np.abs(self.screen.compared.now - self.screen.compared.before)
         rows = np.argsort(-np.nan_to_num(change, nan=-1.0), kind="stable")[:8]  # those whose end moves most
-        return found | {"stories": {str(row): screen.lit(row, self._why(row)) for row in rows.tolist()}}
+        stories = {str(row): screen.lit(row, self._why(row)) for row in rows.tolist()}
+        return self.pairing.record(found | {"stories": stories})
 
     def _asked(self, what: str, value):
         if what == "story":
@@ -137,6 +156,7 @@ class PairExplorer(BaseExplorer):
         else:
             super()._asked(what, value)
 
-    def _note(self, still: bool = False) -> str:
+    def _pair_note(self, still: bool) -> str:
+        """The line of other weeks, and without scripts a table of both runs, for where no kernel answers."""
         table = MetricTable(compare(self.runs, list(COLUMNS)))._repr_html_() if still else ""
-        return f"{super()._note(still)}{self.week_line.html}{table}"
+        return f"{self.week_line.html}{table}"

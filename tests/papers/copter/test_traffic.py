@@ -243,7 +243,7 @@ def test_a_cut_link_costs_at_least_its_price_times_its_capacity():
     dear = 0
     for number in range(1, 15):
         explorer.knobs["cut"].value = number
-        _, _, answers, chosen = explorer._compute()
+        _, _, answers, chosen = explorer._answer()
         assert not explorer.error.outputs
         price = np.abs(answers["whole"][2])
         ends = {(int(explorer.network.tails[e]), int(explorer.network.heads[e])): e for e in range(len(price))}

@@ -109,7 +109,7 @@ def test_its_static_twin_has_all_figures(explorer):
 
 
 def test_what_it_shows_first_has_enough_jobs_to_say_something():
-    late, jct = UniSchedExplorer()._said(SmallLeases())
+    late, jct = UniSchedExplorer().page.comparisons
     assert late.measure == "late"
     assert late.kind in ("less", "short")
     assert late.jobs >= 30

@@ -9,6 +9,7 @@ from gpuschedlab.metrics.sentence import Amount
 from gpuschedlab.metrics.who_pays import counted
 from gpuschedlab.papers.copter.explorers.price_paths import price_map
 from gpuschedlab.papers.copter.explorers.similar_rounds import SimilarRounds, residuals
+from gpuschedlab.widgets.parts.explorer_state import Page
 from gpuschedlab.widgets.parts.knob_explorer import KnobExplorer
 
 EVALUATIONS = Amount("evaluations", "the second round takes", "{:,.0f} evaluations", "with")
@@ -44,25 +45,21 @@ class CopterExplorer(KnobExplorer):
     kept: ClassVar = {"replaced": (0.0, 0.02, 0.05, 0.2, 1.0), "room": (1.0, 3.0)}
     begin = SimilarRounds
 
-    def _answer(self, thing: SimilarRounds) -> tuple:
-        return residuals(thing), price_map(thing)
+    def _compute(self, rounds: SimilarRounds) -> tuple:
+        return residuals(rounds), price_map(rounds)
 
-    def _numbers(self, answer) -> dict:
+    def _page(self, answer) -> Page:
         traces, prices = answer
         self.evaluations = {way: trace[-1].evaluations for way, trace in traces.items()}
-        return {"residuals": trace_lines(traces, "worst"), "prices": prices, "gap": trace_lines(traces, "primal")}
-
-    def _words(self, answer) -> str:
-        traces, _ = answer
         ways = "; ".join(
             f"{way} {len(trace)} steps, {trace[-1].evaluations:.0f} evaluations" for way, trace in traces.items()
         )
-        return f"Second round: {ways}."
-
-    def _said(self, answer) -> tuple:
-        traces, _ = answer
-        evaluations = [traces[way][-1].evaluations for way in ("warm", "cold")]
-        return (counted(EVALUATIONS, *evaluations, ("a warm start", "a cold one")),)
+        both = (self.evaluations["warm"], self.evaluations["cold"])
+        return Page(
+            {"residuals": trace_lines(traces, "worst"), "prices": prices, "gap": trace_lines(traces, "primal")},
+            comparisons=(counted(EVALUATIONS, *both, ("a warm start", "a cold one")),),
+            words=f"Second round: {ways}.",
+        )
 
 
 def trace_lines(traces: dict[str, list], residual: str) -> plots.Lines:
