@@ -202,7 +202,7 @@ def test_keys_in_the_explorer_are_not_the_notebooks(page, jupyterlab):
 
 
 @needs("deadlines")
-def test_leases_follow_the_policy_and_the_curve_its_slider(page, jupyterlab, artifacts):
+def test_leases_follow_the_policy_and_the_length_of_a_lease(page, jupyterlab, artifacts):
     open_notebook(page, jupyterlab, "14_unisched")
     assert page.evaluate(SETTLED) == []
     before = page.evaluate(NUMBERS)
@@ -210,8 +210,8 @@ def test_leases_follow_the_policy_and_the_curve_its_slider(page, jupyterlab, art
     await_change(page, before, slice(0, 1))
     await_text(page.locator(f"{EXPLORER} .gpuschedlab-title").first, "Leases under Chronus")
     before = page.evaluate(NUMBERS)
-    press(page, "epochs seen", "ArrowRight", 5)
-    await_change(page, before, slice(2, 3))
+    press(page, "lease", "ArrowRight", 5)
+    await_change(page, before, slice(0, 1))
     shoot(page, artifacts / "unisched.png", 3400)
     assert not page.locator(f"{EXPLORER} .gpuschedlab-error").is_visible()
 
