@@ -8,9 +8,9 @@ from html import escape
 import numpy as np
 import polars as pl
 
-from gpuschedlab.errors import TraceError
 from gpuschedlab.metrics.intervals import difference_interval, verdict
 from gpuschedlab.metrics.sentence import span
+from gpuschedlab.papers.clusters.changes import changes_of
 from gpuschedlab.papers.clusters.eligible import play, unsettled
 from gpuschedlab.papers.clusters.explains.limited import broken
 from gpuschedlab.papers.clusters.explains.sweep import DAY
@@ -19,12 +19,10 @@ from gpuschedlab.papers.clusters.replay import Calibration
 from gpuschedlab.sim import Policy, Scenario
 from gpuschedlab.sim.setup.prepared import limits_of
 from gpuschedlab.table_display import NOTHING, Table, cell
-from gpuschedlab.traces.logs.options import nearest
 
 WARM_UP = 3 * DAY
 SHORTEST = 8 * DAY
 """Seconds of which no job counts, and those of a log that has them at least: a cluster is empty when a log begins."""
-CHANGES = ("more", "cluster", "policy", "estimator", "delays", "limits", "within")
 BOUND = 10.0
 """Seconds below which a run does not make a slowdown larger (Feitelson et al., JSSPP 1997)."""
 
@@ -169,8 +167,10 @@ def whatif(
     ----------
     site : Site
     changes : mapping
-        By name: `more` (nodes), `cluster` ("20x8:a100"), `policy` (a `Policy`, or the name of one of `site.policies`), `estimator`,
-        `delays`, `limits` (s, or as of a `Scenario`), `within` (each `Limit` of GPUs or jobs at once, in the place of the site's).
+        By name, with values or the words of `gpuschedlab replay --change`: `more` (nodes), `cluster` ("20x8:a100"), `policy` (a `Policy`,
+        or its word), `estimator`, `delays`, `limits` (s, or as of a `Scenario`), a knob of the site's own rule (`depth`), a quota
+        (`quota.QUEUE`), a limit (`limit.user`, as `changes.limits_in`; inf takes it away), or `within` (each `Limit`, in the place of the
+        site's).
     weeks : int, optional
         Jobs of the last so many weeks alone.
     calibration : Calibration, optional
@@ -189,23 +189,15 @@ def whatif(
     >>> whatif(Site(f"csv:{log}", "1x2"), {"more": 1}).table["difference"].to_list()[0]
     -30.0
     """
-    if unknown := next((name for name in changes if name not in CHANGES), None):
-        raise TraceError(
-            f"whatif: found the change {unknown!r}; expected one of {', '.join(CHANGES)}.{nearest(unknown, CHANGES)}"
-        )
+    changes = changes_of(site, changes)
     other = replace(site, **{k: v for k, v in changes.items() if k in ("more", "cluster")})
     if "within" in changes:
         other.__dict__["description"] = replace(site.description, limits=changes["within"])
     own = site.own
-    wanted = changes.get("policy", site.rule)
-    if isinstance(wanted, str) and wanted not in site.policies:
-        raise TraceError(
-            f"whatif: found the policy {wanted!r}; expected a Policy, or one of {', '.join(site.policies)}."
-        )
-    wanted = other.within(site.policies[wanted] if isinstance(wanted, str) else wanted)
+    wanted = other.within(changes.get("policy", site.rule))
     parts = {k: v for k, v in changes.items() if k in ("estimator", "delays", "limits")}
-    scenario = site()
-    changed = other().replace(**parts)
+    scenario = site.recorded()
+    changed = other.recorded().replace(**parts)
     before, after = played(((scenario, own), (changed, wanted)), weeks)
     unknown = stopped(scenario.trace, limits_of(changed.trace, changed.limits)) if "limits" in parts else 0.0
     missed = misses(site, scenario.trace, before)
