@@ -65,6 +65,7 @@ def replay(args) -> None:
     from gpuschedlab.papers.clusters.recipe import Site
     from gpuschedlab.papers.clusters.replay import replay as replayed
     from gpuschedlab.papers.clusters.standing import standing
+    from gpuschedlab.papers.clusters.way_back import names_conf, way_back
     from gpuschedlab.papers.clusters.whatif import whatif
 
     site = Site(args.trace, args.cluster)
@@ -99,6 +100,8 @@ def replay(args) -> None:
         print(f"\n{name}\n{laid_out(errors(table) if 'mae' in table.columns else table)}")
     if changed:
         print(wrapped(f"\nwhat if {', '.join(args.change)}\n{changed}"))
+        if names_conf(site) and (back := way_back(site, changes)):
+            print(f"\nto change it\n{back}")
     print(wrapped("\n".join(["", *(f"note: {note}" for note in found.notes), site.description.page()]).rstrip()))
 
 

@@ -72,7 +72,7 @@ def _shares(log: Record, owner: np.ndarray, seconds: np.ndarray) -> np.ndarray:
     """Seconds (U, U) that jobs of each owner (column) waited for GPUs of each (row)."""
     jobs = log.jobs
     count = int(owner.max()) + 1
-    found = np.zeros((count, count))
+    shares = np.zeros((count, count))
     waits = np.flatnonzero((seconds > 0) & (owner >= 0))
     for part in np.unique(jobs.part[waits]):
         rows = waits[jobs.part[waits] == part]
@@ -84,8 +84,8 @@ def _shares(log: Record, owner: np.ndarray, seconds: np.ndarray) -> np.ndarray:
             of_holder = np.flatnonzero((owner == holder) & (weight > 0))
             if len(of_holder):
                 share = _integral(jobs, weight, of_holder, rows) / total
-                found[holder] += np.bincount(owner[rows], seconds[rows] * share, count)
-    return found
+                shares[holder] += np.bincount(owner[rows], seconds[rows] * share, count)
+    return shares
 
 
 def _on_nodes(log: Record, part: int) -> np.ndarray:
@@ -100,10 +100,10 @@ def _integral(jobs, weight: np.ndarray, of: np.ndarray, rows: np.ndarray) -> np.
     """Slot-seconds that some jobs held while each of other rows waited."""
     begin = _steps(jobs.start[of], weight[of])
     end = _steps(jobs.end[of], weight[of])
-    found = np.zeros(len(rows))
+    slot_seconds = np.zeros(len(rows))
     for at, sign in ((jobs.start[rows], 1.0), (jobs.eligible[rows], -1.0)):
-        found += sign * (_held_until(at, *begin) - _held_until(at, *end))
-    return found
+        slot_seconds += sign * (_held_until(at, *begin) - _held_until(at, *end))
+    return slot_seconds
 
 
 def _steps(times: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
