@@ -66,6 +66,8 @@ class WhatIf:
     unknown: float = 0.0
     cut: float = 0.0
     missed: Missed = Missed()
+    never: int = 0
+    """Jobs that start on the site as it is and never after the change; they are in no figure."""
 
     @property
     def missing(self) -> str:
@@ -112,6 +114,8 @@ class WhatIf:
         if self.missing:
             lines += [self.sentence, f"no intervals: {self.missing}"]
         lines += [f"95 % intervals of paired differences of {self.jobs:,} jobs; arrivals as recorded"]
+        if self.never:
+            lines += [f"{self.never:,} jobs never start after the change: they are in no figure"]
         if self.unknown:
             lines += [
                 f"{self.unknown:,.0f} GPU-hours are of jobs stopped at their limits: taken to end there all the same"
@@ -201,13 +205,24 @@ def whatif(
     before, after = played(((scenario, own), (changed, wanted)), weeks)
     unknown = stopped(scenario.trace, limits_of(changed.trace, changed.limits)) if "limits" in parts else 0.0
     missed = misses(site, scenario.trace, before)
+    never = never_started(before, after)
     unkept = broken(wanted, other.description.limits)
     if unkept and (own != wanted or "within" in changes):
         missed = Missed(missed.reason or unkept)
     elif np.isfinite(missed.recorded) and max(unsettled(scenario.trace, jobs) for jobs in (before, after)) > UNSETTLED:
         reason = "runs in which jobs start after all that they wait for: more than were made"
         missed = Missed(missed.reason or reason)
-    return replace(compared(before, after, calibration, missed), unknown=unknown)
+    if never > UNSETTLED * before.height:
+        missed = Missed("jobs that never start after the change")
+    return replace(compared(before, after, calibration, missed), unknown=unknown, never=never)
+
+
+def never_started(before: pl.DataFrame, after: pl.DataFrame) -> int:
+    """How many jobs start in one run and never in another, of the columns of `played`."""
+    both = before.select("job_id", "wait").join(
+        after.select("job_id", later="wait"), on="job_id", maintain_order="left"
+    )
+    return both.filter(pl.col("wait").is_not_null() & pl.col("later").is_null()).height
 
 
 def misses(site: Site, trace: pl.DataFrame, replayed: pl.DataFrame) -> Missed:

@@ -159,3 +159,13 @@ def test_at_a_limit_nobody_holds_the_gpus(site):
 def test_a_log_without_users_has_no_holders(site):
     with pytest.raises(TraceError, match="holders: found no column account in the log"):
         holders(site().explanation, "account")
+
+
+def test_jobs_that_never_start_after_a_change_are_counted_and_leave_no_verdict(site):
+    """Three of four jobs ask for four GPUs, of which a user may have two: only the last one starts."""
+    found = whatif(site(), {"limit.user": 2})
+    assert found.never == 3
+    assert "3 jobs never start after the change: they are in no figure" in str(found)
+    assert found.missing == "jobs that never start after the change"
+    assert found.table["verdict"].to_list() == ["no verdict"] * 3
+    assert whatif(site(), {"limit.user": 4}).never == 0
