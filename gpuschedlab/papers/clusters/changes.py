@@ -4,16 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from gpuschedlab.errors import TraceError
-from gpuschedlab.knobs import Holds, Knob, Knobbed
-from gpuschedlab.papers.clusters.files.description import INF, Limit
+from gpuschedlab.errors import LabError, TraceError
+from gpuschedlab.knobs import Holds, Knob, Knobbed, knob_word
+from gpuschedlab.papers.clusters.files.description import INF, Limit, seconds
 from gpuschedlab.papers.clusters.files.slurm_files import number
 from gpuschedlab.papers.clusters.queues import Queue
 from gpuschedlab.papers.clusters.queues.kueue import Kueue
 from gpuschedlab.papers.clusters.recipe import Site
+from gpuschedlab.papers.clusters.schedulers.limits import AMOUNTS
 from gpuschedlab.papers.clusters.schedulers.slurm import Slurm
-from gpuschedlab.papers.clusters.whatif import CHANGES
-from gpuschedlab.parse import policy_of, split_word, with_words
+from gpuschedlab.parse import estimator_of, policy_of, split_word, with_words
 from gpuschedlab.policies.simple import Fifo
 from gpuschedlab.sim import Policy
 from gpuschedlab.traces.logs.options import nearest
@@ -65,28 +65,87 @@ def _with_quota(queue: Queue, kind: str, more: float) -> Queue:
     return replace(queue, nominal=tuple((t, n + more * (t == kind)) for t, n in queue.nominal))
 
 
+CHANGES = ("more", "cluster", "policy", "estimator", "delays", "limits", "within")
+"""Changes of a site beside its limits, quotas and the knobs of its rule."""
 QUOTAS = {"quota": "nominal", "borrow": "borrow", "lend": "lend"}
 """Words of quotas of queues."""
 RULES = {Fifo: SiteChange, Slurm: PriorityChange, Kueue: QuotaChange}
 """What is changed of a site, by its rule."""
 
 
+def changes_of(site: Site, changes: Mapping[str, object]) -> dict[str, object]:
+    """Changes of a site by the names in `CHANGES`, from values, or from the words of a command line; those that are read stay as they are.
+
+    Knobs of the site's own rule and quotas become a `policy`, and limits (limit.user, ...) become `within`.
+
+    Raises
+    ------
+    TraceError
+        A change is not known, or its value is wrong.
+    """
+    found = dict(changes)
+    if "more" in found:
+        found["more"] = with_words(site, {"more": word(found["more"])}).more
+    if isinstance(found.get("limits"), str):
+        found["limits"] = seconds(found["limits"], "limits", unit=1.0)
+    if isinstance(found.get("estimator"), str):
+        found["estimator"] = estimator_of(found["estimator"])
+    bounds = {key: word(found.pop(key)) for key in [*found] if key.startswith("limit.")}
+    if bounds:
+        found["within"] = limits_in(found.get("within", site.description.limits), bounds)
+    own = {key: word(found.pop(key)) for key in [*found] if key not in CHANGES}
+    if "policy" in found or own:
+        found["policy"] = ruled(site, _policy_of(site, found.get("policy", site.rule)), own)
+    return found
+
+
+def word(value: object) -> str:
+    """Word of a command line for a value of a knob or a limit."""
+    return value if isinstance(value, str) else knob_word(value)
+
+
+def _policy_of(site: Site, policy: Policy | str) -> Policy:
+    """Policy by its name among those of the site, or by its word."""
+    if not isinstance(policy, str):
+        return policy
+    if policy in site.policies:
+        return site.policies[policy]
+    try:
+        return ruled_by(site, policy)
+    except LabError as error:
+        expected = f"a Policy, or one of {', '.join(site.policies)}, or a policy's word"
+        raise TraceError(f"whatif: found the policy {policy!r}; expected {expected}: {error}") from error
+
+
 def limits_in(limits: tuple[Limit, ...], words: Mapping[str, str]) -> tuple[Limit, ...]:
-    """Limits with others by words: limit.user[.QOS], limit.qos.NAME, limit.account.NAME (GPUs; of jobs: limit.user.jobs)."""
+    """Limits with others by words: limit.user[.QOS], limit.qos.NAME, limit.account.NAME, limit.array.
+
+    They are of GPUs; limit.user.jobs is of jobs, limit.user.gpus:a100 of GPUs of a type, limit.qos.NAME.wall and .size of what a job
+    may ask for.
+    """
     for key, value in words.items():
         _, of, *rest = key.split(".")
-        what = rest.pop() if rest and rest[-1] in ("gpus", "jobs") else "gpus"
+        what = "gpus"
+        gpu_type = ""
+        if rest and rest[-1].partition(":")[0] in AMOUNTS:
+            what, _, gpu_type = rest.pop().partition(":")
         name = (".".join(rest),) if rest else ()
         field = "qos" if of == "user" else "names"
         if any((of, each.of, each.names[:1]) == ("account", "accounts", name) for each in limits):
             of = "accounts"  # with those below it
-        most = INF if value.upper() == "UNLIMITED" else number(value, f"whatif {key}")
         try:
-            new = Limit(of, **{field: name, what: most})
+            new = Limit(of, gpu_type=gpu_type, **{field: name, what: _most(what, value, f"whatif {key}")})
         except TraceError as error:
             raise TraceError(f"whatif {key}: {error}, such as limit.user.{name[0] if name else 'QOS'}=8.") from error
         limits = _replaced(limits, new, what)
     return limits
+
+
+def _most(what: str, value: str, where: str) -> float:
+    """Amount of a limit; inf if it is taken away."""
+    if value.upper() in ("UNLIMITED", "INF"):
+        return INF
+    return seconds(value, where) if what == "wall" else number(value, where)
 
 
 def _replaced(limits: tuple[Limit, ...], new: Limit, what: str) -> tuple[Limit, ...]:
@@ -96,11 +155,12 @@ def _replaced(limits: tuple[Limit, ...], new: Limit, what: str) -> tuple[Limit, 
         together = new.of == "accounts"
         names = each.names if together and each.names[:1] == new.names else new.names
         apart = names != each.names and (together or not {*names} & {*each.names})
-        if (each.of, each.qos) != (new.of, new.qos) or apart:
+        if (each.of, each.qos, each.gpu_type) != (new.of, new.qos, new.gpu_type) or apart:
             old.append(each)
             continue
         rest = tuple(n for n in each.names if n not in names)
-        new = replace(new, names=names)
+        whose = {name: getattr(each, name) for name in ("partitions", "exempt", "exempt_in")}
+        new = replace(new, names=names, **whose)
         old += [replace(each, names=rest)] * bool(rest) + [replace(each, names=names, **{what: INF})]
     return (*old, new) if getattr(new, what) < INF else tuple(old)
 

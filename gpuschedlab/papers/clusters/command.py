@@ -23,6 +23,13 @@ WORDS = (
 """What the columns of a table of errors are."""
 
 
+HELD = (
+    "held: GPU-seconds; others_wait: seconds that others' jobs waited for these GPUs, waiter: whose waited longest; waits: seconds that "
+    "its own jobs waited for GPUs of others, holder: whose longest; own: for its own GPUs"
+)
+"""What the columns of a table of users are."""
+
+
 def add(parser):
     """Add the arguments."""
     word = {"metavar": "SITE", "default": "site.toml"}
@@ -32,7 +39,10 @@ def add(parser):
     )
     parser.add_argument("--cluster", default="", help="NODESxGPUS[:TYPE],... (default: the site's, or the log's)")
     parser.add_argument(
-        "--by", **many, metavar="GROUP", help="also by size, vc (partition), account, hour, weekday or quarter"
+        "--by",
+        **many,
+        metavar="GROUP",
+        help="also by size, vc (partition), account, hour, weekday or quarter; user: who holds the GPUs that others wait for",
     )
     parser.add_argument(
         "--standing", action="store_true", help="users' decayed usage and fair-share factors at the end"
@@ -40,7 +50,8 @@ def add(parser):
     what = (
         "also what if: more=2 (nodes; fewer: -2), cluster=20x8, policy=greedy (or any policy), estimator=oracle, limits=2-00:00:00, a "
         "knob of the site's own rule (depth=50, weight_age=1000), quota.QUEUE=16 (borrow, lend; of a type: quota.QUEUE.TYPE), "
-        "limit.user=8 (GPUs of each user; in a QOS: limit.user.QOS; limit.qos.QOS, limit.account.NAME; jobs: limit.user.jobs); once each"
+        "limit.user=8 (GPUs of each user; in a QOS: limit.user.QOS; limit.qos.QOS, limit.account.NAME; jobs: limit.user.jobs; of a type: "
+        "limit.user.gpus:a100; of a job: limit.qos.QOS.size, .wall), limit.array.jobs=4; once each"
     )
     parser.add_argument("--change", **many, metavar="KEY=VALUE", help=what)
     help_ = "play what the site's files say, without the limits, windows, hours and tiers that its log shows"
@@ -50,9 +61,11 @@ def add(parser):
 
 def replay(args) -> None:
     """Print the verdict, the rules beside each other, and what does not fit or is not modelled."""
+    from gpuschedlab.papers.clusters.explains.holders import holders, sentence
     from gpuschedlab.papers.clusters.recipe import Site
     from gpuschedlab.papers.clusters.replay import replay as replayed
     from gpuschedlab.papers.clusters.standing import standing
+    from gpuschedlab.papers.clusters.way_back import names_conf, way_back
     from gpuschedlab.papers.clusters.whatif import whatif
 
     site = Site(args.trace, args.cluster)
@@ -64,7 +77,7 @@ def replay(args) -> None:
         print(f"{wrapped(why)}\n", flush=True)
     site = site if args.as_written else site.completed
     found = replayed(site)
-    more = {f"by {group}": found.by(group) for group in args.by}
+    more = {f"by {group}": holders(why) if group == "user" else found.by(group) for group in args.by}
     more |= {"fair share": standing(site)} if args.standing else {}
     changed = whatif(site, changes, calibration=found) if changes else None
     if args.json:
@@ -84,9 +97,13 @@ def replay(args) -> None:
     later = f"fitted on the first half: mae {found.later['mae']:.1f} s on the second{plays}"
     print(wrapped(f"\nlaunch (from a decision to the start in the log): {found.launch:g} s more, {later}"))
     for name, table in more.items():
+        if name == "by user":
+            print(wrapped(f"\n{sentence(table)}\n{HELD}"))
         print(f"\n{name}\n{laid_out(errors(table) if 'mae' in table.columns else table)}")
     if changed:
         print(wrapped(f"\nwhat if {', '.join(args.change)}\n{changed}"))
+        if names_conf(site) and (back := way_back(site, changes)):
+            print(f"\nto change it\n{back}")
     print(wrapped("\n".join(["", *(f"note: {note}" for note in found.notes), site.description.page()]).rstrip()))
 
 
@@ -119,24 +136,7 @@ def laid_out(table: pl.DataFrame) -> str:
 
 
 def changes_in(words: list[str], site: Site) -> dict[str, object]:
-    """Changes of `whatif` from KEY=VALUE; a policy or an estimator is one of the command line's words."""
-    from gpuschedlab.papers.clusters.changes import limits_in, ruled, ruled_by
-    from gpuschedlab.papers.clusters.files.description import seconds
-    from gpuschedlab.papers.clusters.whatif import CHANGES
-    from gpuschedlab.parse import estimator_of, with_words
+    """Changes of `whatif` from KEY=VALUE."""
+    from gpuschedlab.papers.clusters.changes import changes_of
 
-    found: dict[str, object] = dict(word.partition("=")[::2] for word in words)
-    if "more" in found:
-        found["more"] = with_words(site, {"more": found["more"]}).more
-    if "limits" in found:
-        found["limits"] = seconds(found["limits"], "limits", unit=1.0)
-    rule = site.rule
-    if "policy" in found:
-        rule = site.policies[found["policy"]] if found["policy"] in site.policies else ruled_by(site, found["policy"])
-    bounds = {key: found.pop(key) for key in [*found] if key.startswith("limit.")}
-    if bounds:
-        found["within"] = limits_in(site.description.limits, bounds)
-    own = {key: found.pop(key) for key in [*found] if key not in CHANGES}
-    if "policy" in found or own:
-        found["policy"] = ruled(site, rule, own)
-    return found | ({"estimator": estimator_of(found["estimator"])} if "estimator" in found else {})
+    return changes_of(site, dict(word.partition("=")[::2] for word in words))

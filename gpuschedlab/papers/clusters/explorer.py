@@ -50,7 +50,7 @@ class SiteExplorer(KnobExplorer):
         super().__init__(replace(as_it_is, more=2), cache)
 
     def _scenario(self, change):
-        scenario = replace(self.calibration.site, more=self.calibration.site.more + change.more)()
+        scenario = replace(self.calibration.site, more=self.calibration.site.more + change.more).recorded()
         return scenario.replace(estimator=Oracle()) if change.known else scenario
 
     def _waits(self, change):

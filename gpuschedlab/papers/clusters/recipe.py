@@ -13,6 +13,7 @@ from gpuschedlab.cluster.cluster import Window, bare
 from gpuschedlab.errors import TraceError
 from gpuschedlab.estimators.requested import Requested
 from gpuschedlab.knobs import Knob
+from gpuschedlab.papers.clusters.eligible import eligible
 from gpuschedlab.papers.clusters.explains.explanation import Explanation, explain
 from gpuschedlab.papers.clusters.explains.limited import within
 from gpuschedlab.papers.clusters.explains.sweep import DAY
@@ -129,7 +130,7 @@ class Site(Recipe):
     def explanation(self) -> Explanation:
         """Why the log's jobs waited, by its recorded starts and node lists."""
         names = () if self.cluster else tuple(name for name, *_ in self.description.nodes)
-        return explain(self.scenario(), self.rule, names, self.description.limits, (self.zero or 0.0) % DAY)
+        return explain(self.recorded(), self.rule, names, self.description.limits, (self.zero or 0.0) % DAY)
 
     @cached_property
     def completed(self) -> "Site":
@@ -225,7 +226,17 @@ class Site(Recipe):
         return queues if all(any(t in types for t, _ in q.nominal) for q in queues) else ()
 
     def scenario(self, seed: int = 0) -> Scenario:
-        """Jobs with their limits, types and partitions, cluster with its windows, delays and requested times."""
+        """Jobs with their limits, types and partitions, cluster with its windows, delays and requested times.
+
+        A job is submitted when it is eligible, as `replay` plays it; those that wait for others in the log are not released anew.
+        """
+        scenario = self.recorded(seed)
+        if "eligible" not in scenario.trace.columns:
+            return scenario
+        return scenario.replace(trace=eligible(scenario.trace))
+
+    def recorded(self, seed: int = 0) -> Scenario:
+        """Scenario in which jobs are submitted when the log says, which may be before they are eligible."""
         cluster = self.nodes
         if cluster.groups[0].nodes + self.more < 1:
             n = cluster.groups[0].nodes

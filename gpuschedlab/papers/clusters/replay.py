@@ -162,7 +162,7 @@ def replay(site: Site) -> Calibration:
     >>> replay(Site(f"csv:{log}", "1x2")).verdict
     'EASY: mean wait 30 s, recorded 30 s; half of the starts within 1 s, 9 of 10 within 2 s. ...'
     """
-    scenario = site()
+    scenario = site.recorded()
     trace = scenario.trace
     if "started" not in trace.columns or trace["started"].null_count() == trace.height:
         raise TraceError(f"replay {site.file}: found no recorded starts; expected a log with the column started.")

@@ -8,9 +8,9 @@ from html import escape
 import numpy as np
 import polars as pl
 
-from gpuschedlab.errors import TraceError
 from gpuschedlab.metrics.intervals import difference_interval, verdict
 from gpuschedlab.metrics.sentence import span
+from gpuschedlab.papers.clusters.changes import changes_of
 from gpuschedlab.papers.clusters.eligible import play, unsettled
 from gpuschedlab.papers.clusters.explains.limited import broken
 from gpuschedlab.papers.clusters.explains.sweep import DAY
@@ -20,12 +20,10 @@ from gpuschedlab.papers.clusters.replay import Calibration
 from gpuschedlab.sim import Policy, Scenario
 from gpuschedlab.sim.setup.prepared import limits_of
 from gpuschedlab.table_display import NOTHING, Table, cell
-from gpuschedlab.traces.logs.options import nearest
 
 WARM_UP = 3 * DAY
 SHORTEST = 8 * DAY
 """Seconds of which no job counts, and those of a log that has them at least: a cluster is empty when a log begins."""
-CHANGES = ("more", "cluster", "policy", "estimator", "delays", "limits", "within")
 BOUND = 10.0
 """Seconds below which a run does not make a slowdown larger (Feitelson et al., JSSPP 1997)."""
 
@@ -73,6 +71,8 @@ class WhatIf:
     cut: float = 0.0
     missed: Missed = Missed()
     kind: Kind = Kind()
+    never: int = 0
+    """Jobs that start on the site as it is and never after the change; they are in no figure."""
 
     @property
     def missing(self) -> str:
@@ -122,6 +122,8 @@ class WhatIf:
         lines += [f"paired differences of {self.jobs:,} jobs; arrivals as recorded"]
         if self.table["low"].is_finite().any():
             lines.append(f"{HELD_ON} ({self.kind})")
+        if self.never:
+            lines += [f"{self.never:,} jobs never start after the change: they are in no figure"]
         if self.unknown:
             lines += [
                 f"{self.unknown:,.0f} GPU-hours are of jobs stopped at their limits: taken to end there all the same"
@@ -179,8 +181,10 @@ def whatif(
     ----------
     site : Site
     changes : mapping
-        By name: `more` (nodes), `cluster` ("20x8:a100"), `policy` (a `Policy`, or the name of one of `site.policies`), `estimator`,
-        `delays`, `limits` (s, or as of a `Scenario`), `within` (each `Limit` of GPUs or jobs at once, in the place of the site's).
+        By name, with values or the words of `gpuschedlab replay --change`: `more` (nodes), `cluster` ("20x8:a100"), `policy` (a `Policy`,
+        or its word), `estimator`, `delays`, `limits` (s, or as of a `Scenario`), a knob of the site's own rule (`depth`), a quota
+        (`quota.QUEUE`), a limit (`limit.user`, as `changes.limits_in`; inf takes it away), or `within` (each `Limit`, in the place of the
+        site's).
     weeks : int, optional
         Jobs of the last so many weeks alone.
     calibration : Calibration, optional
@@ -199,33 +203,36 @@ def whatif(
     >>> whatif(Site(f"csv:{log}", "1x2"), {"more": 1}).table["difference"].to_list()[0]
     -30.0
     """
-    if unknown := next((name for name in changes if name not in CHANGES), None):
-        raise TraceError(
-            f"whatif: found the change {unknown!r}; expected one of {', '.join(CHANGES)}.{nearest(unknown, CHANGES)}"
-        )
+    changes = changes_of(site, changes)
     other = replace(site, **{k: v for k, v in changes.items() if k in ("more", "cluster")})
     if "within" in changes:
         other.__dict__["description"] = replace(site.description, limits=changes["within"])
     own = site.own
-    wanted = changes.get("policy", site.rule)
-    if isinstance(wanted, str) and wanted not in site.policies:
-        raise TraceError(
-            f"whatif: found the policy {wanted!r}; expected a Policy, or one of {', '.join(site.policies)}."
-        )
-    wanted = other.within(site.policies[wanted] if isinstance(wanted, str) else wanted)
+    wanted = other.within(changes.get("policy", site.rule))
     parts = {k: v for k, v in changes.items() if k in ("estimator", "delays", "limits")}
-    scenario = site()
-    changed = other().replace(**parts)
+    scenario = site.recorded()
+    changed = other.recorded().replace(**parts)
     before, after = played(((scenario, own), (changed, wanted)), weeks)
     unknown = stopped(scenario.trace, limits_of(changed.trace, changed.limits)) if "limits" in parts else 0.0
     missed = misses(site, scenario.trace, before)
+    never = never_started(before, after)
     unkept = broken(wanted, other.description.limits)
     if unkept and (own != wanted or "within" in changes):
         missed = Missed(missed.reason or unkept)
     elif np.isfinite(missed.recorded) and max(unsettled(scenario.trace, jobs) for jobs in (before, after)) > UNSETTLED:
         reason = "runs in which jobs start after all that they wait for: more than were made"
         missed = Missed(missed.reason or reason)
-    return replace(compared(before, after, calibration, missed), unknown=unknown)
+    if never > UNSETTLED * before.height:
+        missed = Missed("jobs that never start after the change")
+    return replace(compared(before, after, calibration, missed), unknown=unknown, never=never)
+
+
+def never_started(before: pl.DataFrame, after: pl.DataFrame) -> int:
+    """How many jobs start in one run and never in another, of the columns of `played`."""
+    both = before.select("job_id", "wait").join(
+        after.select("job_id", later="wait"), on="job_id", maintain_order="left"
+    )
+    return both.filter(pl.col("wait").is_not_null() & pl.col("later").is_null()).height
 
 
 def misses(site: Site, trace: pl.DataFrame, replayed: pl.DataFrame) -> Missed:

@@ -5,6 +5,7 @@ if the planner gives it within two seconds of the recorded one, and did not give
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -92,7 +93,8 @@ def recorded(folder: Path = DATA) -> dict[tuple[str, int], Stream]:
         jobs = [job | {"nodelist": numbers(job["nodelist"])} for job in read["jobs"].filter(of).rows(named=True)]
         stream = Stream(row["stream"], row["nodes"], row["epoch"], jobs, row["scheduler"] == "builtin")
         stream.tiers = {name: int(tier) for name, tier in (pair.split(":") for pair in row["tiers"].split())}
-        stream.limits = limits_of(row.get("limits") or "")
+        users = {job["user"] for job in jobs if job.get("user")}
+        stream.limits = limits_of(row.get("limits") or "", sorted(users))
         if "outages" in read:
             stream.outages = read["outages"].filter(of).select(pl.col("node") - 1, "down", "up").rows()
         if "priorities" in read:
@@ -102,8 +104,11 @@ def recorded(folder: Path = DATA) -> dict[tuple[str, int], Stream]:
     return found
 
 
-def limits_of(words: str) -> tuple[Limit, ...]:
-    """Limits of words such as "qos capped GrpTRES=cpu=8; account b GrpTRES=cpu=16", read as sacctmgr prints them; cores stand for GPUs."""
+def limits_of(words: str, users: Iterable[str] = ()) -> tuple[Limit, ...]:
+    """Limits of words such as "qos capped GrpTRES=cpu=8; account b GrpTRES=cpu=16", read as sacctmgr prints them; cores stand for GPUs.
+
+    Each of the users is in each account.
+    """
     rows = {"qos": [], "account": []}
     for part in filter(None, words.split(";")):
         kind, name, *pairs = part.replace("cpu=", "gres/gpu=").split()
@@ -113,7 +118,8 @@ def limits_of(words: str) -> tuple[Limit, ...]:
         site = read_qos(printed(rows["qos"]), "qos", site)
     if rows["account"]:
         accounts = [{"account": row.pop("name"), "user": "", "share": "1"} | row for row in rows["account"]]
-        site = read_assoc(printed(accounts), "assoc", site)
+        members = [{"account": row["account"], "user": user, "share": "1"} for row in accounts for user in users]
+        site = read_assoc(printed([*accounts, *members]), "assoc", site)
     return site.limits
 
 

@@ -2,6 +2,7 @@
 
 import csv
 import runpy
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from papers.clusters.slurm_judge import Stream, agreed, free_running, judged, numbers, recorded, table
 
 ROOT = Path(__file__).resolve().parents[3]
-LEAST = {"array": 0.94, "multifactor": 0.8, "fairshare": 0.8, "qos": 0.9}
+LEAST = {"array": 0.94, "multifactor": 0.8, "fairshare": 0.8, "qos": 0.9} | {f"limits-{i}": 0.92 for i in range(1, 9)}
 """Least share of the starts of a stream, .97 where nothing is said."""
 PHASES = {"fifo": 0, "b11": 5, "b12": 5, "h22": 26, "r31": 5, "r31b": 4, "r31c": 4}
 """Seconds over a multiple of 30 since 1970 of streams whose epoch nobody wrote down: those that fit."""
@@ -28,6 +29,11 @@ def test_starts_are_as_recorded(name):
     jobs, right, placed, *_ = scores()[name]
     assert right >= LEAST.get(name, 0.97) * jobs
     assert placed >= 0.9 * right
+
+
+def test_without_its_limits_a_stream_is_decided_otherwise():
+    stream = recorded()["limits-1", 1]
+    assert judged(replace(stream, limits=()))[0] < 0.5 * len(stream.jobs)
 
 
 def test_the_judge_notices_another_order_and_other_nodes():

@@ -1,5 +1,6 @@
 """What bounds a log's jobs besides its nodes: limits, windows, hours and tiers, found one by one, what explains most first."""
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -38,7 +39,10 @@ class Found(NamedTuple):
 
     def __str__(self) -> str:
         hours = f": {self.seconds / 3600:,.1f} h of waiting" if self.seconds else ""
-        return f"{self.kind} of {self.of}, {self.value}{hours}"
+        value = self.value
+        if self.kind == "throttle":
+            value = throttles(self.value)
+        return f"{self.kind} of {self.of}, {value}{hours}"
 
 
 class Scope(NamedTuple):
@@ -181,12 +185,48 @@ def limit_found(log: Record, s: Scope, member: np.ndarray, seconds: float) -> Fo
     value = (s.most[member] / (1 if s.jobs else log.unit)).tolist()
     if of == "array":
         values = {job["array"]: v for job, v in zip(first, value, strict=True)}
-        some = (lines_of(of, what, v, names=[a for a in values if values[a] == v]) for v in sorted({*value}))
+        others = np.delete(s.most, member)
+        if len({*value}) == 1 and others.max(initial=0) <= value[0]:  # no array of the log contradicts one rule
+            return Found("throttle", "arrays", values, seconds, lines_of(of, what, value[0]))
+        some = (lines_of(of, what, v, names=ranges([a for a in values if values[a] == v])) for v in sorted({*value}))
         return Found("throttle", "arrays", values, seconds, "\n".join(some))
     names = [] if s.alike else [first[0][of]]
     qos = [first[0]["qos"]] if len(s.columns) > 1 else []
     whose = " ".join(["each"] * bool(s.alike) + [of, *names, *(f"of qos {q}" for q in qos)])
     return Found("limit", whose, (value[0], what), seconds, lines_of(of, what, value[0], names=names, qos=qos))
+
+
+def throttles(values: dict[str, float]) -> str:
+    """How many arrays have which throttles, in words.
+
+    Examples
+    --------
+    >>> throttles({"7": 2.0, "9": 2.0, "12": 4.0})
+    '2 jobs at once in 2 arrays, 4 in 1'
+    """
+    count = Counter(values.values())
+    first, *rest = sorted(count)
+    words = [f"{first:g} jobs at once in {count[first]} arrays"] + [f"{value:g} in {count[value]}" for value in rest]
+    return ", ".join(words)
+
+
+def ranges(names: list[str]) -> list[str]:
+    """Numbers of arrays as one list of ranges, which a site's TOML reads as their names.
+
+    Examples
+    --------
+    >>> ranges(["12", "7", "8", "9"])
+    ['[7-9,12]']
+    """
+    numbers = sorted(map(int, names))
+    spans = []
+    for number in numbers:
+        if spans and number == spans[-1][1] + 1:
+            spans[-1][1] = number
+        else:
+            spans.append([number, number])
+    words = [f"{first}-{last}" if last > first else f"{first}" for first, last in spans]
+    return [f"[{','.join(words)}]"] if len(numbers) > 1 else names
 
 
 def lines_of(of: str, what: str, value: float | str, **some: list[str]) -> str:

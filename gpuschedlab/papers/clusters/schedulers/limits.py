@@ -204,7 +204,7 @@ def _of_type(gpu_type: str, rows: Rows, trace: pl.DataFrame, cluster: Cluster) -
 
 def with_partitions(limits: Sequence[Limit], qos: Mapping[str, str]) -> tuple[Limit, ...]:
     """Limits where partitions (the keys) have a QOS: its limits are of their jobs too, in the place of alike ones of a job's own QOS."""
-    found = []
+    limits_of_all = []
     for limit in limits:
         own = limit.names if limit.of == "qos" else limit.qos
         own_partitions = tuple(name for name, word in qos.items() if word in own)
@@ -213,8 +213,8 @@ def with_partitions(limits: Sequence[Limit], qos: Mapping[str, str]) -> tuple[Li
         }
         free = {*limit.exempt, *(over - {*own} if own else ())}
         free_partitions = tuple(name for name, word in qos.items() if word in free)
-        found.append(replace(limit, partitions=own_partitions, exempt_in=free_partitions))
-    return tuple(found)
+        limits_of_all.append(replace(limit, partitions=own_partitions, exempt_in=free_partitions))
+    return tuple(limits_of_all)
 
 
 def refused(limits: Iterable[Limit], trace: pl.DataFrame) -> np.ndarray:

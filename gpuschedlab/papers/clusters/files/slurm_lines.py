@@ -1,0 +1,369 @@
+"""The way back: lines of slurm.conf, and commands of sacctmgr, for a changed rule and changed limits."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from gpuschedlab.errors import TraceError
+from gpuschedlab.papers.clusters.files.description import INF, Description, Limit
+from gpuschedlab.papers.clusters.files.slurm_files import OF_ASSOC, OF_QOS, PAIR, PLAN, TYPES, read_conf
+from gpuschedlab.papers.clusters.schedulers.slurm import MOST, Slurm
+
+WEIGHTS = {
+    "weight_age": "PriorityWeightAge",
+    "weight_fairshare": "PriorityWeightFairshare",
+    "weight_size": "PriorityWeightJobSize",
+    "weight_partition": "PriorityWeightPartition",
+    "weight_qos": "PriorityWeightQOS",
+}
+SPANS = {"max_age": "PriorityMaxAge", "half_life": "PriorityDecayHalfLife", "recalculated": "PriorityCalcPeriod"}
+FLAGS = {"relative": "SMALL_RELATIVE_TO_TIME", "fairshare": "NO_FAIR_TREE"}
+OF_PARTITIONS = {"tiers": "PriorityTier", "partitions": "PriorityJobFactor"}
+UNSAID = ("own", "epoch", "placement", "tree")
+"""Fields of the rule for which slurm.conf has no key."""
+POSITIVE = ("damping", "depth", "tested", "every", "resolution")
+"""Knobs that slurm.conf has from 1 on."""
+MULTIFACTOR = "priority/multifactor"
+
+
+@dataclass(frozen=True)
+class ConfChange:
+    """A slurm.conf with lines replaced: its text, and pairs of old and new lines; an old one is "" where a line is new."""
+
+    text: str
+    lines: tuple[tuple[str, str], ...] = ()
+
+    def __str__(self) -> str:
+        rows = [f"- {old}\n+ {new}" if old else f"+ {new}" for old, new in self.lines]
+        return "\n".join(rows)
+
+
+def dhms(seconds: float) -> str:
+    """Write a span as slurm.conf has it.
+
+    Examples
+    --------
+    >>> dhms(93_780.0)
+    '1-02:03:00'
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    return f"{days}-{hours:02}:{minutes:02}:{rest:02}"
+
+
+def unsayable(was: Slurm, wanted: Slurm) -> list[str]:
+    """Values of a rule that slurm.conf cannot say, in words; empty if it can say all that differs from the site's rule."""
+    problems = [f"{name}: it has no key" for name in UNSAID if getattr(was, name) != getattr(wanted, name)]
+    for name in ("keep", "whole"):
+        if getattr(was.plan, name) != getattr(wanted.plan, name):
+            problems.append(f"plan.{name}: it has no key")
+    if wanted.backfill != was.backfill and wanted.backfill not in TYPES.values():
+        problems.append(f"backfill={wanted.backfill}: it has plan and none")
+    values = {name: (getattr(was, name), getattr(wanted, name)) for name in (*WEIGHTS, *SPANS, "damping")}
+    if wanted.backfill == "plan":
+        before = _plan_of(was)
+        values |= {name: (before[name], value) for name, value in _plan_of(wanted).items()}
+    for name, (old, new) in values.items():
+        if old != new and not _sayable(name, new):
+            problems.append(f"{name}={new:g}: it has {_expected(name)}")
+    for name, key in OF_PARTITIONS.items():
+        before = dict(getattr(was, name))
+        for partition, value in getattr(wanted, name):
+            if value != before.get(partition) and not (value % 1 == 0 and value <= MOST):
+                problems.append(f"{key} of {partition}={value:g}: it has whole numbers")
+    return problems
+
+
+def _sayable(name: str, value: float) -> bool:
+    """Whether slurm.conf can say a value of a knob."""
+    if value == INF:
+        return name in ("depth", "half_life")
+    if name in SPANS or name == "window":
+        return value >= 60 and value % 60 == 0
+    least = 1 if name in POSITIVE else 0
+    return value % 1 == 0 and least <= value <= MOST
+
+
+def _expected(name: str) -> str:
+    """Values of a knob that slurm.conf can say, in words."""
+    if name in SPANS or name == "window":
+        return "whole minutes, in seconds"
+    return "whole numbers to 4294967295"
+
+
+def conf_with(text: str, was: Slurm, wanted: Slurm) -> ConfChange:
+    """Return a slurm.conf that says another rule than the site's, of which it is the file; other words stay as they are.
+
+    Raises
+    ------
+    TraceError
+        The file cannot say a value: `unsayable` lists such.
+    """
+    if wrong := unsayable(was, wanted):
+        raise TraceError(
+            f"slurm.conf: found values that it cannot say: {'; '.join(wrong)}. Round them, or leave them as they are."
+        )
+    conf = _Conf(text)
+    for key, value in _changed_keys(was, wanted):
+        conf.put(key, value)
+    if conf.lines and any(getattr(wanted, name) for name in WEIGHTS) and conf.value("PriorityType") != MULTIFACTOR:
+        conf.put("PriorityType", MULTIFACTOR)
+    if wanted.backfill == "plan":
+        conf.put_words("SchedulerParameters", *_changed_plan(was, wanted, text))
+    conf.put_words("PriorityFlags", *_changed_flags(was, wanted))
+    for name, key in OF_PARTITIONS.items():
+        before = dict(getattr(was, name))
+        for partition, value in getattr(wanted, name):
+            if before.get(partition) != value:
+                conf.put_of_partition(partition, key, f"{value:.0f}")
+    return ConfChange("".join(conf.rows), tuple(conf.lines.values()))
+
+
+def _changed_keys(was: Slurm, wanted: Slurm) -> Iterator[tuple[str, str]]:
+    """Keys of their own whose values differ, and the new values."""
+    for name, key in WEIGHTS.items():
+        if getattr(was, name) != getattr(wanted, name):
+            yield key, f"{getattr(wanted, name):.0f}"
+    for name, key in SPANS.items():
+        value = getattr(wanted, name)
+        if getattr(was, name) != value:
+            yield key, "0" if value == INF else dhms(value)
+    if was.damping != wanted.damping:
+        yield "FairShareDampeningFactor", f"{wanted.damping:.0f}"
+    if was.small != wanted.small:
+        yield "PriorityFavorSmall", "YES" if wanted.small else "NO"
+    if was.backfill != wanted.backfill:
+        yield "SchedulerType", next(word for word, name in TYPES.items() if name == wanted.backfill)
+
+
+def _changed_plan(was: Slurm, wanted: Slurm, text: str) -> tuple[dict[str, str], set[str]]:
+    """Words of SchedulerParameters to be set, by key, and keys of those to be taken out."""
+    new = {}
+    out = set()
+    before = _plan_of(was)
+    if was.backfill != "plan":  # a rule without backfill has forgotten what the file says of it
+        scheduler = read_conf(text, "slurm.conf", Description()).scheduler
+        before = {name: getattr(scheduler, name) for name in before}
+    after = _plan_of(wanted)
+    for key, (name, unit) in PLAN.items():
+        old = before[name]
+        value = after[name]
+        if old != value and value == INF:
+            out.add(key)
+        elif old != value:
+            new[key] = f"{key}={value / unit:.0f}"
+    return new, out
+
+
+def _plan_of(rule: Slurm) -> dict[str, float]:
+    """Values of a rule's plan by the fields of a `Scheduler`."""
+    values = {name: getattr(rule.plan, name) for name, _ in PLAN.values() if name != "depth"}
+    return values | {"depth": rule.depth}
+
+
+def _changed_flags(was: Slurm, wanted: Slurm) -> tuple[dict[str, str], set[str]]:
+    """Flags to be set, and to be taken out."""
+    new = {}
+    out = set()
+    on = {"relative": wanted.relative, "fairshare": wanted.fairshare == "classic"}
+    for name, flag in FLAGS.items():
+        if getattr(was, name) == getattr(wanted, name):
+            continue
+        if on[name]:
+            new[flag.lower()] = flag
+        else:
+            out.add(flag.lower())
+    if "no_fair_tree" in new:
+        out.add("fair_tree")
+    return new, out
+
+
+class _Conf:
+    """A slurm.conf whose values are replaced in place: its lines as they stand, and what was changed."""
+
+    def __init__(self, text: str):
+        self.rows = text.splitlines(keepends=True)
+        self.lines: dict[int, tuple[str, str]] = {}
+
+    def _pairs(self) -> Iterator[tuple[int, str, re.Match]]:
+        """Row, first key of its line, and match, of each KEY=VALUE outside comments; a line may go on in the next row."""
+        first = ""
+        goes_on = False
+        for row, text in enumerate(self.rows):
+            body = re.sub(r"(?<!\\)#.*", "", text).rstrip()
+            more = body.endswith("\\")
+            body = body.removesuffix("\\")
+            at = 0
+            if not goes_on:
+                first = ""
+            while match := PAIR.match(body, at):
+                first = first or match[1].lower()
+                yield row, first, match
+                at = match.end()
+            goes_on = more
+
+    def _find(self, key: str) -> tuple[int, re.Match] | None:
+        """Row and match of the last pair of a key on a line that names no node and no partition."""
+        place = None
+        for row, first, match in self._pairs():
+            if match[1].lower() == key.lower() and first not in ("nodename", "partitionname"):
+                place = (row, match)
+        return place
+
+    def value(self, key: str) -> str:
+        """Value of a key; "" without one."""
+        place = self._find(key)
+        return place[1][2].strip('"').lower() if place else ""
+
+    def put(self, key: str, value: str):
+        """Give a key a value, where it stands, or else in a new line at the end."""
+        place = self._find(key)
+        if place:
+            self._exchange(place[0], place[1].span(2), value)
+        else:
+            self._append(f"{key}={value}")
+
+    def _exchange(self, row: int, span: tuple[int, int], value: str):
+        """Put a value in the place of a part of a row."""
+        old = self.rows[row]
+        self.rows[row] = old[: span[0]] + value + old[span[1] :]
+        self.lines[row] = (self.lines.get(row, (old.rstrip("\n"),))[0], self.rows[row].rstrip("\n"))
+
+    def _append(self, line: str):
+        """Add a line."""
+        if self.rows and not self.rows[-1].endswith("\n"):
+            self.rows[-1] += "\n"
+        self.lines[len(self.rows)] = ("", line)
+        self.rows.append(f"{line}\n")
+
+    def put_words(self, key: str, new: Mapping[str, str], out: set[str]):
+        """Set and take out words of a list; the others stay, in their order."""
+        if not new and not out:
+            return
+        place = self._find(key)
+        old = [word.strip() for word in place[1][2].strip('"').split(",")] if place else []
+        rest = dict(new)
+        words = []
+        for word in filter(None, old):
+            name = word.partition("=")[0].lower()
+            if name not in out:
+                words.append(rest.pop(name, word))
+        words += rest.values()
+        if words or place:
+            self.put(key, ",".join(words))
+
+    def put_of_partition(self, partition: str, key: str, value: str):
+        """Give a key of a partition's line a value."""
+        own = False
+        last = None
+        for row, first, match in self._pairs():
+            if first != "partitionname":
+                continue
+            if match[1].lower() == "partitionname":
+                own = match[2] == partition
+            if own:
+                last = (row, match)
+                if match[1].lower() == key.lower():
+                    self._exchange(row, match.span(2), value)
+                    return
+        if last is None:
+            raise TraceError(
+                f"slurm.conf: found no line of the partition {partition!r}; expected PartitionName={partition}."
+            )
+        end = last[1].end()
+        self._exchange(last[0], (end, end), f" {key}={value}")
+
+
+OF_KINDS = {pair: column for column, pair in (*OF_QOS.items(), *OF_ASSOC.items())}
+COLUMNS = {"grptres": "GrpTRES", "grpjobs": "GrpJobs", "maxjobs": "MaxJobs", "maxtres": "MaxTRES", "maxwall": "MaxWall"}
+OF_EACH = {
+    ("user", "gpus"): "MaxTRESPU",
+    ("user", "jobs"): "MaxJobsPU",
+    ("account", "gpus"): "MaxTRESPA",
+    ("account", "jobs"): "MaxJobsPA",
+}
+"""Limits of each user or account in a QOS."""
+
+
+def commands(site: Description, wanted: Sequence[Limit]) -> tuple[list[str], list[str]]:
+    """Return commands of sacctmgr that turn a site's limits into others, and in words limits that it cannot say."""
+    before = _amounts(site.limits, site)
+    after = _amounts(wanted, site)
+    lines = []
+    unsaid = []
+    for key in dict.fromkeys([*before, *after]):
+        if before.get(key) == after.get(key):
+            continue
+        whose, column, gpu_type = key
+        value = after.get(key)
+        if not column:
+            unsaid.append(whose)
+            continue
+        lines.append(f"sacctmgr -i modify {whose} set {column}={_value(column, gpu_type, value)}")
+    return lines, unsaid
+
+
+def _value(column: str, gpu_type: str, value: float | None) -> str:
+    """Value of a column as sacctmgr takes it; -1 takes a limit away."""
+    if column.endswith("Wall"):
+        return "-1" if value is None else dhms(value)
+    number = -1 if value is None else round(value)
+    if "TRES" not in column:
+        return f"{number}"
+    return f"gres/gpu:{gpu_type}={number}" if gpu_type else f"gres/gpu={number}"
+
+
+def _amounts(limits: Sequence[Limit], site: Description) -> dict[tuple[str, str, str], float]:
+    """Amounts by the words of sacctmgr for their owner, column and GPU type; those without a column by a sentence."""
+    amounts = {}
+    for limit in limits:
+        for what, amount in limit.amounts.items():
+            for whose, column in _places(limit, what, site):
+                key = (whose, column, limit.gpu_type)
+                amounts[key] = min(amount, amounts.get(key, INF))
+        if limit.timed:
+            amounts[f"hours or tiers of {limit.of} {', '.join(limit.names)}", "", ""] = 0.0
+    return amounts
+
+
+def _places(limit: Limit, what: str, site: Description) -> Iterator[tuple[str, str]]:
+    """Words of sacctmgr for each owner of a limit, and its column there; ("...", "") if it has none."""
+    if limit.of == "qos" and limit.names:
+        yield from ((f"qos {name}", COLUMNS[OF_KINDS["qos", what]]) for name in limit.names)
+        return
+    qos = limit.qos
+    if not qos and not limit.names and len(site.qos) == 1:
+        qos = (site.qos[0][0],)  # the only one: each job has it
+    if (limit.of, what) in OF_EACH and qos and not limit.names:
+        yield from ((f"qos {name}", OF_EACH[limit.of, what]) for name in qos)
+    elif limit.of in ("account", "accounts") and limit.names and not qos and what in ("gpus", "jobs"):
+        names = limit.names[:1] if limit.of == "accounts" else limit.names  # with those below it
+        yield from ((f"account {name}", COLUMNS[OF_KINDS["accounts", what]]) for name in names)
+    elif limit.of == "member" and limit.names and not qos:
+        column = "grptres" if what == "gpus" else OF_KINDS["member", what]
+        for name in limit.names:
+            account, _, user = name.partition("/")
+            yield f"user where name={user} account={account}", COLUMNS[column]
+    else:
+        names = " ".join([limit.of, *limit.names, *(f"of qos {name}" for name in limit.qos)])
+        yield f"{what} of each {names}" if not limit.names else f"{what} of {names}", ""
+
+
+def rounded(policy: Slurm) -> Slurm:
+    """Return the rule with the nearest values of its knobs that slurm.conf can say."""
+    values = {}
+    for name in (*WEIGHTS, *SPANS, "damping", "depth"):
+        values[name] = _nearest(name, getattr(policy, name))
+    plan = {name: _nearest(name, getattr(policy.plan, name)) for name, _ in PLAN.values() if name != "depth"}
+    return replace(policy, **values, plan=replace(policy.plan, **plan))
+
+
+def _nearest(name: str, value: float) -> float:
+    """Nearest value of a knob that slurm.conf can say; inf stays."""
+    if value == INF or _sayable(name, value):
+        return value
+    if name in SPANS or name == "window":
+        return max(60.0, round(value / 60) * 60.0)
+    least = 1 if name in POSITIVE else 0
+    return float(min(max(least, round(value)), MOST))
