@@ -69,11 +69,12 @@ def groups_of(rows: list[dict]) -> dict[str, list[dict]]:
 
 
 def mean_ratio(ratios) -> dict:
-    """Geometric mean of ratios with its interval, and how many are below 1; ends are nan for fewer than two."""
+    """Geometric mean of ratios with its interval, their median, and how many are below 1; ends are nan for fewer than two."""
     logs = np.log(np.asarray(ratios, float))
     mean, half = mean_interval(logs)
     ends = {"low": float(np.exp(mean - half)), "high": float(np.exp(mean + half))}
-    return {"ratio": float(np.exp(mean))} | ends | {"better": int((logs < 0).sum()), "worlds": len(logs)}
+    counts = {"better": int((logs < 0).sum()), "worlds": len(logs)}
+    return {"ratio": float(np.exp(mean))} | ends | {"median": float(np.median(ratios))} | counts
 
 
 def judge(rows: list[dict]) -> list[dict]:
@@ -127,6 +128,26 @@ def verdict(rows: list[dict]) -> dict:
         "evaluations": most <= BUDGET,
         "within 2 % of exact": f"{sum(close)} of {len(close)}",
     }
+
+
+def sentence(found: dict) -> str:
+    """Which part carries the gain, from what `run` returned."""
+    rows = {(row["worlds where the cause is"], row["comparison"]): row for row in found["rows"]}
+    calibration, search, graph = (rows["needed", name] for name in list(RATIOS)[3:6])
+    whole = rows["needed", "search on twin / constant by belief"]
+    worlds = rows["all", "search on twin / constant by belief"]["worlds"]
+    parts = ", ".join(
+        f"{name} {row['ratio']:.2f} ({row['low']:.2f} to {row['high']:.2f})"
+        for name, row in (
+            ("calibration", calibration),
+            ("search after it", search),
+            ("the graph in the place of search", graph),
+        )
+    )
+    return (
+        f"In {whole['worlds']} of {worlds} worlds the cause is needed; there the search on the calibrated twin takes {whole['ratio']:.2f} "
+        f"({whole['low']:.2f} to {whole['high']:.2f}) of the average JCT of the constant that is best by the belief. By part: {parts}."
+    )
 
 
 def run(data_dir=None, seeds=SEEDS, minutes: float = MINUTES, workers: int = 1) -> dict:
