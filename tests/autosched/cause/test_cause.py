@@ -173,7 +173,8 @@ def test_the_sentence_says_which_part_carries_the_gain():
     assert found == (
         "In 3 of 4 worlds the cause is needed; there the search on the calibrated twin takes 0.45 (0.45 to 0.45) of the average JCT of the "
         "constant that is best by the belief. By part: calibration 0.50 (0.50 to 0.50), search after it 0.90 (0.90 to 0.90), the graph in "
-        "the place of search 1.10 (1.10 to 1.10)."
+        "the place of search 1.10 (1.10 to 1.10). Over the default's the JCT is 0.90 (0.90 to 0.90) on the twin, and 1.00 (1.00 to 1.00) "
+        "on the exact simulator."
     )
 
 
