@@ -16,7 +16,7 @@ def budget() -> str:
     """Loss against measurements made: the verdict on the causal model, a figure for each number of knobs, and the table."""
     from autosched.budget import BUDGETS, WAYS, spared, verdict
 
-    found = _measured("budget")
+    found = read_measured("budget")
     cells = {(row["knobs"], row["method"], row["budget"]): row["loss"] for row in found["cells"]}
     figures = []
     for knobs in dict.fromkeys(row["knobs"] for row in found["cells"]):
@@ -27,12 +27,12 @@ def budget() -> str:
     heads = ("method", "knobs", *(f"loss, {b}" for b in BUDGETS), "s, 40", "within 5 %")
     lines = [tuple(str(row.get(head) or "") for head in heads) for row in found["rows"]]
     library = raw('<script src="../_static/figures.js" defer></script>')
-    return "\n\n".join([verdict(found["cells"]), spared(found["as_many"]), *figures, _table(heads, lines), library])
+    return "\n\n".join([verdict(found["cells"]), spared(found["as_many"]), *figures, table_of(heads, lines), library])
 
 
 def regimes() -> str:
     """Changes of regime that nobody tuned on: each method beside AutoSched, and the CPU time of its loop."""
-    found = _measured("regimes")
+    found = read_measured("regimes")
     heads = (
         "case",
         "seeds",
@@ -55,7 +55,7 @@ def regimes() -> str:
                 cpu,
             )
         )
-    return _table(heads, lines)
+    return table_of(heads, lines)
 
 
 RULES = {
@@ -89,30 +89,30 @@ def switches() -> str:
     )
     heads += ("expected gain", "JCT over the first rule's", "over its first switch alone", "over `gittins`")
     lines = []
-    for row in _measured("switches")["rows"]:
+    for row in read_measured("switches")["rows"]:
         if row["regime"] != "both":
             continue
         some = (
-            [f"{row['knobs']:.1f}", *(_between(row[name], 2) for name in ("harmful", "harmful_over"))]
+            [f"{row['knobs']:.1f}", *(with_interval(row[name], 2) for name in ("harmful", "harmful_over"))]
             if "knobs" in row
             else [""] * 3
         )
-        some.append(_between(row["expected"]) if "knobs" in row else "")
-        jct = [_between(row[f"jct_over_{other}"]) for other in ("today", "once", "gittins")]
+        some.append(with_interval(row["expected"]) if "knobs" in row else "")
+        jct = [with_interval(row[f"jct_over_{other}"]) for other in ("today", "once", "gittins")]
         lines.append((RULES[row["rule"]], str(row["loops"]), str(row["switches"]), *some, *jct))
-    sure = {row["regime"]: row for row in _measured("switches")["rows"] if row["rule"] == "sure"}
+    sure = {row["regime"]: row for row in read_measured("switches")["rows"] if row["rule"] == "sure"}
     ends = [
-        (words, str(row["loops"]), _between(row["jct_over_today"]), f"{row['sums_over_today']:.3f}")
+        (words, str(row["loops"]), with_interval(row["jct_over_today"]), f"{row['sums_over_today']:.3f}")
         for group, words in LOOPS.items()
         for row in (sure[group],)
     ]
     below = ("loops", "number", "JCT of the rule as it is over the first rule's", "ratio of the sums of JCT")
-    return f"{_table(heads, lines)}\n\n{_table(below, ends)}"
+    return f"{table_of(heads, lines)}\n\n{table_of(below, ends)}"
 
 
 def beforehand() -> str:
     """What tells a bad switch beforehand: a figure of every switch, by the size announced and by its lower end; and the table."""
-    found = _measured("switches")
+    found = read_measured("switches")
     points, figures = pl.DataFrame(found["points"]), []
     for column, title in (("announced", "gain that was announced"), ("low", "lower 90 % end over the futures")):
         shown = plots.Figure()
@@ -126,11 +126,11 @@ def beforehand() -> str:
         shown.update_yaxes(title="mean gain on 12 other true futures", type="log")
         figures.append(raw(fragment_of(shown)))
     lines = [
-        (row["what"], row["of"], str(row["switches"]), _between([row["value"], row["low"], row["high"]], 2))
+        (row["what"], row["of"], str(row["switches"]), with_interval([row["value"], row["low"], row["high"]], 2))
         for row in found["beforehand"]
     ]
     library = raw('<script src="../_static/figures.js" defer></script>')
-    return "\n\n".join([*figures, _table(("", "of", "switches", "value (95 %)"), lines), library])
+    return "\n\n".join([*figures, table_of(("", "of", "switches", "value (95 %)"), lines), library])
 
 
 WORLDS = {
@@ -158,16 +158,16 @@ ESTIMATORS = {
 
 def worlds() -> str:
     """Worlds with secrets: average JCT over that of the exact simulator by kind and way, and how many are within 3 %."""
-    rows = _measured("worlds")["rows"]
+    rows = read_measured("worlds")["rows"]
     ways = list(dict.fromkeys(row["way"] for row in rows if row["way"] != "exact"))
     found = {(row["kind"], row["way"]): row for row in rows}
     lines = []
     for kind, words in WORLDS.items():
         if (kind, ways[0]) in found:
             each = [found[kind, way] for way in ways]
-            cells = [f"{_between([row['over_exact'], row['low'], row['high']])}, {row['within']}" for row in each]
+            cells = [f"{with_interval([row['over_exact'], row['low'], row['high']])}, {row['within']}" for row in each]
             lines.append((words, str(each[0]["worlds"]), *cells))
-    return _table(("secret", "worlds", *(WAYS.get(way, way) for way in ways)), lines)
+    return table_of(("secret", "worlds", *(WAYS.get(way, way) for way in ways)), lines)
 
 
 def mechanisms() -> str:
@@ -186,14 +186,14 @@ def mechanisms() -> str:
             *(str(row[key]) for key in ("worlds", "holds", "close", "seen")),
             f"{row['high_over_low']:.2f}",
         )
-        for row in _measured("worlds")["mechanisms"]
+        for row in read_measured("worlds")["mechanisms"]
     ]
-    return _table(heads, lines)
+    return table_of(heads, lines)
 
 
 def causes() -> str:
     """The arena of estimators: of systems and of logs that can be answered, and of those that cannot."""
-    rows = [row for row in _measured("causes")["rows"] if row["kind"] != "both"]
+    rows = [row for row in read_measured("causes")["rows"] if row["kind"] != "both"]
     names = list(dict.fromkeys(row["estimator"] for row in rows))
     found = {(row["kind"], row["flaw"], row["estimator"]): row for row in rows}
 
@@ -217,10 +217,10 @@ def causes() -> str:
         "logs",
     )
     where = [(kind, flaw) for flaw in ("none", "hidden", "no overlap") for kind in ("system", "log")]
-    return _table(heads, [(ESTIMATORS.get(name, name), *(cell(*at, name) for at in where)) for name in names])
+    return table_of(heads, [(ESTIMATORS.get(name, name), *(cell(*at, name) for at in where)) for name in names])
 
 
-def _between(ends, digits: int = 3) -> str:
+def with_interval(ends, digits: int = 3) -> str:
     """A value with its interval."""
     value, low, high = ends
     return f"{value:.{digits}f}" if low == high else f"{value:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
@@ -253,7 +253,7 @@ def arena() -> str:
     heads = {"form": "form", "start": "start", "level": "answers that count", "solver": "solver"}
     heads |= {"times_best": "times the best CPU time", "solved": "solved", "problems": "of"}
     parts += ["Geometric mean of the ratios to the best CPU time, over the problems that each solver solved:"]
-    parts.append(_table(tuple(heads.values()), [[_short(row[key]) for key in heads] for row in ratios_of(rows)]))
+    parts.append(table_of(tuple(heads.values()), [[_short(row[key]) for key in heads] for row in ratios_of(rows)]))
     parts += [
         _all_rows([row for row in rows if row["kind"] == kind]) for kind in dict.fromkeys(r["kind"] for r in rows)
     ]
@@ -300,7 +300,7 @@ def _all_rows(rows: list[dict]) -> str:
         lines.append([problem, *(_short(row[key]) for key in keys[:-1]), status])
     notes = "\n".join(f"{number}. {reason}" for number, reason in enumerate(reasons, 1))
     kind = rows[0]["kind"]
-    return f"````{{dropdown}} {kind}: {len(rows)} rows\n{_table((UNITS[kind], *keys), lines)}\n\n{notes}\n````"
+    return f"````{{dropdown}} {kind}: {len(rows)} rows\n{table_of((UNITS[kind], *keys), lines)}\n\n{notes}\n````"
 
 
 def _short(value) -> str:
@@ -314,7 +314,7 @@ def _short(value) -> str:
 
 def unisched_program() -> str:
     """UniSched's plan beside its program of leases: violations, CPU time and rounds proved, by work a round."""
-    rows = _measured("unisched-program")["program"]
+    rows = read_measured("unisched-program")["program"]
     works = list(dict.fromkeys(row["work"] for row in rows))
     cells = {(row["workload"], row["work"]): row for row in rows}
     names = ["plan", *(f"work {work:g}" for work in works[1:])]
@@ -324,12 +324,12 @@ def unisched_program() -> str:
         each = [cells[workload, work] for work in works]
         figures = [f"{row['violation']:.3f}" for row in each] + [f"{row['cpu_s']:.1f}" for row in each]
         lines.append((workload, *figures, *(f"{row['proved']} of {row['rounds']}" for row in each)))
-    return _table(heads, lines)
+    return table_of(heads, lines)
 
 
 def unisched_margin() -> str:
     """Violations and best effort by the margin on durations, exact and with errors: a figure of both lines, and the table."""
-    rows = _measured("unisched-program")["margin"]
+    rows = read_measured("unisched-program")["margin"]
     margins = np.array(list(dict.fromkeys(row["margin"] for row in rows)))
     words = {noise: f"errors of {noise:.0%}" if noise else "exact" for noise in dict.fromkeys(r["noise"] for r in rows)}
     violations = {word: np.array([r["violation"] for r in rows if r["noise"] == n]) for n, word in words.items()}
@@ -341,21 +341,23 @@ def unisched_margin() -> str:
         lines.append((*about, f"{row['best_effort']:.0f}"))
     heads = ("margin", "durations", "violation (%)", "best effort, mean completion (min)")
     library = raw('<script src="../_static/figures.js" defer></script>')
-    return "\n\n".join([raw(fragment_of(shown)), _table(heads, lines), library])
+    return "\n\n".join([raw(fragment_of(shown)), table_of(heads, lines), library])
 
 
 def unisched_floor() -> str:
     """What UniSched violates where GPUs are never short, and the load of each workload."""
-    rows = _measured("unisched-program")["floor"]
+    rows = read_measured("unisched-program")["floor"]
     lines = [(r["workload"], f"{r['load']:.2f}", f"{r['profiled']:.2f}", f"{r['not profiled']:.2f}") for r in rows]
-    return _table(("workload", "load", "floor with profiling (%)", "floor without (%)"), lines)
+    return table_of(("workload", "load", "floor with profiling (%)", "floor without (%)"), lines)
 
 
-def _measured(name: str) -> dict:
+def read_measured(name: str) -> dict:
+    """What a bench has measured, as it was written."""
     return json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
 
 
-def _table(heads: tuple, lines: list[tuple]) -> str:
+def table_of(heads: tuple, lines: list[tuple]) -> str:
+    """Table of a page."""
     return "\n".join(f"| {' | '.join(line)} |" for line in [heads, ("---",) * len(heads), *lines])
 
 
@@ -393,14 +395,14 @@ def explains(run: str = "rows") -> str:
     """What logs show of what holds their jobs back, and how often a what-if of a site with what was found is right."""
     heads = ("what holds jobs back", "logs", "that count", "found", "value right", "something else named")
     heads += ("asked", "with a verdict", "right", "of these with an interval", "unexplained at most")
-    rows = {row["kind"]: row for row in _measured("explains")[run]}
+    rows = {row["kind"]: row for row in read_measured("explains")[run]}
     lines = []
     for row in (rows[kind] for kind in LOGS if kind in rows):
         found = [f"{row[name]}" if row["held"] else "" for name in ("held", "found", "exact")]
         asked = [row["verdicts"], row["right"], row["verdicts"] - row["too short"]] if row["asked"] else [""] * 3
         cells = (row["logs"], *found, row["wrong"], row["asked"] or "", *asked, f"{100 * row['unexplained']:.2f} %")
         lines.append((LOGS[row["kind"]], *map(str, cells)))
-    return _table(heads, lines)
+    return table_of(heads, lines)
 
 
 def standing() -> str:
@@ -421,7 +423,7 @@ def standing() -> str:
     if few:
         fewer = ", ".join(f"{policy} {_seeds(seeds)}" for policy, seeds in sorted(few.items()))
         said = f"{_seeds(SEEDS).capitalize()} each; of weeks fewer: {fewer}."
-    found = [said, _table(("policy", *(f"`{task}`" for task in tasks)), lines)]
+    found = [said, table_of(("policy", *(f"`{task}`" for task in tasks)), lines)]
     found += ["\n".join(f"({number}) {why}\n" for why, number in notes.items())]
     return "\n\n".join(found)
 

@@ -7,7 +7,9 @@ constants : thirteen, EASY and the Gittins index among them. `best known afterwa
     knows; `best of earlier logs` was found on three other logs of the world.
 pair : a policy by day and another by night, the best of the same three logs.
 tuner : begins with the best constant of these logs, and decides every 12 hours among the constants of Tiresias, on its own forecasts
-    (the same hour of other days, predicted durations); its look ends with the phase.
+    (the same hour of other days, predicted durations); its look ends with the phase. It switches by the controller's own rule. One that
+    switched at any mean gain was 1.08 (.98 to 1.20) times the best constant where the load alone drifts, on seeds 500 to 506, and as good
+    elsewhere; hence the rule, tried on seeds 1 and 2, and other seeds to judge it on.
 printed : AutoSched as printed, every hour, on forecasts of 72 hours. It costs minutes, and is played on `PRINTED` seeds alone.
 SRTF : knows the durations.
 
@@ -59,14 +61,14 @@ PRINTED = "printed"
 PARTS = (LINES, PRINTED)
 EARLIER = (0, 1, 2)
 """Seeds of the earlier logs; of the judged ones `BESIDE` are played in all worlds, the others where the mix drifts."""
-SEEDS = tuple(range(500, 520))
+SEEDS = tuple(range(520, 540))
 BESIDE = SEEDS[:10]
 PRINTED_SEEDS = SEEDS[:3]
 PAIR_BOUND = 0.9
 TUNER_BOUND = 0.93
 BEHIND = 1.02
 """Bounds of the pair and the tuner over the best of the constants where the mix drifts, and of the tuner where load alone does."""
-FUTURES = 2
+FUTURES = 4
 MINUTES = 14.0
 CHOICES = ("constant", "by day", "by night")
 NOT_CHOSEN = (-1, -1, -1)
@@ -149,8 +151,6 @@ def tuned(scenario, constant) -> dict:
         seed=scenario.seed,
         futures=FUTURES,
         prune=None,
-        sure=None,
-        threshold=1.0,
         interval=HALF,
         wide=HALF,
         check=0.0,
