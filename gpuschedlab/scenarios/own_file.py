@@ -82,7 +82,9 @@ class OwnFile(Played, Recipe):
         if self.cluster:
             return ""
         found, source = self.log.machines_and_source
-        return source if found is not None else "a guess: the log names none"
+        if found is None:
+            return "a guess: the log names none"
+        return source
 
     @property
     def came_in(self) -> dict[str, object]:
@@ -93,8 +95,9 @@ class OwnFile(Played, Recipe):
         """The file, what came before, what came in, and what policies know."""
         known = super().about(scenario)["estimator"]
         words = {"trace": self.file, "history": past_in_words(scenario.history, self.before)}
-        guessed = {"cluster_from": self.machines_from} if self.machines_from else {}
-        return words | self.came_in | guessed | {"estimator": self.estimator or known}
+        if self.machines_from:
+            words["cluster_from"] = self.machines_from
+        return words | self.came_in | {"estimator": self.estimator or known}
 
     def _parts(self, seed: int) -> tuple[pl.DataFrame, pl.DataFrame | None]:
         """Jobs that are played, and those before."""

@@ -16,7 +16,7 @@ from gpuschedlab.estimators import Estimator, Oracle
 from gpuschedlab.sim.policy import Policy, Round
 from gpuschedlab.sim.run import Run
 from gpuschedlab.sim.setup.eligibility import eligibility_of, with_lists
-from gpuschedlab.sim.setup.prepared import limits_of
+from gpuschedlab.sim.setup.prepared import check_kinds, limits_of
 from gpuschedlab.speeds import Delays
 from gpuschedlab.traces import validate
 from gpuschedlab.traces.schema import canonical_order
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from gpuschedlab.speeds import Speeds
 
 DAY = 86_400.0
+MOST_SEED = 2**63
 ENDS = frozenset({"seed", "until"})
 """Parts on which no other, and nothing that is made of others, depends."""
 
@@ -128,7 +129,7 @@ class Scenario:
             settled["speeds"] = self.speeds(self.cluster)
         for name, value in settled.items():
             object.__setattr__(self, name, value)
-        self._check_kinds()
+        check_kinds(self.delays, self.estimator, self.speeds)
         listed = with_lists(self.trace, self.cluster, self.types)
         if listed is not self.trace:
             remember(listed, canonical_order(listed.columns))
@@ -144,23 +145,11 @@ class Scenario:
             if self.types is None:
                 warn_of_types(self.played, self.cluster)
 
-    def _check_kinds(self):
-        """Check that what knows speeds, run times and delays is of its class."""
-        if not isinstance(self.delays, Delays):
-            raise TraceError(f"delays: found {self.delays!r}; expected Delays, such as Delays(restart=60.0).")
-        if not isinstance(self.estimator, Estimator | None):
-            raise TraceError(f"estimator: found {self.estimator!r}; expected an Estimator, or None.")
-        if self.speeds is not None:
-            from gpuschedlab.speeds import Speeds
-
-            if not isinstance(self.speeds, Speeds):
-                expected = "Speeds, a function of the cluster that returns them, or None"
-                raise TraceError(f"speeds: found {self.speeds!r}; expected {expected}.")
-
     def _check_ends(self):
         """Check the parts of which nothing else depends (`ENDS`)."""
-        expected = "a whole number, 0 or more and below 2**63"
-        check_number(self.seed, TraceError, "seed", expected, whole=True, below=2**63)
+        check_number(self.seed, TraceError, "seed", "a whole number, 0 or more", whole=True)
+        if self.seed >= MOST_SEED:
+            raise TraceError(f"seed: found {self.seed}; expected a whole number, 0 or more and below 2**63.")
         if self.until is not None:
             check_number(self.until, TraceError, "until", "seconds, 0 or more, or None", finite=False)
 

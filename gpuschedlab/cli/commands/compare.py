@@ -245,7 +245,9 @@ def recorded_waits(trace) -> str:
 
     since = pl.max_horizontal("submit", *(["eligible"] if "eligible" in trace.columns else []))
     waits = trace.select(wait=pl.col("started") - since).drop_nulls()["wait"].clip(lower_bound=0.0)
-    average, median, late = (cell(value, "s") for value in (waits.mean(), waits.median(), waits.quantile(0.99)))
+    average = cell(waits.mean(), "s")
+    median = cell(waits.median(), "s")
+    late = cell(waits.quantile(0.99), "s")
     return f"\nIn the log jobs waited {average} on average, {median} in the median, {late} at p99."
 
 

@@ -11,6 +11,7 @@ import polars as pl
 from gpuschedlab.cluster import Cluster, Window
 from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.errors import SpeedError, TraceError
+from gpuschedlab.estimators import Estimator
 from gpuschedlab.metrics.columns import Columns
 from gpuschedlab.sim.engine.jobs.records import BODY, JOB, OUTAGE, WINDOW
 from gpuschedlab.sim.setup.eligibility import eligibility_of
@@ -19,7 +20,6 @@ from gpuschedlab.speeds.codes import ANY
 from gpuschedlab.traces.schema import DECLARED, RECORDED
 
 if TYPE_CHECKING:
-    from gpuschedlab.estimators import Estimator
     from gpuschedlab.speeds import Speeds
 
 PAIRS = ("sharing", "merged", "transfer")
@@ -330,3 +330,19 @@ def _tables(speeds) -> dict:
     pairs = {name: getattr(speeds, name) for name in PAIRS}
     pairs = {name: np.zeros((0, 0)) if table is None else np.ascontiguousarray(table) for name, table in pairs.items()}
     return {name: getattr(speeds, name) for name in names} | pairs | {"rounding": np.array([speeds.rounding])}
+
+
+def check_kinds(delays, estimator, speeds):
+    """Check that what knows delays, run times and speeds is of its class."""
+    if not isinstance(delays, Delays):
+        raise TraceError(f"delays: found {delays!r}; expected Delays, such as Delays(restart=60.0).")
+    if not isinstance(estimator, Estimator | None):
+        raise TraceError(f"estimator: found {estimator!r}; expected an Estimator, or None.")
+    if speeds is None:
+        return
+    from gpuschedlab.speeds import Speeds
+
+    if not isinstance(speeds, Speeds):
+        raise TraceError(
+            f"speeds: found {speeds!r}; expected Speeds, a function of the cluster that returns them, or None."
+        )
