@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from gpuschedlab.errors import LabError, PolicyError
 
 
-def check_number(
-    value: object, raises: type[LabError], who: str, expected: str, *, low=0, below=math.inf, whole=False, finite=True
-):
+def check_number(value: object, raises: type[LabError], who: str, expected: str, *, low=0, whole=False, finite=True):
     """Raise an error unless a value is a number from `low` up: one that is not nan, and no text."""
     fits = _is_number(value) and value >= low and (value % 1 == 0 or not whole) and (value < math.inf or not finite)
     if not fits:

@@ -81,8 +81,8 @@ class OwnFile(Played, Recipe):
         """How the cluster is known, in words; "" if it is named, or the log says it."""
         if self.cluster:
             return ""
-        found, source = self.log.machines_and_source
-        if found is None:
+        cluster, source = self.log.machines_and_source
+        if cluster is None:
             return "a guess: the log names none"
         return source
 

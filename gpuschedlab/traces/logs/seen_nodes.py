@@ -68,7 +68,11 @@ def _types_of_nodes(held: pl.DataFrame) -> dict[str, str]:
     usual = Cluster.homogeneous(1, 1).gpu_types[0]
     if named.height:
         usual = named["type"].mode().sort()[0]
-    most = named.group_by("node", "type").len().sort(["node", "len", "type"], descending=[False, True, False])
+    most = (
+        named.group_by("node", "type", maintain_order=True)
+        .len()
+        .sort(["node", "len", "type"], descending=[False, True, False])
+    )
     of_node = dict(most.unique("node", keep="first", maintain_order=True).select("node", "type").iter_rows())
     return {node: of_node.get(node, usual) for node in held["node"].unique().sort().to_list()}
 
@@ -102,4 +106,4 @@ def most_in_use(held: pl.DataFrame) -> dict[str, float]:
     ends = held.select("node", at="end", change=-pl.col("gpus"))
     changes = pl.concat([ends, begins]).sort("node", "at", "change")
     level = changes.with_columns(pl.col("change").cum_sum().over("node"))
-    return dict(level.group_by("node").agg(pl.col("change").max()).iter_rows())
+    return dict(level.group_by("node", maintain_order=True).agg(pl.col("change").max()).iter_rows())

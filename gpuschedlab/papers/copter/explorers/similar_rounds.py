@@ -8,7 +8,6 @@ import numpy as np
 from gpuschedlab.knobs import Knob, Knobbed
 from gpuschedlab.optim import MultipleChoice
 from gpuschedlab.papers.copter.solver.proximal import Copter
-from gpuschedlab.problems import sia_utility
 
 TYPES = 3
 SIZES = np.array([1, 2, 4, 8, 16])
@@ -42,6 +41,8 @@ class SimilarRounds(Knobbed):
         speed[1, ~replaced] = speed[0, ~replaced]
         first_keys = np.arange(self.jobs)
         second_keys = np.where(replaced, first_keys + self.jobs, first_keys)
+        from gpuschedlab.problems import sia_utility  # of another paper, which may not be there
+
         capacity = np.full(TYPES, max(round(self.room * self.jobs / TYPES), 1))
 
         def program(number: int, keys: np.ndarray) -> MultipleChoice:
