@@ -8,7 +8,7 @@ from gpuschedlab.autosched import Race
 from gpuschedlab.widgets import Guess
 
 
-def times_as_good(race: Race) -> pl.DataFrame:
+def gains_of_lines(race: Race) -> pl.DataFrame:
     """A row for each line of a race: how many times as short the average JCT of all jobs is as under the default; the best first."""
     figures = race.figures(np.inf)
     rows = [(name, round(figures["default"] / value, 3)) for name, value in figures.items()]
@@ -17,7 +17,7 @@ def times_as_good(race: Race) -> pl.DataFrame:
 
 def best_line(race: Race, title: str) -> Guess:
     """Ask which line of a race that was tuned for the average is best, when all jobs have ended; the table of all waits."""
-    table = times_as_good(race)
+    table = gains_of_lines(race)
     best, gain = table.row(0)
     tuned = dict(table.iter_rows())["tuned"]
     return Guess(
