@@ -32,8 +32,7 @@ from gpuschedlab.speeds import Delays
 from gpuschedlab.traces.intake.door import intake
 from gpuschedlab.traces.intake.read import taken_of
 from gpuschedlab.traces.logs.instants import UNIX
-from gpuschedlab.traces.logs.ledger import Intake
-from gpuschedlab.traces.logs.seen_nodes import cluster_seen
+from gpuschedlab.traces.logs.ledger import SEEN, Intake
 
 TIMEOUT = "(?i)time_?out"
 """State of jobs in a log that their limit has stopped."""
@@ -202,16 +201,15 @@ class Site(Recipe):
     @property
     def nodes_from(self) -> str:
         """How the nodes are known, in words; "" if they are named by the command, by the site's files or by its log."""
-        if self.cluster or self.description.cluster or self.log.cluster:
-            return ""
-        return self.log.machines_and_source[1]
+        named = self.cluster or self.description.cluster or self.log.cluster
+        return "" if named or self.log.nodes_seen is None else SEEN
 
     @property
     def nodes(self) -> Cluster:
         """The site's own nodes: those that are named, or else those that the jobs of its log ran on."""
         cluster = Cluster.parse(self.cluster) if self.cluster else self.description.cluster or self.log.cluster
         if cluster is None:
-            cluster = cluster_seen(self.log.trace)
+            cluster = self.log.nodes_seen
         if cluster is None:
             raise TraceError(
                 f'site {self.file}: found no cluster; expected [cluster] nodes = "70x8:v100", or --cluster 70x8.'

@@ -185,6 +185,9 @@ def most_at_once(jobs: pl.DataFrame, start: str = "started") -> float:
     return round(float(demand(*held, jobs[start].to_numpy()).max(initial=0.0)), 6)
 
 
+SEEN = "the nodes that jobs of the log ran on, and the most in use at once on one of a type"
+
+
 @dataclass(frozen=True)
 class Intake:
     """A log that was read: `trace` (None of a list of nodes), `cluster` (None where the log says none) and `report`."""
@@ -199,13 +202,17 @@ class Intake:
         return self.machines_and_source[0]
 
     @cached_property
+    def nodes_seen(self) -> Cluster | None:
+        """The nodes that jobs of the log ran on (`cluster_seen`); None if the log does not say on which, or when."""
+        return None if self.trace is None else cluster_seen(self.trace)
+
+    @cached_property
     def machines_and_source(self) -> tuple[Cluster | None, str]:
         """Return the cluster, and in words how it is known: "" if the log says it or there is none."""
         if self.cluster is not None or self.trace is None or not self.report.peak:
             return self.cluster, ""
-        seen = cluster_seen(self.trace)
-        if seen is not None:
-            return seen, "the nodes that jobs of the log ran on, and the most in use at once on one of a type"
+        if self.nodes_seen is not None:
+            return self.nodes_seen, SEEN
         gpus = self.trace["gpus"]
         per = self.trace["nodes"] if "nodes" in self.trace.columns else np.inf
         each = int(np.ceil((gpus / per).max() or min(gpus.max(), 8)))

@@ -11,7 +11,7 @@ from gpuschedlab import Plan, Slurm
 from gpuschedlab.errors import TraceError
 from gpuschedlab.papers.clusters.files.description import Description, Limit
 from gpuschedlab.papers.clusters.files.slurm_files import read_qos
-from gpuschedlab.papers.clusters.files.slurm_lines import WEIGHTS, commands, conf_with, rounded, unsayable
+from gpuschedlab.papers.clusters.files.slurm_lines import WEIGHTS, commands, conf_with, unsayable
 from gpuschedlab.papers.clusters.way_back import way_back
 from gpuschedlab.widgets import Site
 
@@ -129,16 +129,15 @@ def test_what_the_file_cannot_say_is_named(rule_of):
     )
     assert unsayable(was, wanted) == [
         "own: it has no key",
-        "weight_age=0.5: it has whole numbers to 4294967295",
-        "max_age=90: it has whole minutes, in seconds",
-        "damping=0.5: it has whole numbers to 4294967295",
-        "every=0: it has whole numbers to 4294967295",
+        "weight_age=0.5: it has whole numbers to 4294967295, the nearest is 0",
+        "max_age=90: it has whole minutes, in seconds, the nearest is 120",
+        "damping=0.5: it has whole numbers to 4294967295, the nearest is 1",
+        "every=0: it has whole numbers to 4294967295, the nearest is 1",
     ]
     with pytest.raises(TraceError, match="found values that it cannot say: own: it has no key; weight_age=0.5"):
         conf_with(CONF, was, wanted)
-    near = rounded(replace(wanted, own=True))
+    near = replace(was, weight_age=0.0, max_age=120.0, damping=1.0, plan=replace(was.plan, every=1.0))
     assert unsayable(was, near) == []
-    assert (near.weight_age, near.max_age, near.damping, near.plan.every) == (0, 120, 1, 1)
 
 
 QOS = "Name|Priority|GrpTRES|MaxTRESPU|MaxJobsPU\nnormal|0|gres/gpu=32|gres/gpu=8|\nhigh|9||gres/gpu:a100=4|2\n"

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from gpuschedlab.errors import TraceError
 from gpuschedlab.papers.clusters.files.description import INF, Description, Limit
@@ -66,7 +66,7 @@ def unsayable(was: Slurm, wanted: Slurm) -> list[str]:
         values |= {name: (before[name], value) for name, value in _plan_of(wanted).items()}
     for name, (old, new) in values.items():
         if old != new and not _sayable(name, new):
-            problems.append(f"{name}={new:g}: it has {_expected(name)}")
+            problems.append(f"{name}={new:g}: it has {_expected(name)}, the nearest is {_nearest(name, new):g}")
     for name, key in OF_PARTITIONS.items():
         before = dict(getattr(was, name))
         for partition, value in getattr(wanted, name):
@@ -350,20 +350,11 @@ def _places(limit: Limit, what: str, site: Description) -> Iterator[tuple[str, s
         yield f"{what} of each {names}" if not limit.names else f"{what} of {names}", ""
 
 
-def rounded(policy: Slurm) -> Slurm:
-    """Return the rule with the nearest values of its knobs that slurm.conf can say."""
-    values = {}
-    for name in (*WEIGHTS, *SPANS, "damping", "depth"):
-        values[name] = _nearest(name, getattr(policy, name))
-    plan = {name: _nearest(name, getattr(policy.plan, name)) for name, _ in PLAN.values() if name != "depth"}
-    return replace(policy, **values, plan=replace(policy.plan, **plan))
-
-
 def _nearest(name: str, value: float) -> float:
-    """Nearest value of a knob that slurm.conf can say; inf stays."""
-    if value == INF or _sayable(name, value):
-        return value
+    """Nearest value of a knob that slurm.conf can say."""
+    value = min(value, MOST)
     if name in SPANS or name == "window":
-        return max(60.0, round(value / 60) * 60.0)
+        minutes = min(round(value / 60), MOST // 60)
+        return 60.0 * max(1, minutes)
     least = 1 if name in POSITIVE else 0
-    return float(min(max(least, round(value)), MOST))
+    return float(max(least, round(value)))
