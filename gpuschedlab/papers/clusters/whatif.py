@@ -58,7 +58,7 @@ class Missed:
         return abs(difference) > SURELY * self.seconds
 
 
-HELD_ON = "Intervals are made for 95 %; held: how often they did on made logs of the same kind"
+HELD_ON = "Intervals are made for 95 %; held: how often they did on made logs of the same kind, of 8 to 26 weeks"
 
 
 @dataclass(frozen=True, repr=False)
