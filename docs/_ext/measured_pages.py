@@ -13,21 +13,36 @@ FOLDER = Path(__file__).resolve().parents[1] / "measured"
 
 
 def budget() -> str:
-    """Loss against measurements made: the verdict on the causal model, a figure for each number of knobs, and the table."""
-    from autosched.budget import BUDGETS, WAYS, spared, verdict
+    """Loss against measurements made: the verdict on the causal model, figures by number of knobs, the table, and what a model costs."""
+    from autosched.budget import BUDGETS, METHODS, spared, verdict
 
     found = read_measured("budget")
     cells = {(row["knobs"], row["method"], row["budget"]): row["loss"] for row in found["cells"]}
     figures = []
     for knobs in dict.fromkeys(row["knobs"] for row in found["cells"]):
-        losses = {name: np.array([cells.get((knobs, name, b), np.nan) for b in BUDGETS]) for name in WAYS}
+        losses = {name: np.array([cells.get((knobs, name, b), np.nan) for b in BUDGETS]) for name in METHODS}
         shown = plots.figure(plots.Lines(f"{knobs} knobs", "rounds", "best known / found", np.array(BUDGETS), losses))
         shown.update_xaxes(type="log", tickvals=BUDGETS)
         figures.append(raw(fragment_of(shown)))
     heads = ("method", "knobs", *(f"loss, {b}" for b in BUDGETS), "s, 40", "within 5 %")
     lines = [tuple(str(row.get(head) or "") for head in heads) for row in found["rows"]]
     library = raw('<script src="../_static/figures.js" defer></script>')
-    return "\n\n".join([verdict(found["cells"]), spared(found["as_many"]), *figures, table_of(heads, lines), library])
+    words = [verdict(found["cells"]), spared(found["as_many"])]
+    return "\n\n".join([*words, *figures, table_of(heads, lines), _worth(found["worth"]), library])
+
+
+def _worth(rows: list[dict]) -> str:
+    """After how many decisions what a method measures beforehand is saved, by the price of an evaluation."""
+    prices = list(dict.fromkeys(row["price"] for row in rows))
+    found = {(row["knobs"], row["method"], row["price"]): row for row in rows}
+    lines = []
+    for knobs, method in dict.fromkeys((row["knobs"], row["method"]) for row in rows):
+        each = [found[knobs, method, price] for price in prices]
+        counts = (f"{each[0]['evaluations']:.1f}", f"{each[0]['plain']:.1f} ({each[0]['plain method']})")
+        after = (f"{row['decisions']:,.0f}" if row["decisions"] and np.isfinite(row["decisions"]) else "never" for row in each)
+        lines.append((method, str(knobs), *counts, *after))
+    heads = ("method", "knobs", "evaluations until within 5 %, mean", "the best without a past")
+    return table_of((*heads, *(f"saved after so many decisions, at {price}" for price in prices)), lines)
 
 
 def regimes() -> str:

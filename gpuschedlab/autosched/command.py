@@ -16,6 +16,10 @@ from gpuschedlab.parse import contenders_of
 from gpuschedlab.traces.generator.presets import presets
 
 COMPARED = ("default", "selftune", "search", "autosched")
+BELIEVED = "believed"
+ON_A_LOG = ("search", BELIEVED, "default", "selftune")
+"""Methods where the trace shows no mechanisms, and where it does: there search on the simulator that has them comes first, the winner of
+`BENCH=cause`, and beside it the same search on the simulator as the options say."""
 SAME = (
     "policy", "on", "trace", "days", "jobs", "load", "seed", "history", "cluster", "mtbf", "mttr", "speeds", "restart", "switch",
     "checkpoint", "estimator", "rounds", "threshold", "horizon",
@@ -40,10 +44,10 @@ def add(parser):
     parser.add_argument(
         "--methods",
         nargs="+",
-        default=list(COMPARED),
         metavar="METHOD",
-        help="default (never tuned), fixed (best configuration on this very trace), search (by search alone), autosched (its causal "
-        "model asked in every round), thesis (as printed), selftune, optimal (default: default selftune search autosched)",
+        help="default (never tuned), fixed (best configuration on this very trace), search (by search alone; of a log with attempts on "
+        "the mechanisms that it shows), believed (the same on mechanisms as the options say), autosched (its causal model asked in every "
+        f"round), thesis (as printed), selftune, optimal (default: {' '.join(COMPARED)}; of a log with attempts {' '.join(ON_A_LOG)})",
     )
     add_scenario(parser)
     group = parser.add_argument_group("tuning")
@@ -60,7 +64,7 @@ def add(parser):
 
 def tune(args) -> int:
     """Run the loops, print decisions as they are taken and the comparison; Ctrl-C keeps what was decided."""
-    methods = list(dict.fromkeys(args.methods))
+    methods = list(dict.fromkeys(args.methods or (*COMPARED, BELIEVED)))
     _check_methods(methods)
     _check_kept(args, methods)
     _settle(args)
@@ -69,11 +73,10 @@ def tune(args) -> int:
     load = f", load {args.load:g}" if args.load else ""
     named = args.cluster or (CLUSTER if not args.on and args.trace in presets() else "")
     cluster = f" cluster {named}," if named else ""
-    progress.say(
-        f"tuning {args.policy} on {args.on or args.trace}{length}{load},{cluster} seed {args.seed}: {', '.join(methods)}"
-    )
+    progress.say(f"tuning {args.policy} on {args.on or args.trace}{length}{load},{cluster} seed {args.seed}")
     try:
         loops = _prepared(args, methods, progress)
+        methods = loops.methods
         rows = [loops.run(method) for method in methods]
     except KeyboardInterrupt:
         words = f"decisions are in {args.out}. Add --resume to continue."
@@ -96,11 +99,11 @@ def tune(args) -> int:
 
 def _check_methods(methods: list[str]) -> None:
     """Raise EstimatorError for the first method that there is not; what has long been there needs no import."""
-    if set(methods) <= {*COMPARED, "fixed"}:
+    if set(methods) <= {*COMPARED, BELIEVED, "fixed"}:
         return
     from gpuschedlab.autosched import METHODS
 
-    known = ("default", "fixed", *METHODS)
+    known = ("default", "fixed", BELIEVED, *METHODS)
     if wrong := [m for m in methods if m not in known]:
         near = difflib.get_close_matches(wrong[0], known, 1)
         hint = f" Did you mean {near[0]}?" if near else ""
@@ -145,15 +148,40 @@ def _prepared(args, methods: list[str], progress: Progress) -> "_Loops":
         scenario = recipe(args.seed)
         about = recipe.about(scenario)
         found = None if args.on else _twin(args, scenario, progress)
+        believed = scenario
         scenario = found.scenario if found else scenario
         _, policy, scenario = one_in(policies, scenario)
+        believed = one_in(policies, believed)[2]
+    methods = _offered(args.methods, found)
+    progress.say(f"methods: {', '.join(methods)}")
     causal = [m for m in methods if m in METHODS and METHODS[m].tuner.causal]
     if causal and (scenario.history is None or not scenario.history.height):
         raise EstimatorError(
             f"--methods {causal[0]}: found no history to learn from; expected some. Give --history DAYS, which are cut from the "
             "beginning of the trace, or --history FILE; or other --methods, such as default selftune."
         )
-    return _Loops(args, scenario, policy, progress, about, found)
+    loops = _Loops(args, scenario, policy, progress, about, found)
+    loops.methods = methods
+    loops.believed = believed
+    return loops
+
+
+def _offered(asked: list[str] | None, twin) -> list[str]:
+    """Methods that are played: those asked for, or those of a trace such as this one.
+
+    Raises
+    ------
+    EstimatorError
+        A search on believed mechanisms is asked for where the trace shows none to differ from.
+    """
+    if asked is None:
+        return list(COMPARED if twin is None else ON_A_LOG)
+    if BELIEVED in asked and twin is None:
+        raise EstimatorError(
+            f"--methods {BELIEVED}: found a trace that shows no mechanisms; expected a log with attempts, such as slurm:FILE of sacct -D. "
+            "Here every method simulates the mechanisms as the options say: leave it out."
+        )
+    return list(dict.fromkeys(asked))
 
 
 def _twin(args, scenario, progress: Progress):
@@ -191,11 +219,25 @@ class _Loops:
         self.history = scenario.history
         self.progress, self.end = progress, float(scenario.trace["submit"].max())
         self.twin = twin
+        self.methods: list[str] = []
+        self.believed = scenario
         self.last = {}
         self._headed = False
         known = 0 if self.history is None else self.history.height
         jobs = f"{scenario.trace.height:,} jobs on {scenario.cluster}; history: {known:,} jobs"
         progress.say(f"{jobs}; knobs: {', '.join(self.space.names)}")
+
+    def as_shown(self, scenario):
+        """A scenario with the mechanisms that the log shows; failures are drawn anew, so that none to come is known."""
+        shown = self.twin.at(scenario.replace(seed=scenario.seed + 1))
+        trace = shown.trace.with_columns(scenario.trace["duration"])  # as forecast: the log's own is not known yet
+        return shown.replace(trace=trace, seed=scenario.seed)
+
+    def as_believed(self, scenario):
+        """A scenario with mechanisms as the options say, in the place of those that the log shows."""
+        names = ("cluster", "delays", "speeds", "estimator")
+        trace = scenario.trace.drop("restart", strict=False)
+        return scenario.replace(trace=trace, **{name: getattr(self.believed, name) for name in names})
 
     @property
     def _horizon(self) -> dict:
@@ -218,10 +260,14 @@ class _Loops:
     @cached_property
     def hints(self) -> tuple:
         """Best configurations of the history, if there is one; the same for each method."""
-        if self.history is None or not self.history.height:
+        return self.leaders(self.scenario)
+
+    def leaders(self, scenario) -> tuple:
+        """Best configurations of a scenario's history; none without one."""
+        if scenario.history is None or not scenario.history.height:
             return ()
         with self.progress.phase("offline phase: searching the best configuration of the history"):
-            return self.lab.best_fixed(self.scenario.past, self.space, searches=1).leaders()
+            return self.lab.best_fixed(scenario.past, self.space, searches=1).leaders()
 
     def run(self, method: str) -> dict:
         """One row of the comparison."""
@@ -233,7 +279,7 @@ class _Loops:
             policy = search.best.policy
             self.progress.say(f"fixed: {search.measured} configurations measured")
         simulation = self.scenario.simulation(policy)
-        if method in self.lab.METHODS:
+        if method == BELIEVED or method in self.lab.METHODS:
             decisions = self._loop(method, simulation)
         with self.progress.phase(f"{method}: running the trace to its end"):
             worth = self.lab.score(simulation)
@@ -276,20 +322,28 @@ class _Loops:
 
         args = self.args
         path = Path(self.args.out) / f"{method}.jsonl"
-        how = self.lab.METHODS[method]
+        name = "search" if method == BELIEVED else method
+        how = self.lab.METHODS[name]
         most = min(how.tuner.check, args.rounds or 0)  # a check is no longer than a wide search
         model = self.model() if how.tuner.causal else None
         # Files may change, and so may a policy of one's own.
         content = digest([self.scenario, self.space.policy])[:8]
         identity = {"method": method, "what files and classes hold": content}
         identity |= {k: str(getattr(args, k)) for k in SAME}
+        belief = {"history": self.history}
+        if self.twin:
+            belief["believed"] = self.as_shown
+        hints = self.hints if how.hinted else ()
+        if method == BELIEVED:
+            belief = {"history": self.believed.history, "believed": self.as_believed}
+            hints = self.leaders(self.believed)
         return self.lab.attach(
-            method,
+            name,
             simulation,
-            history=self.history,
+            **belief,
             model=model,
             tuner=how.tuner if args.rounds is None else replace(how.tuner, iterations=args.rounds, check=most),
-            hints=self.hints if how.hinted else (),
+            hints=hints,
             **self._horizon,
             seed=self.scenario.seed,
             journal=self.lab.Journal(path, identity, resume=args.resume and path.exists()),
@@ -299,14 +353,15 @@ class _Loops:
 
 def _table(rows: list[dict], objective: str) -> str:
     """The comparison: objectives, decisions, and what they cost."""
-    base = rows[0][objective]
+    first = next((row for row in rows if row["method"] == "default"), rows[0])
+    base = first[objective]
     higher = objective in ("fair", "utilisation")
     ratio = [(r[objective] / base if higher else base / r[objective]) if base else 1.0 for r in rows]
     columns = {
         "method": [r["method"] for r in rows],
         "average JCT (h)": [f"{r['jct'] / HOUR:.3f}" for r in rows],
         "rho <= 1": [f"{r['fair']:.1%}" for r in rows],
-        f"against {rows[0]['method']}": [f"{x:.3f}x" for x in ratio],
+        f"against {first['method']}": [f"{x:.3f}x" for x in ratio],
         **{name: [str(r[name]) for r in rows] for name in ("decisions", "switches", "measured")},
         "s taken": [f"{r['seconds']:.1f}" for r in rows],
     }

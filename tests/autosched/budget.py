@@ -1,13 +1,14 @@
-"""How good a configuration is found with how many measurements: the question of figures 6.9 to 6.11, asked of ten searches.
+"""How good a configuration is found with how many measurements (figures 6.9 to 6.11): searches, and orders known beforehand.
 
-A case is 16 nodes of 8 GPUs under Tiresias. The causal models learn from 210 rows of two weeks like Philly's at load 0.9 (10 instants,
-each the reference and 20 configurations); then all searches are given the same instant, three days into a trace like Venus' at load
-1.2, with the true next 72 h as forecast, the same reference (the defaults, which are in force), seed and pool. With 22 knobs, 14 of
-them change nothing.
+A case is 16 nodes of 8 GPUs under Tiresias, a trace like Venus' at load 1.2 and the 14 days before it on the same cluster. All methods
+are given the same instant, three days into the trace, with the true next 72 h as forecast, the same reference (the defaults, which
+are in force) and seed. The causal models learn from 210 rows of the earlier days (10 instants, each the reference and 20
+configurations); the portfolio measures 20 configurations at noon of 10 earlier days. With 22 knobs, 14 of them change nothing.
 
 A search of b rounds measures at most b configurations beside the reference, which is given to all and counts as 0; one that
-rejects or knows some measures fewer: in brackets. Searches that go on alike whatever b is are played once. The loss is the best
-reward known of a case, of all searches and of `RANDOM` random configurations, over the best that was found; 1 is perfect. A case in
+rejects or knows some measures fewer: in brackets. A ranking measures the first b of `RANDOM` configurations, in the order that a
+model predicts or that was best on the past days; the reward of random ones is that of any order. The loss is the best
+reward known of a case, of all methods and of these configurations, over the best that was found; 1 is perfect. A case in
 which nothing is 5 % better than the reference tells nothing: it is listed, and left out. Intervals are of 95 %, of the mean
 logarithm, paired by seed where methods are compared.
 """
@@ -29,54 +30,59 @@ from published.data import DAY
 from published.kept import measure_all, source_of
 
 from autosched.ablation import interval
+from autosched.rankings import CONFIGURATIONS, INSTANTS, RANKINGS, best_of_past_days, by_model
 from autosched.searchers import Gaussian, Lasso, Tpe
+from autosched.worth import worth
 from gpuschedlab.autosched.tuner.samplers import SAMPLERS, LatinHypercube
 from gpuschedlab.autosched.tuner.search import Tuner
 
 NODES = 16
 LIVE = 8
 KNOBS = (8, 22)
-BUDGETS = (1, 3, 10, 40, 200)
-SEEDS = tuple(range(100, 110))
-RANDOM = 600
+BUDGETS = (4, 10, 40)
+SEEDS = tuple(range(120, 130))
+PAST = 14
+AHEAD = 7
+LOAD = 1.2
+"""Days of the cluster before the trace, those of the trace, and the load of both."""
+RANDOM = 300
 ROOM = 1.05
 WITHIN = 1.05
-FIRST = 40
+FIRST = BUDGETS[-1]
 """Random configurations, and the gain below which a case is left out; measurements until a loss of `WITHIN` are of a search of `FIRST`."""
-PRICES = {"as it is": None, "30 s": 30.0, "5 min": 300.0}
-"""Of a measurement (s); the thesis' take minutes (6.3)."""
+PRICES = {"6 ms": 0.006, "10 s": 10.0, "5 min": 300.0}
+"""Of a measurement (s): a small forecast here, a slow simulator, and the thesis' minutes (6.3)."""
 MINUTES = 14.0
 
 
 @dataclass(frozen=True)
 class Way:
-    """A method: its tuner, what it predicts with, and its greatest budget."""
+    """A search: its tuner, and what it predicts with."""
 
     tuner: Tuner
     model: str | None = None
-    most: int = BUDGETS[-1]
 
 
-CAUSAL = {"iterations": 200, "check": 200}
-PLAIN = {"spread": 0.0}
+ALONE = Tuner(spread=0.0)
 WAYS = {
-    "printed": Way(Tuner.thesis(**CAUSAL), "graph"),
-    "printed, layers": Way(Tuner.thesis(**CAUSAL), "layers"),
-    "printed, no graph": Way(Tuner.thesis(**CAUSAL), "regression"),
+    "printed": Way(Tuner.thesis(), "graph"),
+    "printed, layers": Way(Tuner.thesis(), "layers"),
+    "printed, no graph": Way(Tuner.thesis(), "regression"),
     "search": Way(Tuner()),
-    "lasso": Way(Tuner(**PLAIN), most=40),
-    "BlueFin": Way(Tuner(**PLAIN)),
-    "GP": Way(Tuner(**PLAIN), most=40),
-    "TPE": Way(Tuner(**PLAIN)),
-    "random": Way(Tuner(**PLAIN, sampler="random")),
+    "lasso": Way(ALONE),
+    "GP": Way(ALONE),
+    "TPE": Way(ALONE),
+    "random": Way(copy_of(ALONE, sampler="random")),
 }
-"""Methods by their form: algorithm 3 as printed (`Tuner.thesis()`, its model asked from round 1) with three models, and searches alone."""
-GRAPH = "printed"
+"""Searches by their form: algorithm 3 as printed (`Tuner.thesis()`, its model asked from round 1) with three models, and searches alone."""
+METHODS = (*RANKINGS, *WAYS)
+GRAPH = "ranked by graph"
 AGAINST = {
-    "BlueFin": "BlueFin alone",
+    "ranked by regression": "plain regression",
+    "ranked by layers": "the layers, not learnt",
+    "portfolio of past days": "a portfolio of past days",
+    "random": "random ones",
     "search": "search alone",
-    "printed, no graph": "plain regression",
-    "printed, layers": "the layers, not learnt",
 }
 """What the verdict on the learnt graph is about, in words."""
 OWN = {"lasso": Lasso, "GP": Gaussian, "TPE": Tpe}
@@ -127,58 +133,83 @@ class Case:
 
         cluster = Cluster.homogeneous(NODES, 8)
         given = {"speeds": default_speeds(cluster), "delays": Delays(restart=60.0), "seed": seed}
-        lessons, trace = (
-            generate(preset, days=days, load=load, cluster_gpus=cluster.total_gpus, rng=1000 + seed)
-            for preset, days, load in (("philly", 14, 0.9), ("venus", 7, 1.2))
-        )
-        fits = pl.col("gpus") <= cluster.total_gpus / 2
-        self.space, self.seed, live = Space(padded(knobs)), seed, Space(padded(LIVE))
+        gpus = cluster.total_gpus
+        jobs = generate("venus", days=PAST + AHEAD, load=LOAD, cluster_gpus=gpus, rng=1000 + seed)
+        jobs = jobs.filter(pl.col("gpus") <= gpus / 2).with_columns(pl.col("submit") - PAST * DAY)
+        history = jobs.filter(pl.col("submit") < 0)
+        scenario = Scenario(jobs.filter(pl.col("submit") >= 0), cluster, history=history, **given)
+        self.past = scenario.past
+        self.space = Space(padded(knobs))
+        self.seed = seed
+        live = Space(padded(LIVE))
+        rows = gather(self.past, live, instants=INSTANTS, configurations=CONFIGURATIONS, rng=seed)
         rng = np.random.default_rng([seed, knobs])
-        rows = gather(Scenario(lessons.filter(fits), cluster, **given), live, instants=10, configurations=20, rng=seed)
         dead = [pl.Series(axis.name, rng.random(rows.height)) for axis in self.space.axes[LIVE:]]
         self.rows = rows.with_columns(dead)
-        scenario = Scenario(trace.filter(fits), cluster, **given)
         play = scenario.simulation(live.policy)
         play.advance(3 * DAY)
         self.probe = Measured(Probe(scenario, live.policy, forecast=true_forecast(play, HORIZON)))
-        self.models = {None: None}
+        plan = LatinHypercube([axis.levels for axis in self.space.axes], [seed, 2], size=RANDOM)
+        self.pool = [self.space.project(plan.ask())[0] for _ in range(RANDOM)]
+        self.models = {}
+        self.trained = {}
 
     def model(self, kind: str | None):
         """A fresh model: along the learnt graph, along the three layers fully connected, or none but a regression."""
         from gpuschedlab.autosched import CausalModel, full_graph, layers_of, train
 
+        if kind is None:
+            return None
+        begin = time.process_time()
         if kind not in self.models:
-            plain = self.rows.drop("segment")
             if kind == "layers":
-                self.models[kind] = CausalModel(
-                    full_graph(layers_of(self.space)), backend="boosted", rng=self.seed
-                ).fit(plain)
+                graph = full_graph(layers_of(self.space))
+                found = CausalModel(graph, backend="boosted", rng=self.seed).fit(self.rows.drop("segment"))
             else:
-                self.models[kind] = train(
-                    self.rows, self.space, graph="learnt" if kind == "graph" else "none", rng=self.seed
-                )
+                found = train(self.rows, self.space, graph="learnt" if kind == "graph" else "none", rng=self.seed)
+            self.models[kind] = found
+            self.trained[kind] = time.process_time() - begin
         return copy.deepcopy(self.models[kind])
 
     def play(self, way: Way, rounds: int) -> list[tuple]:
         """After the start and each round: configurations measured beside the reference, best reward, own CPU seconds so far."""
+        model = self.model(way.model)
         begin = time.process_time()
         spent = self.probe.cpu
-        found = []
+        points = []
         search = copy_of(way.tuner, iterations=rounds).steps(
-            self.probe, self.space, self.space.policy, model=self.model(way.model), rng=self.seed
+            self.probe, self.space, self.space.policy, model=model, rng=self.seed
         )
         for tuning in search:
             own = time.process_time() - begin - (self.probe.cpu - spent)
-            found.append((tuning.measured - 1, tuning.trials[-1].best, own))
-        return found[1:]
+            points.append((tuning.measured - 1, tuning.trials[-1].best, own))
+        return points[1:]
 
-    def known(self, seed) -> dict:
-        """Best reward of all that was measured and of `RANDOM` random configurations, and CPU seconds of a measurement."""
-        plan = LatinHypercube([axis.levels for axis in self.space.axes], seed, size=RANDOM)
-        for _ in range(RANDOM):
-            self.probe(self.space.project(plan.ask())[0])
-        values = [found.value for found in self.probe.seen.values()]  # the first is the reference
-        return {"best": values[0] / min(values), "price": self.probe.cpu / len(values)}
+    def ranked(self, name: str) -> list[tuple]:
+        """As `play`, of a ranking, with a measurement in each round."""
+        kind = RANKINGS[name]
+        model = self.model(kind)
+        before = self.probe(self.space.policy).value
+        begin = time.process_time()
+        if model is None:
+            order = [*best_of_past_days(self.past, self.space, self.seed), *self.pool]
+            own = 0.0  # it is found beforehand
+        else:
+            order = [self.pool[place] for place in by_model(model, self.probe, self.space, self.pool)]
+            own = time.process_time() - begin
+        best = 1.0
+        points = [(0, best, own)]
+        for policy in order[: BUDGETS[-1]]:
+            best = max(best, before / self.probe(policy).value)
+            points.append((len(points), best, own))
+        return points
+
+    def known(self) -> dict:
+        """Best reward of all that was measured and of the pool, and CPU seconds of a measurement and of learning each model."""
+        for policy in self.pool:
+            self.probe(policy)
+        values = [measured.value for measured in self.probe.seen.values()]  # the first is the reference
+        return {"best": values[0] / min(values), "price": self.probe.cpu / len(values), "trained": self.trained}
 
     def way(self, name: str) -> Way:
         """The method of a name, with what its sampler is given."""
@@ -194,17 +225,11 @@ def measure(_, knobs: int, seed: int) -> dict:
     SAMPLERS.update(OWN)
     case = Case(knobs, seed)
     row = {"knobs": knobs, "seed": seed, "ways": {}, "steps": {}}
-    for name in WAYS:
-        way = case.way(name)
-        curves = {}
-        budgets = [b for b in BUDGETS if b <= way.most]
-        for b in budgets:
-            # Rounds that are not spread do not depend on how many come: they are played once.
-            rounds = max(x for x in budgets if x <= max(b, way.tuner.alone if way.tuner.spread else way.most))
-            curves[rounds] = curves.get(rounds) or case.play(way, rounds)
-            row["ways"].setdefault(name, {})[str(b)] = curves[rounds][min(b, len(curves[rounds]) - 1)]
-        row["steps"][name] = [point[:2] for point in curves[min(r for r in curves if r >= FIRST)][: FIRST + 1]]
-    return row | case.known([seed, 2])
+    curves = {name: case.play(case.way(name), FIRST) for name in WAYS} | {name: case.ranked(name) for name in RANKINGS}
+    for name, points in curves.items():
+        row["ways"][name] = {str(b): points[min(b, len(points) - 1)] for b in BUDGETS}
+        row["steps"][name] = [point[:2] for point in points]
+    return row | case.known()
 
 
 def judge(rows: list[dict]) -> list[dict]:
@@ -215,20 +240,19 @@ def judge(rows: list[dict]) -> list[dict]:
     their price.
     """
     found = []
-    for knobs, name, b in product(KNOBS, WAYS, map(str, BUDGETS)):
+    for knobs, name, b in product(KNOBS, METHODS, map(str, BUDGETS)):
         group = [row for row in rows if row["knobs"] == knobs and row["best"] >= ROOM and b in row["ways"][name]]
         if group:
             measured, reward, own = zip(*(row["ways"][name][b] for row in group), strict=True)
             loss = [np.log(row["best"] / r) for row, r in zip(group, reward, strict=True)]
             over = [np.log(row["ways"][GRAPH][b][1] / r) for row, r in zip(group, reward, strict=True)]
-            prices = {k: statistics.fmean(row["price"] for row in group) if p is None else p for k, p in PRICES.items()}
             made = statistics.fmean(measured)
             cpu = statistics.fmean(own)
             one = {"knobs": knobs, "method": name, "budget": int(b), "cases": len(group), "measured": made}
             one |= {f"loss{end}": value for end, value in _ends(loss)}
             one |= {f"over_graph{end}": value for end, value in _ends(over)}
             one["same"] = name != GRAPH and not any(over) and measured == _measured(group, GRAPH, b)
-            found.append(one | {"seconds": {price: cpu + made * seconds for price, seconds in prices.items()}})
+            found.append(one | {"seconds": {price: cpu + made * seconds for price, seconds in PRICES.items()}})
     return found
 
 
@@ -248,7 +272,7 @@ def arrivals(rows: list[dict]) -> list[dict]:
     A case that never comes there counts as infinite.
     """
     found = []
-    for knobs, name in product(KNOBS, WAYS):
+    for knobs, name in product(KNOBS, METHODS):
         group = [row for row in rows if row["knobs"] == knobs and row["best"] >= ROOM]
         first = [
             next((made for made, reward in row["steps"][name] if row["best"] / reward <= WITHIN), np.inf)
@@ -288,7 +312,7 @@ def verdict(cells: list[dict]) -> str:
 
 
 def as_many(rows: list[dict]) -> list[dict]:
-    """Of each search that asks a model, in `FIRST` rounds: its loss over that of BlueFin stopped in each case after as many measurements.
+    """Of each search that asks a model: its loss after `FIRST` rounds over that of the search stopped after as many measurements.
 
     Below 1 it is better, at equal measurements; intervals are of 95 %, paired by seed.
     """
@@ -298,8 +322,8 @@ def as_many(rows: list[dict]) -> list[dict]:
         counts = []
         for row in (row for row in rows if row["knobs"] == knobs and row["best"] >= ROOM):
             made, reward, _ = row["ways"][name][str(FIRST)]
-            alone = [best for count, best in row["steps"]["BlueFin"] if count <= made]
-            logs.append(np.log(alone[-1] / reward))
+            alone = [best for count, best in row["steps"]["search"] if count <= made]
+            logs.append(np.log((alone[-1] if alone else 1.0) / reward))
             counts.append(made)
         if logs:
             one = {"knobs": knobs, "method": name, "measured": statistics.fmean(counts)}
@@ -311,7 +335,7 @@ def spared(rows: list[dict]) -> str:
     """What those of `as_many` say, in words."""
     said = [
         "*{method}* measures {measured:.1f} configurations, at a loss {over:.3f} times ({over_low:.3f} to {over_high:.3f}) that of "
-        "BlueFin stopped after as many".format(**row)
+        "the search stopped after as many".format(**row)
         for row in rows
     ]
     better = [row["method"] for row in rows if row["over_high"] < 1]
@@ -336,17 +360,30 @@ def table(rows: list[dict]) -> list[dict]:
     return found
 
 
+LEARNT = RANKINGS | {name: way.model for name, way in WAYS.items() if way.model}
+"""Methods that learn from the past, and the model that they ask."""
+
+
+def worth_by_knobs(rows: list[dict]) -> list[dict]:
+    """Rows of `worth` for each number of knobs, of the cases with room."""
+    judged = []
+    for knobs in KNOBS:
+        if cases := [row for row in rows if row["knobs"] == knobs and row["best"] >= ROOM]:
+            judged += [{"knobs": knobs} | line for line in worth(cases, LEARNT, PRICES, WITHIN)]
+    return judged
+
+
 def run(data_dir=None, knobs=KNOBS, seeds=SEEDS, minutes: float = MINUTES, workers: int = 1) -> dict:
     """Measure what is not kept yet, for so many minutes, and judge all that is.
 
     Returns
     -------
     dict
-        `rows` a method and number of knobs (`table`), `cells` of `judge`, the `verdict`, `as_many`, `excluded` cases without room,
+        `rows` a method and number of knobs (`table`), `cells` of `judge`, the `verdict`, `as_many`, `worth`, `excluded` cases without room,
         `better` (knobs, methods and budgets that beat the learnt graph by an interval without 1), `left` (cases that are not measured
         yet), `source`, a hash of the code that measured, and `ok`.
     """
-    answers = measure_all("budget", measure, data_dir, product(knobs, seeds), workers, seconds=60 * minutes)
+    answers = measure_all("budget", measure, None, product(knobs, seeds), workers, files=(), seconds=60 * minutes)
     rows = [answer for answer in answers if answer is not None]
     cells = judge(rows)
     better = [(r["knobs"], r["method"], r["budget"]) for r in cells if r["over_graph_high"] < 1]
@@ -356,9 +393,10 @@ def run(data_dir=None, knobs=KNOBS, seeds=SEEDS, minutes: float = MINUTES, worke
         "cells": cells,
         "verdict": verdict(cells),
         "as_many": as_many(rows),
+        "worth": worth_by_knobs(rows),
         "excluded": [(row["knobs"], row["seed"], round(row["best"], 3)) for row in rows if row["best"] < ROOM],
         "better": better,
         "left": left,
-        "source": source_of(measure, data_dir),
+        "source": source_of(measure, None, ()),
         "ok": not left,
     }

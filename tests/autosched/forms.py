@@ -1,7 +1,7 @@
 """Forms of algorithm 3 in single searches of 40 rounds: its scope, line 12, its model, and BlueFin alone.
 
-A case is one of `bench budget` with Tiresias' own knobs: the models learn on Philly-like load 0.9, all forms search from the defaults
-on the true next 72 h of a Venus-like trace at 1.2. The loss is the best reward known, of all forms and of random configurations, over
+A case is one of `bench budget` with Tiresias' own knobs: the models learn on the days before, all forms search from the defaults on
+the true next 72 h of a Venus-like trace at 1.2. The loss is the best reward known, of all forms and of random configurations, over
 what a form found; it stands beside BlueFin's after 40 measurements, and beside BlueFin's after as many as the form made, by a
 ratio of losses: above 1 the form is worse. Measurements are those beside the reference.
 """
@@ -34,7 +34,7 @@ def measure(_, seed: int) -> dict:
     case = Case(LIVE, seed)
     steps = {name: [point[:2] for point in case.play(way, FIRST)] for name, way in FORMS.items()}
     found = {name: curve[-1] for name, curve in steps.items()}
-    return {"seed": seed, "forms": found, "alone": steps["BlueFin"]} | case.known([seed, 2])
+    return {"seed": seed, "forms": found, "alone": steps["BlueFin"]} | case.known()
 
 
 def judge(rows: list[dict]) -> list[dict]:

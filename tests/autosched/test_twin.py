@@ -318,3 +318,39 @@ def test_tune_reads_the_mechanisms_of_a_log(tmp_path, capsys):
     found = json.loads(capsys.readouterr().out)
     assert [m["name"] for m in found["mechanisms"]] == ["restart", "placement", "failure", "repair", "prediction"]
     assert found["mechanisms"][0]["low"] <= 900 <= found["mechanisms"][0]["high"]
+
+
+def test_of_a_log_search_on_its_mechanisms_is_offered_first(tmp_path, capsys, monkeypatch):
+    """The search that believes 0 s has another simulator than the one that reads 900 s; both play the same jobs."""
+    from gpuschedlab.autosched import Controller
+    from gpuschedlab.cli import main
+
+    trace = lab.generate("venus", days=1, jobs=150, load=1.3, cluster_gpus=32, rng=4).filter(pl.col("gpus") <= 16)
+    real = Scenario(trace, lab.Cluster.homogeneous(4, 8), delays=Delays(restart=900.0))
+    path = sacct(real.run(lab.Tiresias(thresholds=(1e4,))), tmp_path / "sacct.txt")
+    restarts = {}
+    probe = Controller.probe
+
+    def spied(self, forecast):
+        made = probe(self, forecast)
+        trace = made.base.trace
+        kind = "believed" if "believed" in self.believed.__name__ else "read"
+        restarts.setdefault(kind, []).extend(trace["restart"] if "restart" in trace.columns else [0.0])
+        return made
+
+    monkeypatch.setattr(Controller, "probe", spied)
+    words = ["tune", "--trace", f"slurm:{path}", "--restart", "0", "--rounds", "2", "--out", str(tmp_path / "runs")]
+    assert main([*words, "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["methods"]
+    assert [row["method"] for row in rows] == ["search", "believed", "default", "selftune"]
+    assert min(restarts["read"]) > 0  # jobs to come have it, too
+    assert max(restarts["believed"]) == 0
+    assert rows[0]["jct"] > 0
+
+
+def test_a_search_on_believed_mechanisms_needs_a_log(tmp_path, capsys, monkeypatch):
+    from gpuschedlab.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    assert main(["tune", "--hours", "2", "--jobs", "60", "--cluster", "4x8", "--methods", "believed"]) == 2
+    assert "found a trace that shows no mechanisms" in capsys.readouterr().err

@@ -13,7 +13,7 @@ from gpuschedlab.autosched.live.goals import GOALS, figure, gained
 from gpuschedlab.autosched.live.kept import KeptDecision, keep
 from gpuschedlab.autosched.live.line import Line
 from gpuschedlab.autosched.live.schedule import HALF, Past, by_clock, constants
-from gpuschedlab.autosched.live.settings import BELIEFS, HOUR, LiveTuning
+from gpuschedlab.autosched.live.settings import HOUR, KNOWN, TWIN, LiveTuning
 from gpuschedlab.autosched.mechanisms.twin import Mechanism, twin
 from gpuschedlab.autosched.methods import attach, best_fixed
 from gpuschedlab.autosched.tuner.measure import tuned_for
@@ -240,10 +240,10 @@ class Race:
 
         Where that log shows none, the believed one stands.
         """
-        if self.tuning.belief == BELIEFS[0]:
+        if self.tuning.belief == KNOWN:
             return scenario
         restart = self.tuning.believed
-        if self.tuning.belief == BELIEFS[2] and self.twin_restart.seen:
+        if self.tuning.belief == TWIN and self.twin_restart.seen:
             restart = self.twin_restart.value
         return scenario.replace(delays=Delays(restart=restart))
 

@@ -20,7 +20,10 @@ WAYS = {
 }
 """Methods by the words of the control, and what each does."""
 NAMES = {"search": "search", "causal model": "autosched", "last hour": "selftune", "true future": "optimal"}
-BELIEFS = ("true restart", "believed restart", "restart of the twin")
+TWIN = "restart of the twin"
+KNOWN = "true restart"
+BELIEFS = (TWIN, KNOWN, "believed restart")
+"""What the tuner's simulator takes a restart to cost: as the history's log shows it, as it is, or as the reader says."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +49,13 @@ class LiveTuning(Knobbed):
         float, Knob(1, 24, step=1, unit="h", words="decides every", help="hours from one decision to the next")
     ] = 1.0
     belief: Annotated[
-        str, Knob(choices=BELIEFS, words="it believes the", help="the restart in the tuner's simulator")
-    ] = "true restart"
+        str,
+        Knob(
+            choices=BELIEFS,
+            words="it believes the",
+            help="restart in the tuner's simulator; where it is the true one, reading it from the log cannot pay",
+        ),
+    ] = KNOWN
     believed: Annotated[
         float, Knob(0, 3600, step=60, unit="s", words="believed restart", help="if it believes one")
     ] = 60.0

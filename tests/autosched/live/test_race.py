@@ -262,7 +262,7 @@ def _switched(race) -> bool:
 
 def test_a_wrong_belief_is_of_the_tuner_alone():
     days = LiveDays(days=1, jobs=300, restart=900.0)
-    race = Race(days, LiveTuning(evaluations=3, belief=BELIEFS[1], believed=60.0), seed=3)
+    race = Race(days, LiveTuning(evaluations=3, belief=BELIEFS[2], believed=60.0), seed=3)
     assert race.scenario.delays.restart == 900
     assert race.believed(race.scenario).delays.restart == 60
     race.play(2)
@@ -271,7 +271,7 @@ def test_a_wrong_belief_is_of_the_tuner_alone():
     future = controller.forecast(np.random.default_rng(0))[0]
     assert controller.probe(future).base.delays.restart == 60
     np.testing.assert_allclose(race.lines[DEFAULT].ends(), ends_of(race.scenario, lab.Tiresias()))
-    twins = Race(days, LiveTuning(evaluations=3, belief=BELIEFS[2], believed=60.0), seed=3)
+    twins = Race(days, LiveTuning(evaluations=3, belief=BELIEFS[0], believed=60.0), seed=3)
     shown = twins.twin_restart
     assert twins.believed(twins.scenario).delays.restart == (shown.value if shown.seen else 60.0)
 
