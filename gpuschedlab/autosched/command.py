@@ -35,6 +35,12 @@ def add(parser):
     """Add the arguments."""
     parser.closing = policies_help
     parser.add_argument("--policy", default="tiresias", metavar="POLICY", help="policy to tune (default tiresias)")
+    parser.add_argument(
+        "--site",
+        metavar="SITE.toml",
+        help="instead: search a site's own knobs and limits on the first half of its log, judge on the rest, and print lines of its "
+        "slurm.conf (with --rounds, --seed and --json alone)",
+    )
     parser.description += (
         "\n\nWithout options of the trace and the cluster: three generated days of a busy cluster (2,000 jobs, load 1.1, 32x8 "
         "GPUs, 60 s a restart),\nafter a history of seven. Of a log with attempts (slurm:sacct.txt, of sacct -D) restart delay, "
@@ -64,6 +70,8 @@ def add(parser):
 
 def tune(args) -> int:
     """Run the loops, print decisions as they are taken and the comparison; Ctrl-C keeps what was decided."""
+    if args.site:
+        return _tune_site(args)
     methods = list(dict.fromkeys(args.methods or (*COMPARED, BELIEVED)))
     _check_methods(methods)
     _check_kept(args, methods)
@@ -94,6 +102,29 @@ def tune(args) -> int:
         print(as_json(found | intake_of(loops.about)))
     else:
         print("\n" + _table(rows, policy.goals[0]) + (flips and f"\n{flips}") + intake_line(loops.about))
+    return 0
+
+
+def _tune_site(args) -> int:
+    """Print what a site's own knobs could gain, beside what came of it, and the lines that put it in force."""
+    from gpuschedlab.papers.clusters.command import laid_out, wrapped
+    from gpuschedlab.papers.clusters.recipe import Site
+    from gpuschedlab.papers.clusters.site_tuning import ROUNDS, tune_site
+
+    progress = Progress(sys.stderr if args.json else sys.stdout)
+    rounds = args.rounds or ROUNDS
+    site = Site(args.site)
+    if "started" in site.log.trace.columns:  # what its files do not name, its log may show
+        site = site.completed
+    with progress.phase("searching on the first half of the log", rounds, "settings") as advance:
+        found = tune_site(site, rounds, args.seed, advance)
+    if args.json:
+        rest = {"interval": found.interval, "miss": found.miss, "tried": found.tried, "changes": f"{found.back}"}
+        print(as_json({"sentence": found.sentence, "rows": found.table.to_dicts()} | rest))
+        return 0
+    print(f"{wrapped(found.sentence)}\n\nmean wait (s)\n{laid_out(found.table)}")
+    if found.changed:
+        print(f"\nto put it in force\n{found.back}")
     return 0
 
 

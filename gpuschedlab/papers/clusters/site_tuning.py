@@ -1,0 +1,447 @@
+"""Tune a site's own knobs on the first part of its log, and judge on the rest what was announced."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.errors import TraceError
+from gpuschedlab.metrics.intervals import difference_interval
+from gpuschedlab.metrics.sentence import span
+from gpuschedlab.papers.clusters.eligible import eligible, play
+from gpuschedlab.papers.clusters.explains.sweep import DAY
+from gpuschedlab.papers.clusters.files.description import INF, Limit
+from gpuschedlab.papers.clusters.files.slurm_lines import unsayable
+from gpuschedlab.papers.clusters.recipe import Site
+from gpuschedlab.papers.clusters.schedulers.slurm import Slurm
+from gpuschedlab.papers.clusters.way_back import WayBack, conf_of, way_back
+from gpuschedlab.papers.clusters.whatif import WARM_UP, waits
+from gpuschedlab.sim import Policy, Scenario
+from gpuschedlab.table_display import Table
+
+POINTS = (0.0, 100.0, 1_000.0, 10_000.0, 100_000.0)
+HOUR = 3_600.0
+LADDERS: dict[str, tuple] = {
+    "weight_age": POINTS,
+    "weight_fairshare": POINTS,
+    "weight_size": POINTS,
+    "weight_partition": POINTS,
+    "weight_qos": POINTS,
+    "max_age": (HOUR, 6 * HOUR, DAY, 7 * DAY, 14 * DAY),
+    "half_life": (HOUR, DAY, 7 * DAY, 30 * DAY),
+    "small": (False, True),
+    "depth": (1.0, 4.0, 8.0, 16.0, 50.0, INF),
+    "plan.every": (10.0, 30.0, 60.0, 300.0),
+    "plan.tested": (50, 100, 500, 2_000),
+    "plan.window": (DAY, 2 * DAY, 7 * DAY),
+}
+"""Values that are tried of each knob of Slurm's rule; those that slurm.conf cannot say beside the site's others are left out."""
+NO_WEIGHTS = dict.fromkeys((name for name in LADDERS if name.startswith("weight_")), 0.0)
+CONSTANTS: dict[str, dict[str, object]] = {
+    "by submission": NO_WEIGHTS,
+    "smallest first": NO_WEIGHTS | {"weight_size": 100_000.0, "small": True},
+    "fair share alone": NO_WEIGHTS | {"weight_fairshare": 100_000.0},
+    "without backfill": {"backfill": "none"},
+}
+"""Settings that need no search: values in the place of the site's, by name."""
+TIMES = (0.5, 1.5, 2.0, INF)
+"""Of a limit's amount; inf takes it away."""
+ROUNDS = 60
+PART = 0.5
+KEPT = 0.02
+BEST = 10
+"""Settings that are played at most; part of the log that is searched on; part of the gain that taking back one change may cost; and how
+many of the best are played on the rest, for the best known afterwards."""
+FEWEST = 50
+"""Jobs that each part must have."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Slurm's rule and limits of a site."""
+
+    rule: Slurm
+    limits: tuple[Limit, ...] = ()
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One knob, or one amount of a limit: its name, and the setting with each value that is tried."""
+
+    name: str
+    values: Callable[[Setting], list[Setting]] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Gain:
+    """Mean wait (s) of the same jobs before and after a change, and the interval of the difference; nan where jobs are too few."""
+
+    jobs: int
+    before: float
+    after: float
+    low: float
+    high: float
+
+    @property
+    def difference(self) -> float:
+        """How much longer jobs wait (s)."""
+        return self.after - self.before
+
+
+@dataclass(frozen=True, repr=False)
+class SiteTuning:
+    """A site's best setting on the first part of its log, and what came of it on the rest.
+
+    Parameters
+    ----------
+    site : Site
+    setting : Setting
+        The best that was found; the site's own where nothing gains.
+    cut : float
+        Instant (s) at which the rest begins.
+    announced, realised : Gain
+        On the first part, on which it was searched, and on the rest.
+    miss : float
+        Simulated minus recorded mean wait (s) of the rest under the site's own setting; nan if the log has no recorded starts.
+    constant : str
+        Name of the one of `CONSTANTS` that was best on the first part.
+    constant_waits : tuple of float
+        Its mean waits (s) on the first part and on the rest.
+    afterwards : float
+        The least mean wait (s) on the rest of the `BEST` best settings, known afterwards.
+    tried : int
+        Settings that were played.
+    """
+
+    site: Site
+    setting: Setting
+    cut: float
+    announced: Gain
+    realised: Gain
+    miss: float
+    constant: str
+    constant_waits: tuple[float, float]
+    afterwards: float
+    tried: int
+
+    @property
+    def changed(self) -> bool:
+        """Whether another setting than the site's own was found."""
+        return self.setting != own_setting(self.site)
+
+    @cached_property
+    def back(self) -> WayBack:
+        """Lines of slurm.conf and commands of sacctmgr that put the setting in force."""
+        changes: dict[str, object] = {"policy": self.setting.rule}
+        if self.setting.limits != self.site.description.limits:
+            changes["within"] = self.setting.limits
+        return way_back(self.site, changes)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Interval (s) of the realised difference, wider by the replay's own miss on both sides."""
+        miss = abs(self.miss) if np.isfinite(self.miss) else 0.0
+        return self.realised.low - miss, self.realised.high + miss
+
+    @property
+    def sentence(self) -> str:
+        """What was announced and what came of it, with its interval.
+
+        Where nothing gains it says so.
+        """
+        if not self.changed:
+            return (
+                f"Of {self.tried} settings that slurm.conf can say none gains on the first {self.announced.jobs:,} jobs: "
+                f"leave it as it is. They wait {_span(self.announced.before)} on average."
+            )
+        low, high = self.interval
+        said = (
+            f"Announced on the first {self.announced.jobs:,} jobs: a mean wait of {_span(self.announced.after)} in the place of "
+            f"{_span(self.announced.before)}. On the {self.realised.jobs:,} jobs of the rest: {_span(self.realised.after)} in the place of "
+            f"{_span(self.realised.before)}"
+        )
+        if not np.isfinite(low + high):
+            return f"{said}; no interval: the rest is too short."
+        misses = f", the replay's own miss of {_span(abs(self.miss))} among it" if np.isfinite(self.miss) else ""
+        side = "less" if high < 0 else "more" if low > 0 else "no clear change"
+        return f"{said}, a change of {_span(low, '+')} to {_span(high, '+')}{misses}: {side}."
+
+    @property
+    def table(self) -> pl.DataFrame:
+        """Mean wait (s) on the first part and on the rest, a row each: as configured, tuned, and what it is compared with."""
+        rows = [
+            ("as configured", self.announced.before, self.realised.before),
+            ("tuned", self.announced.after, self.realised.after),
+            (f"{self.constant}, the best on the first part without a search", *self.constant_waits),
+            (f"best of {min(BEST, self.tried)} settings, known afterwards", None, self.afterwards),
+        ]
+        return pl.DataFrame(rows, schema={"setting": pl.String, "announced": float, "realised": float}, orient="row")
+
+    def __repr__(self) -> str:
+        return self.sentence
+
+    def _repr_html_(self) -> str:
+        units = {"announced": "s", "realised": "s"}
+        return Table(self.table, units=units, caption=self.sentence)._repr_html_()
+
+
+def _span(seconds: float, sign: str = "") -> str:
+    """A time in words; with its sign where asked."""
+    text = span(abs(seconds))
+    if not sign:
+        return text
+    return f"{'-' if seconds < 0 else '+'}{text}"
+
+
+def own_setting(site: Site) -> Setting:
+    """The setting that a site's files say."""
+    return Setting(replace(site.slurm, limits=()), site.description.limits)
+
+
+def axes_of(site: Site) -> list[Axis]:
+    """Knobs and amounts of limits of a site that can change anything on it."""
+    own = own_setting(site).rule
+    names = [*LADDERS]
+    has = site.log.trace.columns
+    if "user" not in has or not own.weight_fairshare:
+        names = [name for name in names if name not in ("half_life",)]
+    if "user" not in has:
+        names.remove("weight_fairshare")
+    if len({factor for _, factor in own.partitions}) < 2:
+        names.remove("weight_partition")
+    if len({factor for _, factor in own.qos}) < 2:
+        names.remove("weight_qos")
+    axes = [Axis(name, _ladder(own, name)) for name in names]
+    for place, limit in enumerate(site.description.limits):
+        axes += [Axis(f"{what} of {limit}", _amounts(place, what)) for what in limit.amounts]
+    return axes
+
+
+def _ladder(own: Slurm, name: str) -> Callable[[Setting], list[Setting]]:
+    """Settings with each value of a knob that slurm.conf can say beside the site's others."""
+
+    def values(setting: Setting) -> list[Setting]:
+        rules = [_with(setting.rule, name, value) for value in (*LADDERS[name], _value(own, name))]
+        return [replace(setting, rule=rule) for rule in dict.fromkeys(rules) if not unsayable(own, rule)]
+
+    return values
+
+
+def _with(rule: Slurm, name: str, value) -> Slurm:
+    """A rule with another value of a knob, or of its plan."""
+    if name.startswith("plan."):
+        return replace(rule, plan=replace(rule.plan, **{name.removeprefix("plan."): value}))
+    return replace(rule, **{name: value})
+
+
+def _value(rule: Slurm, name: str):
+    """Value of a knob of a rule, or of its plan."""
+    if name.startswith("plan."):
+        return getattr(rule.plan, name.removeprefix("plan."))
+    return getattr(rule, name)
+
+
+def _amounts(place: int, what: str) -> Callable[[Setting], list[Setting]]:
+    """Settings with each amount of one limit, whole ones; that of the site among them."""
+
+    def values(setting: Setting) -> list[Setting]:
+        limit = setting.limits[place]
+        amount = limit.amounts.get(what, INF)
+        tried = [amount]
+        if np.isfinite(amount):
+            tried += [INF if times == INF else max(1.0, round(amount * times)) for times in TIMES]
+        limits = [(*setting.limits[:place], replace(limit, **{what: a}), *setting.limits[place + 1 :]) for a in tried]
+        return [replace(setting, limits=each) for each in dict.fromkeys(limits)]
+
+    return values
+
+
+class Parts:
+    """The first part of a site's log and the rest, on which settings are played, each once.
+
+    Parameters
+    ----------
+    site : Site
+        Names a slurm.conf.
+    part : float
+        Part of the jobs that is searched on.
+
+    Raises
+    ------
+    TraceError
+        A part has too few jobs.
+    """
+
+    def __init__(self, site: Site, part: float = PART):
+        self.site = site
+        self.scenario = site.recorded()
+        submit = eligible(self.scenario.trace)["submit"].sort()
+        self.cut = float(submit[min(int(part * len(submit)), len(submit) - 1)])
+        first = pl.col("submit") < self.cut
+        self.first = self.scenario.replace(trace=self.scenario.trace.filter(first))
+        self.warm = float(submit[0])
+        if self.cut - self.warm >= 2 * WARM_UP:
+            self.warm += WARM_UP
+        counts = [int(((submit >= self.warm) & (submit < self.cut)).sum()), int((submit >= self.cut).sum())]
+        if min(counts) < FEWEST:
+            raise TraceError(
+                f"tune --site {site.file}: found {counts[0]} jobs to search on and {counts[1]} to judge by; expected {FEWEST} or more of "
+                "each. Give a longer log."
+            )
+        self._early: dict[Setting, pl.DataFrame] = {}
+        self._rest: dict[Setting, pl.DataFrame] = {}
+
+    def policy(self, setting: Setting) -> Policy:
+        """Policy of a setting, within its limits, as the site plays its own."""
+        site = replace(self.site)
+        site.__dict__["log"] = self.site.log
+        site.__dict__["description"] = replace(self.site.description, limits=setting.limits)
+        return site.within(setting.rule)
+
+    def early(self, setting: Setting) -> float:
+        """Mean wait (s) on the first part."""
+        return float(self.early_jobs(setting)["wait"].mean())
+
+    def early_jobs(self, setting: Setting) -> pl.DataFrame:
+        """Jobs of the first part that count, with their waits."""
+        if setting not in self._early:
+            self._early[setting] = self._jobs(self.first, self.policy(setting), self.warm)
+        return self._early[setting]
+
+    def rest(self, setting: Setting) -> pl.DataFrame:
+        """Jobs of the rest, with their waits; the whole log is played."""
+        if setting not in self._rest:
+            self._rest[setting] = self._jobs(self.scenario, self.policy(setting), self.cut)
+        return self._rest[setting]
+
+    def both(self, setting: Setting) -> tuple[float, float]:
+        """Mean waits (s) of a setting on the first part and on the rest."""
+        return self.early(setting), float(self.rest(setting)["wait"].mean())
+
+    @staticmethod
+    def _jobs(scenario: Scenario, policy: Policy, begin: float) -> pl.DataFrame:
+        jobs = play(scenario, policy).jobs.filter(pl.col("submit") >= begin)
+        return waits(jobs).sort("submit", "job_id", maintain_order=True)
+
+
+def gain_of(before: pl.DataFrame, after: pl.DataFrame) -> Gain:
+    """Mean waits of the jobs that start in both runs, and the interval of their difference."""
+    both = before.join(after, on="job_id", maintain_order="left", suffix="_after").drop_nulls(["wait", "wait_after"])
+    one = both["wait"].to_numpy()
+    two = both["wait_after"].to_numpy()
+    low, high = difference_interval(one, two)
+    return Gain(both.height, float(one.mean()), float(two.mean()), low, high)
+
+
+def searched(parts: Parts, axes: list[Axis], rounds: int, rng: np.random.Generator) -> Iterator[Setting]:
+    """Yield each setting that is played on the first part: from the site's own, one knob after the other takes its best value.
+
+    Knobs come in an order that is drawn, again and again while any gains, until so many settings were played.
+    """
+    best = own_setting(parts.site)
+    known = {best}
+    yield best
+    gains = True
+    while gains:
+        gains = False
+        for place in rng.permutation(len(axes)):
+            for setting in axes[place].values(best):
+                if setting in known or len(known) >= rounds:
+                    continue
+                known.add(setting)
+                yield setting
+                if parts.early(setting) < parts.early(best):
+                    best = setting
+                    gains = True
+
+
+def simplest(parts: Parts, best: Setting, axes: list[Axis]) -> Setting:
+    """The best setting with each change taken back that hardly gains: the whole keeps all but `KEPT` of its gain."""
+    own = own_setting(parts.site)
+    worth = parts.early(own) - parts.early(best)
+    if worth <= 0:
+        return own
+    for axis in axes:
+        for setting in axis.values(best):
+            nearer = distance(setting, own) < distance(best, own)
+            if nearer and parts.early(setting) <= parts.early(own) - (1 - KEPT) * worth:
+                best = setting
+    return best
+
+
+def distance(setting: Setting, own: Setting) -> int:
+    """How many knobs and amounts of limits differ."""
+    knobs = sum(_value(setting.rule, name) != _value(own.rule, name) for name in LADDERS)
+    return knobs + sum(one != other for one, other in zip(setting.limits, own.limits, strict=True))
+
+
+def tune_site(
+    site: Site, rounds: int = ROUNDS, seed: int = 0, progress: Callable[[int], None] | None = None
+) -> SiteTuning:
+    """Search a site's own knobs and limits on the first half of its log, and judge the best on the rest.
+
+    Only values that slurm.conf and sacctmgr can say are tried. The mean wait of jobs is made small; those of the first three days do
+    not count where that half has six days.
+
+    Parameters
+    ----------
+    site : Site
+        Its TOML names a slurm.conf.
+    rounds : int
+        Settings that are played on the first half at most.
+    seed : int
+        Of the order in which knobs are tried.
+    progress : callable, optional
+        Called after each setting with how many were played.
+
+    Raises
+    ------
+    TraceError
+        The site names no slurm.conf, it has queues with quotas, or its log is too short.
+
+    Examples
+    --------
+    >>> found = tune_site(Site.sample(), rounds=3)
+    >>> found.tried, found.announced.after <= found.announced.before
+    (3, True)
+    """
+    conf_of(site)
+    if site.quotas:
+        raise TraceError(f"tune --site {site.file}: found queues with quotas; expected a site that Slurm's rule plays.")
+    parts = Parts(site)
+    axes = axes_of(site)
+    tried = []
+    for setting in searched(parts, axes, rounds, np.random.default_rng(seed)):
+        parts.early(setting)
+        tried.append(setting)
+        if progress is not None:
+            progress(len(tried))
+    own = tried[0]
+    best = simplest(parts, min(tried, key=parts.early), axes)
+    ranked = sorted(tried, key=parts.early)[:BEST]
+    before = parts.rest(own)
+    constants = {name: replace(own, rule=replace(own.rule, **values)) for name, values in CONSTANTS.items()}
+    constant = min(constants, key=lambda name: parts.early(constants[name]))
+    return SiteTuning(
+        site,
+        best,
+        parts.cut,
+        announced=gain_of(parts.early_jobs(own), parts.early_jobs(best)),
+        realised=gain_of(before, parts.rest(best)),
+        miss=missed(before, parts.scenario.trace),
+        constant=constant,
+        constant_waits=parts.both(constants[constant]),
+        afterwards=min(float(parts.rest(setting)["wait"].mean()) for setting in {*ranked, best}),
+        tried=len(tried),
+    )
+
+
+def missed(played: pl.DataFrame, trace: pl.DataFrame) -> float:
+    """Simulated minus recorded mean wait (s) of the jobs that were played; nan if the log has no recorded starts."""
+    if "started" not in trace.columns:
+        return np.nan
+    log = eligible(trace).select("job_id", recorded=pl.col("started") - pl.col("submit"))
+    both = played.join(log, on="job_id", maintain_order="left").drop_nulls(["wait", "recorded"])
+    return float((both["wait"] - both["recorded"]).mean()) if both.height else np.nan
