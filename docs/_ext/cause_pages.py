@@ -7,6 +7,12 @@ from gpuschedlab import plots
 
 GROUPS = {"needed": "worlds where the cause is needed", "others": "other worlds"}
 """Groups of worlds in words."""
+CONSTANTS = {
+    "best known afterwards": "the best of 13 constants of each seed, known afterwards",
+    "best constant of the world": "the one that is best over all seeds, known afterwards",
+    "best of earlier logs": "the best of three earlier logs",
+}
+"""Constants that lines are compared with, in words."""
 
 
 def cause() -> str:
@@ -64,14 +70,14 @@ def comparisons_of(found: dict) -> str:
 
 
 def phases() -> str:
-    """Tables of the worlds whose mix drifts: each line over both best constants, and the drift."""
+    """Tables of the worlds whose mix drifts: each line over three best constants, and the drift."""
     found = read_measured("phases")
     chosen = [(row["world"], row["constant"], row["by day"], row["by night"]) for row in found["chosen"]]
     rows = {(row["world"], row["line"], row["over"]): row for row in found["rows"]}
     worlds = list(dict.fromkeys(row["world"] for row in found["rows"]))
     cells = []
     for world, line in dict.fromkeys((row["world"], row["line"]) for row in found["rows"]):
-        over = [rows.get((world, line, name)) for name in ("best known afterwards", "best of earlier logs")]
+        over = [rows.get((world, line, name)) for name in CONSTANTS]
         if any(over):
             seeds = next(row["worlds"] for row in over if row)
             cells.append((world, line, str(seeds), *("1" if row is None else _ratio(row) for row in over)))
@@ -93,8 +99,7 @@ def phases() -> str:
                     "world",
                     "line",
                     "seeds",
-                    "JCT over the best of 13 constants known afterwards",
-                    "over the best of earlier logs",
+                    *(f"JCT over {words}" for words in CONSTANTS.values()),
                 ),
                 cells,
             ),
