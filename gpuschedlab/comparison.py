@@ -1,29 +1,42 @@
 """Several policies on one trace: each is run separately, so that an error in one does not stop the others."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, is_dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from gpuschedlab._extras import need
-from gpuschedlab.errors import PolicyError, RunError, interrupts
+from gpuschedlab.errors import (
+    PolicyError,
+    RunError,
+    check_flag,
+    check_runs,
+    check_text,
+    check_texts,
+    check_whole,
+    interrupts,
+    shown,
+)
 from gpuschedlab.metrics.like_weeks import MOST
 from gpuschedlab.metrics.summaries import FIRST
 from gpuschedlab.parse import blame, word_of
 from gpuschedlab.sim.recipe_base import Recipe
+from gpuschedlab.sim.scenario import MOST_SEED, Scenario
 
 if TYPE_CHECKING:
     from gpuschedlab.metrics import MetricTable
     from gpuschedlab.metrics.like_weeks import Weeks
     from gpuschedlab.metrics.sentence import Difference
-    from gpuschedlab.sim import Run, Scenario
+    from gpuschedlab.sim import Run
 
+MOST_WEEKS = 10_000
 OF_WEEK = "In this week"
 OF_TRACE = "In this trace"
 OF_LOG = "In this log"
 OF_CONTEST = "In this contest"
+PLACES = ("", OF_WEEK, OF_TRACE, OF_LOG, OF_CONTEST)
 COLUMNS = (*FIRST, "unfair_fraction", "seconds")
 """Metrics that a comparison shows first."""
 
@@ -59,6 +72,20 @@ class Comparison:
     headline: str = ""
     words: Mapping[str, str] = field(default_factory=dict)
 
+    def __post_init__(self):
+        from gpuschedlab.metrics.like_weeks import Weeks
+
+        check_runs("Comparison", "runs", self.runs)
+        check_texts("Comparison", "failed", self.failed)
+        check_texts("Comparison", "words", self.words)
+        check_flag("Comparison", "stopped", self.stopped)
+        check_text("Comparison", "headline", self.headline)
+        if self.place not in PLACES:
+            known = ", ".join(map(repr, PLACES))
+            raise RunError(f"Comparison: found place={shown(self.place)}; expected one of {known} for place.")
+        if self.weeks is not None and not isinstance(self.weeks, Weeks):
+            raise RunError(f"Comparison: found weeks={shown(self.weeks)}; expected Weeks, or None.")
+
     def pair(self, measure: str = "jct", **options) -> tuple[str, ...]:
         """Return the names of the two policies that the sentence compares; of one alone, and of none if no policy has run."""
         from gpuschedlab.metrics.who_pays import pair_of
@@ -69,7 +96,7 @@ class Comparison:
         """One row per policy; options as in `gpuschedlab.metrics.compare`."""
         from gpuschedlab.metrics import compare
 
-        return compare(self.runs, list(metrics), **options)
+        return compare(self.runs, metrics, **options)
 
     def show(self, metrics: Iterable[str] = COLUMNS, **options) -> "MetricTable":
         """The table as a person reads it ("average JCT", "2.30 h"); parameters as of `table`."""
@@ -206,11 +233,15 @@ def compare(
         return tabulate(what, *more, **options)
     if isinstance(what, Recipe):
         return _in_weeks(what, *more, **options)
+    if not isinstance(what, Scenario | pl.DataFrame):
+        raise RunError(f"compare: found {shown(what)}; expected a Scenario, a Recipe, a trace, or a dict of runs.")
     return _run_all(what, *more, **options)
 
 
 def place_of(recipe: Recipe) -> str:
-    """Whose facts a comparison in a scenario of a recipe says."""
+    """Return whose facts a comparison in a scenario of a recipe says, one of `PLACES`."""
+    if not isinstance(recipe, Recipe):
+        raise RunError(f"place_of: found {shown(recipe)} for recipe; expected a Recipe, such as SyntheticCluster().")
     if not recipe.drawn:
         return OF_LOG
     return OF_WEEK if recipe.noun == "weeks" else OF_TRACE
@@ -222,7 +253,9 @@ def _in_weeks(
     """Run several policies in the scenario of a seed, and the two that matter in others like it."""
     from gpuschedlab.weeks import of_comparison
 
-    contenders = policies or recipe.policies
+    check_whole("comparison", "seed", seed, 0, MOST_SEED - 1)
+    check_whole("comparison", "weeks", weeks, 1, MOST_WEEKS)
+    contenders = recipe.policies if policies is None else policies
     found = replace(_run_all(recipe(seed), None, contenders, headline=headline, **options), place=place_of(recipe))
     if not recipe.drawn or found.stopped or weeks < 2:
         return found
@@ -235,6 +268,12 @@ def _run_all(
     """Run several policies in one scenario."""
     from gpuschedlab.sim.entry import scenario_of
 
+    check_flag("comparison", "progress", progress)
+    check_text("comparison", "headline", headline)
+    if each is not None and not callable(each):
+        raise RunError(
+            f"comparison: found each={shown(each)}; expected a function of a name and a run for each, or None."
+        )
     scenario, policies = scenario_of(trace, cluster, policies, **parts)
     contenders = _knowing(scenario, policies)
     if headline and headline not in contenders:
@@ -277,10 +316,17 @@ def _knowing(scenario, policies) -> dict[str, tuple]:
 
 def _named(policies) -> dict[str, tuple]:
     """Policies by name, each with its own estimator, or None."""
-    pairs = policies.items() if isinstance(policies, Mapping) else [(None, p) for p in policies or ()]
     found: dict[str, tuple] = {}
+    if isinstance(policies, Mapping):
+        pairs = list(policies.items())
+    elif policies is None or (isinstance(policies, Iterable) and not isinstance(policies, str | bytes)):
+        pairs = [(None, policy) for policy in policies or ()]
+    else:
+        raise PolicyError(f"comparison: found policies={shown(policies)}; expected policies such as [Fifo(), Srtf()].")
     for name, given in pairs:
         policy, own = given if isinstance(given, tuple) else (given, None)
+        if name is None and (isinstance(policy, type) or not is_dataclass(policy)):
+            raise PolicyError(f"comparison: found {shown(policy)} among policies; expected such as [Fifo(), Srtf()].")
         name = word_of(policy) if name is None else name
         if name in found:
             raise PolicyError(f"comparison: found {name!r} twice; expected each policy once. Give them names: a dict.")

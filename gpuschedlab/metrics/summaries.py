@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from gpuschedlab.errors import RunError
+from gpuschedlab.errors import RunError, check_flag, check_prices, check_runs, names_of, shown
 from gpuschedlab.metrics import attainment, fairness, times, usage
 from gpuschedlab.metrics.columns import known_jobs, reading
 
@@ -108,6 +108,7 @@ def summary(run, *, censored: bool = False, prices: float | dict[str, float] | N
     dict of str to int, float or None
         None where a metric does not apply: no SLO jobs, no prices, no finished job.
     """
+    _check("summary", censored, prices, speeds)
     run, given = reading(run), run
     jobs = run["jobs"]
     rows = run.counted
@@ -153,6 +154,19 @@ def summary(run, *, censored: bool = False, prices: float | dict[str, float] | N
     return {name: None if found[name] != found[name] else found[name] for name in METRICS}
 
 
+def _check(source: str, censored, prices, speeds):
+    """Check the options of a summary."""
+    check_flag(source, "censored", censored)
+    if prices is not None:
+        check_prices(source, prices)
+    if speeds is None:
+        return
+    from gpuschedlab.speeds import Speeds
+
+    if not isinstance(speeds, Speeds):
+        raise RunError(f"{source}: found speeds={shown(speeds)}; expected Speeds, or None.")
+
+
 def compare(runs: dict, metrics: list[str] | None = None, **options) -> pl.DataFrame:
     """Put several runs side by side, one row per run.
 
@@ -173,11 +187,12 @@ def compare(runs: dict, metrics: list[str] | None = None, **options) -> pl.DataF
     Raises
     ------
     RunError
-        A metric that does not exist.
+        A metric that does not exist, or an argument of another type.
     """
-    names = list(METRICS) if metrics is None else metrics
-    if unknown := sorted(set(names) - set(METRICS)):
-        raise RunError(f"compare: found unknown metrics {unknown}; expected names from METRICS: {', '.join(METRICS)}.")
+    check_runs("compare", "runs", runs)
+    names = list(METRICS)
+    if metrics is not None:
+        names = names_of("compare", "metrics", metrics, METRICS)
     rows = [{"policy": name} | summary(run, **options) for name, run in runs.items()]
     counts = [name for name in METRICS if isinstance(rows[0][name], int)] if rows else []
     kinds = {name: pl.Int64 if name in counts else pl.Float64 for name in METRICS}

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from gpuschedlab.errors import RunError
+from gpuschedlab.errors import RunError, check_flag, check_prices, check_text
 from gpuschedlab.metrics import attainment, fairness, usage
 from gpuschedlab.metrics.columns import counted as counting
 from gpuschedlab.metrics.columns import jobs_of, known
@@ -64,6 +64,9 @@ def compared(
             "Run both on one."
         )
     _check(measure, among, len(jobs["job_id"]))
+    check_flag("sentence", "censored", censored)
+    check_prices("sentence", prices)
+    check_text("sentence", "place", place)
     if measure == "cost":  # a total, of which no interval is known
         values = np.array([[usage.cost(run, prices)] for run in runs])
         rows = np.arange(len(jobs["end"]))

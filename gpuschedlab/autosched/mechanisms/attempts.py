@@ -6,7 +6,7 @@ import polars as pl
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.sim import Run
 from gpuschedlab.traces.logs.hosts import hosts
-from gpuschedlab.traces.logs.states import REQUEUED
+from gpuschedlab.traces.logs.states import REQUEUED, follows_requeue
 
 NEEDED = ("job_id", "submit", "started", "gpus", "duration")
 LOGGED = {"user": pl.String, "name": pl.String, "model": pl.String, "status": pl.String, "predicted": pl.Float64}
@@ -70,7 +70,7 @@ def _of_rows(log: pl.DataFrame) -> pl.DataFrame:
         ids = ids.str.replace(r"#\d+$", "")
     rows = log.with_columns(ids, state=pl.col("state").cast(pl.String).str.to_uppercase()).sort("job_id", "started")
     again = pl.col("state").is_in(REQUEUED)
-    begins = ~again.shift(1).over("job_id").fill_null(False)
+    begins = ~follows_requeue(pl.col("state"), pl.col("submit"), pl.col("started") + pl.col("duration"))
     why = pl.when(open_).then(pl.lit("open")).when(pl.col("state").is_in(FAILED)).then(pl.lit("node"))
     rows = rows.with_columns(
         why=why.when(again).then(pl.lit("preempted")).otherwise(pl.lit("done")), job=begins.cum_sum()

@@ -17,6 +17,7 @@ from gpuschedlab.papers.clusters.eligible import eligible
 from gpuschedlab.papers.clusters.explains.explanation import Explanation, explain
 from gpuschedlab.papers.clusters.explains.limited import within
 from gpuschedlab.papers.clusters.explains.sweep import DAY
+from gpuschedlab.papers.clusters.files.conf_lines import way_to_included
 from gpuschedlab.papers.clusters.files.description import INF, Description
 from gpuschedlab.papers.clusters.files.description import Window as Closed
 from gpuschedlab.papers.clusters.files.toml_file import read_site
@@ -213,6 +214,7 @@ class Site(Recipe):
         if cluster is None:
             raise TraceError(
                 f'site {self.file}: found no cluster; expected [cluster] nodes = "70x8:v100", or --cluster 70x8.'
+                f"{way_to_included(self.description.unmodelled)}"
             )
         return cluster
 

@@ -28,7 +28,10 @@ def stored(path: Path, on_bad: OnBad) -> tuple[Intake, pl.DataFrame]:
     hours = float((trace["gpus"] * trace["duration"]).sum()) / HOUR
     rows = trace.height + bad.height
     peak = most_at_once(trace)
-    report = Report("parquet", path.name, rows=rows, jobs=trace.height, gpu_hours=hours, peak=peak)
+    out = {}
+    if bad.height:
+        out["bad"] = {"rows": bad.height, "gpu_hours": 0.0, "share": 0.0, "example": int(bad["row"][0])}
+    report = Report("parquet", path.name, rows=rows, jobs=trace.height, gpu_hours=hours, left_out=out, peak=peak)
     return Intake(trace, None, report), bad
 
 

@@ -18,7 +18,7 @@ from gpuschedlab.traces.schema import EVEN, LONGEST, SCHEMA, Rule
 INSTANTS = ("submit", "eligible", "start", "end")
 SPANS = ("duration", "suspended", "think_time")
 LISTS = ("gpu_types", "partitions", "after")
-NUMBERS = ("gpus", "nodes", "priority", "weight", "target")
+NUMBERS = ("gpus", "nodes", "priority", "weight", "target", "throttle")
 LATEST = 1e11  # s since 1970: Unix time in ms, taken for s, lies beyond it
 #: Words of requested times that say nothing.
 NO_LIMITS = ("partition_limit", "invalid", "-1", "not set")

@@ -104,7 +104,7 @@ def taken(
             return raw, pl.DataFrame()
         trace, report, bad = settle(raw, chosen, format=format, files=paths, on_bad=on_bad)
     if notes is not None:
-        notes |= dict.fromkeys((*raw.reasons, *raw.left), 0) | report.counts()
+        notes |= dict.fromkeys((*raw.reasons, *raw.left, *raw.within), 0) | report.counts() | report.within
         notes.pop("bad", None)
     return Intake(trace, _cluster(chosen.cluster, name) if chosen.cluster else raw.cluster, report), bad
 

@@ -3,10 +3,7 @@
 import polars as pl
 
 from gpuschedlab.traces.logs.raw import LINE
-from gpuschedlab.traces.logs.states import REQUEUED, RESIZING, RUNNING, WAITING
-
-NEAR = 60.0
-"""Seconds from the end of an attempt within which the next is submitted (Slurm resets Submit at a requeue, sacct(1))."""
+from gpuschedlab.traces.logs.states import RESIZING, RUNNING, WAITING, follows_requeue
 
 
 def join_parts(frame: pl.DataFrame, how: str, snapshot: float | None) -> tuple[pl.DataFrame, float]:
@@ -87,26 +84,30 @@ def join_attempts(frame: pl.DataFrame, repeats: str, *, each: bool = False) -> t
         return frame, {}, {}
     rows = frame.filter(twice).sort("job_id", "submit", LINE, maintain_order=True)
     # A record that was written again when the job had ended takes the place of the earlier one.
-    own = rows.sort("censored", "duration", descending=[True, False], nulls_last=True, maintain_order=True)
-    keys = ["job_id", "submit", "start" if "start" in own.columns else "duration"]
-    own = own.unique(keys, keep="last", maintain_order=True).sort(*keys, LINE)
-    counts = {"repeated": rows.height - own.height}
-    lines = {"repeated": rows.join(own, on=LINE, how="anti")[LINE].min()}
-    state = pl.col("state").shift(1).over("job_id") if "state" in own.columns else pl.lit(None, pl.String)
-    ended = pl.coalesce("end", pl.col("start") + pl.col("duration")).shift(1).over("job_id")
+    records = rows.sort("censored", "duration", descending=[True, False], nulls_last=True, maintain_order=True)
+    keys = ["job_id", "submit", "start" if "start" in records.columns else "duration"]
+    records = records.unique(keys, keep="last", maintain_order=True).sort(*keys, LINE)
+    counts = {"repeated": rows.height - records.height}
+    lines = {"repeated": rows.join(records, on=LINE, how="anti")[LINE].min()}
+    if "state" not in records.columns:
+        records = records.with_columns(state=pl.lit(None, pl.String))
+    end = pl.coalesce("end", pl.col("start") + pl.col("duration"))
     first = pl.col("job_id").is_first_distinct()
-    resized = state.is_in(RESIZING).fill_null(False)
+    resized = pl.col("state").shift(1).over("job_id").is_in(RESIZING).fill_null(False)
     if each:
         follows = pl.lit(False)
+        resized = pl.lit(False)
     elif repeats == "requeue":
-        follows = (state.is_in(REQUEUED) & ((pl.col("submit") - ended).abs() <= NEAR)).fill_null(False) | resized
+        follows = follows_requeue(pl.col("state"), pl.col("submit"), end) | resized
     else:
         follows = pl.lit(True)
-    own = own.with_columns(chain=(first | follows.not_()).cum_sum().over("job_id"), resized=resized & first.not_())
+    records = records.with_columns(
+        chain=(first | follows.not_()).cum_sum().over("job_id"), resized=resized & first.not_()
+    )
     work = (pl.col("gpus") * pl.col("duration")).sum()
     longest = pl.col("gpus").sort_by("duration").last()
     pieces = pl.col("resized").any()
-    joined = {
+    of_job = {
         "gpus": pl.when(pieces).then(longest).otherwise(pl.col("gpus").last()),
         "duration": pl.when(pieces).then(work / longest).otherwise(pl.col("duration").sum()),
         "attempts": pl.len().cast(pl.Int64) - pl.col("resized").sum(),
@@ -114,11 +115,13 @@ def join_attempts(frame: pl.DataFrame, repeats: str, *, each: bool = False) -> t
         "censored": pl.col("censored").last(),
         "parts": pl.col("resized").sum(),
     }
-    joined |= {name: pl.col(name).last() for name in ("state", "nodes", "end") if name in own.columns}
-    rest = [c for c in frame.columns if c not in joined and c != "job_id"]
-    jobs = own.group_by("job_id", "chain", maintain_order=True).agg(*(pl.col(c).first() for c in rest), **joined)
+    of_job |= {name: pl.col(name).last() for name in ("state", "nodes", "end") if name in frame.columns}
+    unchanged = [c for c in frame.columns if c not in of_job and c != "job_id"]
+    jobs = records.group_by("job_id", "chain", maintain_order=True).agg(
+        *(pl.col(c).first() for c in unchanged), **of_job
+    )
     counts["parts"] = int(jobs["parts"].sum())
-    counts["attempts"] = own.height - jobs.height - counts["parts"]
+    counts["attempts"] = records.height - jobs.height - counts["parts"]
     number = pl.col("chain") - pl.col("chain").min().over("job_id") + 1
     again = pl.when(number > 1).then(pl.format("{}#{}", "job_id", number)).otherwise("job_id")
     jobs = jobs.with_columns(again.alias("job_id")).select(*frame.columns, "attempts")

@@ -67,7 +67,7 @@ def settle(
         _judge(report, (*options.accept, *raw.accept), source, bad)
         _asked(kept, options, report, source)
     if kept.is_empty() and (judged or on_bad != "drop"):
-        raise IntakeError(no_job(report, source), report)
+        raise IntakeError(no_job(report, source) + raw.untracked, report)
     trace = validate(_tidy(kept, raw, options), source=source)
     return trace, replace(report, known=_known(trace)), bad
 
@@ -89,10 +89,12 @@ def _opened(
         format=format,
         file=", ".join(f.name for f in files),
         bytes=sum(f.stat().st_size for f in files if f.is_file()),
-        rows=raw.rows or raw.table.height + sum(raw.left.values()),
+        rows=raw.rows or raw.table.height + raw.bad.height + sum(raw.left.values()) + sum(raw.beside.values()),
         used={ours: name for ours, name in theirs.items() if ours != "left"},
         guessed=raw.guessed,
         unused=[c for c in raw.table.columns if not c.startswith("\0") and c not in names],
+        beside={what: rows for what, rows in raw.beside.items() if rows},
+        within={what: count for what, count in raw.within.items() if count},
         assumed=list(raw.assumed),
         missing=list(raw.missing),
         zone=zone,
@@ -121,7 +123,10 @@ def _kept(
     for (reason,), rows in frame.filter(pl.col("left").is_not_null()).group_by("left", maintain_order=True):
         ledger.take(reason, rows)
     frame = frame.filter(pl.col("left").is_null())
+    rows = frame.height
     frame, more = join_parts(frame, raw.gangs, latest)
+    if frame.height < rows:
+        report.beside["parts"] = rows - frame.height
     if more > 0:
         report.assumed.append(f"parts of a job hold their GPUs together ({more / HOUR:,.2f} GPU-h more than recorded)")
     # What ran without a word of GPUs used none.
@@ -301,7 +306,7 @@ def _tidy(frame: pl.DataFrame, raw: Raw, options: Options) -> pl.DataFrame:
     if raw.columns is not None:
         chosen = dict.fromkeys([*NEEDED, *raw.columns, *options.columns])
         return frame.select(name for name in chosen if name in frame.columns)
-    inner = {"line", "left", "part", "meaning", "lasted", "end", "suspended", LINE}
+    inner = {"line", "left", "part", "tasks", "meaning", "lasted", "end", "suspended", LINE}
     frame = frame.select(c for c in frame.columns if c not in inner and not c.endswith(("\0late", "\0naive")))
     if not frame["censored"].any():
         frame = frame.drop("censored")

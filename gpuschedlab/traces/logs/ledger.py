@@ -39,7 +39,13 @@ class Report:
     gpu_hours, gpu_hours_out : float
         Of the jobs kept, and of records that held GPUs and were left out.
     left_out : dict of str to dict
-        Reason -> rows, gpu_hours, share (of all GPU-hours), example (line of the file).
+        Reason -> rows, gpu_hours, share (of all GPU-hours), example (line of the file); and tasks, if a row stands for several of an
+        array.
+    beside : dict of str to int
+        Rows that say more of a job, kept or left out, for which another row stands, and rows of no job; by what they are. Each row of
+        the log is a job, left out, or beside them (`accounted`).
+    within : dict of str to int
+        What lies inside rows and counts nothing, such as attempts without times, by reason.
     used : dict of str to str
         Columns of the trace <- those of the file.
     guessed, unused : list of str
@@ -72,6 +78,8 @@ class Report:
     gpu_hours: float = 0.0
     gpu_hours_out: float = 0.0
     left_out: dict[str, dict] = field(default_factory=dict)
+    beside: dict[str, int] = field(default_factory=dict)
+    within: dict[str, int] = field(default_factory=dict)
     used: dict[str, str] = field(default_factory=dict)
     guessed: list[str] = field(default_factory=list)
     unused: list[str] = field(default_factory=list)
@@ -94,12 +102,24 @@ class Report:
         """Rows left out by reason."""
         return {reason: entry["rows"] for reason, entry in self.left_out.items()}
 
+    @property
+    def accounted(self) -> int:
+        """Rows that are a job, are left out for a reason, or stand beside these: all rows of the log."""
+        return self.jobs + sum(self.counts().values()) + sum(self.beside.values())
+
     def line(self) -> str:
         """The report in one line."""
-        out = ", ".join(f"{n:,} {WORDS.get(reason, reason.replace('_', ' '))}" for reason, n in self.counts().items())
         parts = [f"intake: {self.rows:,} rows, {self.jobs:,} jobs, {self.gpu_hours:,.0f} GPU-h"]
-        parts += [f"left out: {out}"] if out else []
-        parts += [f"assumed: {'; '.join(self.assumed)}"] if self.assumed else []
+        if self.left_out:
+            parts.append(f"left out: {', '.join(map(self._in_words, self.left_out))}")
+        if self.beside:
+            parts.append(f"beside them: {_counted(self.beside)}")
+        if self.within:
+            parts.append(f"not counted within rows: {_counted(self.within)}")
+        if self.accounted != self.rows:
+            parts.append(f"{self.rows - self.accounted:,} rows are in no job and in no count")
+        if self.assumed:
+            parts.append(f"assumed: {'; '.join(self.assumed)}")
         if self.gaps:
             longest = max(hours for _, hours, _ in self.gaps)
             parts.append(f"{len(self.gaps)} gaps above 12 h (longest {longest:,.1f} h)")
@@ -110,6 +130,15 @@ class Report:
         suspects = [name for name in self.unused if looks_like_a_factor(name)]
         parts += [f"not used: {', '.join(suspects)}"] if suspects else []
         return "; ".join(parts)
+
+    def _in_words(self, reason: str) -> str:
+        """Rows left out for a reason, and how many tasks of arrays they stand for, if these are more."""
+        entry = self.left_out[reason]
+        words = f"{entry['rows']:,} {WORDS.get(reason, reason.replace('_', ' '))}"
+        tasks = entry.get("tasks")
+        if tasks is None:
+            return words
+        return f"{words} ({tasks:,} tasks of arrays)"
 
     def summary(self) -> dict:
         """All of it, as plain values."""
@@ -125,6 +154,11 @@ class Report:
         return f"<details><summary>{escape(self.line())}</summary><table>{head}{rows}</table></details>"
 
 
+def _counted(counts: dict[str, int]) -> str:
+    """Counts in words, by reason."""
+    return ", ".join(f"{n:,} {reason.replace('_', ' ')}" for reason, n in counts.items())
+
+
 def looks_like_a_factor(name: str) -> bool:
     """Whether an unused column may change how many GPUs, or for how long."""
     return any(word in name.lower() for word in ("worker", "instance", "replica", "milli", "gres", "type", "limit"))
@@ -138,6 +172,7 @@ class Ledger:
         self.work: Counter[str] = Counter()
         self.line: dict[str, int] = {}
         self.unknown: Counter[str] = Counter()
+        self.tasks: Counter[str] = Counter()
         self.peak = 0.0
 
     def take(self, reason: str, rows: pl.DataFrame) -> None:
@@ -151,6 +186,8 @@ class Ledger:
         self.work[reason] += float(work.filter(known).sum()) / HOUR
         self.unknown[reason] += int((~known).sum())
         self.line.setdefault(reason, rows[LINE][0])
+        if "tasks" in rows.columns and rows["tasks"].null_count() < rows.height:
+            self.tasks[reason] += int(rows["tasks"].fill_null(1).sum())
 
     def take_unread(self, reason: str, rows: int) -> None:
         """Count rows that do not say what they used."""
@@ -172,6 +209,8 @@ class Ledger:
             }
             for reason, n in self.rows.items()
         }
+        for reason, tasks in self.tasks.items():
+            entries[reason]["tasks"] = tasks
         return {"jobs": kept.height, "gpu_hours": hours, "gpu_hours_out": sum(lost.values()), "left_out": entries}
 
 

@@ -30,9 +30,13 @@ class Raw:
     zone: str | None = None  # of the cluster's clock
     rows: int | None = None  # records in the file, where they are not the table's rows
     left: dict[str, int] = field(default_factory=dict)  # records that the reader has left out, by reason
+    #: Records beside those that are jobs or left out: they say more of one of these, or are of no job; by what they are.
+    beside: dict[str, int] = field(default_factory=dict)
+    within: dict[str, int] = field(default_factory=dict)  # what lies inside records and counts nothing, by reason
     guessed: list[str] = field(default_factory=list)  # this and the next two: as in the report
     assumed: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
+    untracked: str = ""  # why the log may not show the GPUs of its jobs, and the way out; "" if it shows them
     snapshot: float | None = None  # latest instant of the file (s), where it does not stand in the table
     first_line: int = 2  # line of the first row
     cluster: Cluster | None = None  # what the log says of its cluster

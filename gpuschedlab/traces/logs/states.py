@@ -18,6 +18,8 @@ WORDS = {word: meaning for meaning, words in NAMED["states"].items() for word in
 #: Ends of an attempt after which the same job may be submitted again.
 REQUEUED = ("PREEMPTED", "NODE_FAIL", "REQUEUED", "PR", "NF", "RQ", "REQUEUE_HOLD")
 RESIZING = ("RESIZING", "RS")
+NEAR = 60.0
+"""Seconds from the end of an attempt within which the next is submitted (Slurm resets Submit at a requeue, sacct(1))."""
 
 
 def word(text: pl.Expr) -> pl.Expr:
@@ -31,6 +33,18 @@ def meaning(text: pl.Expr, more: Mapping[str, str | None] = {}) -> pl.Expr:
     whole = text.str.strip_chars().str.to_lowercase()
     first = word(text).str.to_lowercase()
     return pl.coalesce(t.replace_strict(known, default=None, return_dtype=pl.String) for t in (whole, first))
+
+
+def follows_requeue(state: pl.Expr, submit: pl.Expr, end: pl.Expr) -> pl.Expr:
+    """Whether a record is the next attempt of the job of the record before it: that one, of the same job number, ended in a requeue.
+
+    The next attempt is submitted as the one before ends, or keeps the first submission. Records of a number stand by submission and
+    start; `state` is the log's word in capitals, `end` when a record ended.
+    """
+    requeued = state.shift(1).over("job_id").is_in(REQUEUED)
+    near = (submit - end.shift(1).over("job_id")).abs() <= NEAR
+    same = submit == submit.shift(1).over("job_id")
+    return (requeued & (near | same)).fill_null(False)
 
 
 def of_exit(code: pl.Expr) -> pl.Expr:

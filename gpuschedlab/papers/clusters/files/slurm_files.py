@@ -3,8 +3,10 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from gpuschedlab.errors import LabError, TraceError
+from gpuschedlab.papers.clusters.files.conf_lines import ConfLines, printed
 from gpuschedlab.papers.clusters.files.description import Description, Limit, Partition, Scheduler, seconds
 from gpuschedlab.papers.clusters.schedulers.priority import Weights
 from gpuschedlab.traces.logs.hosts import hosts
@@ -50,32 +52,6 @@ PARTITION = {"maxtime": "max_time", "defaulttime": "default_time"}
 PARTITION |= {"prioritytier": "tier", "priorityjobfactor": "factor", "qos": "qos"}
 
 
-def lines_of(text: str) -> Iterator[tuple[int, str]]:
-    """Number and text of each line, those that end in a backslash joined, without comments."""
-    kept = ""
-    first = 0
-    for number, line in enumerate(text.splitlines(), 1):
-        line = re.sub(r"(?<!\\)#.*", "", line).rstrip()
-        first = first or number
-        if line.endswith("\\"):
-            kept += line[:-1] + " "
-            continue
-        if (kept + line).strip():
-            yield first, kept + line
-        kept = ""
-        first = 0
-    if kept.strip():
-        yield first, kept
-
-
-def printed(text: str) -> str:
-    """Lines of slurm.conf for the answer of `scontrol show config`; other texts are as they were."""
-    if not text.lstrip().startswith("Configuration data as of"):
-        return text
-    found = (re.match(r"\s*(\w+)\s*= *(.*?)(?: sec| min)?\s*$", line) for line in text.splitlines())
-    return "\n".join(f'{m[1]}="{m[2]}"' for m in found if m and m[2] not in ("", "(null)"))
-
-
 def pairs_of(line: str, where: str) -> dict[str, str]:
     """Values of a line by key, in lower case."""
     found = {}
@@ -89,18 +65,18 @@ def pairs_of(line: str, where: str) -> dict[str, str]:
     return found
 
 
-def read_conf(text: str, source: str, site: Description) -> Description:
-    """The site with the nodes, partitions, priorities and scheduler of a slurm.conf, or of what `scontrol show config` prints."""
+def read_conf(text: str, source: str, site: Description, folder: Path | None = None) -> Description:
+    """The site with the nodes, partitions, priorities and scheduler of a slurm.conf, or of what `scontrol show config` prints.
+
+    Files that it includes are read if they are in `folder`; the others are listed as not modelled.
+    """
     nodes: dict[str, tuple[str, str, int]] = {}
     defaults: dict[str, dict] = {"nodename": {}, "partitionname": {}}
     partitions = []
     rest = {}
     unknown = {}
-    for number, line in lines_of(printed(text)):
-        where = f"slurm {source}, line {number}"
-        if re.match(r"\s*include\s", line, re.IGNORECASE):
-            unknown["Include"] = None
-            continue
+    conf = ConfLines(folder, unknown)
+    for where, line in conf.lines_of(printed(text), source):
         pairs = pairs_of(line, where)
         kind = next(iter(pairs))
         if kind not in defaults:

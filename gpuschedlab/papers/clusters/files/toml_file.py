@@ -49,8 +49,13 @@ def read_site(path: str | Path, lines: str = "") -> Description:
     site = Description()
     named = (slurm.get("conf"), slurm.get("qos"), slurm.get("assoc"), given.get("kueue", {}).get("queues"))
     for word, read in zip(named, (read_conf, read_qos, read_assoc, read_queues), strict=True):
-        if word is not None:
-            site = read(_text(path.parent / str(word)), str(word), site)
+        if word is None:
+            continue
+        file = path.parent / str(word)
+        if read is read_conf:
+            site = read_conf(_text(file), str(word), site, file.parent)
+        else:
+            site = read(_text(file), str(word), site)
     site = _with_tables(site, given, path.name)
     of_partitions = {partition.name: partition.qos for partition in site.partitions if partition.qos}
     return replace(site, limits=with_partitions(site.limits, of_partitions)) if of_partitions else site

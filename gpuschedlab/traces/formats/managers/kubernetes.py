@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from gpuschedlab.errors import TraceError
-from gpuschedlab.traces.formats.managers.pods import not_counted, pod, volcano, workload
+from gpuschedlab.traces.formats.managers.pods import asked_by, not_counted, pod, volcano, workload
 from gpuschedlab.traces.logs.devices import whole_or_share
 from gpuschedlab.traces.logs.instants import instants
 from gpuschedlab.traces.logs.log_files import head_of, inside, json_of, number, several, text, text_of
@@ -15,7 +15,7 @@ from gpuschedlab.traces.logs.options import Options
 from gpuschedlab.traces.logs.raw import LINE, Raw
 
 COMMAND = "kubectl get pods -A -o json > pods.json"
-QUEUES = ("volcano.sh/queue-name", "kueue.x-k8s.io/queue-name")
+QUEUES = ("volcano.sh/queue-name", "kueue.x-k8s.io/queue-name", "kai.scheduler/queue", "runai/queue")
 TIME = r'"\w*(?:Time|Timestamp|At)"\s*:\s*"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)"'
 SCHEMA = dict.fromkeys(
     ("job_id", "submit", "start", "end", "state", "meaning", "vc", "user", "name", "shape", "nodelist", "left"),
@@ -55,8 +55,8 @@ def read(files: Sequence[Path], options: Options) -> Raw:
                 )
             row = _common(item, options) | make(item) | {LINE: place}
             sets = [*several(item, "spec", "podSets"), *several(item, "spec", "tasks")]
-            specs = [inside(item, "spec"), *(inside(each, "template", "spec") for each in sets)]
-            rows.append(row | {"left": None if row["gpus"] else next(filter(None, map(not_counted, specs)), None)})
+            pods = [item, *(inside(each, "template") or {} for each in sets)]
+            rows.append(row | {"left": uncounted(pods, row["gpus"])})
         latest += re.findall(TIME, text_of(file))
     table = pl.DataFrame(rows, schema=SCHEMA, orient="row").with_columns(gpus=whole_or_share(pl.col("gpus")))
     now = instants(pl.Series([max(latest, default=None)], dtype=pl.String))["early"][0]
@@ -69,6 +69,16 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         snapshot=now,
         missing=["a snapshot: jobs that ended earlier may be missing", "time lost before an eviction is not known"],
     )
+
+
+def uncounted(pods: Sequence[Mapping], gpus: float) -> str | None:
+    """Requests of a job's pods for which it is left out: shares that are not known, and without `gpus` what may be GPUs; or None."""
+    unknown = [name for pod in pods for name in asked_by(pod).unknown]
+    if unknown:
+        return ", ".join(dict.fromkeys(unknown))
+    if gpus:
+        return None
+    return next(filter(None, map(not_counted, pods)), None)
 
 
 def _common(item: Mapping, options: Options) -> dict:

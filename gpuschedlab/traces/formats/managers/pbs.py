@@ -7,19 +7,18 @@ from pathlib import Path
 import polars as pl
 
 from gpuschedlab.errors import TraceError
+from gpuschedlab.traces.formats.managers.pbs_records import ENDS, KEYS, job_rows
 from gpuschedlab.traces.logs.devices import devices, of_chunks
 from gpuschedlab.traces.logs.instants import instants
 from gpuschedlab.traces.logs.log_files import lines_of
 from gpuschedlab.traces.logs.options import Options
 from gpuschedlab.traces.logs.raw import LINE, Raw
-from gpuschedlab.traces.logs.states import NAMED, RUNNING, WAITING, of_exit
+from gpuschedlab.traces.logs.states import WAITING
 
 RECORD = r"^(?<stamp>\d\d/\d\d/\d{4} \d\d:\d\d:\d\d);(?<type>\w+);(?<id>[^;]*);?(?<message>.*)$"
 STAMP = "%m/%d/%Y %H:%M:%S"
-#: Our columns <- keys of a record.
-KEYS: dict[str, str] = NAMED["pbs"]
 #: Columns that others are made of.
-SPENT = ("ngpus", "select", "chunks", "nodect", "group", "project", "id", "stamp", "line", "message")
+SPENT = ("ngpus", "select", "chunks", "nodect", "group", "project", "id", "stamp", "at", "line", "message")
 QUARTER = 900.0
 
 
@@ -29,7 +28,7 @@ def recognises(head: str) -> bool:
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Jobs of accounting records: a job is its E records, or an S without an E, which still runs; Q, A and D alone never started."""
+    """Jobs of accounting records: a job is its E and R records, or an S without one, which still runs; Q, A and D alone never started."""
     # The records' own stamps are local: S stamps beside start= and E stamps beside end= give the zone, unless `zone`
     # does.
     # See TORQUE manual, accounting records; PBS Professional administrator's guide, accounting log.
@@ -42,22 +41,28 @@ def read(files: Sequence[Path], options: Options) -> Raw:
             f"pbs {files[0].name}, row {odd[LINE][0]}: found {odd['line'][0][:60]!r}; expected MM/DD/YYYY HH:MM:SS;TYPE;ID;key=value ..."
         )
     frame = frame.with_columns(_value(key).alias(ours) for ours, key in KEYS.items())
-    # Seconds by which stamps are ahead of UTC: the commonest of S and E records, to a quarter of an hour.
-    instant = pl.when(pl.col("type") == "S").then("start").when(pl.col("type") == "E").then("end")
+    # Seconds by which stamps are ahead of UTC: the commonest of S, E and R records, to a quarter of an hour.
+    instant = pl.when(pl.col("type") == "S").then("start").when(pl.col("type").is_in(ENDS)).then("end")
     tied = frame.select("stamp", instant.cast(pl.Float64, strict=False).alias("instant")).drop_nulls()
     ahead = ((instants(tied["stamp"], dates=STAMP)["early"] - tied["instant"]) / QUARTER).round().drop_nulls() * QUARTER
     east = None if ahead.is_empty() else float(ahead.mode().sort()[0])
-    latest = instants(frame["stamp"], dates=STAMP, zone=options.zone)["early"].max()
     zone = None if options.zone or east is None or east % 3600 else f"Etc/GMT{-east / 3600:+.0f}"
-    jobs = _jobs(frame).with_columns(account=pl.coalesce("account", "project", "group")).drop("type", *SPENT)
+    offset = east or 0.0
+    if options.zone is not None:
+        offset = 0.0
+    frame = frame.with_columns(at=instants(frame["stamp"], dates=STAMP, zone=options.zone)["early"] - offset)
+    latest = frame["at"].max()
+    rows, beside = job_rows(frame, latest)
+    jobs = _with_gpus(rows).with_columns(account=pl.coalesce("account", "project", "group")).drop("type", *SPENT)
     return Raw(
         jobs,
         {name: name for name in jobs.columns if name != LINE},
         cpu=False,
         repeats="attempts",
         rows=frame.height,
+        beside=beside,
         zone=zone,
-        snapshot=None if latest is None else latest - (east or 0.0 if options.zone is None else 0.0),
+        snapshot=latest,
         assumed=[] if east is not None or options.zone else ["local times are UTC"],
     )
 
@@ -69,18 +74,8 @@ def _value(key: str) -> pl.Expr:
     return pl.when(found.is_in(["", "_pbs_project_default"]).not_()).then(found)
 
 
-def _jobs(frame: pl.DataFrame) -> pl.DataFrame:
-    """One row a run: E records, S records that nothing ends, and one of each job that never started."""
-    kinds = pl.col("type")
-    frame = frame.filter(kinds.is_in(["E", "S", "Q", "A", "D"])).with_columns(job_id=pl.col("id"))
-    course = frame.filter(kinds.is_in(["E", "S"]))
-    running = course.filter(pl.col("job_id").is_last_distinct(), kinds == "S").with_columns(meaning=pl.lit(RUNNING))
-    ended = course.filter(kinds == "E").with_columns(meaning=of_exit(pl.col("state")))
-    waiting = frame.join(course.select("job_id"), on="job_id", how="anti", maintain_order="left")
-    queued = waiting.unique("job_id", keep="first", maintain_order=True)
-    first = instants(queued["stamp"], dates=STAMP)["early"].cast(pl.Int64).cast(pl.String)
-    queued = queued.with_columns(submit=pl.coalesce("submit", first), meaning=pl.lit(WAITING))
-    jobs = pl.concat([ended, running, queued], how="diagonal").sort(LINE)
+def _with_gpus(jobs: pl.DataFrame) -> pl.DataFrame:
+    """Add GPUs, their types, and nodes, of what each row requested."""
     chunks = devices(jobs.select(pl.coalesce("select", "chunks").fill_null("")).to_series(), of_chunks)
     number, nodect = (pl.col(n).cast(pl.Float64, strict=False) for n in ("ngpus", "nodect"))
     known = pl.col("meaning") != WAITING
@@ -91,5 +86,4 @@ def _jobs(frame: pl.DataFrame) -> pl.DataFrame:
         gpus=pl.coalesce(number, pl.when(known | pl.col("select").is_not_null()).then(chunks["gpus"])),
         gpu_types=pl.when(chunks["gpu_types"].list.len() > 0).then(chunks["gpu_types"]),
         nodes=pl.when(hosts.is_between(1, nodes - 1).fill_null(False).not_()).then(nodes),
-        left=pl.when(pl.col("job_id").str.contains("[]", literal=True)).then(pl.lit("array_parents")),
     )

@@ -9,6 +9,7 @@ import polars as pl
 
 from gpuschedlab.errors import TraceError
 from gpuschedlab.traces.formats.managers import slurm_json
+from gpuschedlab.traces.formats.managers.slurm_arrays import with_throttles
 from gpuschedlab.traces.logs.devices import devices, of_gres, of_tres, whole_or_share
 from gpuschedlab.traces.logs.log_files import head_of, headless, tables
 from gpuschedlab.traces.logs.options import Options
@@ -22,6 +23,7 @@ COMMAND = (
 )
 TRES = ("AllocTRES", "ReqTRES")
 GRES = ("AllocGRES", "ReqGRES")
+NAMES_GPUS = r"(^|[,:/])(gpu|shard)([:=,/(]|$)"
 #: Our columns <- sacct's fields, the first that is there.
 FIELDS = {ours: tuple(names.split()) for ours, names in NAMED["slurm"].items()}
 #: Fields of a job's nodes; the last has 1 where it asked for none.
@@ -47,7 +49,6 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         return slurm_json.read(files, options)
     found = [_table(file, options) for file in files]
     table = pl.concat(found, how="diagonal") if len(found) > 1 else found[0]
-    rows = table.height
     name = pl.col("JobID")
     headers = name == "JobID"
     left = {"headers": int(table.select(headers.sum()).item())}
@@ -57,7 +58,11 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     left["steps"] = table.height - jobs.height
     there = {ours: [f for f in fields if f in jobs.columns] for ours, fields in FIELDS.items()}
     where = {ours: found[0] for ours, found in there.items() if found}
+    jobs = with_throttles(jobs.with_columns(name.alias("job_id"))).drop("job_id")
     gpus, assumed = gpus_of(jobs, options)
+    untracked = ""
+    if not tracked(jobs):
+        untracked = slurm_json.UNTRACKED
     jobs = jobs.with_columns(gpus).drop(*TRES, *GRES, strict=False)
     short = pl.when(pl.col("\0gpus").fill_null(0.0) <= 0, pl.col("\0shards") > 0).then(pl.lit("shards"))
     where |= {
@@ -66,6 +71,8 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         "gpus": "\0gpus",
         "gpu_types": "\0gpu_types",
         "shape": "\0shape",
+        "throttle": "\0throttle",
+        "tasks": "\0tasks",
         "left": short,
         "vc": pl.col("Partition").str.extract(r"^([^,]+)"),
         "nodelist": pl.col("NodeList").replace("None assigned", None),
@@ -81,10 +88,10 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         units={"requested_time": raw_minutes},
         gangs="common" if jobs.select(name.str.contains(r"\+\d+$").any()).item() else "",
         repeats="requeue",
-        rows=rows - left["headers"],
         left=left,
         assumed=assumed,
         missing=slurm_json.MISSING,
+        untracked=untracked,
     )
 
 
@@ -119,9 +126,17 @@ def _table(file: Path, options: Options) -> pl.DataFrame:
     return table.with_columns(pl.int_range(2, 2 + pl.len(), dtype=pl.Int64).alias(LINE))
 
 
+def tracked(jobs: pl.DataFrame, fields: Sequence[str] = (*TRES, *GRES)) -> bool:
+    """Whether any job names a GPU, or a part of one, in some fields."""
+    named = [pl.col(f).str.contains(NAMES_GPUS).any() for f in fields if f in jobs.columns]
+    return bool(named) and any(jobs.select(any_.alias(f"{i}") for i, any_ in enumerate(named)).row(0))
+
+
 def gpus_of(jobs: pl.DataFrame, options: Options) -> tuple[pl.DataFrame, list[str]]:
     """GPUs, their types and slices, of TRES or of GRES."""
-    fields = [f for f in TRES if f in jobs.columns] or [f for f in GRES if f in jobs.columns]
+    fields = [f for f in TRES if f in jobs.columns]
+    if not fields or not tracked(jobs, TRES):
+        fields = [f for f in GRES if f in jobs.columns] or fields
     assumed: list[str] = []
     per_node = pl.lit(1.0)
     if not fields:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
+from gpuschedlab.traces.formats.managers.slurm_arrays import with_throttles
 from gpuschedlab.traces.logs.devices import of_tres, whole_or_share
 from gpuschedlab.traces.logs.log_files import inside, number, objects, several, text
 from gpuschedlab.traces.logs.options import Options
@@ -14,10 +15,17 @@ SCHEMA = dict.fromkeys(
     ("job_id", "part", "state", "user", "account", "qos", "name", "partitions", "nodelist", "shape"), pl.String
 )
 SCHEMA |= dict.fromkeys(
-    ("submit", "eligible", "start", "end", "duration", "suspended", "requested_time", "gpus", "nodes"), pl.Float64
+    ("submit", "eligible", "start", "end", "duration", "suspended", "requested_time", "gpus", "nodes", "throttle"),
+    pl.Float64,
 )
 SCHEMA |= {"gpu_types": pl.List(pl.String), LINE: pl.Int64}
 MISSING = ["dependencies are not in sacct", "without -D, attempts before a requeue are not in the log"]
+
+UNTRACKED = (
+    " No job names gres/gpu: either none asked for a GPU, or Slurm's accounting does not track GPUs. Add "
+    "AccountingStorageTRES=gres/gpu to slurm.conf; for jobs of the past, name a column that counts GPUs: columns.gpus=."
+)
+"""Said of a log in which no job names a GPU."""
 
 
 def recognises(head: str) -> bool:
@@ -33,11 +41,20 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     """Jobs of sacct's JSON (data_parser v0.0.39 to v0.0.46): Unix seconds, limits in minutes; steps lie inside and are ignored."""
     jobs = objects(files, "slurm", "jobs", "the answer of sacct --json")
     table = pl.DataFrame([_job(i, job) for i, job in enumerate(jobs, 1)], schema=SCHEMA, orient="row")
-    table = table.with_columns(gpus=whole_or_share(pl.col("gpus")))
+    table = with_throttles(table.with_columns(gpus=whole_or_share(pl.col("gpus"))))
     where: dict[str, str | pl.Expr] = {name: name for name in SCHEMA if name != LINE}
+    where["tasks"] = "\0tasks"
+    if "\0throttle" in table.columns:
+        where["throttle"] = pl.coalesce("throttle", "\0throttle")
+    elif table["throttle"].null_count() == table.height:
+        del where["throttle"]
     where |= {"vc": pl.col("partitions").str.extract(r"^([^,]+)"), "nodes": pl.when(pl.col("nodes") > 1).then("nodes")}
     gangs = "common" if table["part"].is_not_null().any() else ""
-    return Raw(table, where, units={"requested_time": 60.0}, gangs=gangs, repeats="requeue", missing=MISSING)
+    untracked = ""
+    if not (table["gpus"] > 0).any():
+        untracked = UNTRACKED
+    units = {"requested_time": 60.0}
+    return Raw(table, where, units=units, gangs=gangs, repeats="requeue", missing=MISSING, untracked=untracked)
 
 
 def _job(place: int, job: dict) -> dict:
@@ -50,7 +67,8 @@ def _job(place: int, job: dict) -> dict:
     if array and index is not None:
         own = f"{array:.0f}_{index:.0f}"
     elif array and (waiting := text(inside(job, "array", "task"))):
-        own = f"{array:.0f}_[{waiting}]"
+        own = f"{array:.0f}_[{waiting.strip('[]')}]"
+    limit = number(inside(job, "array", "limits", "max", "running", "tasks"))
     asked = _tres(job, "allocated") or _tres(job, "requested")
     found = of_tres(asked)
     state = inside(job, "state", "current") or job.get("state")
@@ -58,6 +76,7 @@ def _job(place: int, job: dict) -> dict:
     return {
         "job_id": f"{het:.0f}" if het else own,
         "part": f"{offset or 0:.0f}" if het else None,
+        "throttle": limit or None,
         "state": text(state[0] if isinstance(state, list) and state else state),
         "user": text(job.get("user") or inside(job, "association", "user")),
         "account": text(job.get("account") or inside(job, "association", "account")),

@@ -62,7 +62,8 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     plain = ids.cast(pl.List(pl.String)).list.join("|") if listed else ids.cast(pl.String)
     where |= {"left": pl.when(alloc).then(pl.lit("alloc_sets")), "after": plain.str.replace_all(r"[\[\]{}\"'\s]", "")}
     units = dict.fromkeys(("submit", "start", "end"), MICRO)
-    return Raw(table, where, units=units, repeats="attempts", assumed=["an instance is one GPU"], rows=jobs.height)
+    beside = {"events": events.height + instances.height - table.height}
+    return Raw(table, where, units=units, repeats="attempts", assumed=["an instance is one GPU"], beside=beside)
 
 
 def _runs(events: pl.DataFrame) -> pl.DataFrame:

@@ -39,7 +39,13 @@ def read(files: Sequence[Path], options: Options) -> Intake:
     nodes = nodes.filter(pl.col("gpus") > 0)
     cpu = table.height - nodes.height
     entry = {"rows": cpu, "gpu_hours": 0.0, "share": 0.0, "example": int((count == 0).arg_max()) + 2 if cpu else None}
-    report = Report("nodes", files[0].name, rows=table.height, left_out={"cpu_only": entry} if cpu else {})
+    report = Report(
+        "nodes",
+        files[0].name,
+        rows=table.height,
+        left_out={"cpu_only": entry} if cpu else {},
+        beside={"nodes": nodes.height},
+    )
     if nodes.is_empty():
         raise IntakeError(
             f"nodes {files[0].name}: found {table.height:,} nodes without GPUs; expected at least one with.", report

@@ -40,13 +40,18 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     tasks = tasks.join(seen, on="job_name", how="semi", maintain_order="left")
     spoilt = bad_tasks.select("job_name").drop_nulls().unique()  # their GPUs are not known
     left["tasks_without_job"] = all_tasks - tasks.height
+    beside = {"tasks": tasks.height}
     left["jobs_with_bad_tasks"] = jobs.join(spoilt, on="job_name", how="semi").height
     jobs = jobs.join(spoilt, on="job_name", how="anti", maintain_order="left")
     jobs = jobs.join(_per_job(tasks, last), on="job_name", how="left", maintain_order="left")
     tags, bad_tags = _tags(folder)
+    beside["tags"] = tags.height
+    tags = tags.unique("inst_id", keep="first", maintain_order=True)
     jobs = jobs.join(tags, on="inst_id", how="left", maintain_order="left")
     if options.instances:
-        jobs = jobs.join(_tries(folder), on="job_name", how="left", maintain_order="left")
+        tries = _tries(folder)
+        beside["instances"] = int(tries["instances"].sum())
+        jobs = jobs.join(tries.drop("instances"), on="job_name", how="left", maintain_order="left")
     has = set(jobs.columns)
     reasons = {  # why a job is none of those that held GPUs for a known time
         "waiting": pl.col("status") == "Waiting",
@@ -66,7 +71,7 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     where |= {n: n for n in ("censored", "gpus_planned", "gpu_model", "attempts", "machines")} | TAGS
     bad = pl.concat([bad_jobs, bad_tasks, bad_tags], how="diagonal").drop(LINE, strict=False)
     columns = tuple(name for name in where if name != "left")
-    return Raw(jobs, where, first_line=1, columns=columns, left=left, bad=bad)
+    return Raw(jobs, where, first_line=1, columns=columns, left=left, beside=beside, bad=bad)
 
 
 def _table(folder: Path, name: str, header: list[str], rules: list[Rule], counts: Sequence[str]):
@@ -134,16 +139,15 @@ def _per_job(tasks: pl.DataFrame, last: float) -> pl.DataFrame:
 
 
 def _tags(folder: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the group tags of each inst_id (the first of several), if the table is there."""
+    """Return the group tags of each inst_id, if the table is there; and its bad rows."""
     if not list(folder.rglob("pai_group_tag_table.csv")):
         return pl.DataFrame(schema={"inst_id": pl.String}), pl.DataFrame()
     good, bad = _table(folder, "pai_group_tag_table", TAG, [_text("inst_id")], [])
-    good = good.drop(LINE)
-    return good.unique("inst_id", keep="first", maintain_order=True).rename({"user": "tag_user"}), bad
+    return good.drop(LINE).rename({"user": "tag_user"}), bad
 
 
 def _tries(folder: Path) -> pl.DataFrame:
-    """Return the most launches of an instance, and the machines, of each job; never the whole table in memory."""
+    """Return the most launches of an instance, the machines, and the rows of each job; never the whole table in memory."""
     file = find_file(folder, "pai_instance_table.csv", source="pai")
     with readable(f"pai {file.name}"):
         lazy = pl.scan_csv(file, has_header=False, infer_schema=False, null_values=NOTHING, glob=False)
@@ -155,6 +159,7 @@ def _tries(folder: Path) -> pl.DataFrame:
         each = lazy.group_by("job_name", "task_name", "inst_name").agg(pl.len(), pl.col("machine").unique())
         jobs = each.group_by("job_name").agg(
             attempts=pl.col("len").max().cast(pl.Int64),
+            instances=pl.col("len").sum().cast(pl.Int64),
             machines=pl.col("machine").list.explode().drop_nulls().n_unique().cast(pl.Int64),
         )
         return jobs.collect(engine="streaming")

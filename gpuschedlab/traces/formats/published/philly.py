@@ -37,12 +37,11 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     status = pl.col("status").replace_strict(STATES, default=None, return_dtype=pl.String)
     return Raw(
         table,
-        {"job_id": "jobid", "submit": "submitted_time", "status": status, **alike},
+        {"job_id": "jobid", "submit": "submitted_time", "start": "start_time", "status": status, **alike},
         zone=ZONE,
         first_line=1,
-        rows=table.height,
-        left={"attempts_without_times": int(table.filter(ran)["\0untimed"].sum())},
-        columns=("user", "vc", "status", "censored", "clock", "attempts", "machines"),
+        within={"attempts_without_times": int(table.filter(ran)["\0untimed"].sum())},
+        columns=("user", "vc", "status", "censored", "clock", "attempts", "machines", "started"),
         rules=[
             Rule(
                 "entry",
@@ -87,7 +86,7 @@ def _text(value: Any) -> str | None:
 
 
 def _ran(jobs: pl.DataFrame, attempts: pl.DataFrame, zone: str) -> pl.DataFrame:
-    """Add to jobs: duration (s), censored, attempt (a bad one), and how many attempts lack times."""
+    """Add to jobs: start (s) of the first attempt with times, duration (s), censored, attempt (a bad one), and attempts without times."""
     submit = instants(jobs["submitted_time"], zone=zone)["early"]
     both = attempts.with_columns(submit=submit.gather(attempts["job"]))
     both = both.with_columns(start_s=_not_before(both["start"], both["submit"], zone))
@@ -104,7 +103,9 @@ def _ran(jobs: pl.DataFrame, attempts: pl.DataFrame, zone: str) -> pl.DataFrame:
         lasted=pl.when(running).then(snapshot).otherwise("end_s") - pl.col("start_s"),
         bad=pl.when(wrong.fill_null(False)).then(period),
     )
+    timed = pl.col("lasted").is_not_null()
     each = both.group_by("job", maintain_order=True).agg(
+        pl.col("start_s").filter(timed).first().alias("start_time"),
         pl.col("lasted").sum().alias("duration"),
         pl.col("running").any().alias("censored"),
         pl.col("bad").drop_nulls().first().alias("attempt"),

@@ -30,12 +30,16 @@ def read(files: Sequence[Path], options: Options) -> Raw:
             table = read_frame(files[0]).cast(pl.String)
     else:
         table = tables(files, "chronus", (), surplus=True)
+    rows = table.height
     sets = sorted(table["set"].unique()) if "set" in table.columns else []
     one = options.workload
     if one is not None or len(sets) > 1:
         if one not in sets:
             raise TraceError(f"{source}: found workload {one!r}; expected one of {', '.join(sets) or 'none'}.")
         table = table.filter(set=one)
+    others = {}
+    if table.height < rows:
+        others["other_workloads"] = rows - table.height
     require_columns(table, NEEDED, source=source)
     # Numbers that are joined by dashes; what is no number becomes null, for the rules to find.
     number = pl.element().str.strip_chars().cast(pl.Float64, strict=False)
@@ -55,6 +59,7 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         where,
         units={"submit": MINUTE, "duration": MINUTE},
         zero=0.0,
+        left=others,
         columns=tuple(where),
         rules=[
             whole_gpus("num_gpu"),

@@ -1,0 +1,88 @@
+"""Lines of a slurm.conf, with those of the files that it includes."""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from gpuschedlab.errors import TraceError
+
+INCLUDE = "Include"
+DEEPEST = 16
+"""Files that include each other, one within the other, at most."""
+
+
+class ConfLines:
+    """Lines of a slurm.conf and of the files that it includes from `folder`; those that are not there become keys of `unknown`."""
+
+    def __init__(self, folder: Path | None, unknown: dict):
+        self.folder = folder
+        self.unknown = unknown
+
+    def lines_of(self, text: str, source: str, depth: int = 0) -> Iterator[tuple[str, str]]:
+        """Yield the file and number of each line, in words, and its text; those of an included file stand in the place of its line."""
+        for number, line in numbered_lines(text):
+            where = f"slurm {source}, line {number}"
+            include = re.match(r"\s*include\s+(.*)", line, re.IGNORECASE)
+            if include is None:
+                yield where, line
+                continue
+            name = include[1].strip().strip('"')
+            content = self._content(name)
+            if content is None:
+                key = INCLUDE
+                if self.folder is not None:
+                    key = f"{INCLUDE} {name}"
+                self.unknown[key] = None
+                continue
+            if depth == DEEPEST:
+                raise TraceError(
+                    f"{where}: found files that include each other, {DEEPEST} deep; expected an end. Take out {name!r}."
+                )
+            yield from self.lines_of(content, name, depth + 1)
+
+    def _content(self, name: str) -> str | None:
+        """Text of an included file: at its place below the folder, or else by its last name in the folder; None if it is in neither."""
+        if self.folder is None or not name:
+            return None
+        last = Path(name).name
+        for path in (self.folder / name.lstrip("/"), self.folder / last):
+            inside = path.resolve().is_relative_to(self.folder.resolve())
+            if inside and path.is_file():
+                return path.read_text(encoding="utf-8", errors="replace")
+        return None
+
+
+def way_to_included(unmodelled: Sequence[str]) -> str:
+    """Sentence that says which included files of a slurm.conf were not there, and the way out; "" if none was missing."""
+    missing = [key for key in unmodelled if key.startswith(f"{INCLUDE} ")]
+    if not missing:
+        return ""
+    return (
+        f" slurm.conf says {', '.join(missing)}: no such file stands beside it. Copy it there, where its nodes may be."
+    )
+
+
+def numbered_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Number and text of each line, those that end in a backslash joined, without comments."""
+    kept = ""
+    first = 0
+    for number, line in enumerate(text.splitlines(), 1):
+        line = re.sub(r"(?<!\\)#.*", "", line).rstrip()
+        first = first or number
+        if line.endswith("\\"):
+            kept += line[:-1] + " "
+            continue
+        if (kept + line).strip():
+            yield first, kept + line
+        kept = ""
+        first = 0
+    if kept.strip():
+        yield first, kept
+
+
+def printed(text: str) -> str:
+    """Lines of slurm.conf for the answer of `scontrol show config`; other texts are as they were."""
+    if not text.lstrip().startswith("Configuration data as of"):
+        return text
+    found = (re.match(r"\s*(\w+)\s*= *(.*?)(?: sec| min)?\s*$", line) for line in text.splitlines())
+    return "\n".join(f'{m[1]}="{m[2]}"' for m in found if m and m[2] not in ("", "(null)"))
