@@ -69,7 +69,7 @@ def join_speeds(a, b) -> dict:
             "dataclasses.replace(speeds, rounding=...)."
         )
     types = a.gpu_types + tuple(t for t in b.gpu_types if t not in a.gpu_types)
-    code_b, shapes_b = _retyped(b, np.array([types.index(t) for t in b.gpu_types], np.int64))
+    code_b, shapes_b = retyped(b, np.array([types.index(t) for t in b.gpu_types], np.int64))
     order = np.lexsort((code_b, np.repeat(np.arange(len(b.models)), np.diff(b.first))))
     code_b = code_b[order]
     row_b = b.row[order] + len(a.rate)
@@ -86,7 +86,7 @@ def join_speeds(a, b) -> dict:
     }
 
 
-def _retyped(speeds, index):
+def retyped(speeds, index: np.ndarray) -> tuple[np.ndarray, dict]:
     """Codes of all entries, and the shapes, when type t is called index[t] instead."""
     code = speeds.code.copy()
     plain = code >= 0

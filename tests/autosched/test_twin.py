@@ -17,6 +17,7 @@ from gpuschedlab.autosched.mechanisms.attempts import attempts_of
 from gpuschedlab.autosched.mechanisms.rates import failures, prediction_error, repairs
 from gpuschedlab.autosched.mechanisms.resumption import delay_of
 from gpuschedlab.autosched.mechanisms.slowdowns import power_of, powered, slowdowns
+from gpuschedlab.autosched.mechanisms.work.pace import Pace
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.sim import Delays, Scenario
 
@@ -82,7 +83,8 @@ def test_placement_is_the_power_at_which_work_does_not_depend_on_where_a_job_ran
     assert found.rows > 100
     log = log.with_columns(nodes=pl.lit(1))  # a log of the same cluster in which nothing was ever spread
     load = np.zeros((log["job"].n_unique(), 4))
-    assert power_of(log, slowdowns(log, speeds), np.zeros(log.height), load) == (1.0, 0.0, np.inf, 0)
+    pace = Pace(np.zeros(log.height), np.zeros(log.height))
+    assert power_of(log, slowdowns(log, speeds), pace, load) == (1.0, 0.0, np.inf, 0)
 
 
 def test_a_power_of_the_slowdown_leaves_the_fewest_nodes_as_they_were():
@@ -190,7 +192,7 @@ def test_what_was_not_seen_is_said_and_stays_as_it_is_believed(slow):
     assert "failure not seen (0 failures)" in found.sentence
     assert "restart" not in found.scenario.trace.columns
     assert found.scenario.delays == believed.delays
-    assert found.frame["seen"].to_list() == [False] * 5
+    assert found.frame["seen"].to_list() == [False] * 8
     with pytest.raises(EstimatorError, match="Twin.at: found 'size'; expected some of restart, placement"):
         found.at(size=2.0)
 
@@ -316,7 +318,8 @@ def test_tune_reads_the_mechanisms_of_a_log(tmp_path, capsys):
     assert "'default' is best at the estimates" in out
     assert main([*words, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert [m["name"] for m in found["mechanisms"]] == ["restart", "placement", "failure", "repair", "prediction"]
+    names = ["restart", "placement", "failure", "repair", "prediction", "first_start", "checkpoint", "slow_nodes"]
+    assert [m["name"] for m in found["mechanisms"]] == names
     assert found["mechanisms"][0]["low"] <= 900 <= found["mechanisms"][0]["high"]
 
 

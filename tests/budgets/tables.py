@@ -47,6 +47,7 @@ TABLES |= present(
             "sizes": "autosched.live.bench_sizes",
             "phases": "autosched.live.bench_phases",
             "cause": "autosched.cause.bench",
+            "lacks": "autosched.lacks.bench",
             "worlds": "autosched.worlds",
             "budget": "autosched.budget",
             "regimes": "autosched.regimes",

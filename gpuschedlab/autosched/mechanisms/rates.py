@@ -1,25 +1,74 @@
 """Failures of nodes, their repair, and the error of predictions, with intervals."""
 
+from typing import NamedTuple
+
 import numpy as np
 import polars as pl
 from scipy.stats import chi2
 
 
+class NodeFailures(NamedTuple):
+    """Failures of nodes (N,) by name, and the seconds for which each was held by any job."""
+
+    names: list[str]
+    count: np.ndarray
+    busy: np.ndarray
+
+    def rates(self, odd: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Failures a second of some nodes (N, bool) and of the others, and the ends of their exact 95 % intervals (Poisson)."""
+        counts = np.array([self.count[odd].sum(), self.count[~odd].sum()])
+        busy = np.maximum([self.busy[odd].sum(), self.busy[~odd].sum()], 1.0)
+        low, high = poisson_ends(counts)
+        return counts / busy, low / busy, high / busy
+
+
+def poisson_ends(count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Ends of the exact 95 % interval of the mean behind counts."""
+    count = np.asarray(count, float)
+    low = np.where(count > 0, chi2.ppf(0.025, np.maximum(2 * count, 1e-9)) / 2, 0.0)
+    return low, chi2.ppf(0.975, 2 * count + 2) / 2
+
+
 def failures(log: pl.DataFrame, node_gpus: float) -> tuple[float, float, float, int, float]:
-    """Failures of a busy node (1/s), ends of the exact 95 % interval (Poisson), their count, and busy node-seconds: full nodes."""
+    """Failures of a busy node (1/s), ends of the exact 95 % interval (Poisson), their count, and busy node-seconds.
+
+    A node is busy while any job holds some of it. Without lists of nodes, the GPUs that were held are taken for full nodes.
+    """
     until = log["submit"].max()
     inside = log.filter(pl.col("start") < until)
-    busy = float(((inside["end"].clip(upper_bound=until) - inside["start"]) * inside["gpus"]).sum()) / node_gpus
     count = inside.filter((pl.col("why") == "node") & (pl.col("end") < until))["end"].n_unique()
-    ends = (chi2.ppf(0.025, 2 * count) / 2 if count else 0.0), chi2.ppf(0.975, 2 * count + 2) / 2
-    rates = (float(x) / max(busy, 1e-9) for x in (count, *ends))
-    return *rates, count, busy
+    if "at" in log.columns and not log["at"].null_count():
+        busy = float(failures_by_node(log).busy.sum())
+    else:
+        seconds = inside["end"].clip(upper_bound=until) - inside["start"]
+        busy = float((seconds * inside["gpus"]).sum()) / node_gpus
+    low, high = poisson_ends(count)
+    seconds = max(busy, 1e-9)
+    return count / seconds, float(low) / seconds, float(high) / seconds, count, busy
 
 
-def repairs(log: pl.DataFrame) -> tuple[float, float, float, int]:
-    """Mean seconds to repair a node, ends of the 95 % interval (exponential), and their count.
+def failures_by_node(log: pl.DataFrame) -> NodeFailures:
+    """Failures and busy time of each node that the log names, until the last submission."""
+    until = log["submit"].max()
+    rows = log.filter(pl.col("start") < until).explode("at").drop_nulls("at").sort("at", "start")
+    before = pl.col("end").cum_max().shift(1).over("at").fill_null(0.0)
+    end = pl.col("end").clip(upper_bound=until)
+    own = (end - pl.max_horizontal("start", before)).clip(lower_bound=0.0)
+    busy = rows.with_columns(own=own).group_by("at", maintain_order=True).agg(busy=pl.col("own").sum())
+    down = (
+        failed_nodes(log)
+        .filter(pl.col("begin") < until)
+        .group_by("at", maintain_order=True)
+        .agg(count=pl.len().cast(pl.Float64))
+    )
+    nodes = busy.join(down, on="at", how="left", maintain_order="left").with_columns(pl.col("count").fill_null(0.0))
+    return NodeFailures(nodes["at"].to_list(), nodes["count"].to_numpy(), nodes["busy"].to_numpy())
 
-    A repair is over when a job that waits for one node takes it; other starts come later than it, and tell nothing.
+
+def failed_nodes(log: pl.DataFrame) -> pl.DataFrame:
+    """Node of each failure (`at, begin`), seconds to the next start on it (`gap`, null: none follows), and whether that job had waited.
+
+    Of the nodes of the jobs that failed it is one that most of them held, and of these the one that is not used for the longest.
     """
     ready = pl.coalesce(pl.col("end").shift(1).over("job"), "submit")
     rows = log.select("start", "end", "why", "at", waited=(pl.col("start") - ready > 1.0) & (pl.col("nodes") == 1))
@@ -28,9 +77,19 @@ def repairs(log: pl.DataFrame) -> tuple[float, float, float, int]:
     starts = rows.select("start", "at", "waited", next="start").sort("at", "start")
     found = down.with_columns(begin="start").sort("at", "start")
     found = found.join_asof(starts, on="start", by="at", strategy="forward", check_sortedness=False)
-    found = found.with_columns(gap=pl.col("next") - pl.col("begin")).drop_nulls("gap")
-    # Of each failure the node that all jobs held.
-    found = found.sort("begin", "jobs", "gap").group_by("begin", maintain_order=True).last()
+    found = found.with_columns(
+        gap=pl.col("next") - pl.col("begin"), unused=(pl.col("next") - pl.col("begin")).fill_null(np.inf)
+    )
+    found = found.sort("begin", "jobs", "unused").group_by("begin", maintain_order=True).last()
+    return found.select("at", "begin", "gap", "waited")
+
+
+def repairs(log: pl.DataFrame) -> tuple[float, float, float, int]:
+    """Mean seconds to repair a node, ends of the 95 % interval (exponential), and their count.
+
+    A repair is over when a job that waits for one node takes it; other starts come later than it, and tell nothing.
+    """
+    found = failed_nodes(log).drop_nulls("gap")
     gaps = found.filter("waited")["gap"].to_numpy()
     mean = float(gaps.mean()) if len(gaps) else 0.0
     n = 2 * len(gaps)

@@ -7,12 +7,14 @@ import numpy as np
 import polars as pl
 from scipy.stats import norm
 
+from gpuschedlab.autosched.mechanisms.work.pace import Pace, restarts
+
 EXPONENTS = np.round(np.arange(-0.2, 1.21, 0.04), 2)
 SCALES = (0.1, 0.5, 2.0)
 SHAPES = (1.0, 1.7)
 """Parts of the work done before over which a hazard falls, and powers of the time with which it rises before: both differ by job."""
 COARSE = np.array([0.0, 0.5, 1.0])
-SIGMAS = np.array([0.2, 0.4, 0.6])
+SIGMAS = np.array([0.2, 0.4, 0.6, 0.85])
 LOGNORMAL = np.geomspace(30.0, 9000.0, 25)
 PLACES = np.linspace(0.0, 1.0, 41)[1:] - 0.0125
 """Of a grid that is fine towards its end: no delay is above the earliest completion, and the likely ones are near it."""
@@ -22,17 +24,21 @@ WIDER = 1.05
 """Factor by which an interval is widened on either side, chosen on worlds of seeds 0 to 15."""
 VARY = (0.1, 0.2)
 """A delay varies if a constant one has less than this probability, and the deviation of its logarithm is above the second."""
+REFUTED = 0.01
+"""Probability of a constant delay below which the mean of the log-normal one is the value."""
 MOST = 4000
 """Restarts that are used at most."""
+ENOUGH = 50
+"""Completed restarts of jobs whose nodes did not fail from which on no others are used."""
 NOTHING = 1e-12
-SHORTEST = 30.0
-"""Likelihood of a completion within the delay; least work (s) done before: the hazard of a job is counted from there."""
+"""Likelihood of a completion within the delay."""
 
 
 class Delay(NamedTuple):
     """Posterior of the delay d = `scale` gpus^`exponent` (k,) with weights; completed restarts by size (`sizes`, `counts`).
 
-    `varied`: that of the mean of a log-normal delay of deviation `sigma`, where the log does not fit a constant one.
+    `varied`: that of the mean of a log-normal delay of deviation `sigma`, if the log fits it better than a constant one, whose
+    probability is `constant`.
     """
 
     scale: np.ndarray
@@ -42,6 +48,7 @@ class Delay(NamedTuple):
     counts: np.ndarray
     sigma: float = 0.0
     varied: "Delay | None" = None
+    constant: float = 1.0
 
     @property
     def by_size(self) -> float:
@@ -54,47 +61,44 @@ class Delay(NamedTuple):
         order = np.argsort(seconds)
         share = np.cumsum(self.weight[order])
         value, low, high = np.interp([0.5, 0.025, 0.975], share / share[-1], seconds[order])
-        _, *more = self.varied.at(gpus) if self.varied else (value, low / WIDER, high * WIDER)
-        return float(value), float(min(low / WIDER, more[0])), float(max(high * WIDER, more[1]))
+        low = low / WIDER
+        high = high * WIDER
+        if self.varied is not None:
+            mean, least, most = self.varied.at(gpus)
+            low = min(low, least)
+            high = max(high, most)
+            value = mean if self.scatters else value
+        return float(value), float(low), float(high)
+
+    @property
+    def scatters(self) -> bool:
+        """Whether the log refutes a constant delay."""
+        return self.varied is not None and self.constant < REFUTED
 
     def of(self, gpus: np.ndarray) -> np.ndarray:
         """Delay (s) of jobs by GPUs, those of other sizes as of the next ones that were seen."""
         return np.interp(gpus, self.sizes, [self.at(size)[0] for size in self.sizes])
 
 
-def restarts(log: pl.DataFrame) -> tuple[np.ndarray, ...]:
-    """Seconds of attempts after a restart less the work that they do again, work before, whether they completed, and GPUs."""
-    length = (log["end"] - log["start"]).to_numpy()
-    number = log["attempt"].to_numpy()
-    failed = (log["why"] == "node").to_numpy()
-    again = np.zeros(len(length))
-    before = np.zeros(len(length))
-    sure = number > 0
-    saved = far = 0.0
-    for i in range(len(length)):
-        if number[i] == 0:
-            saved = 0.0
-            far = 0.0
-            known = True
-        again[i] = far - saved
-        before[i] = far
-        sure[i] = sure[i] and known
-        at = saved + length[i]
-        far = max(far, at)
-        saved = saved if failed[i] else at
-        known &= not (failed[i] and number[i])  # of a restart that failed nobody knows how much was delay
-    done = log.select((pl.col("why") == "done") & (pl.col("status") == "completed")).to_series().to_numpy()
-    spent = length - again
-    return tuple(x[sure] for x in (spent, np.maximum(before, SHORTEST), done & (spent > 0), log["gpus"].to_numpy()))
+def delay_of(log: pl.DataFrame, pace: Pace | None = None) -> Delay | None:
+    """Posterior of the delay of a restart, constant or log-normal, by size or not. None if too few restarted jobs completed.
 
-
-def delay_of(log: pl.DataFrame) -> Delay | None:
-    """Posterior of the delay of a restart, constant or log-normal, by size or not; None: too few restarts."""
-    rows = restarts(log)
-    spent, before, done, gpus = (x[:: 1 + len(x) // MOST] for x in rows)
-    if done.sum() < FEWEST:
+    Restarts of jobs whose node failed before are used only if there are few others: what they do again is not known for sure.
+    """
+    if pace is None:
+        pace = Pace(np.zeros(log.height), np.zeros(log.height))
+    rows = restarts(log, pace, known_delay=False)
+    rows = rows._replace(done=rows.done & (rows.spent > 0))
+    if (rows.done & ~rows.failed).sum() >= ENOUGH:
+        rows = rows.take(~rows.failed)
+    part = rows.take(slice(None, None, 1 + len(rows.spent) // MOST))
+    if part.done.sum() < FEWEST:
         return None
-    sizes, counts = np.unique(rows[3][rows[2]], return_counts=True)
+    spent = part.spent
+    before = part.before
+    done = part.done
+    gpus = part.gpus
+    sizes, counts = np.unique(rows.gpus[rows.done], return_counts=True)
     constant = []
     varied = []
     for part, shape in itertools.product(SCALES, SHAPES):
@@ -120,7 +124,7 @@ def delay_of(log: pl.DataFrame) -> Delay | None:
     if share > VARY[0] or sigma < VARY[1]:
         return found
     more = Delay(*varied[:2], other / other.sum(), sizes, counts)
-    return found._replace(sigma=float(sigma), varied=more)
+    return found._replace(sigma=float(sigma), varied=more, constant=float(share))
 
 
 def log_likelihood(spent, before, done, shape: float, delay, sigma: float = 0.0, points: int = 9) -> float:

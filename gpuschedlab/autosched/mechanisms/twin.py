@@ -2,69 +2,83 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
 from gpuschedlab.autosched.mechanisms.attempts import attempts_of, load_at_start
-from gpuschedlab.autosched.mechanisms.canaries import Canaries, ask, power_of_canaries
-from gpuschedlab.autosched.mechanisms.rates import failures, prediction_error, repairs
-from gpuschedlab.autosched.mechanisms.resumption import Delay, delay_of
-from gpuschedlab.autosched.mechanisms.slowdowns import FACTOR, power_of, powered, slowdowns, work_of
+from gpuschedlab.autosched.mechanisms.canaries import Canaries, ask
+from gpuschedlab.autosched.mechanisms.costs import Costs, costs_of, period_of
+from gpuschedlab.autosched.mechanisms.misfits import (
+    Misfit,
+    of_failures,
+    of_lost,
+    of_nodes,
+    of_predictions,
+    of_restarts,
+)
+from gpuschedlab.autosched.mechanisms.playing import numbers_of, with_checkpoints, with_slow_nodes
+from gpuschedlab.autosched.mechanisms.predictions import predictions_of
+from gpuschedlab.autosched.mechanisms.rates import failures_by_node
+from gpuschedlab.autosched.mechanisms.readings import (
+    DAY,
+    MTTR,
+    Mechanism,
+    checkpoint_mechanism,
+    failure_of,
+    first_start_mechanism,
+    placement_of,
+    repair_of,
+    restart_of,
+    slow_nodes_mechanism,
+    widened,
+)
+from gpuschedlab.autosched.mechanisms.resumption import Delay
+from gpuschedlab.autosched.mechanisms.slowdowns import powered, slowdowns
+from gpuschedlab.autosched.mechanisms.work.pace import Pace, lengths, work_of
+from gpuschedlab.autosched.mechanisms.work.residuals import Residuals, residuals_of
+from gpuschedlab.autosched.mechanisms.work.slow_nodes import LEVEL, effects_of, on_any
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.estimators import Noisy
 from gpuschedlab.sim import Run, Scenario
 from gpuschedlab.table_display import Table
 
-DAY = 86_400.0
-MTTR = 3600.0
-FEWEST = 5
-MANY = 50
-"""Seconds of a repair, as believed; failures and predictions that a mechanism needs; restarts below which a delay is called rough."""
-SLOW = np.log(0.9)
-"""Placements below this speed count as spread."""
 OPEN = {"restart": (0.0, 3600.0), "placement": (0.25, 3.0)}
 """What is tried of a mechanism on which a choice may depend, where the log leaves more open."""
 POWERS = 5
 """Powers of the slowdown, within what is open, at which the error of predictions is computed."""
 
 
-class Mechanism(NamedTuple):
-    """A mechanism: value (as believed where not `seen`), 95 % interval, rows behind it, part of its range that the log moved.
-
-    `note` says why it was not seen, or how it varies.
-    """
-
-    name: str
-    value: float
-    low: float
-    high: float
-    unit: str
-    rows: int
-    overlap: float
-    seen: bool
-    note: str = ""
-
-    @property
-    def words(self) -> str:
-        """Value and interval, or that it was not seen, and why."""
-        note = f" ({self.note})" if self.note else ""
-        unit = f" {self.unit}" if self.unit else ""
-        value, low, high = (
-            f"{float(f'{x:.3g}'):,.12g}" for x in (self.value, self.low, self.high)
-        )  # 3,310, not 3.31e+03
-        return f"{self.name}{f' {value}{unit} ({low} to {high})' if self.seen else ' not seen'}{note}"
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Twin:
-    """What `twin` found in a log: `mechanisms` by name, `work` (s) by `job_id`, and the `base` scenario, as it was believed."""
+    """What `twin` found in a log.
+
+    Parameters
+    ----------
+    base : Scenario
+        As it was believed.
+    mechanisms : dict of str to Mechanism
+    work : polars.DataFrame
+        Seconds by `job_id`.
+    costs : Costs
+        What starts and failures cost, and which nodes are slow.
+    slow_nodes : tuple of int or None
+        Numbers of the slow nodes in the cluster of `base`; None: the log's names of nodes do not tell.
+    misfits : tuple of Misfit
+        What the mechanisms leave unexplained.
+    """
 
     base: Scenario
     mechanisms: dict[str, Mechanism]
     work: pl.DataFrame
-    delay: Delay | None
+    costs: Costs
+    slow_nodes: tuple[int, ...] | None
+    misfits: tuple[Misfit, ...]
+
+    @property
+    def delay(self) -> Delay | None:
+        """Delay of a start after the first by size, the cost of any start included; None: too few restarted jobs completed."""
+        return self.costs.delay
 
     @cached_property
     def scenario(self) -> Scenario:
@@ -78,8 +92,18 @@ class Twin:
 
     @property
     def sentence(self) -> str:
-        """Each mechanism with its interval, or that it was not seen, and why."""
-        return f"The log shows: {'; '.join(m.words for m in self.mechanisms.values())}."
+        """Each mechanism with its interval, or that it was not seen, and why; and what they leave unexplained."""
+        shown = f"The log shows: {'; '.join(m.words for m in self.mechanisms.values())}."
+        if not self.misfits:
+            return shown
+        return f"{shown} What they do not explain: {'; '.join(misfit.words for misfit in self.misfits)}."
+
+    @property
+    def surprises(self) -> tuple[str, ...]:
+        """Names of mechanisms whose interval leaves out what was believed, and what misfits depend on: "restart by restart"."""
+        names = [m.name for m in self.mechanisms.values() if m.refutes]
+        names += [f"{misfit.mechanism} by {misfit.by}" for misfit in self.misfits]
+        return tuple(names)
 
     def __repr__(self):
         return f"Twin({self.sentence})"
@@ -96,7 +120,9 @@ class Twin:
             Another one, such as days to come; default: the base.
         **values
             Of mechanisms instead of the estimates: `restart` (s, of a job of the median size that was restarted), `placement` (power
-            of the slowdown), `failure` (1/day of a busy node), `repair` (s), `prediction` (`Noisy.error`).
+            of the slowdown), `failure` (1/day of a busy node), `repair` (s), `prediction` (`Noisy.error`), `first_start` (s of every
+            start), `checkpoint` (s between two; 0: nothing is lost; inf: all since the start), `slow_nodes` (speed over that of the
+            others).
 
         Raises
         ------
@@ -110,28 +136,41 @@ class Twin:
         changes = {"trace": self._settled(scenario.trace, value)}
         if scenario.history is not None:
             changes["history"] = self._settled(scenario.history, value)
+        if "checkpoint" in value:
+            changes["delays"] = with_checkpoints(scenario.delays, value["checkpoint"])
         if "placement" in value and scenario.speeds is not None:
             changes["speeds"] = powered(scenario.speeds, value["placement"])
+        if "prediction" in value:
+            changes["estimator"] = Noisy(error=value["prediction"], rng=scenario.seed)
         if value.get("failure"):
             until = float(scenario.trace["submit"].max()) + 3 * DAY
             nodes = replace(scenario.cluster, events=())
             changes["cluster"] = nodes.with_failures(
                 DAY / value["failure"], value.get("repair", MTTR), until, scenario.seed
             )
-        if "prediction" in value:
-            changes["estimator"] = Noisy(error=value["prediction"], rng=scenario.seed)
-        return scenario.replace(**changes)
+        scenario = scenario.replace(**changes)
+        if "slow_nodes" in value and self.slow_nodes:
+            scenario = with_slow_nodes(scenario, self.slow_nodes, value["slow_nodes"])
+        return scenario
 
     def _settled(self, jobs: pl.DataFrame, value: dict) -> pl.DataFrame:
-        """Jobs with the work that the twin infers, and the delay of each one's restart."""
+        """Jobs with the work that the twin infers, and the delays of each one's starts."""
         known = jobs.select("job_id").join(self.work, on="job_id", how="left", maintain_order="left")["work"]
         jobs = jobs.with_columns(duration=pl.coalesce(known, "duration"))
+        if "first_start" in value:
+            jobs = jobs.with_columns(switch=pl.lit(float(value["first_start"])))
         if "restart" not in value:
             return jobs
         if self.delay is None:
             return jobs.with_columns(restart=pl.lit(float(value["restart"])))
-        scale = value["restart"] / max(self.mechanisms["restart"].value, 1e-9)
-        return jobs.with_columns(restart=pl.Series(self.delay.of(jobs["gpus"].to_numpy()) * scale))
+        start = self.costs.start.value if self.costs.start.seen else 0.0
+        own = np.maximum(self.delay.of(jobs["gpus"].to_numpy()) - start, 0.0)
+        estimate = self.mechanisms["restart"].value
+        if estimate > 1e-9:
+            own = own * (value["restart"] / estimate)
+        else:
+            own = np.full(len(own), float(value["restart"]))
+        return jobs.with_columns(restart=pl.Series(own))
 
     def ask(self, **options) -> Canaries:
         """Canaries of known work that would show the placement; options: `begin`, `every`, `seconds` (s), `gpus` of each."""
@@ -205,90 +244,76 @@ def twin(log: Run | pl.DataFrame, scenario: Scenario, *, canaries: Canaries | No
     'placement not seen (no speeds by placement)'
     """
     attempts = attempts_of(log)
-    delay = delay_of(attempts)
-    gpus = attempts["gpus"].to_numpy()
-    seconds = delay.of(gpus) if delay else np.full(len(gpus), scenario.delays.restart)
     slow = slowdowns(attempts, scenario.speeds)
-    placement = _placement(attempts, slow, seconds, scenario, canaries)
-    jobs = attempts.group_by("job", maintain_order=True).agg(
-        pl.col("job_id", "predicted").first(), pl.col("why").last()
+    load = load_at_start(attempts, scenario.cluster.total_gpus)
+    jobs = _residuals(attempts, load)
+    costs = costs_of(jobs, scenario, slow)
+    pace = costs.pace(attempts, scenario.delays)
+    placement = placement_of(residuals_of(attempts, load), slow, pace, scenario, canaries)
+    if placement.value != 1.0:
+        costs = costs_of(jobs, scenario, placement.value * slow)
+    return _twin_of(jobs, scenario, costs, placement, slow)
+
+
+def _residuals(log: pl.DataFrame, load: np.ndarray) -> Residuals:
+    """Jobs of a log, whose work is compared with what was predicted of it if that says more than their tasks do."""
+    plain = residuals_of(log, load)
+    predicted = log.filter(attempt=0)["predicted"].to_numpy()
+    if not (predicted > 0).all():
+        return plain
+    helped = residuals_of(log, load, np.log(predicted))
+    pace = Pace(np.zeros(log.height), np.zeros(log.height))
+    if helped.at(pace).var() < plain.at(pace).var():
+        return helped
+    return plain
+
+
+def _twin_of(jobs: Residuals, scenario: Scenario, costs: Costs, placement: Mechanism, slow: np.ndarray) -> Twin:
+    """Twin of what starts and failures cost, and of the placement; `slow` is the logarithm of the believed speed of placements."""
+    log = jobs.log
+    pace = costs.pace(log, scenario.delays)
+    placed = pace._replace(slow=pace.slow + placement.value * slow)
+    scattered = of_restarts(costs.delay)
+    restart = widened(restart_of(log, costs, scenario), scattered)
+    predictions = predictions_of(log, [placed, *_open_paces(pace, slow, costs, placement)], costs)
+    lost = of_lost(costs.checkpoint)
+    by_node = []
+    misfits = [*scattered, *lost, *of_predictions(predictions.jobs)]
+    numbers = ()
+    if log["at"].count():
+        by_node = of_failures(failures_by_node(log), DAY)
+        rest = jobs.at(placed)
+        misfits += [*by_node, *of_nodes(effects_of(jobs, rest), LEVEL)]
+        shown = log["at"].explode().drop_nulls().unique().to_list()
+        numbers = numbers_of(costs.nodes.names, shown, scenario.cluster)
+    held = lengths(log) * log["gpus"].to_numpy()
+    on_slow = float(held[on_any(log, costs.nodes.names)].sum() / held.sum())
+    found = (
+        restart,
+        placement,
+        widened(failure_of(log, scenario.cluster), by_node),
+        repair_of(log),
+        widened(predictions.mechanism, [misfit for misfit in misfits if misfit.mechanism == "prediction"]),
+        first_start_mechanism(costs.start, scenario),
+        checkpoint_mechanism(costs.checkpoint, period_of(scenario.delays), lost),
+        slow_nodes_mechanism(costs.nodes, on_slow, numbers is not None),
     )
-    jobs = jobs.with_columns(work=work_of(attempts, slow, seconds, placement.value))
-    restart = _restart(attempts, delay, scenario)
-    failure = _failure(attempts, scenario.cluster)
-    prediction = _prediction(jobs, attempts, slow, seconds, restart, placement)
-    found = restart, placement, failure, _repair(attempts), prediction
-    work = jobs.filter(why="done").select("job_id", "work").unique("job_id", keep="last")
-    return Twin(scenario, {m.name: m for m in found}, work, delay)
+    ended = log.group_by("job", maintain_order=True).agg(pl.col("job_id").first(), pl.col("why").last())
+    work = ended.with_columns(work=work_of(log, placed)).filter(why="done")
+    work = work.select("job_id", "work").unique("job_id", keep="last")
+    return Twin(scenario, {m.name: m for m in found}, work, costs, numbers, tuple(misfits))
 
 
-def _restart(log: pl.DataFrame, delay: Delay | None, scenario: Scenario) -> Mechanism:
-    """Delay of the restart of a job of the median size."""
-    if delay is None:
-        rows = log.filter(pl.col("attempt") > 0).height
-        believed = scenario.delays.restart, 0.0, np.inf, "s", rows, 0.0
-        return Mechanism("restart", *believed, False, "too few restarted jobs completed")
-    size = np.repeat(delay.sizes, delay.counts)[delay.counts.sum() // 2]
-    notes = [f"rough: {delay.counts.sum()} restarts"] if delay.counts.sum() < MANY else []
-    notes += [f"seems to vary: deviation of the logarithm {delay.sigma:.2f}"] if delay.sigma else []
-    if delay.by_size > 0.5:
-        ends = (f"{delay.at(g)[0]:.0f} s on {g:g}" for g in delay.sizes[[0, -1]])
-        notes.append(f"by size: {', '.join(ends)} GPUs")
-    overlap = float(log.filter(attempt=0)["gpus"].is_in(delay.sizes).mean())
-    return Mechanism("restart", *delay.at(size), "s", int(delay.counts.sum()), overlap, True, "; ".join(notes))
-
-
-def _placement(log, slow, seconds, scenario: Scenario, canaries: Canaries | None) -> Mechanism:
-    """Power of the slowdown by placement, of canaries where there are any."""
-    power = 1.0
-    low = 0.0
-    high = np.inf
-    rows = 0
-    note = ""
-    if scenario.speeds is None:
-        note = "no speeds by placement"
-    elif not log["model"].is_in(scenario.speeds.models).any():
-        note = "no column model that the speeds know"
-    elif canaries is not None:
-        power, low, high, rows = power_of_canaries(log, slow, canaries)
-    else:
-        power, low, high, rows = power_of(log, slow, seconds, load_at_start(log, scenario.cluster.total_gpus))
-    seen = bool(0 < high <= FACTOR * low)
-    if not seen and not note:
-        note = f"{rows} jobs began on more nodes than they needed; their work leaves {low:.2g} to {high:.2g}"
-    held = ((log["end"] - log["start"]) * log["gpus"]).to_numpy()
-    overlap = float(held[slow < SLOW].sum() / held.sum())
-    return Mechanism("placement", power if seen else 1.0, low, high, "", rows, overlap, seen, note)
-
-
-def _failure(log: pl.DataFrame, cluster) -> Mechanism:
-    """Failures of a busy node a day."""
-    *rates, count, busy = failures(log, float(cluster.node_gpus.mean()))
-    window = max(float(log["submit"].max() - log["submit"].min()), 1.0) * cluster.total_nodes
-    seen = count >= FEWEST
-    values = (x * DAY for x in rates)
-    note = "" if seen else f"{count} failures"
-    return Mechanism("failure", *values, "a day of a busy node", count, min(1.0, busy / window), seen, note)
-
-
-def _repair(log: pl.DataFrame) -> Mechanism:
-    """Seconds until a node that failed is back."""
-    mean, *ends, count = repairs(log)
-    seen = count >= FEWEST
-    note = "" if seen else f"{count} waiting jobs took a node that had failed"
-    note = note if log["at"].count() else "no lists of nodes"
-    return Mechanism("repair", mean if seen else MTTR, *ends, "s", count, 1.0, seen, note)
-
-
-def _prediction(jobs, log, slow, seconds, restart: Mechanism, placement: Mechanism) -> Mechanism:
-    """Error of the durations that were predicted: the interval holds those at what is left open of restarts and placement, too."""
-    known = jobs.select(((pl.col("predicted") > 0) & (pl.col("why") == "done")).fill_null(False)).to_series().to_numpy()
-    if (rows := int(known.sum())) < FEWEST:
-        return Mechanism("prediction", 0.0, 0.0, np.inf, "", rows, 0.0, False, "no column predicted")
+def _open_paces(pace: Pace, slow: np.ndarray, costs: Costs, placement: Mechanism) -> list[Pace]:
+    """Paces at what is left open of placement, of restarts and of slow nodes."""
     least, most = OPEN["placement"]
-    powers = placement.value, *np.linspace(max(least, placement.low), min(most, placement.high), POWERS)
-    ends = (restart.low / restart.value, restart.high / restart.value) if restart.seen else ()
-    cases = [(seconds, power) for power in powers] + [(seconds * end, placement.value) for end in ends]
-    predicted = jobs["predicted"].to_numpy()[known]
-    values, lows, highs = zip(*(prediction_error(predicted, work_of(log, slow, *case)[known]) for case in cases))
-    return Mechanism("prediction", values[0], min(lows), max(highs), "", rows, rows / jobs.height, True)
+    powers = np.linspace(max(least, placement.low), min(most, placement.high), POWERS)
+    paces = [pace._replace(slow=pace.slow + power * slow) for power in powers]
+    plain = pace.slow + placement.value * slow
+    if costs.delay is not None:
+        value, low, high = costs.delay.at(float(np.median(costs.delay.sizes)))
+        paces += [Pace(pace.delay * end / value, plain, pace.period) for end in (low, high)]
+    if costs.nodes.seen:
+        ends = np.log([costs.nodes.low, costs.nodes.high]) / np.log(costs.nodes.speed)
+        paces += [pace._replace(slow=pace.slow * end + placement.value * slow) for end in ends]
+    return paces

@@ -1,0 +1,97 @@
+"""What a failure loses: seconds between checkpoints, from the attempts that follow a failure."""
+
+import itertools
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+from scipy.stats import norm
+from scipy.stats import t as student
+
+from gpuschedlab.autosched.mechanisms.resumption import SCALES, SHAPES, log_likelihood
+from gpuschedlab.autosched.mechanisms.work.pace import Pace, restarts, work_of
+
+PERIODS = np.geomspace(300.0, 172_800.0, 241)
+"""Seconds between checkpoints that are tried, beside 0 (nothing is lost) and inf (all since the start)."""
+EDGES = 0.25
+"""Probability beforehand of either."""
+FEWEST = 5
+"""Attempts after a failure that completed their job, below which nothing is said."""
+MANY = 50
+"""Jobs of one attempt with a prediction from which its error is known."""
+FREEDOM = 5
+LEAST_ERROR = 0.05
+"""Degrees of freedom of the law of errors, whose tails are heavier than normal ones, and its least scale."""
+CALM = 500
+"""Restarts without a failure before them that are used at most, for the hazard of a completion."""
+
+
+class Checkpoint(NamedTuple):
+    """Seconds between checkpoints and the ends of the 95 % interval, completed attempts after a failure, and whether the log shows them.
+
+    `early`: how many of these completed before the work that was lost at `value` could have been done again.
+    """
+
+    value: float
+    low: float
+    high: float
+    rows: int
+    seen: bool
+    early: int
+
+
+def checkpoint_of(log: pl.DataFrame, pace: Pace, predicted: np.ndarray, sigma: float = 0.0) -> Checkpoint:
+    """Posterior of the seconds between checkpoints: no attempt completes before the work that its job lost is done again.
+
+    What is believed is `pace.period`; it is the value unless the log refutes it. `predicted` (J,) is the work that was predicted of
+    each job, nan if none was: it fits the work of jobs that lost some as well as that of the others. If restarts scatter, `sigma` is
+    the deviation of the logarithm of their delay; what was predicted is not used then, since nobody knows the work of these jobs.
+    """
+    rows = restarts(log, pace)
+    count = int((rows.done & rows.failed).sum())
+    if count < FEWEST:
+        return Checkpoint(pace.period, 0.0, np.inf, count, False, 0)
+    calm = np.flatnonzero(~rows.failed)
+    used = np.concatenate([np.flatnonzero(rows.failed), calm[:: 1 + len(calm) // CALM]])
+    special = np.unique([0.0, pace.period, np.inf])
+    periods = np.unique(np.concatenate([special, PERIODS]))
+    prior = np.where(np.isin(periods, special), EDGES, (1 - EDGES * len(special)) / len(PERIODS))
+    chances = np.array([_likely(log, pace._replace(period=period), used, sigma) for period in periods])
+    if not sigma:
+        fits = np.array([_fit(log, pace._replace(period=period), predicted) for period in periods])
+        chances += fits[:, None]
+    weight = prior[:, None] * np.exp(chances - chances.max())
+    share = np.cumsum(weight.sum(axis=1))
+    share /= share[-1]
+    value, low, high = (float(periods[np.searchsorted(share, level)]) for level in (0.5, 0.025, 0.975))
+    if low <= pace.period <= high:
+        value = pace.period
+    best = restarts(log, pace._replace(period=value))
+    early = best.done & best.failed & (best.spent <= 0)
+    count_early = 0 if sigma else int(early.sum())
+    seen = low > 0 or np.isfinite(high)
+    return Checkpoint(value, low, high, count, bool(seen), count_early)
+
+
+def _likely(log: pl.DataFrame, pace: Pace, used: np.ndarray, sigma: float) -> list[float]:
+    """Logarithm of the likelihood of attempts after a restart, for each form of the hazard."""
+    rows = restarts(log, pace).take(used)
+    median = pace.delay[rows.row] * np.exp(-(sigma**2) / 2)
+    cases = itertools.product(SCALES, SHAPES)
+    return [log_likelihood(rows.spent, rows.before * part, rows.done, shape, median, sigma) for part, shape in cases]
+
+
+def _fit(log: pl.DataFrame, pace: Pace, predicted: np.ndarray) -> float:
+    """Logarithm of the likelihood of the predictions of jobs that lost work, by the error of the others; 0 without predictions."""
+    jobs = log.group_by("job", maintain_order=True).agg(
+        failed=(pl.col("why") == "node").any(), done=pl.col("why").last() == "done", pieces=pl.len()
+    )
+    known = jobs["done"].to_numpy() & (predicted > 0)
+    failed = jobs["failed"].to_numpy()
+    plain = known & (jobs["pieces"] == 1).to_numpy()
+    if plain.sum() < MANY:
+        return 0.0
+    ratio = np.log(np.where(predicted > 0, predicted, 1.0) / work_of(log, pace))
+    middle = np.median(ratio[plain])
+    spread = np.median(np.abs(ratio[plain] - middle)) / norm.ppf(0.75)
+    return float(student.logpdf(ratio[known & failed], FREEDOM, middle, max(spread, LEAST_ERROR)).sum())

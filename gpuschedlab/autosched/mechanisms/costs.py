@@ -1,0 +1,84 @@
+"""What starts and failures cost in a log, and which nodes are slow: each is estimated with what is known of the others."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.autosched.mechanisms.checkpoints import Checkpoint, checkpoint_of
+from gpuschedlab.autosched.mechanisms.resumption import Delay, delay_of
+from gpuschedlab.autosched.mechanisms.work.first_starts import FirstStart, first_start_of
+from gpuschedlab.autosched.mechanisms.work.pace import Pace
+from gpuschedlab.autosched.mechanisms.work.residuals import Residuals
+from gpuschedlab.autosched.mechanisms.work.slow_nodes import NO_NODES, SlowNodes, on_any, slow_nodes_of
+from gpuschedlab.sim import Scenario
+from gpuschedlab.speeds import Delays
+
+AGAIN = 2
+"""Times that they are estimated."""
+
+
+@dataclass(frozen=True, eq=False)
+class Costs:
+    """What starts and failures cost in a log, and where it is slow.
+
+    Parameters
+    ----------
+    start : FirstStart
+    delay : Delay or None
+        Of a start after the first, `start` included.
+    checkpoint : Checkpoint
+    nodes : SlowNodes
+    """
+
+    start: FirstStart
+    delay: Delay | None
+    checkpoint: Checkpoint
+    nodes: SlowNodes
+
+    def pace(self, log: pl.DataFrame, believed: Delays) -> Pace:
+        """Pace of the attempts of a log; what was not seen of it is as it is believed."""
+        start = self.start.value if self.start.seen else believed.switch
+        gpus = log["gpus"].to_numpy()
+        again = np.full(len(gpus), start + believed.restart)
+        if self.delay is not None:
+            again = self.delay.of(gpus)
+        slow = np.zeros(len(gpus))
+        if self.nodes.seen:
+            slow = np.log(self.nodes.speed) * on_any(log, self.nodes.names)
+        period = self.checkpoint.value if self.checkpoint.seen else period_of(believed)
+        first = (log["attempt"] == 0).to_numpy()
+        return Pace(np.where(first, start, again), slow, period)
+
+
+def period_of(delays: Delays) -> float:
+    """Seconds between checkpoints; inf if none is taken while a job runs."""
+    if delays.checkpoint is None:
+        return np.inf
+    return float(delays.checkpoint)
+
+
+def costs_of(jobs: Residuals, scenario: Scenario, placed: np.ndarray) -> Costs:
+    """Costs in a log; `placed` (n,) is the logarithm of the speed of each attempt's placement."""
+    log = jobs.log
+    start = first_start_of(log)
+    unknown = Checkpoint(period_of(scenario.delays), 0.0, np.inf, 0, False, 0)
+    costs = Costs(start, None, unknown, NO_NODES)
+    predicted = log.filter(attempt=0)["predicted"].to_numpy()
+    for _ in range(AGAIN):
+        pace = costs.pace(log, scenario.delays)
+        whole = pace._replace(slow=pace.slow + placed)
+        first = (log["attempt"] == 0).to_numpy()
+        delay = delay_of(log, whole._replace(delay=np.where(first, pace.delay, 0.0)))
+        costs = Costs(start, delay, costs.checkpoint, costs.nodes)
+        pace = costs.pace(log, scenario.delays)
+        nodes = slow_nodes_of(jobs, pace._replace(slow=placed))
+        costs = Costs(start, delay, costs.checkpoint, nodes)
+        pace = costs.pace(log, scenario.delays)
+        whole = Pace(pace.delay, pace.slow + placed, period_of(scenario.delays))
+        sigma = delay.sigma if delay is not None and delay.scatters else 0.0
+        checkpoint = checkpoint_of(log, whole, predicted, sigma)
+        costs = Costs(start, delay, checkpoint, nodes)
+        if not nodes.seen and checkpoint.value == period_of(scenario.delays):
+            break
+    return costs

@@ -1,0 +1,139 @@
+"""What the mechanisms of a twin leave unexplained in a log: by node, by model, by what was lost, by user."""
+
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+from scipy.stats import binom, kruskal
+
+from gpuschedlab.autosched.mechanisms.checkpoints import Checkpoint
+from gpuschedlab.autosched.mechanisms.rates import NodeFailures
+from gpuschedlab.autosched.mechanisms.resumption import Delay
+from gpuschedlab.autosched.mechanisms.work.slow_nodes import NodeEffects, split_of
+
+LEVEL = 1e-3
+"""Probability of a difference by chance below which it is a misfit, over all nodes, models or users together."""
+FAILURES = 0.01
+"""The same of failures, which are few."""
+PART = 0.05
+"""Part of the variance of ranks that a group must explain: with many jobs the least difference is sure."""
+FEWEST = 5
+"""Jobs of a user or model, below which nothing is said of it."""
+
+
+class Misfit(NamedTuple):
+    """What a mechanism leaves unexplained.
+
+    Parameters
+    ----------
+    by : str
+        What the rest depends on: restart, node, model, lost or user.
+    mechanism : str
+        The one that does not hold alike for all.
+    words : str
+    low, high : float
+        Ends of an interval that holds the mechanism's value of each node or user; nan: its own interval stands.
+    """
+
+    by: str
+    mechanism: str
+    words: str
+    low: float = np.nan
+    high: float = np.nan
+
+
+def of_restarts(delay: Delay | None) -> list[Misfit]:
+    """Restarts whose delay differs from one to the next: the interval holds those of all sizes, and half a deviation more."""
+    if delay is None or not delay.scatters:
+        return []
+    words = f"restarts scatter: deviation of the logarithm of their delay {delay.sigma:.2f}"
+    ends = np.array([delay.at(size)[1:] for size in delay.sizes])
+    more = np.exp(delay.sigma / 2)
+    return [Misfit("restart", "restart", words, float(ends[:, 0].min() / more), float(ends[:, 1].max() * more))]
+
+
+def of_failures(nodes: NodeFailures, unit: float) -> list[Misfit]:
+    """A node that fails more often than the others do; rates are per `unit` (s)."""
+    count = float(nodes.count.sum())
+    if count < FEWEST or len(nodes.names) < 2:
+        return []
+    part = nodes.busy / nodes.busy.sum()
+    chance = binom.sf(nodes.count - 1, count, part) * len(nodes.names)
+    worst = int(np.argmin(chance))
+    if chance[worst] > FAILURES:
+        return []
+    rates, lows, highs = nodes.rates(np.arange(len(nodes.names)) == worst)
+    words = (
+        f"node {nodes.names[worst]} fails {_times(rates[0], rates[1])} as the others do: "
+        f"{nodes.count[worst]:.0f} of {count:.0f} failures"
+    )
+    return [Misfit("node", "failure", words, float(min(lows)) * unit, float(max(highs)) * unit)]
+
+
+def _times(one: float, other: float) -> str:
+    """How many times as often one happens as the other."""
+    if other <= 0:
+        return "so often, and never as rarely"
+    return f"{one / other:.2g} times as often"
+
+
+def of_nodes(rest: NodeEffects, level: float) -> list[Misfit]:
+    """Nodes on which jobs still hold their GPUs for longer than on others."""
+    names, chance = split_of(rest)
+    if chance > level:
+        return []
+    words = f"work that depends on the node is left over: jobs take longer on {', '.join(names)}"
+    return [Misfit("node", "slow_nodes", words)]
+
+
+def of_lost(checkpoint: Checkpoint) -> list[Misfit]:
+    """Jobs that completed before what they had lost could be done again."""
+    if not checkpoint.early:
+        return []
+    words = f"{checkpoint.early} of {checkpoint.rows} jobs completed before the work that they lost could be done again"
+    return [Misfit("lost", "checkpoint", words, 0.0, np.inf)]
+
+
+def of_predictions(jobs: pl.DataFrame) -> list[Misfit]:
+    """Users, or models, whose predictions differ from the others' in their mean or their error.
+
+    `jobs` have the logarithm of predicted over inferred work (`ratio`), `user` and `model`. Of users who differ the interval holds
+    the errors of all.
+    """
+    misfits = []
+    if jobs.is_empty():
+        return misfits
+    words = {"user": "users predict with different honesty", "model": "predictions differ by model"}
+    for name, begin in words.items():
+        groups = jobs.drop_nulls(name).filter(pl.len().over(name) >= FEWEST)
+        known = groups.select("ratio", away=(pl.col("ratio") - pl.col("ratio").median().over(name)).abs())
+        codes = groups[name].to_numpy()
+        mean = _part(known["ratio"].to_numpy(), codes)
+        spread = _part(known["away"].to_numpy(), codes)
+        if max(mean, spread) > PART:
+            each = groups.group_by(name, maintain_order=True).agg(
+                pl.col("ratio").median().exp().alias("median"), _error()
+            )
+            low, high = each["median"].quantile(0.1), each["median"].quantile(0.9)
+            said = f"{begin}: what 8 of 10 ask for is {low:.2g} to {high:.2g} times the work in the median"
+            ends = float(each["error"].min()), float(each["error"].max())
+            misfits.append(Misfit(name, "prediction", said, *ends))
+            break
+    return misfits
+
+
+def _error() -> pl.Expr:
+    """Deviation of the factor between predictions and work, as `Noisy.error`."""
+    return (pl.col("ratio").var().exp() - 1).sqrt().alias("error")
+
+
+def _part(values: np.ndarray, groups: np.ndarray) -> float:
+    """Part of the variance of ranks (n,) that groups explain beyond chance; 0 if it may be chance."""
+    names, codes = np.unique(groups, return_inverse=True)
+    if len(names) < 2:
+        return 0.0
+    parts = [values[codes == code] for code in range(len(names))]
+    found = kruskal(*parts)
+    if found.pvalue > LEVEL:
+        return 0.0
+    return float((found.statistic - len(names) + 1) / (len(values) - len(names)))

@@ -1,0 +1,109 @@
+"""Mechanisms that a log shows, put into scenarios: what starts cost, what failures lose, and which nodes are slow."""
+
+from dataclasses import replace
+from itertools import groupby
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.cluster import Cluster
+from gpuschedlab.sim import Scenario
+from gpuschedlab.speeds import Delays, Speeds
+from gpuschedlab.speeds.slower import scaled_type
+
+ANY_MODEL = "job"
+"""Model of jobs that have none, so that the speed of a node can be said of them."""
+SLOWER = "-slow"
+"""Ends the name of the GPU type of slow nodes, where others of the same type are not slow."""
+
+
+def with_checkpoints(delays: Delays, period: float) -> Delays:
+    """Delays with so many seconds between checkpoints; inf: none is taken while a job runs."""
+    if np.isinf(period):
+        return replace(delays, checkpoint=None)
+    return replace(delays, checkpoint=float(period))
+
+
+def numbers_of(names: tuple[str, ...], shown: list[str], cluster: Cluster) -> tuple[int, ...] | None:
+    """Numbers of nodes of a cluster by the names that a log has of them.
+
+    Names that are numbers are those of the cluster; of other names the last nodes stand for these, if all nodes are alike. None if
+    neither helps.
+    """
+    plain = all(name.isdigit() and int(name) < cluster.total_nodes for name in shown)
+    if plain:
+        return tuple(sorted(int(name) for name in names))
+    if len(cluster.groups) == 1 and len(names) <= cluster.total_nodes:
+        return tuple(range(cluster.total_nodes - len(names), cluster.total_nodes))
+    return None
+
+
+def with_slow_nodes(scenario: Scenario, nodes: tuple[int, ...], speed: float) -> Scenario:
+    """A scenario in which some nodes have so many times the speed of the others.
+
+    Nodes of a GPU type of which others are not slow become a type of their own; a job runs on nodes of one type.
+    """
+    nodes = [node for node in nodes if node < scenario.cluster.total_nodes]
+    slow = np.zeros(scenario.cluster.total_nodes, bool)
+    slow[nodes] = True
+    split = _split_types(scenario.cluster, slow)
+    groups = []
+    first = 0
+    for group in scenario.cluster.groups:
+        for is_slow, run in groupby(slow[first : first + group.nodes].tolist()):
+            count = len(list(run))
+            name = group.gpu_type
+            if is_slow and name in split:
+                name += SLOWER
+            groups.append(replace(group, gpu_type=name, nodes=count))
+        first += group.nodes
+    cluster = Cluster(tuple(groups), scenario.cluster.events)
+    trace = scenario.trace
+    speeds = scenario.speeds
+    if speeds is None:
+        trace = _with_models(trace)
+        speeds = _plain_speeds(trace, scenario.cluster)
+    for name in sorted(_types_of(scenario.cluster, slow)):
+        other = name + SLOWER if name in split else None
+        speeds = scaled_type(speeds, name, speed, other)
+    changes = {"trace": _allowed_on(trace, split), "cluster": cluster, "speeds": speeds}
+    return scenario.replace(**changes)
+
+
+def _types_of(cluster: Cluster, nodes: np.ndarray) -> set[str]:
+    """GPU types of some nodes (N,)."""
+    names = np.repeat([group.gpu_type for group in cluster.groups], [group.nodes for group in cluster.groups])
+    return set(names[nodes].tolist())
+
+
+def _split_types(cluster: Cluster, slow: np.ndarray) -> set[str]:
+    """GPU types of which some nodes are slow (N,) and some are not."""
+    return _types_of(cluster, slow) & _types_of(cluster, ~slow)
+
+
+def _with_models(trace: pl.DataFrame) -> pl.DataFrame:
+    """Jobs of which each has a model."""
+    if "model" not in trace.columns:
+        return trace.with_columns(model=pl.lit(ANY_MODEL))
+    return trace.with_columns(pl.col("model").fill_null(ANY_MODEL))
+
+
+def _plain_speeds(trace: pl.DataFrame, cluster: Cluster) -> Speeds:
+    """Speeds of the models of a trace that are the same on all nodes of a cluster."""
+    models = trace.select(model=pl.col("model").unique(maintain_order=True))
+    types = pl.DataFrame({"gpu_type": list(dict.fromkeys(group.gpu_type for group in cluster.groups))})
+    none = pl.lit(None, pl.Int64)
+    rows = models.join(types, how="cross").with_columns(n_gpus=none, n_nodes=none, rate=pl.lit(1.0))
+    return Speeds.from_frame(rows, relative=True)
+
+
+def _allowed_on(trace: pl.DataFrame, split: set[str]) -> pl.DataFrame:
+    """Jobs that ask for a GPU type of which some nodes are slow have those as well, as the second choice."""
+    if "gpu_types" not in trace.columns or not split:
+        return trace
+    pairs = {name: [name, name + SLOWER] for name in split}
+    lists = [
+        None if names is None else [choice for name in names for choice in pairs.get(name, [name])]
+        for names in trace["gpu_types"].to_list()
+    ]
+    return trace.with_columns(gpu_types=pl.Series(lists, dtype=pl.List(pl.String)))

@@ -1,0 +1,64 @@
+"""Error of predictions, by the jobs whose work is known for sure."""
+
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.autosched.mechanisms.costs import Costs
+from gpuschedlab.autosched.mechanisms.rates import prediction_error
+from gpuschedlab.autosched.mechanisms.readings import FEWEST, Mechanism
+from gpuschedlab.autosched.mechanisms.work.pace import Pace, work_of
+
+UNSURE = 0.05
+"""Part of its work up to which what a job's restarts took may be unknown."""
+
+
+class Predictions(NamedTuple):
+    """Mechanism, and `ratio` (logarithm of predicted over inferred work), `user`, `model`, `failed` of the jobs behind it."""
+
+    mechanism: Mechanism
+    jobs: pl.DataFrame
+
+
+def predictions_of(log: pl.DataFrame, paces: list[Pace], costs: Costs) -> Predictions:
+    """Error of the durations that were predicted, at the first of some paces; the interval holds those at the others, too.
+
+    Jobs that lost work, and those of whose work over `UNSURE` may have been delay, are left out.
+    """
+    jobs = log.group_by("job", maintain_order=True).agg(
+        pl.col("predicted", "user", "model").first(),
+        starts=pl.len(),
+        done=pl.col("why").last() == "done",
+        failed=(pl.col("why") == "node").any(),
+    )
+    work = work_of(log, paces[0])
+    predicted = jobs.with_columns(pl.col("predicted").fill_null(0.0))["predicted"].to_numpy()
+    known = jobs["done"].to_numpy() & (predicted > 0)
+    unsure = _unsure_seconds(jobs["starts"].to_numpy(), log, costs)
+    sure = known & (unsure <= UNSURE * work) & ~jobs["failed"].to_numpy()
+    if sure.sum() < FEWEST:
+        none = 0.0, 0.0, np.inf, "", int(sure.sum()), 0.0, False, "no column predicted"
+        return Predictions(Mechanism("prediction", *none), jobs.clear())
+    errors = [prediction_error(predicted[sure], work_of(log, pace)[sure]) for pace in paces]
+    value = errors[0][0]
+    low = min(error[1] for error in errors)
+    high = max(error[2] for error in errors)
+    rows = int(sure.sum())
+    seen = Mechanism("prediction", value, low, high, "", rows, rows / jobs.height, True)
+    ratio = np.log(np.where(known, predicted, 1.0) / work)
+    return Predictions(seen, jobs.with_columns(ratio=ratio).filter(pl.Series(sure)))
+
+
+def _unsure_seconds(starts: np.ndarray, log: pl.DataFrame, costs: Costs) -> np.ndarray:
+    """Seconds (J,) by which what starts took may be other than it is taken to be."""
+    unsure = np.zeros(len(starts))
+    if costs.start.seen:
+        unsure += (costs.start.high - costs.start.low) / 2
+    if costs.delay is None:
+        return unsure
+    gpus = log.filter(attempt=0)["gpus"].to_numpy()
+    sizes, which = np.unique(gpus, return_inverse=True)
+    ends = np.array([costs.delay.at(size) for size in sizes])
+    half = (ends[:, 2] - ends[:, 1]) / 2 + costs.delay.sigma * ends[:, 0]
+    return unsure + (starts - 1) * half[which]

@@ -1,0 +1,192 @@
+"""Mechanisms as a log shows them: each with its value, its interval, and what the log moved of it."""
+
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.autosched.mechanisms.canaries import Canaries, power_of_canaries
+from gpuschedlab.autosched.mechanisms.checkpoints import Checkpoint
+from gpuschedlab.autosched.mechanisms.costs import Costs
+from gpuschedlab.autosched.mechanisms.misfits import Misfit
+from gpuschedlab.autosched.mechanisms.rates import failures, repairs
+from gpuschedlab.autosched.mechanisms.slowdowns import FACTOR, POWERS
+from gpuschedlab.autosched.mechanisms.work.first_starts import FirstStart
+from gpuschedlab.autosched.mechanisms.work.pace import Pace, lengths
+from gpuschedlab.autosched.mechanisms.work.residuals import Residuals, power_range
+from gpuschedlab.autosched.mechanisms.work.slow_nodes import SlowNodes
+from gpuschedlab.sim import Scenario
+
+DAY = 86_400.0
+MTTR = 3600.0
+FEWEST = 5
+MANY = 50
+"""Seconds of a repair, as believed; failures and predictions that a mechanism needs; restarts below which a delay is called rough."""
+INSTANT = 1.0
+"""Delays (s) below which a log in whole seconds shows none."""
+SLOW = np.log(0.9)
+"""Placements below this speed count as spread."""
+
+
+class Mechanism(NamedTuple):
+    """A mechanism: value (as believed if not `seen`), 95 % interval, rows behind it, part of its range that the log moved.
+
+    `note` says why it was not seen, or how it varies. `believed` is the value that the scenario had, nan if it had none.
+    """
+
+    name: str
+    value: float
+    low: float
+    high: float
+    unit: str
+    rows: int
+    overlap: float
+    seen: bool
+    note: str = ""
+    believed: float = np.nan
+
+    @property
+    def words(self) -> str:
+        """Value and interval, or that it was not seen, and why."""
+        name = self.name.replace("_", " ")
+        note = f" ({self.note})" if self.note else ""
+        if not self.seen:
+            return f"{name} not seen{note}"
+        unit = f" {self.unit}" if self.unit else ""
+        ends = f"{_number(self.low)} to {_number(self.high)}"
+        return f"{name} {_number(self.value)}{unit} ({ends}){note}"
+
+    @property
+    def refutes(self) -> bool:
+        """Whether it was seen, and what was believed lies outside of its interval."""
+        return self.seen and not np.isnan(self.believed) and not self.low <= self.believed <= self.high
+
+
+def _number(value: float) -> str:
+    """Three figures of a number, written out: 3,310, not 3.31e+03."""
+    if not np.isfinite(value):
+        return "no end"
+    return f"{float(f'{value:.3g}'):,.12g}"
+
+
+def restart_of(log: pl.DataFrame, costs: Costs, scenario: Scenario) -> Mechanism:
+    """Delay of the restart of a job of the median size, on top of the cost of any start."""
+    believed = scenario.delays.restart
+    delay = costs.delay
+    if delay is None:
+        rows = log.filter(pl.col("attempt") > 0).height
+        unseen = believed, 0.0, np.inf, "s", rows, 0.0
+        return Mechanism("restart", *unseen, False, "too few restarted jobs completed", believed)
+    count = int(delay.counts.sum())
+    size = np.repeat(delay.sizes, delay.counts)[count // 2]
+    notes = []
+    if count < MANY:
+        notes.append(f"rough: {count} restarts")
+    if delay.sigma and not delay.scatters:
+        notes.append(f"seems to vary: deviation of the logarithm {delay.sigma:.2f}")
+    if delay.by_size > 0.5:
+        ends = (f"{delay.at(gpus)[0]:.0f} s on {gpus:g}" for gpus in delay.sizes[[0, -1]])
+        notes.append(f"by size: {', '.join(ends)} GPUs")
+    overlap = float(log.filter(attempt=0)["gpus"].is_in(delay.sizes).mean())
+    value, low, high = delay.at(size)
+    start = costs.start
+    if start.seen:
+        value = max(value - start.value, 0.0)
+        low = max(low - start.high, 0.0)
+        high = max(high - start.low, 0.0)
+    if low < INSTANT:
+        low = 0.0
+    return Mechanism("restart", value, low, high, "s", count, overlap, True, "; ".join(notes), believed)
+
+
+def placement_of(
+    jobs: Residuals, slow: np.ndarray, pace: Pace, scenario: Scenario, canaries: Canaries | None
+) -> Mechanism:
+    """Power of the slowdown by placement, of canaries if there are any."""
+    log = jobs.log
+    power = 1.0
+    low = 0.0
+    high = np.inf
+    rows = 0
+    note = ""
+    if scenario.speeds is None:
+        note = "no speeds by placement"
+    elif not log["model"].is_in(scenario.speeds.models).any():
+        note = "no column model that the speeds know"
+    elif canaries is not None:
+        power, low, high, rows = power_of_canaries(log, slow, canaries)
+    else:
+        power, low, high, rows = power_range(jobs, slow, pace, POWERS)
+    seen = bool(0 < high <= FACTOR * low)
+    if not seen and not note:
+        note = f"{rows} jobs began on more nodes than they needed; their work leaves {low:.2g} to {high:.2g}"
+    held = lengths(log) * log["gpus"].to_numpy()
+    overlap = float(held[slow < SLOW].sum() / held.sum())
+    value = power if seen else 1.0
+    return Mechanism("placement", value, low, high, "", rows, overlap, seen, note, 1.0)
+
+
+def failure_of(log: pl.DataFrame, cluster) -> Mechanism:
+    """Failures of a busy node a day."""
+    *rates, count, busy = failures(log, float(cluster.node_gpus.mean()))
+    window = max(float(log["submit"].max() - log["submit"].min()), 1.0) * cluster.total_nodes
+    seen = count >= FEWEST
+    values = (rate * DAY for rate in rates)
+    note = "" if seen else f"{count} failures"
+    return Mechanism("failure", *values, "a day of a busy node", count, min(1.0, busy / window), seen, note)
+
+
+def repair_of(log: pl.DataFrame) -> Mechanism:
+    """Seconds until a node that failed is back."""
+    mean, *ends, count = repairs(log)
+    seen = count >= FEWEST
+    note = "" if seen else f"{count} waiting jobs took a node that had failed"
+    if not log["at"].count():
+        note = "no lists of nodes"
+    return Mechanism("repair", mean if seen else MTTR, *ends, "s", count, 1.0, seen, note)
+
+
+def first_start_mechanism(start: FirstStart, scenario: Scenario) -> Mechanism:
+    """Cost of every start."""
+    believed = scenario.delays.switch
+    note = ""
+    if not start.seen:
+        note = f"a job completed {start.earliest:.0f} s after its start" if np.isfinite(start.earliest) else "few jobs"
+    value = start.value if start.seen else believed
+    return Mechanism("first_start", value, start.low, start.high, "s", start.rows, 1.0, start.seen, note, believed)
+
+
+def checkpoint_mechanism(checkpoint: Checkpoint, believed: float, misfits: list[Misfit]) -> Mechanism:
+    """Seconds between checkpoints, to which a failure throws a job back."""
+    note = ""
+    if not checkpoint.seen:
+        note = f"{checkpoint.rows} jobs completed after a failure"
+    seen = checkpoint.seen and not misfits
+    if misfits:
+        note = misfits[0].words
+    values = checkpoint.value, checkpoint.low, checkpoint.high
+    return Mechanism("checkpoint", *values, "s", checkpoint.rows, 1.0, seen, note, believed)
+
+
+def slow_nodes_mechanism(nodes: SlowNodes, overlap: float, known: bool) -> Mechanism:
+    """Speed of slow nodes over that of the others."""
+    if not nodes.seen:
+        return Mechanism("slow_nodes", 1.0, 0.0, np.inf, "", nodes.rows, 0.0, False, "nodes are alike", 1.0)
+    note = f"nodes {', '.join(nodes.names)}"
+    if not known:
+        note += "; not played: which nodes of the cluster these are is not known"
+    unit = "of the speed of the others"
+    values = nodes.speed, nodes.low, nodes.high
+    return Mechanism("slow_nodes", *values, unit, nodes.rows, overlap, True, note, 1.0)
+
+
+def widened(mechanism: Mechanism, misfits: list[Misfit]) -> Mechanism:
+    """A mechanism whose interval holds what its misfits leave open as well."""
+    low = mechanism.low
+    high = mechanism.high
+    notes = [mechanism.note] if mechanism.note else []
+    for misfit in misfits:
+        low = np.nanmin([low, misfit.low])
+        high = np.nanmax([high, misfit.high])
+        notes.append(misfit.words)
+    return mechanism._replace(low=float(low), high=float(high), note="; ".join(notes))

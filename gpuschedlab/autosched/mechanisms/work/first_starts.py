@@ -1,0 +1,82 @@
+"""Cost of every start, from first attempts: none completes before it is over, and short jobs pile up behind it."""
+
+import itertools
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.autosched.mechanisms.work.pace import lengths
+
+SCALES = np.geomspace(3.0, 30_000.0, 14)
+SHAPES = (0.4, 0.6, 0.8, 1.0, 1.3, 1.7)
+"""Of the run times of jobs: seconds and powers of Burr's law, whose third parameter is the best one."""
+PLACES = np.concatenate([[0.0], 1 - np.geomspace(1.0, 1e-4, 40)[1:], [1 - 1e-6]])
+"""Costs that are tried, as parts of the earliest completion."""
+LEAST = 30.0
+"""Earliest completion (s) below which starts are taken to cost nothing that matters."""
+SHORTEST = 1.0
+SHORT = 60.0
+"""Work (s) that the shortest job is taken to have, and that it may have: the interval is as wide."""
+FEWEST = 20
+SURE = 5.0
+"""Completed first attempts; how much more likely, in logarithms, a cost must make the log than none, and than a log without short jobs."""
+
+
+class FirstStart(NamedTuple):
+    """Cost (s) of every start and the ends of its 95 % interval, completed first attempts, and whether the log shows it."""
+
+    value: float
+    low: float
+    high: float
+    rows: int
+    seen: bool
+    earliest: float
+
+
+def first_start_of(log: pl.DataFrame) -> FirstStart:
+    """Cost of every start.
+
+    It is not seen if the log is as likely without it, or without it and with short jobs left out.
+    """
+    first = log.filter(attempt=0)
+    length = np.maximum(lengths(first), 1e-3)
+    done = first.select((pl.col("why") == "done") & (pl.col("status") == "completed")).to_series().to_numpy()
+    count = int(done.sum())
+    if count < FEWEST:
+        return FirstStart(0.0, 0.0, np.inf, count, False, np.inf)
+    earliest = float(length[done].min())
+    if earliest < LEAST:
+        return FirstStart(0.0, 0.0, earliest, count, False, earliest)
+    costs = earliest * PLACES
+    likely = np.array([_best(length - cost, done, 0.0) for cost in costs])
+    cut = _best(length, done, earliest)
+    rest = max(likely[0], cut)
+    # Of each cost the probability, by the width of its cell.
+    weight = np.exp(likely - likely.max()) * np.gradient(costs)
+    share = np.cumsum(weight) / weight.sum()
+    value, low = np.interp([0.5, 0.025], share, costs)
+    value = float(max(value - SHORTEST, 0.0))
+    low = float(max(low - SHORT, 0.0))
+    return FirstStart(value, low, earliest, count, bool(likely.max() > rest + SURE), earliest)
+
+
+def _best(seconds: np.ndarray, done: np.ndarray, least: float) -> float:
+    """Highest logarithm of the likelihood of run times (n,) under Burr's law, those below `least` having been left out."""
+    return max(
+        _log_likelihood(seconds, done, scale, shape, least) for scale, shape in itertools.product(SCALES, SHAPES)
+    )
+
+
+def _log_likelihood(seconds: np.ndarray, done: np.ndarray, scale: float, shape: float, least: float) -> float:
+    """Of run times (n,) whose survival is (1 + (t / scale)^shape)^-k, k at its best; those that did not complete are censored."""
+    inside = seconds > 0  # a first attempt that was stopped earlier says nothing
+    t = np.maximum(seconds[inside], 1e-3)
+    ended = done[inside]
+    ratio = (t / scale) ** shape
+    alive = np.log1p(ratio)
+    alive_at_least = np.log1p((least / scale) ** shape)
+    passed = np.maximum(alive - alive_at_least, 0.0).sum()
+    k = ended.sum() / max(passed, 1e-12)
+    density = np.log(k * shape * ratio / t) - alive
+    return float(density[ended].sum() - k * passed)

@@ -1,0 +1,120 @@
+"""How far attempts bring their jobs, under delays, speeds of nodes and checkpoints."""
+
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+
+class Pace(NamedTuple):
+    """What attempts (n,) cost.
+
+    Parameters
+    ----------
+    delay : (n,) float array
+        Seconds that an attempt holds its GPUs before it makes progress.
+    slow : (n,) float array
+        Logarithm of the speed of an attempt, 0: full speed.
+    period : float
+        Seconds between checkpoints, from the start of an attempt on. 0: a failure loses nothing; inf: all since the start.
+    """
+
+    delay: np.ndarray
+    slow: np.ndarray
+    period: float = np.inf
+
+    def kept(self, length: np.ndarray) -> np.ndarray:
+        """Seconds of full speed (n,) that attempts of some length (s) add to the work of their jobs if their node fails."""
+        if np.isinf(self.period):
+            return np.zeros(len(length))
+        until = length
+        if self.period > 0:
+            until = np.floor(length / self.period) * self.period
+        return np.maximum(until - self.delay, 0.0) * np.exp(self.slow)
+
+    def gained(self, length: np.ndarray) -> np.ndarray:
+        """Seconds of full speed (n,) for which attempts of some length (s) make progress."""
+        return np.maximum(length - self.delay, 0.0) * np.exp(self.slow)
+
+
+def lengths(log: pl.DataFrame) -> np.ndarray:
+    """Seconds (n,) that attempts held their GPUs."""
+    return (log["end"] - log["start"]).to_numpy()
+
+
+def work_of(log: pl.DataFrame, pace: Pace) -> np.ndarray:
+    """Seconds of work of each job (J,): what its attempts gained, and what was kept of those whose node failed; at least 1."""
+    length = lengths(log)
+    failed = (log["why"] == "node").to_numpy()
+    own = np.where(failed, pace.kept(length), np.maximum(pace.gained(length), np.exp(pace.slow)))
+    return np.maximum(np.bincount(log["job"].to_numpy(), own), 1.0)
+
+
+class Restarts(NamedTuple):
+    """Attempts after a restart (m,).
+
+    Parameters
+    ----------
+    spent : (m,) float array
+        Seconds less those of work that is done again.
+    before : (m,) float array
+        Seconds of work done before, as long as they take at the speed of this attempt.
+    done : (m,) bool array
+        Whether the attempt completed its job.
+    gpus : (m,) float array
+    failed : (m,) bool array
+        Whether a node of the job had failed before.
+    row : (m,) int array
+        Row of the log.
+    """
+
+    spent: np.ndarray
+    before: np.ndarray
+    done: np.ndarray
+    gpus: np.ndarray
+    failed: np.ndarray
+    row: np.ndarray
+
+    def take(self, rows: np.ndarray) -> "Restarts":
+        """Some of them, by place or by mask."""
+        return Restarts(*(column[rows] for column in self))
+
+
+SHORTEST = 30.0
+"""Least seconds of work done before: the hazard of a job is counted from there."""
+
+
+def restarts(log: pl.DataFrame, pace: Pace, known_delay: bool = True) -> Restarts:
+    """Attempts after a restart.
+
+    If the delay is not known, those that follow a restart that failed are left out: nobody knows how much of it was delay.
+    """
+    length = lengths(log)
+    number = log["attempt"].to_numpy()
+    broken = (log["why"] == "node").to_numpy()
+    gained = pace.gained(length)
+    kept = pace.kept(length)
+    again = np.zeros(len(length))
+    before = np.zeros(len(length))
+    failed = np.zeros(len(length), bool)
+    sure = number > 0
+    for i in range(len(length)):
+        if number[i] == 0:
+            saved = 0.0
+            furthest = 0.0
+            any_failed = False
+            known = True
+        again[i] = furthest - saved
+        before[i] = furthest
+        failed[i] = any_failed
+        sure[i] = sure[i] and known
+        furthest = max(furthest, saved + gained[i])
+        saved += kept[i] if broken[i] else gained[i]
+        any_failed = any_failed or broken[i]
+        unclear = broken[i] and number[i] > 0 and pace.period > 0 and not known_delay
+        known = known and not unclear
+    speed = np.exp(pace.slow)
+    done = log.select((pl.col("why") == "done") & (pl.col("status") == "completed")).to_series().to_numpy()
+    before = np.maximum(before / speed, SHORTEST)
+    rows = Restarts(length - again / speed, before, done, log["gpus"].to_numpy(), failed, np.arange(len(length)))
+    return rows.take(sure)

@@ -1,0 +1,123 @@
+"""What is left of the work of jobs once their task, size and the load at their start are held fixed."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.autosched.mechanisms.work.pace import Pace, work_of
+
+OFTEN = 3
+"""Repeats of a task beyond which its work is not known better."""
+CLIP = 3.0
+"""Deviations at which a row is cut."""
+MANY = 20
+"""Rows that an estimate of a spread needs."""
+CRITICAL = 1.96
+"""Test statistic at the ends of an interval."""
+
+
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    """Jobs of a log (J,), in groups of alike ones.
+
+    Parameters
+    ----------
+    log : polars.DataFrame
+    load : (J, k) float array
+        What is held fixed by regression, centred.
+    task, stratum : (J,) int array
+        Jobs of one task, whose work is alike; jobs of one model and size, which have the same choice of nodes.
+    offset : (J,) float array
+        Logarithm of what is known of the work beforehand.
+    """
+
+    log: pl.DataFrame
+    load: np.ndarray
+    task: np.ndarray
+    stratum: np.ndarray
+    offset: np.ndarray
+
+    def at(self, pace: Pace) -> np.ndarray:
+        """What is left (J,) of the logarithm of work that the log implies at a pace."""
+        own = within(np.log(work_of(self.log, pace)) - self.offset, self.task)
+        return own - self.load @ np.linalg.lstsq(self.load, own, rcond=None)[0]
+
+    def weights(self, residual: np.ndarray) -> np.ndarray:
+        """Weight (J,) of each job: how well its work is known depends on how often its task came."""
+        often = np.minimum(np.bincount(self.task)[self.task] - 1, OFTEN)
+        variance = np.full(OFTEN + 1, residual.var())
+        for count in range(OFTEN + 1):
+            rows = often == count
+            if rows.sum() > MANY:
+                variance[count] = residual[rows].var()
+        return 1 / variance[often]
+
+    def centred(self, column: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """A column (J,) less its mean within a stratum, and less what the load says of it."""
+        total = np.bincount(self.stratum, weight * column)
+        own = column - (total / np.bincount(self.stratum, weight))[self.stratum]
+        root = np.sqrt(weight)
+        return own - self.load @ np.linalg.lstsq(self.load * root[:, None], own * root, rcond=None)[0]
+
+    def clipped(self, residual: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """Residuals (J,) about their mean, cut at `CLIP` deviations."""
+        most = CLIP / np.sqrt(weight)
+        return np.clip(residual - np.average(residual, weights=weight), -most, most)
+
+    def statistic(self, column: np.ndarray, residual: np.ndarray, weight: np.ndarray) -> float:
+        """Normal statistic of a dependence of residuals on a centred column; jobs of a task go together."""
+        product = weight * column * self.clipped(residual, weight)
+        return float(product.sum() / np.sqrt((np.bincount(self.task, product) ** 2).sum()))
+
+
+def residuals_of(log: pl.DataFrame, load: np.ndarray, offset: np.ndarray | None = None) -> Residuals:
+    """Jobs of a log with the load at their first start (J, k), and what is known of their work, if anything is."""
+    first = log.filter(attempt=0)
+    task = _groups(first, ["user", "name", "gpus"])
+    stratum = _groups(first, ["model", "gpus"])
+    if offset is None:
+        offset = np.zeros(first.height)
+    return Residuals(log, load - load.mean(axis=0), task, stratum, offset)
+
+
+def _groups(jobs: pl.DataFrame, names: list[str]) -> np.ndarray:
+    """Number of the group (J,) of jobs that are alike in some columns."""
+    texts = jobs.select(pl.concat_str(pl.col(names).cast(pl.String).fill_null("?"), separator="|"))
+    return np.unique(texts.to_series(), return_inverse=True)[1].ravel()
+
+
+def within(y: np.ndarray, group: np.ndarray) -> np.ndarray:
+    """What is left of y (n,) less the shrunken mean of the others of its group."""
+    r = y - y.mean()
+    n = np.bincount(group)
+    total = np.bincount(group, r)
+    within = ((r - (total / n)[group]) ** 2).sum() / max(1, (n - 1).sum())
+    between = max(r.var() - within, 1e-9)
+    others = n[group] - 1
+    return r - np.where(others > 0, between * (total[group] - r) / (between * others + within), 0.0)
+
+
+def power_range(jobs: Residuals, slow: np.ndarray, pace: Pace, powers: np.ndarray) -> tuple[float, float, float, int]:
+    """Power of a slowdown, ends of its 95 % interval, and rows behind it; (1, 0, inf, 0) if no job was slowed down.
+
+    At the true power the work that the log implies does not depend on how slow its first attempt was (g-estimation); the interval
+    holds the powers that this test does not refuse. `slow` (n,) is the logarithm of the speed of each attempt at power 1.
+    """
+    start = (jobs.log["attempt"] == 0).to_numpy()
+    weight = jobs.weights(jobs.at(pace._replace(slow=pace.slow + slow)))
+    column = jobs.centred(slow[start], weight)
+    rows = int((slow[start] < np.log(0.99)).sum())
+    if rows == 0 or (weight * column**2).sum() < 1e-6:
+        return 1.0, 0.0, np.inf, 0
+    tests = []
+    for power in powers:
+        residual = jobs.at(pace._replace(slow=pace.slow + power * slow))
+        tests.append(abs(jobs.statistic(column, residual, weight)))
+    best = int(np.argmin(tests))
+    inside = np.flatnonzero(np.array(tests) < CRITICAL)
+    if not len(inside):
+        inside = np.array([best])
+    low = 0.0 if inside[0] == 0 else powers[inside[0]]
+    high = np.inf if inside[-1] == len(powers) - 1 else powers[inside[-1]]
+    return float(powers[best]), float(low), float(high), rows

@@ -1,0 +1,52 @@
+"""Speed tables in which nodes of a GPU type are slower, or faster, than they were."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from gpuschedlab.speeds.build import decode, retyped
+from gpuschedlab.speeds.table import Speeds
+
+
+def scaled_type(speeds: Speeds, gpu_type: str, factor: float, name: str | None = None) -> Speeds:
+    """Return speeds that are `factor` times what they are on a GPU type.
+
+    Parameters
+    ----------
+    speeds : Speeds
+    gpu_type : str
+    factor : float
+    name : str, optional
+        Another type that goes so fast, beside `gpu_type`, which stays as it is; default: `gpu_type` itself goes so fast.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> frame = pl.DataFrame({"model": "bert", "gpu_type": "t4", "n_gpus": [1, 2], "rate": [3.0, 5.0]})
+    >>> scaled_type(Speeds.from_frame(frame), "t4", 0.5, "old").configurations()["rate"].to_list()
+    [3.0, 5.0, 1.5, 2.5]
+    """
+    if gpu_type not in speeds.gpu_types:
+        return speeds
+    number = speeds.gpu_types.index(gpu_type)
+    of_type = decode(speeds.code, speeds.shapes)[0] == number
+    rate = np.concatenate([speeds.rate, speeds.rate * factor])
+    moved = speeds.row + len(speeds.rate)
+    if name is None:
+        return replace(speeds, rate=rate, row=np.where(of_type, moved, speeds.row))
+    model = np.repeat(np.arange(len(speeds.models)), np.diff(speeds.first))
+    index = np.arange(len(speeds.gpu_types))
+    index[number] = len(speeds.gpu_types)
+    code, shapes = retyped(speeds, index)
+    owner = np.concatenate([model, model[of_type]])
+    codes = np.concatenate([speeds.code, code[of_type]])
+    order = np.lexsort((codes, owner))
+    return replace(
+        speeds,
+        gpu_types=(*speeds.gpu_types, name),
+        first=np.searchsorted(owner[order], np.arange(len(speeds.models) + 1)),
+        code=codes[order],
+        row=np.concatenate([speeds.row, moved[of_type]])[order],
+        rate=rate,
+        shapes={**shapes, **speeds.shapes},
+    )

@@ -1,0 +1,1 @@
+"""What the twin of a log says that it lacks."""
