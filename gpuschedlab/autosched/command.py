@@ -260,14 +260,14 @@ class _Loops:
 
     def as_shown(self, scenario):
         """A scenario with the mechanisms that the log shows; failures are drawn anew, so that none to come is known."""
-        shown = self.twin.at(scenario.replace(seed=scenario.seed + 1))
+        shown = self.twin.at(self.as_believed(scenario).replace(seed=scenario.seed + 1))
         trace = shown.trace.with_columns(scenario.trace["duration"])  # as forecast: the log's own is not known yet
         return shown.replace(trace=trace, seed=scenario.seed)
 
     def as_believed(self, scenario):
         """A scenario with mechanisms as the options say, in the place of those that the log shows."""
         names = ("cluster", "delays", "speeds", "estimator")
-        trace = scenario.trace.drop("restart", strict=False)
+        trace = scenario.trace.drop("restart", "switch", strict=False)
         return scenario.replace(trace=trace, **{name: getattr(self.believed, name) for name in names})
 
     @property

@@ -357,3 +357,42 @@ def test_a_search_on_believed_mechanisms_needs_a_log(tmp_path, capsys, monkeypat
     monkeypatch.chdir(tmp_path)
     assert main(["tune", "--hours", "2", "--jobs", "60", "--cluster", "4x8", "--methods", "believed"]) == 2
     assert "found a trace that shows no mechanisms" in capsys.readouterr().err
+
+
+def test_a_forecast_is_simulated_as_the_log_shows_it_and_no_stronger(tmp_path):
+    """Mechanisms stand once: in the scenario of the log, and in that of a forecast from it, speeds and delays are the same."""
+    from types import SimpleNamespace
+
+    from gpuschedlab.autosched.command import _Loops
+    from gpuschedlab.speeds import Speeds
+
+    rows = [("m", "v100", None, None, 1.0), ("m", "v100", 4, 2, 0.6), ("m", "v100", 4, 4, 0.4)]
+    speeds = Speeds.from_frame(
+        pl.DataFrame(rows, schema=["model", "gpu_type", "n_gpus", "n_nodes", "rate"], orient="row"), relative=True
+    )
+    jobs = {
+        "job_id": ["a", "b"],
+        "submit": [0.0, 5.0],
+        "gpus": [4.0, 4.0],
+        "duration": [600.0, 900.0],
+        "model": ["m", "m"],
+    }
+    believed = Scenario(pl.DataFrame(jobs), lab.Cluster.homogeneous(4, 8), speeds=speeds, seed=2)
+    shown = believed.replace(
+        trace=believed.trace.with_columns(restart=pl.lit(900.0), duration=pl.lit(50.0)), speeds=powered(speeds, 0.5)
+    )
+
+    def at(scenario):
+        trace = scenario.trace.with_columns(restart=pl.lit(900.0), duration=pl.lit(50.0))
+        return scenario.replace(trace=trace, speeds=powered(scenario.speeds, 0.5))
+
+    loops = SimpleNamespace(twin=SimpleNamespace(at=at), believed=believed)
+    loops.as_believed = lambda scenario: _Loops.as_believed(loops, scenario)
+    forecast = shown.replace(trace=shown.trace.with_columns(duration=pl.lit(700.0)))
+    found = _Loops.as_shown(loops, forecast)
+    assert found.trace["duration"].to_list() == [700.0, 700.0]  # forecast, not the log's own
+    assert found.trace["restart"].to_list() == [900.0, 900.0]
+    assert found.speeds.rate.tolist() == shown.speeds.rate.tolist() != believed.speeds.rate.tolist()
+    assert _Loops.as_believed(loops, forecast).speeds is believed.speeds
+    assert "restart" not in _Loops.as_believed(loops, forecast).trace.columns
+    assert found.seed == shown.seed
