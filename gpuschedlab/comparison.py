@@ -8,17 +8,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from gpuschedlab._extras import need
-from gpuschedlab.errors import (
-    PolicyError,
-    RunError,
-    check_flag,
-    check_runs,
-    check_text,
-    check_texts,
-    check_whole,
-    interrupts,
-    shown,
-)
+from gpuschedlab.errors import PolicyError, RunError, interrupts
+from gpuschedlab.metrics.columns import check_flag, check_runs, check_text, check_texts, check_whole, shown
 from gpuschedlab.metrics.like_weeks import MOST
 from gpuschedlab.metrics.summaries import FIRST
 from gpuschedlab.parse import blame, word_of

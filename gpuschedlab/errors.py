@@ -1,14 +1,10 @@
 """Errors, by the part that raises them: a message names who, what was found, what was expected, and the way out.
 
-Beside them the bounds beyond which input is refused, before it takes the memory of the process, and checks of arguments: each is what its
-name says, or is refused by it.
+Beside them the bounds beyond which input is refused, before it takes the memory of the process.
 """
 
-import math
 import sys
-from collections.abc import Iterable, Mapping
 from contextlib import contextmanager
-from numbers import Integral, Real
 
 MOST_BYTES = 2**30
 MOST_ROWS = 20_000_000
@@ -129,69 +125,3 @@ def _float_errors():
         numpy.seterrcall(call)
 
     return put_back
-
-
-def shown(value: object) -> str:
-    """Value in an error message, cut if it is long."""
-    return repr(value)[:80]
-
-
-def check_flag(source: str, name: str, value: object):
-    """Raise a RunError if a value is not true or false."""
-    if not isinstance(value, bool):
-        raise RunError(f"{source}: found {name}={shown(value)}; expected True or False for {name}.")
-
-
-def check_whole(source: str, name: str, value: object, low: int, high: int):
-    """Raise a RunError if a value is not a whole number from `low` to `high`."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or not low <= value <= high:
-        raise RunError(
-            f"{source}: found {name}={shown(value)}; expected a whole number from {low} to {high} for {name}."
-        )
-
-
-def check_text(source: str, name: str, value: object):
-    """Raise a RunError if a value is not a text."""
-    if not isinstance(value, str):
-        raise RunError(f"{source}: found {name}={shown(value)}; expected a text for {name}.")
-
-
-def check_texts(source: str, name: str, value: object):
-    """Raise a RunError if a value is not a mapping of texts to texts."""
-    texts = isinstance(value, Mapping) and all(isinstance(part, str) for pair in value.items() for part in pair)
-    if not texts:
-        raise RunError(f"{source}: found {name}={shown(value)}; expected a dict of texts for {name}.")
-
-
-def check_runs(source: str, name: str, value: object):
-    """Raise a RunError if a value is not a mapping of names to runs."""
-    if not isinstance(value, Mapping):
-        raise RunError(f"{source}: found {name}={shown(value)}; expected a dict of {name}, by their names.")
-    for policy, run in value.items():
-        if isinstance(run, type) or not hasattr(run, "jobs"):
-            raise RunError(
-                f"{source}: found {shown(run)} among the {name}, as {shown(policy)}; expected a Run, as of simulate()."
-            )
-
-
-def names_of(source: str, name: str, value: object, known: Iterable[str]) -> list[str]:
-    """Return names as a list; raise a RunError if they are not texts, or one is not known."""
-    known = list(known)
-    words = f"names from {name.upper()}: {', '.join(known)}"
-    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
-        raise RunError(f"{source}: found {name}={shown(value)}; expected a list of {words}.")
-    names = list(value)
-    unknown = [word for word in names if not isinstance(word, str) or word not in known]
-    if unknown:
-        raise RunError(f"{source}: found unknown {name} {shown(sorted(unknown, key=str))}; expected {words}.")
-    return names
-
-
-def check_prices(source: str, value: object):
-    """Raise a RunError if a value is neither the price of a GPU-hour nor a mapping of GPU types to prices."""
-    prices = value.values() if isinstance(value, Mapping) else [value]
-    for price in prices:
-        if isinstance(price, bool) or not isinstance(price, Real) or not 0 <= price < math.inf:
-            raise RunError(
-                f"{source}: found prices={shown(value)}; expected the price of a GPU-hour, 0 or more, or a dict of prices by GPU type."
-            )

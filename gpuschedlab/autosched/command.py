@@ -86,6 +86,9 @@ def tune(args) -> int:
         loops = _prepared(args, methods, progress)
         methods = loops.methods
         rows = [loops.run(method) for method in methods]
+        loops.play_promises()
+        for row in rows:
+            row |= loops.records_of(row["method"], methods[0])
     except KeyboardInterrupt:
         words = f"decisions are in {args.out}. Add --resume to continue."
         words = words if _journals(args, methods) else "no decision was taken."
@@ -101,7 +104,8 @@ def tune(args) -> int:
         found = {"policy": policy.name, "objective": policy.goals[0], "methods": rows} | seen
         print(as_json(found | intake_of(loops.about)))
     else:
-        print("\n" + _table(rows, policy.goals[0]) + (flips and f"\n{flips}") + intake_line(loops.about))
+        parts = [_table(rows, policy.goals[0]), *loops.outcome(methods), flips]
+        print("\n" + "\n".join(part for part in parts if part) + intake_line(loops.about))
     return 0
 
 
@@ -253,6 +257,9 @@ class _Loops:
         self.methods: list[str] = []
         self.believed = scenario
         self.last = {}
+        self.runs = {}
+        self.switches = []
+        self.promises = []
         self._headed = False
         known = 0 if self.history is None else self.history.height
         jobs = f"{scenario.trace.height:,} jobs on {scenario.cluster}; history: {known:,} jobs"
@@ -315,6 +322,13 @@ class _Loops:
         with self.progress.phase(f"{method}: running the trace to its end"):
             worth = self.lab.score(simulation)
         self.last[method] = simulation.policy
+        from gpuschedlab.autosched.realised_gains import room_in_words
+
+        played = simulation.result()
+        if not self.runs and (room := room_in_words(played, self.scenario.speeds, method)):
+            self.progress.say(room)
+        self.runs[method] = played
+        self.switches += [(method, decision) for decision in decisions if decision.switched]
         return {
             "method": method,
             **worth,
@@ -324,6 +338,40 @@ class _Loops:
             "seconds": sum(d.seconds for d in decisions),
             "knobs": simulation.policy.knobs,
         }
+
+    def play_promises(self) -> None:
+        """Play on from each switch with it and without it, once all loops are over."""
+        from gpuschedlab.autosched.realised_gains import Promise
+
+        if not self.switches:
+            return
+        with self.progress.phase("what came of each switch", len(self.switches), "switches") as advance:
+            for count, (method, decision) in enumerate(self.switches, 1):
+                self.promises.append(Promise.of(method, decision))
+                advance(count)
+
+    def records_of(self, method: str, base: str) -> dict:
+        """Plain values of a method's switches, and of its whole gain over the first method."""
+        from gpuschedlab.autosched.realised_gains import gain_of_loop
+
+        record = {"promises": [promise.record() for promise in self.promises if promise.method == method]}
+        if method == base:
+            return record
+        gain = gain_of_loop(self.runs[base], self.runs[method])
+        ends = {"ratio": gain.ratio, "low": gain.low, "high": gain.high}
+        ends = {name: None if value != value else value for name, value in ends.items()}
+        return record | {f"against {base}": ends | {"jobs": gain.jobs, "verdict": gain.verdict}}
+
+    def outcome(self, methods: list[str]) -> list[str]:
+        """What is said below the table: the whole gain of each method, each switch, and whether there was anything to gain."""
+        from gpuschedlab.autosched.realised_gains import gain_of_loop, loop_in_words, promises_table, room_in_words
+
+        base, *tuned = methods
+        gains = [loop_in_words(name, base, gain_of_loop(self.runs[base], self.runs[name])) for name in tuned]
+        switches = promises_table(self.promises, self.space.policy.goals[0])
+        if switches:
+            switches = f"\n{switches}"
+        return [*gains, switches, room_in_words(self.runs[base], self.scenario.speeds, base)]
 
     def _loop(self, method: str, simulation) -> list:
         loop = self._attached(method, simulation)

@@ -7,14 +7,25 @@ import threading
 import time
 
 EVERY = 5.0
-"""Seconds between lines where there is no terminal."""
+"""Seconds until the first line where there is no terminal; each further one comes after twice as long."""
+
+
+def next_line(begin: float, now: float) -> float:
+    """Return the instant (s) of the next line of a phase that began at `begin` and has a line now: when it has taken twice as long.
+
+    Examples
+    --------
+    >>> next_line(100.0, 105.0)
+    110.0
+    """
+    return begin + 2 * (now - begin)
 
 
 class Progress:
     """Prints lines on a stream, and below them how far the phase at hand is.
 
-    A phase is announced when it begins. On a terminal (of standard error) a bar follows it; elsewhere, such as in a log
-    file, a line every `EVERY` seconds says how far it is.
+    A phase is announced when it begins. On a terminal (of standard error) a bar follows it; elsewhere, such as in a log file, a
+    line after `EVERY` seconds says how far it is, and then one each time that it has taken twice as long: nine in an hour.
     """
 
     def __init__(self, stream):
@@ -45,13 +56,13 @@ class Progress:
                 self.bar.update(count - self.bar.n)
 
         def watch() -> None:
-            said = begin
+            due = begin + EVERY
             while not ended.wait(min(1.0, EVERY)):
                 each()
                 if self.bar is not None:
                     self.bar.refresh()
-                elif time.monotonic() - said >= EVERY:
-                    said = time.monotonic()
+                elif time.monotonic() >= due:
+                    due = next_line(begin, time.monotonic())
                     part = "" if total is None else f"{done:.0f} of {total:.0f} {unit}, "
                     self.say(f"{name}: {part}{time.monotonic() - begin:.0f} s so far")
 

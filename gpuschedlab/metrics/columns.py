@@ -1,7 +1,9 @@
-"""Columns of a run's frames as arrays: what metrics are computed from, whether or not the frames have been made."""
+"""Columns of a run's frames as arrays, from which metrics are computed, whether or not the frames have been made; checks of arguments."""
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
+from numbers import Integral, Real
 
 import numpy as np
 import polars as pl
@@ -132,3 +134,69 @@ def known_jobs(given, censored: bool, *names: str) -> list[np.ndarray]:
     jobs = jobs_of(given)
     rows = known(given, censored)
     return [jobs[name][rows] for name in names]
+
+
+def shown(value: object) -> str:
+    """Value in an error message, cut if it is long."""
+    return repr(value)[:80]
+
+
+def check_flag(source: str, name: str, value: object):
+    """Raise a RunError if a value is not true or false."""
+    if not isinstance(value, bool):
+        raise RunError(f"{source}: found {name}={shown(value)}; expected True or False for {name}.")
+
+
+def check_whole(source: str, name: str, value: object, low: int, high: int):
+    """Raise a RunError if a value is not a whole number from `low` to `high`."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or not low <= value <= high:
+        raise RunError(
+            f"{source}: found {name}={shown(value)}; expected a whole number from {low} to {high} for {name}."
+        )
+
+
+def check_text(source: str, name: str, value: object):
+    """Raise a RunError if a value is not a text."""
+    if not isinstance(value, str):
+        raise RunError(f"{source}: found {name}={shown(value)}; expected a text for {name}.")
+
+
+def check_texts(source: str, name: str, value: object):
+    """Raise a RunError if a value is not a mapping of texts to texts."""
+    texts = isinstance(value, Mapping) and all(isinstance(part, str) for pair in value.items() for part in pair)
+    if not texts:
+        raise RunError(f"{source}: found {name}={shown(value)}; expected a dict of texts for {name}.")
+
+
+def check_runs(source: str, name: str, value: object):
+    """Raise a RunError if a value is not a mapping of names to runs."""
+    if not isinstance(value, Mapping):
+        raise RunError(f"{source}: found {name}={shown(value)}; expected a dict of {name}, by their names.")
+    for policy, run in value.items():
+        if isinstance(run, type) or not hasattr(run, "jobs"):
+            raise RunError(
+                f"{source}: found {shown(run)} among the {name}, as {shown(policy)}; expected a Run, as of simulate()."
+            )
+
+
+def names_of(source: str, name: str, value: object, known: Iterable[str]) -> list[str]:
+    """Return names as a list; raise a RunError if they are not texts, or one is not known."""
+    known = list(known)
+    words = f"names from {name.upper()}: {', '.join(known)}"
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        raise RunError(f"{source}: found {name}={shown(value)}; expected a list of {words}.")
+    names = list(value)
+    unknown = [word for word in names if not isinstance(word, str) or word not in known]
+    if unknown:
+        raise RunError(f"{source}: found unknown {name} {shown(sorted(unknown, key=str))}; expected {words}.")
+    return names
+
+
+def check_prices(source: str, value: object):
+    """Raise a RunError if a value is neither the price of a GPU-hour nor a mapping of GPU types to prices."""
+    prices = value.values() if isinstance(value, Mapping) else [value]
+    for price in prices:
+        if isinstance(price, bool) or not isinstance(price, Real) or not 0 <= price < math.inf:
+            raise RunError(
+                f"{source}: found prices={shown(value)}; expected the price of a GPU-hour, 0 or more, or a dict of prices by GPU type."
+            )

@@ -5,9 +5,9 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from gpuschedlab.errors import RunError, check_flag, check_prices, check_runs, names_of, shown
+from gpuschedlab.errors import RunError
 from gpuschedlab.metrics import attainment, fairness, times, usage
-from gpuschedlab.metrics.columns import known_jobs, reading
+from gpuschedlab.metrics.columns import check_flag, check_prices, check_runs, known_jobs, names_of, reading, shown
 
 
 class Metric(NamedTuple):

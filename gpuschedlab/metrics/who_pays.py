@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from gpuschedlab.errors import RunError, check_flag, check_prices, check_text
+from gpuschedlab.errors import RunError
 from gpuschedlab.metrics import attainment, fairness, usage
+from gpuschedlab.metrics.columns import check_flag, check_prices, check_text, jobs_of, known
 from gpuschedlab.metrics.columns import counted as counting
-from gpuschedlab.metrics.columns import jobs_of, known
 from gpuschedlab.metrics.intervals import difference_interval, paired_ratio, ratio_interval
 from gpuschedlab.metrics.sentence import TIMES, Amount, Difference, Group, Moved, round_span
 

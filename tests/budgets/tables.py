@@ -21,7 +21,11 @@ TABLES = {"traces": "published.generated_traces", "standing": "published.standin
 TABLES |= {"browser": "browser.costs"}
 TABLES |= present(
     {
-        "clusters": {"explains": "papers.clusters.explains", "hidden": "papers.clusters.hidden"},
+        "clusters": {
+            "explains": "papers.clusters.explains",
+            "hidden": "papers.clusters.hidden",
+            "verdicts": "papers.clusters.configured_sites",
+        },
         "copter": {
             "rounds": "papers.copter.rounds",
             "trace": "papers.copter.trace",

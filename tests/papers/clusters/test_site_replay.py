@@ -29,6 +29,7 @@ from gpuschedlab.papers.clusters.whatif import (
     WhatIf,
     biases,
     compared,
+    in_this_log,
     played,
     whatif,
 )
@@ -429,3 +430,19 @@ def test_a_sites_own_plan_has_its_row(site):
     assert found.own == "as configured"
     assert {"as configured", "depth 2", "conservative", "as configured, true run times"} <= set(found.rules)
     assert whatif(found.site, {"policy": "EASY"}, calibration=found).table.height
+
+
+@pytest.mark.parametrize(
+    ("difference", "misses", "expected"),
+    [
+        (-50.0, 20.0, "lower, in this log"),
+        (50.0, 20.0, "higher, in this log"),
+        (-50.0, 26.0, "too short to tell"),  # the model may miss as much
+        (2.0, 3.0, "no change, in this log"),  # both are at most 1 % of the mean wait
+        (2.0, 30.0, "too short to tell"),
+        (0.0, np.nan, "too short to tell"),
+    ],
+)
+def test_a_short_log_has_a_side_of_its_own_jobs(difference, misses, expected):
+    """By hand, of a mean wait of 400 s: twice what the model misses is the bound of a side."""
+    assert in_this_log(difference, 400.0, Missed("", misses, 410.0)) == expected

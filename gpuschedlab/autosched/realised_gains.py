@@ -1,0 +1,156 @@
+"""What came of tuning: each switch's realised gain beside the announced one, the gain of a whole loop, and the most that was possible."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpuschedlab.autosched.decision import HOUR, Decision
+from gpuschedlab.cli.text import grid
+from gpuschedlab.metrics.fairness import elastic_jobs
+from gpuschedlab.metrics.intervals import TIMES, PairedRatio, paired_ratio
+from gpuschedlab.metrics.who_pays import CLOSE
+from gpuschedlab.sim import Run
+from gpuschedlab.speeds import Speeds
+
+
+@dataclass(frozen=True)
+class Promise:
+    """A switch: when, the gain that was announced with its interval over futures, and what came of it on the jobs that came.
+
+    `realised` is None if the decision was read from a journal, which keeps no state to play on from.
+    """
+
+    method: str
+    at: float
+    announced: float
+    low: float
+    high: float
+    realised: PairedRatio | None
+
+    @classmethod
+    def of(cls, method: str, decision: Decision) -> "Promise":
+        """Play on from a switch, with it and without it."""
+        low, high = decision.interval
+        ratio = None
+        if decision.state is not None:
+            ratio = decision.realised
+        return cls(method, decision.now, decision.gain, low, high, ratio)
+
+    def record(self) -> dict:
+        """Plain values; None where a number is not known."""
+        values = {"at": self.at, "announced": self.announced, "announced_low": self.low, "announced_high": self.high}
+        if self.realised is not None:
+            came = self.realised
+            values |= {
+                "realised": came.ratio,
+                "realised_low": came.low,
+                "realised_high": came.high,
+                "verdict": came.verdict,
+            }
+        return {name: None if value != value else value for name, value in values.items()}
+
+
+def promises_table(promises: list[Promise], goal: str) -> str:
+    """Write each switch's announced gain beside the realised one; "" if there was no switch."""
+    if not promises:
+        return ""
+    of_goal = "" if goal == "jct" else f" ({goal})"
+    head = ["method", "switch at (h)", f"announced{of_goal}", "90 %", "realised", "95 %"]
+    rows = []
+    for promise in promises:
+        cells = ["not played again", ""]
+        if promise.realised is not None:
+            cells = [f"{promise.realised.ratio:.2f}x", promise.realised.range()]
+        spread = "one future"
+        if promise.low == promise.low:
+            spread = f"{promise.low:.2f} to {promise.high:.2f}"
+        rows.append([promise.method, f"{promise.at / HOUR:.1f}", f"{promise.announced:.2f}x", spread, *cells])
+    columns = list(zip(head, *rows, strict=True))
+    text = grid([list(column) for column in columns])
+    return f"{text}\n{_in_short(promises)}"
+
+
+def _in_short(promises: list[Promise]) -> str:
+    """Sentence on all switches: the mean announced and realised gains, and how many came out surely better or worse."""
+    played = [promise for promise in promises if promise.realised is not None]
+    if not played:
+        return "Decisions that are kept in a journal are not played again."
+    announced = math.exp(np.mean([math.log(promise.announced) for promise in played]))
+    ratios = [promise.realised.ratio for promise in played if promise.realised.ratio > 0]
+    realised = math.exp(np.mean(np.log(ratios))) if ratios else float("nan")
+    verdicts = [promise.realised.verdict for promise in played]
+    better = verdicts.count("better")
+    worse = verdicts.count("worse")
+    undecided = len(played) - better - worse
+    count = f"{len(played)} switches were"
+    if len(played) == 1:
+        count = "1 switch was"
+    return (
+        "realised: average JCT without the switch over that with it, on the jobs that came. "
+        f"{count} announced as {announced:.2f} times each and came to {realised:.2f} times: {better} surely better, {worse} surely worse, "
+        f"{undecided} undecided."
+    )
+
+
+def gain_of_loop(first: Run, second: Run) -> PairedRatio:
+    """Average JCT of one method over that of another, on the jobs that ended under both, with an interval."""
+    times = [_times(run) for run in (first, second)]
+    return paired_ratio(first.jobs["submit"].to_numpy(), *times)
+
+
+def _times(run: Run) -> np.ndarray:
+    """JCT (s) of each job; nan if it has not ended."""
+    jobs = run.jobs
+    return (jobs["end"] - jobs["submit"]).cast(float).fill_null(float("nan")).to_numpy()
+
+
+def loop_in_words(method: str, base: str, gain: PairedRatio) -> str:
+    """Sentence on the whole gain of a method, its interval, and the verdict."""
+    if gain.verdict == "same":
+        return f"{method}: the jobs end as under {base}."
+    if math.isnan(gain.ratio):
+        return f"{method}: no job ended both under it and under {base}."
+    way = f"{gain.ratio:.2f} times sooner" if gain.ratio >= 1 else f"{1 / gain.ratio:.2f} times later"
+    sentence = f"{method}: the average job is done {way} than under {base}"
+    if math.isnan(gain.low):
+        why = "a few of its jobs carry the difference"
+        if gain.times < TIMES:
+            why = f"its {gain.jobs:,} jobs span {gain.times:.0f} times over which waits are alike; an interval needs {TIMES}"
+        return f"{sentence}, and this trace is too short to tell: {why}. Take a longer trace, or several seeds."
+    return f"{sentence} (95 %: {gain.range()}): {gain.verdict}."
+
+
+def fastest(speeds: Speeds | None) -> float:
+    """Return the highest speed of any job, beside that of its duration; inf if durations do not say how long jobs take."""
+    if speeds is None:
+        return 1.0
+    if not speeds.relative.all():
+        return math.inf
+    tables = [speeds.rate, speeds.merged, speeds.transfer]
+    most = [float(np.nanmax(table)) for table in tables if table is not None and np.isfinite(table).any()]
+    return max(1.0, *most)
+
+
+def most_possible(run: Run, speeds: Speeds | None) -> float:
+    """Return the largest gain that any schedule could have over a run's: average JCT over the average of least times; nan if unknown.
+
+    A job takes at least its duration, on the GPUs that it asks for, over the highest speed of the table.
+    """
+    jobs = run.jobs
+    speed = fastest(speeds)
+    ended = jobs.filter(jobs["end"].is_not_null() & jobs["end"].is_finite())
+    if elastic_jobs(run) or math.isinf(speed) or not ended.height:
+        return math.nan
+    return float((ended["end"] - ended["submit"]).sum() / ended["duration"].sum() * speed)
+
+
+def room_in_words(run: Run, speeds: Speeds | None, base: str) -> str:
+    """Sentence that a trace leaves nothing to gain; "" if it leaves more than a difference that is called one."""
+    most = most_possible(run, speeds)
+    if not most <= CLOSE:
+        return ""
+    return (
+        f"This trace is too small for its cluster to gain anything: jobs hardly wait under {base}, and no configuration could let the "
+        f"average job end more than {max(most, 1.0):.2f} times sooner. Take more work (--load, --jobs) or a smaller cluster (--cluster)."
+    )
