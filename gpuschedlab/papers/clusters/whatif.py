@@ -332,7 +332,7 @@ def in_this_log(difference: float, before: float, missed: Missed) -> str:
     """
     if missed.tells(difference):
         return IN_LOG[difference > 0]
-    if max(abs(difference), missed.seconds) <= SAME * before:
+    if abs(difference) <= SAME * before and missed.seconds <= SAME * before:
         return SAME_IN_LOG
     return SHORT
 

@@ -416,7 +416,7 @@ def test_the_command(site, capsys):
         == 0
     )
     assert (
-        "what if more=1, policy=srtf, estimator=oracle\nmean wait: 44 to 0, -44: too short to tell"
+        "what if more=1, policy=srtf, estimator=oracle\nmean wait: 44 to 0, -44: lower, in this log"
         in capsys.readouterr().out
     )
     assert main(["replay", "--trace", path, "--change", "limits=00:30:00"]) == 0
