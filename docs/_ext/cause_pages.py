@@ -69,6 +69,16 @@ def comparisons_of(found: dict) -> str:
     return table_of(heads, cells)
 
 
+def lacks() -> str:
+    """Table of the worlds with one mechanism that nobody believes in, and without any: what the twin says of them."""
+    heads = ("mechanism", "worlds", "named", "another is named", "no interval misses")
+    cells = []
+    for row in read_measured("lacks")["rows"]:
+        named = "" if row["mechanism"] == "none" else str(row["right"])
+        cells.append((row["mechanism"], str(row["worlds"]), named, str(row["false"]), str(row["no interval misses"])))
+    return table_of(heads, cells)
+
+
 def phases() -> str:
     """Tables of the worlds whose mix drifts: each line over three best constants, and the drift."""
     found = read_measured("phases")

@@ -2,13 +2,14 @@
 
 `{{differs Sia}}`, `{{about Sia}}`, `{{references Sia}}`: sections of a docstring; `{{knobs Sia}}`: a table of knobs; `{{system Sia}}`:
 all of these; `{{algorithm}}`: algorithm 3 of AutoSched line by line; `{{budget}}`, `{{regimes}}`, `{{switches}}`, `{{cause}}`,
-`{{phases}}`, `{{beforehand}}`, `{{worlds}}`, `{{mechanisms}}`, `{{causes}}`, `{{arena}}`, `{{explains}}`, `{{unisched_program}}`,
-`{{unisched_margin}}`, `{{unisched_floor}}`: what benches measured, from docs/measured/; `{{published sia [policy]}}`: published numbers
-of a source beside ours; `{{everywhere tiresias}}`: claims and numbers of a policy in all sources; `{{sources}}`: all sources;
-`{{score}}`: how many claims hold; `{{held}}`: the same by source; `{{board}}`, `{{three_lines}}`: parts of the front page; `{{noticed}}`:
-how many wrong numbers are noticed; `{{policies}}`: all policies, each with its paper; `{{others howto}}`: entries of a toctree for pages
-that the index does not name; `{{toc course}}`, `{{course}}`: an entry of a toctree, and a line, for a page that may not be there;
-`{{citation}}`: how to cite the package; `{{ask}}`: where to ask; `{{binder}}`: a badge, where a repository is named.
+`{{lacks}}`, `{{phases}}`, `{{beforehand}}`, `{{worlds}}`, `{{mechanisms}}`, `{{causes}}`, `{{arena}}`, `{{explains}}`,
+`{{unisched_program}}`, `{{unisched_margin}}`, `{{unisched_floor}}`: what benches measured, from docs/measured/; `{{published sia
+[policy]}}`: published numbers of a source beside ours; `{{everywhere tiresias}}`: claims and numbers of a policy in all sources;
+`{{sources}}`: all sources; `{{score}}`: how many claims hold; `{{held}}`: the same by source; `{{board}}`, `{{three_lines}}`: parts of
+the front page; `{{noticed}}`: how many wrong numbers are noticed; `{{policies}}`: all policies, each with its paper; `{{others howto}}`:
+entries of a toctree for pages that the index does not name; `{{toc course}}`, `{{course}}`: an entry of a toctree, and a line, for a page
+that may not be there; `{{citation}}`: how to cite the package; `{{ask}}`: where to ask; `{{binder}}`: a badge, where a repository is
+named.
 """
 
 import inspect
@@ -198,6 +199,7 @@ _MACROS = {
     "regimes": measured_pages.regimes,
     "switches": measured_pages.switches,
     "cause": cause_pages.cause,
+    "lacks": cause_pages.lacks,
     "phases": cause_pages.phases,
     "beforehand": measured_pages.beforehand,
     "worlds": measured_pages.worlds,

@@ -100,7 +100,10 @@ def tune(args) -> int:
         with progress.phase("the choice within what the log leaves open"):
             flips = loops.twin.flips(loops.last)[1]
     if args.json:
-        seen = {"mechanisms": loops.twin.frame.to_dicts(), "choice": flips} if loops.twin else {}
+        seen = {}
+        if loops.twin:
+            seen = {"mechanisms": loops.twin.frame.to_dicts(), "choice": flips}
+            seen["misfits"] = [misfit._asdict() for misfit in loops.twin.misfits]
         found = {"policy": policy.name, "objective": policy.goals[0], "methods": rows} | seen
         print(as_json(found | intake_of(loops.about)))
     else:
@@ -236,7 +239,9 @@ def _twin(args, scenario, progress: Progress):
     except EstimatorError as error:
         progress.say(f"mechanisms as believed: {error}")
         return None
-    progress.say("\n".join(f"mechanism {m.words}" for m in found.mechanisms.values()))
+    lines = [f"mechanism {m.words}" for m in found.mechanisms.values()]
+    lines += [f"not explained: {misfit.words}" for misfit in found.misfits]
+    progress.say("\n".join(lines))
     return found
 
 

@@ -1,11 +1,15 @@
 """What an operator's log shows of each mechanism, with its interval."""
 
+from math import isfinite
+
 from gpuschedlab.plots.kinds.charts import Points
 from gpuschedlab.plots.plotter import plotter
 
 
 def mechanisms(twin) -> Points:
     """Intervals of the mechanisms that were seen, as factors of their values; the hover has rows and overlap.
+
+    Values of 0, and intervals without an end, have no such factor, and are left out.
 
     Parameters
     ----------
@@ -14,7 +18,7 @@ def mechanisms(twin) -> Points:
     """
     values = {}
     for m in twin.mechanisms.values():
-        if m.seen and m.value > 0:
+        if m.seen and m.value > 0 and isfinite(m.high):
             whiskers = {
                 "type": "data",
                 "symmetric": False,

@@ -31,7 +31,7 @@ SLOW = np.log(0.9)
 class Mechanism(NamedTuple):
     """A mechanism: value (as believed if not `seen`), 95 % interval, rows behind it, part of its range that the log moved.
 
-    `note` says why it was not seen, or how it varies. `believed` is the value that the scenario had, nan if it had none.
+    `note` says why it was not seen, or how it varies. `believed` is the value that the scenario had, None if it had none.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Mechanism(NamedTuple):
     overlap: float
     seen: bool
     note: str = ""
-    believed: float = np.nan
+    believed: float | None = None
 
     @property
     def words(self) -> str:
@@ -59,7 +59,7 @@ class Mechanism(NamedTuple):
     @property
     def refutes(self) -> bool:
         """Whether it was seen, and what was believed lies outside of its interval."""
-        return self.seen and not np.isnan(self.believed) and not self.low <= self.believed <= self.high
+        return self.seen and self.believed is not None and not self.low <= self.believed <= self.high
 
 
 def _number(value: float) -> str:

@@ -215,16 +215,18 @@ def twin(log: Run | pl.DataFrame, scenario: Scenario, *, canaries: Canaries | No
     """Estimate the mechanisms of a cluster from the attempts in its log, and put them into a scenario.
 
     Outcomes in a log are confounded by the load that its operator followed. Mechanisms are not, and with them the simulator answers
-    what a knob would do. Restart: no restarted attempt completes before its delay is over. Placement: at the true power of
-    the believed slowdown the work of a job does not depend on where it first ran. Failures: Poisson in busy node-time. Repair: until
-    a waiting job takes the node. Predictions:
-    against the work that the twin infers. What cannot be seen stays as it is believed, and says so.
+    what a knob would do. Restart: no restarted attempt completes before its delay is over, on top of what every start costs. Placement:
+    at the true power of the believed slowdown the work of a job does not depend on where it first ran. Failures: Poisson in busy
+    node-time. Repair: until a waiting job takes the node. Predictions: against the work that the twin infers. First start: no job
+    completes before it is over. Checkpoint: no job completes before the work that a failure lost is done again. Slow nodes: jobs hold
+    their GPUs for longer on them. What cannot be seen stays as it is believed, and says so; what these mechanisms leave unexplained is
+    named, and widens the interval that it concerns.
 
     Parameters
     ----------
     log : Run or polars.DataFrame
         A run, or the trace of `gpuschedlab.intake(..., attempts="each")`: `job_id, submit, started, gpus, duration, state`, a row per
-        attempt; `nodes, model, user, name` and `predicted` (s) are used where they are there.
+        attempt; `nodes, nodelist, model, user, name` and `predicted` (s) are used if they are there.
     scenario : Scenario
         As it is believed: cluster, speeds, and the jobs that are to be simulated.
     canaries : Canaries, optional

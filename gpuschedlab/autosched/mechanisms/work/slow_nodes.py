@@ -91,7 +91,7 @@ def slow_nodes_of(jobs: Residuals, pace: Pace) -> SlowNodes:
         return NO_NODES._replace(chance=chance)
     slow = -on_any(jobs.log, names).astype(float)
     power, low, high, rows = power_range(jobs, slow, pace, POWERS)
-    seen = low > 0 and np.isfinite(high)
+    seen = bool(low > 0 and np.isfinite(high))
     return SlowNodes(names, math.exp(-power), math.exp(-high), math.exp(-low), rows, seen, chance)
 
 
