@@ -21,7 +21,11 @@ TABLES = {"traces": "published.generated_traces", "standing": "published.standin
 TABLES |= {"browser": "browser.costs"}
 TABLES |= present(
     {
-        "clusters": {"explains": "papers.clusters.explains", "hidden": "papers.clusters.hidden"},
+        "clusters": {
+            "explains": "papers.clusters.explains",
+            "hidden": "papers.clusters.hidden",
+            "when": "papers.clusters.asked_starts",
+        },
         "copter": {
             "rounds": "papers.copter.rounds",
             "trace": "papers.copter.trace",
