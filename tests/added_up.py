@@ -14,8 +14,8 @@ def add_up(monkeypatch):
     switch = Simulation.switch
     counted = []
 
-    def begun(self, scenario, policy, *, start=0.0, initial=None, log=False):
-        begin(self, scenario, policy, start=start, initial=initial, log=log)
+    def begun(self, scenario, policy, *, start=0.0, initial=None, usage=None, log=False):
+        begin(self, scenario, policy, start=start, initial=initial, usage=usage, log=log)
         self.scenario = scenario
         self.past = None if start or initial is not None else ((self.now, self.policy),)
 

@@ -39,7 +39,10 @@ def _worth(rows: list[dict]) -> str:
     for knobs, method in dict.fromkeys((row["knobs"], row["method"]) for row in rows):
         each = [found[knobs, method, price] for price in prices]
         counts = (f"{each[0]['evaluations']:.1f}", f"{each[0]['plain']:.1f} ({each[0]['plain method']})")
-        after = (f"{row['decisions']:,.0f}" if row["decisions"] and np.isfinite(row["decisions"]) else "never" for row in each)
+        after = (
+            f"{row['decisions']:,.0f}" if row["decisions"] and np.isfinite(row["decisions"]) else "never"
+            for row in each
+        )
         lines.append((method, str(knobs), *counts, *after))
     heads = ("method", "knobs", "evaluations until within 5 %, mean", "the best without a past")
     return table_of((*heads, *(f"saved after so many decisions, at {price}" for price in prices)), lines)

@@ -11,7 +11,7 @@ import textwrap
 from functools import cache, partial
 from pathlib import Path
 
-from gpuschedlab._faces import home_of, modules_of_papers, names_of, names_of_papers
+from gpuschedlab._faces import home_of, modules_of_papers, names_of, names_of_papers, papers
 
 COMMANDS = ("compare", "run", "explain", "sweep", "suite", "trace", "check", "warm", "versions")
 """Commands in the order in which they are listed; those that are not here come after them."""
@@ -19,12 +19,18 @@ COMMANDS = ("compare", "run", "explain", "sweep", "suite", "trace", "check", "wa
 
 @cache
 def commands() -> dict[str, tuple[str, str]]:
-    """Help and module of each: a module of `commands/`, or `command.py` of a paper, that begins with "`gpuschedlab NAME`: help."."""
+    """Help and module of each, of modules that begin with "`gpuschedlab NAME`: help.".
+
+    They are those of `commands/`, and of a paper `command.py` and those of a folder `commands` of its own.
+    """
     ours = {
         f"{__package__}.commands.{path.stem}": path
         for path in sorted((Path(__file__).parent / "commands").glob("*.py"))
     }
     theirs = {module: home_of(module.rpartition(".")[0]) / "command.py" for module in modules_of_papers("command")}
+    for paper in papers():
+        for path in sorted((home_of(paper) / "commands").glob("*.py")):
+            theirs[f"{paper}.commands.{path.stem}"] = path
     found = {}
     for module, path in (ours | theirs).items():
         if said := re.match(r'"""`gpuschedlab (\w+)`: (.*)\.("""|\n)', path.read_text(encoding="utf-8")):

@@ -313,12 +313,18 @@ class Scenario:
         return policy.fit(self.lessons) if learns else policy
 
     def simulation(
-        self, policy: Policy, *, start: float = 0.0, initial: pl.DataFrame | None = None, log: bool | str = False
+        self,
+        policy: Policy,
+        *,
+        start: float = 0.0,
+        initial: pl.DataFrame | None = None,
+        usage: pl.DataFrame | None = None,
+        log: bool | str = False,
     ) -> "Simulation":
-        """Simulation of a policy at its beginning; `start`, `initial` and `log` as for `Simulation`."""
+        """Simulation of a policy at its beginning; `start`, `initial`, `usage` and `log` as for `Simulation`."""
         from gpuschedlab.sim.simulation import Simulation
 
-        return Simulation(self, policy, start=start, initial=initial, log=log)
+        return Simulation(self, policy, start=start, initial=initial, usage=usage, log=log)
 
     def view(self, policy: Round, now: float = 0.0, **arrays) -> "View":
         """What a round policy would see at an instant, from arrays instead of a simulation: to try its answers one by one.

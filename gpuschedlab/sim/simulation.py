@@ -41,8 +41,12 @@ class Simulation:
         Instant (s) at which it begins (0: that of the scenario); jobs submitted before then must be in `initial`.
     initial : polars.DataFrame, optional
         Jobs already in the system at `start`, as `unfinished()` gives them: `job_id, executed` (s), `attained` (GPU-s), `progress, running`
-        (bool), and optionally `contention` (so far), `waiting_since` and `started` (s), and `stage` (1: is being profiled). It says nothing
-        of nodes: running jobs are placed anew, where a `copy` keeps them.
+        (bool), and optionally `contention` (so far), `waiting_since` and `started` (s), `stage` (1: is being profiled), and `nodes`
+        (numbers of the nodes on which a job runs, in the cluster's order). Running jobs without nodes, or for which there is no room on
+        them, are placed anew, where a `copy` keeps them.
+    usage : polars.DataFrame, optional
+        What accounts held before `start`, for policies that count usage (`Policy.charged`): one row per job that ran, with the columns by
+        which it is charged (`user`, `account`), `gpus`, `started` and `ended` (s). Without it nothing was used.
     log : bool or str
         Whether to log why each waiting job waits (`Run.decisions`), or the one job for which to do so.
 
@@ -70,6 +74,7 @@ class Simulation:
         *,
         start: float = 0.0,
         initial: pl.DataFrame | None = None,
+        usage: pl.DataFrame | None = None,
         log: bool | str = False,
     ):
         if not hasattr(type(scenario), "prepared"):  # of the object it would hide what is wrong within
@@ -94,6 +99,7 @@ class Simulation:
         self.pools: list[tuple] = []
         self.seconds = 0.0
         self.until = None
+        self.usage = usage
         self.over = False
         self._watcher = Watch()
         self._logged = np.zeros(4)
@@ -103,7 +109,7 @@ class Simulation:
         ready = None if initial is None else np.zeros(0, int)
         self.state = build_state(self.prepared, self.policy, ready)
         self.serve()
-        if start or initial is not None:
+        if start or initial is not None or usage is not None:
             from gpuschedlab.sim.setup import continuation
 
             self.state.scalar["now"] = start

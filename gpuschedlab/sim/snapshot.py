@@ -10,7 +10,7 @@ from gpuschedlab.sim.engine.jobs.logs import refresh_active
 from gpuschedlab.sim.engine.jobs.records import DONE, UNSEEN
 
 SEEN = ("submit", "gpus", "attained", "executed", "progress", "queued", "contention", "preemptions")
-TRUE = ("work", "overhead", "shared", "end")
+TRUE = ("work", "overhead", "shared", "first", "end")
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,9 @@ class Snapshot:
         Rows in the logs so far: how much has happened.
     jobs : mapping of str to (n,) array
         In the order of the trace: `submit, executed, queued, overhead, shared` (s), `gpus` (requested), `attained`
-        (GPU-s), `progress` and `work` (done and in all, in the job's own unit), `contention`, `preemptions`, `end` (s;
-        inf while unfinished), `rows` (jobs that the row stands for: `gpus` and `attained` are those of one), `submitted`
-        and `done` (bool).
+        (GPU-s), `progress` and `work` (done and in all, in the job's own unit), `contention`, `preemptions`, `first` (s, of its first
+        start; inf before it), `end` (s; inf while unfinished), `rows` (jobs that the row stands for: `gpus` and `attained` are those of
+        one), `submitted` and `done` (bool).
     """
 
     now: float

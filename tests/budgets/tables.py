@@ -25,6 +25,7 @@ TABLES |= present(
             "explains": "papers.clusters.explains",
             "hidden": "papers.clusters.hidden",
             "verdicts": "papers.clusters.configured_sites",
+            "when": "papers.clusters.asked_starts",
         },
         "copter": {
             "rounds": "papers.copter.rounds",

@@ -1,9 +1,11 @@
 """A site of one's own: its log on its cluster, by what its scheduler knew."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import polars as pl
 
@@ -32,8 +34,11 @@ from gpuschedlab.sim.setup.eligibility import with_lists
 from gpuschedlab.speeds import Delays
 from gpuschedlab.traces.intake.door import intake
 from gpuschedlab.traces.intake.read import taken_of
-from gpuschedlab.traces.logs.instants import UNIX
+from gpuschedlab.traces.logs.instants import UNIX, spans
 from gpuschedlab.traces.logs.ledger import SEEN, Intake
+
+if TYPE_CHECKING:
+    from gpuschedlab.papers.clusters.starts.answer import When
 
 TIMEOUT = "(?i)time_?out"
 """State of jobs in a log that their limit has stopped."""
@@ -141,6 +146,74 @@ class Site(Recipe):
         site.__dict__["log"] = self.log  # read once
         return site
 
+    def when(
+        self,
+        job: str | Sequence[str] = (),
+        at: float | str | None = None,
+        planned: Mapping[str, object] | None = None,
+        plays: int = 40,
+        seed: int = 0,
+    ) -> "When":
+        """Return when waiting jobs, or a planned one, will start: the site's own rule is played forward from an instant of its log.
+
+        Nothing that the log says of later than the instant is looked at. Run times are drawn from jobs that had ended, of the same user,
+        limit and size, and arrivals are those of an earlier week. Ranges are calibrated on the log's own questions that were answered by
+        then; if these are fewer than ten, a range has no per cent. A site is played as its files say: `site.completed` has what its log
+        shows as well, also of after the instant.
+
+        Parameters
+        ----------
+        job : str or sequence of str
+            Waiting jobs; without any, all that wait.
+        at : float or str, optional
+            Instant: s of the log, a span after its first submission ("9 d"), or a date by its clock ("2024-05-01 18:00"); default: the
+            log's end.
+        planned : mapping, optional
+            A job that is not in the log, by columns of a trace, such as `{"gpus": 8, "requested_time": 7200, "user": "ann"}`.
+        plays : int
+            How often the rule is played forward.
+        seed : int
+            Of what is drawn; the same seed gives the same answer.
+
+        Raises
+        ------
+        TraceError
+            The instant is outside the log, or a job is not known, does not wait, or could never start.
+
+        Examples
+        --------
+        >>> answer = Site.sample().when(at="9 d", planned={"gpus": 16, "requested_time": 7200, "user": "ben"}, plays=4)
+        >>> answer.table["gpus"].to_list()
+        [16.0]
+        """
+        from gpuschedlab.papers.clusters.starts.question import Question, answer
+
+        jobs = (job,) if isinstance(job, str) else tuple(job)
+        return answer(self, Question(jobs, self.instant_of(at), planned, plays, seed))
+
+    def instant_of(self, at: float | str | None) -> float | None:
+        """Return an instant (s of the log) that is given in seconds, or as a date by the log's clock; None stays None.
+
+        Raises
+        ------
+        TraceError
+            It is neither, or the log has no dates.
+        """
+        if at is None or not isinstance(at, str):
+            return at
+        seconds = spans(pl.Series([at]))[0]
+        if seconds is not None:
+            return float(seconds)
+        try:
+            date = datetime.fromisoformat(at).replace(tzinfo=UTC)
+        except ValueError as error:
+            raise TraceError(
+                f"when: found at={at!r}; expected seconds, a span such as '9 d', or a date such as 2024-05-01 18:00."
+            ) from error
+        if self.zero is None:
+            raise TraceError(f"when {self.file}: found at={at!r}; expected seconds, as the log has no dates.")
+        return date.timestamp() - self.zero
+
     @property
     def launch(self) -> float:
         """Seconds from a decision to the start that the log records."""
@@ -149,7 +222,10 @@ class Site(Recipe):
     @property
     def trace(self) -> pl.DataFrame:
         """Jobs of the log; a job that requested no time has the default, or else the limit, of its first partition."""
-        trace = self.log.trace
+        return self.with_bounds(self.log.trace)
+
+    def with_bounds(self, trace: pl.DataFrame) -> pl.DataFrame:
+        """Return jobs with the owners for whose limits they count, and the time that their partition gives those that asked for none."""
         bounds = enumerate(self.description.limits)
         trace = trace.with_columns(limit.owners(trace).alias(f"limit{k}") for k, limit in bounds)
         limits = {p.name: p.default_time or p.max_time for p in self.description.partitions}
@@ -168,16 +244,20 @@ class Site(Recipe):
 
     def windows(self, cluster: Cluster) -> tuple[Window, ...]:
         """Windows of the nodes of a cluster, those for some users alone left out; of named nodes only on the site's own cluster."""
-        names = [name for name, *_ in self.description.nodes]
-        first = cluster.groups[0].nodes - self.more
-        there = {name: i for i, name in enumerate(names) if not first + self.more <= i < first and not self.cluster}
-        at = {name: i + self.more * (i >= first) for name, i in there.items()}
+        at = self.node_numbers(cluster)
         return tuple(
             Window(node, max(w.start, 0.0), w.end, max(w.announced, 0.0))
             for w in map(self._from_zero, self.description.windows)
             if not w.users and w.end > 0
             for node in ([at[name] for name in w.nodes if name in at] if w.nodes else range(cluster.total_nodes))
         )
+
+    def node_numbers(self, cluster: Cluster) -> dict[str, int]:
+        """Place in a cluster of each node that the site's files name; empty if the command names another cluster."""
+        names = [name for name, *_ in self.description.nodes]
+        first = cluster.groups[0].nodes - self.more
+        there = {name: i for i, name in enumerate(names) if not first + self.more <= i < first and not self.cluster}
+        return {name: i + self.more * (i >= first) for name, i in there.items()}
 
     def _from_zero(self, window: Closed) -> Closed:
         """A window in seconds of the trace; one by dates follows the log's clock."""
@@ -237,6 +317,11 @@ class Site(Recipe):
 
     def recorded(self, seed: int = 0) -> Scenario:
         """Scenario in which jobs are submitted when the log says, which may be before they are eligible."""
+        return self.played(self.trace, self.with_windows, seed)
+
+    @property
+    def with_windows(self) -> Cluster:
+        """The site's nodes, with those that are added and with its windows."""
         cluster = self.nodes
         if cluster.groups[0].nodes + self.more < 1:
             n = cluster.groups[0].nodes
@@ -246,9 +331,11 @@ class Site(Recipe):
         if self.more:
             first = replace(cluster.groups[0], nodes=cluster.groups[0].nodes + self.more)
             cluster = replace(cluster, groups=(first, *cluster.groups[1:]))
-        cluster = replace(cluster, events=cluster.events + self.windows(cluster))
+        return replace(cluster, events=cluster.events + self.windows(cluster))
+
+    def played(self, trace: pl.DataFrame, cluster: Cluster, seed: int = 0) -> Scenario:
+        """Return the scenario of some jobs on a cluster, with the site's delays, limits and types."""
         delays = Delays(switch=self.launch, restart=self.description.delays.get("restart", 0.0))
-        trace = self.trace
         over = self.description.scheduler.over + delays.switch + delays.restart
         if self.limited and "limit" not in trace.columns and "requested_time" in trace.columns:
             within = pl.col("duration") <= pl.col("requested_time")

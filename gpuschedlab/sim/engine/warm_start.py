@@ -3,12 +3,21 @@
 from numba import types
 
 from gpuschedlab._compiled import njit
+from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.sim.engine.backfill import try_start
 from gpuschedlab.sim.engine.jobs.accounting import drift_key, find_speed, set_rate, wake
-from gpuschedlab.sim.engine.jobs.lifecycle import begin_wait, count_host, enter_running, place_in_queue, preempt
+from gpuschedlab.sim.engine.jobs.lifecycle import (
+    begin_wait,
+    count_host,
+    enter_running,
+    hold,
+    place_in_queue,
+    preempt,
+    start,
+)
 from gpuschedlab.sim.engine.jobs.logs import INDEX, log_stretch, log_tick
 from gpuschedlab.sim.engine.jobs.profiling import enlarge_profilers, stay_end
-from gpuschedlab.sim.engine.jobs.queues import push_waiting
+from gpuschedlab.sim.engine.jobs.queues import drop_waiting, push_waiting
 from gpuschedlab.sim.engine.jobs.records import RUNNING, WAITING
 from gpuschedlab.sim.engine.jobs.state import STATE
 
@@ -33,14 +42,52 @@ def seat(S, running):
     short = 0
     for i in range(running.shape[0]):
         j = running[i]
+        if S.job[j].state == RUNNING:
+            continue
         if try_start(S, j):
-            S.body[j].pause = S.body[j].began = 0.0
-            S.body[j].fresh = 0
-            S.body[j].finish = S.body[j].last + max(0.0, S.body[j].goal - S.job[j].progress) / S.body[j].rate
-            wake(S, j)
+            _resume(S, j)
         else:
             short += 1
     enlarge_profilers(S)
+    return short
+
+
+@njit
+def _resume(S, j):
+    """Job j, which has just been placed, runs on without delay."""
+    S.body[j].pause = S.body[j].began = 0.0
+    S.body[j].fresh = 0
+    S.body[j].finish = S.body[j].last + max(0.0, S.body[j].goal - S.job[j].progress) / S.body[j].rate
+    wake(S, j)
+
+
+@njit(types.int64(STATE, INDEX, INDEX, INDEX))
+def seat_on(S, running, first, nodes):
+    """Start jobs that were running again on nodes that are named, job by job from `first`; how many did not fit there.
+
+    A job takes what is free on its nodes in their order, and leaves a GPU for each of those that follow.
+    """
+    short = 0
+    for i in range(running.shape[0]):
+        j = running[i]
+        wide = first[i + 1] - first[i]
+        slots_left = S.body[j].slots
+        type_ = S.nodes[nodes[first[i]]].type
+        fits = True
+        for k in range(wide):
+            node = S.nodes[nodes[first[i] + k]]
+            slots = min(node.free, slots_left - SLOTS * (wide - 1 - k))
+            fits = fits and slots > 0 and node.down == 0 and node.type == type_
+            S.place_node[k] = nodes[first[i] + k]
+            S.place_slots[k] = slots
+            slots_left -= slots
+        if not fits or slots_left > 0:
+            short += 1
+            continue
+        drop_waiting(S, j)
+        hold(S, j, wide, S.place_node, S.place_slots)
+        start(S, j, type_, S.body[j].slots)
+        _resume(S, j)
     return short
 
 

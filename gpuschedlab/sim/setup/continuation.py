@@ -7,7 +7,7 @@ from gpuschedlab.cluster.node_index import index_nodes
 from gpuschedlab.errors import RunError
 from gpuschedlab.sim.engine.jobs.logs import refresh_active
 from gpuschedlab.sim.engine.jobs.records import RUNNING
-from gpuschedlab.sim.engine.warm_start import admit, reinsert, seat, stop_misfits
+from gpuschedlab.sim.engine.warm_start import admit, reinsert, seat, seat_on, stop_misfits
 from gpuschedlab.sim.setup.arrays import arrange, charge_past
 
 PAST = ("executed", "attained", "progress", "contention", "waiting_since", "started", "stage")
@@ -32,6 +32,7 @@ def begin(simulation, start: float, initial: pl.DataFrame | None):
     trace = simulation.trace
     early = int(np.searchsorted(s.job["submit"], start, "left" if initial is None else "right"))
     if initial is None and early == 0:
+        charge_before(simulation)
         return
     known = initial["job_id"].to_list() if initial is not None else []
     place = {name: i for i, name in enumerate(trace["job_id"][:early].to_list())}
@@ -55,6 +56,8 @@ def begin(simulation, start: float, initial: pl.DataFrame | None):
     running = np.sort(at[initial["running"].to_numpy()])
     s.job["starts"][running] = 0
     admit(s)
+    if "nodes" in initial.columns:
+        _seat_on_nodes(s, at, initial)
     for each in (0, 1):  # the profiler takes nodes where none of the others run
         seat(s, running[stage[running] == each])
     s.job["starts"][running] = 1
@@ -67,6 +70,19 @@ def begin(simulation, start: float, initial: pl.DataFrame | None):
         if name in initial.columns:
             s.job[name][at] = initial[name].to_numpy()
     rebuild(simulation)
+
+
+def _seat_on_nodes(state, rows: np.ndarray, initial: pl.DataFrame):
+    """Place running jobs on the nodes that `initial` names, those of one node first, as they leave no choice."""
+    named = initial.with_columns(row=pl.Series(rows), wide=pl.col("nodes").list.len())
+    named = named.filter(pl.col("running"), pl.col("wide") > 0).sort("wide", "row")
+    first = np.concatenate([[0], np.cumsum(named["wide"].to_numpy())]).astype(np.int64)
+    nodes = named["nodes"].explode().to_numpy().astype(np.int64)
+    if len(nodes) and not 0 <= nodes.min() <= nodes.max() < len(state.nodes):
+        raise RunError(
+            f"`initial`: found node {nodes.max()}; expected numbers of nodes from 0 to {len(state.nodes) - 1}, in the cluster's order."
+        )
+    seat_on(state, named["row"].to_numpy().astype(np.int64), first, nodes)
 
 
 def rebuild(simulation):
@@ -106,3 +122,37 @@ def rebuild(simulation):
     simulation.serve()
     reinsert(simulation.state)
     charge_past(simulation.state)
+    charge_before(simulation)
+
+
+def charge_before(simulation):
+    """Charge accounts for what they held before the simulation began (`Simulation.usage`), as far as it is not forgotten by now."""
+    state = simulation.state
+    past = simulation.usage
+    if past is None or not len(state.ledger):
+        return
+    account = _accounts_of(simulation, past)
+    there = account >= 0
+    now = float(state.scalar["now"][0])
+    half_life = float(state.rule["half_life"][0])
+    begin = past["started"].to_numpy()
+    end = past["ended"].to_numpy()
+    worth = end - begin
+    if half_life < np.inf:
+        rate = np.log(2) / half_life
+        worth = (np.exp(-rate * (now - end)) - np.exp(-rate * (now - begin))) / rate
+    usage = past["gpus"].to_numpy() * worth
+    state.ledger["usage"] += np.bincount(account[there], usage[there], len(state.ledger))
+
+
+def _accounts_of(simulation, past: pl.DataFrame) -> np.ndarray:
+    """Account (k,) of each job of the past; -1 for those of which no job of the trace has the account."""
+    policy = simulation.policy
+    tree = policy.accounts(past)
+    if tree is not None:
+        return tree[0]
+    columns = list(policy.charged)
+    account = pl.Series("account_row", simulation.state.body["account"], dtype=pl.Int64)
+    known = simulation.trace.select(columns).with_columns(account).unique(columns, keep="first", maintain_order=True)
+    rows = past.select(columns).join(known, on=columns, how="left", maintain_order="left")["account_row"]
+    return rows.fill_null(-1).to_numpy()

@@ -91,3 +91,16 @@ def _renumbered(codes: np.ndarray) -> np.ndarray:
     renumbered = np.searchsorted(names, codes).astype(np.int32)
     renumbered[codes < 0] = -1
     return renumbered
+
+
+def with_durations(scenario, durations: np.ndarray):
+    """Return a scenario whose jobs run for other durations (n, s), in order of submission, and that is not prepared anew.
+
+    It is for rigid jobs, and for estimators that do not know durations. Frames of its runs show the durations of its trace.
+    """
+    prepared = scenario.prepared
+    body = prepared.body | {"work": np.ascontiguousarray(durations, float)}
+    twin = object.__new__(type(scenario))
+    common = scenario._common | {"prepared": dataclasses.replace(prepared, body=body)}
+    vars(twin).update(vars(scenario) | {"_common": common})
+    return twin

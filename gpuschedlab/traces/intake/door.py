@@ -7,6 +7,7 @@ import importlib
 import re
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -102,11 +103,14 @@ def taken(
         raw = reader.read(paths, chosen)
         if isinstance(raw, Intake):
             return raw, pl.DataFrame()
-        trace, report, bad = settle(raw, chosen, format=format, files=paths, on_bad=on_bad)
+        log, bad = settle(raw, chosen, format=format, files=paths, on_bad=on_bad)
     if notes is not None:
-        notes |= dict.fromkeys((*raw.reasons, *raw.left, *raw.within), 0) | report.counts() | report.within
+        notes |= dict.fromkeys((*raw.reasons, *raw.left, *raw.within), 0)
+        notes |= log.report.counts() | log.report.within
         notes.pop("bad", None)
-    return Intake(trace, _cluster(chosen.cluster, name) if chosen.cluster else raw.cluster, report), bad
+    if chosen.cluster:
+        log = replace(log, cluster=_cluster(chosen.cluster, name))
+    return log, bad
 
 
 def read_with(format: str, path: str | Path, on_bad: OnBad, notes: dict | None, options: dict[str, Any]) -> Read:

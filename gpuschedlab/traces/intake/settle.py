@@ -13,7 +13,7 @@ from gpuschedlab.errors import IntakeError, IntakeWarning, TraceError
 from gpuschedlab.traces.intake.conversion import converted, named, ran_for, rules_of
 from gpuschedlab.traces.intake.joins import join_attempts, join_parts
 from gpuschedlab.traces.logs.instants import UNIX, check_zone, instants, spans, wall_clock
-from gpuschedlab.traces.logs.ledger import FEW, HOUR, LOSSES, MANY, Ledger, Report, most_at_once
+from gpuschedlab.traces.logs.ledger import FEW, HOUR, LOSSES, MANY, Intake, Ledger, Report, most_at_once
 from gpuschedlab.traces.logs.log_files import SURPLUS
 from gpuschedlab.traces.logs.options import Options
 from gpuschedlab.traces.logs.raw import LINE, Raw
@@ -31,8 +31,8 @@ DIFFERING = 0.01
 
 def settle(
     raw: Raw, options: Options, *, format: str, files: Sequence[Path], on_bad: OnBad | None = None
-) -> tuple[pl.DataFrame, Report, pl.DataFrame]:
-    """Make a trace of records, and report what came in."""
+) -> tuple[Intake, pl.DataFrame]:
+    """Make a trace of records, and report what came in; and the bad rows."""
     source = f"{format} {files[0].name if len(files) == 1 else f'{len(files)} files'}"
     zone = options.zone or raw.zone
     check_zone(zone, source)
@@ -69,7 +69,17 @@ def settle(
     if kept.is_empty() and (judged or on_bad != "drop"):
         raise IntakeError(no_job(report, source) + raw.untracked, report)
     trace = validate(_tidy(kept, raw, options), source=source)
-    return trace, replace(report, known=_known(trace)), bad
+    waiting = _waiting(ledger.waiting, raw, options, source)
+    return Intake(trace, raw.cluster, replace(report, known=_known(trace)), waiting), bad
+
+
+def _waiting(jobs: pl.DataFrame, raw: Raw, options: Options, source: str) -> pl.DataFrame | None:
+    """Return jobs that wait at the log's end, in the columns of a trace, without durations; None if there are none."""
+    if jobs.is_empty():
+        return None
+    shortest = pl.lit(1.0)  # of a trace each job has a duration
+    trace = validate(_tidy(jobs.with_columns(duration=shortest), raw, options), source=f"{source}, waiting jobs")
+    return trace.with_columns(duration=pl.lit(None, pl.Float64), started=pl.lit(None, pl.Float64))
 
 
 def _as_read(bad: pl.DataFrame, raw: Raw) -> pl.DataFrame:
@@ -152,6 +162,8 @@ def _kept(
     for reason, out in reasons.items():
         out = frame.select(out.fill_null(False)).to_series()
         ledger.take(reason, frame.filter(out))
+        if reason == "never_started":
+            ledger.waiting = frame.filter(out & frame.select(waits.fill_null(False)).to_series())
         frame = frame.filter(~out)
     frame = _consistent(frame, raw, options, report)
     ledger.peak = most_at_once(frame, "start")
@@ -231,6 +243,7 @@ def _from_zero(
             report.assumed.append("local times are UTC")
     moved = [n for n in ("submit", "eligible", "start") if n in frame.columns]
     frame = frame.with_columns(pl.col(moved) - zero)
+    ledger.waiting = _from_clock(ledger.waiting, zero, moved, dated, zone)
     times = frame["submit"].sort()
     apart = times.diff()
     before = np.arange(len(times)) / len(times)
@@ -242,6 +255,14 @@ def _from_zero(
     said = str(frame["clock"].min()) if dated and frame.height else zero
     report = replace(report, zero=said, span=float(times.max() or 0.0), gaps=gaps, dense=dense)
     return frame, report
+
+
+def _from_clock(jobs: pl.DataFrame, zero: float, times: list[str], dated: bool, zone: str | None) -> pl.DataFrame:
+    """Return waiting jobs with their times (s) since zero; those submitted before it are left out."""
+    jobs = jobs.filter(pl.col("submit") >= zero)
+    if dated:
+        jobs = jobs.with_columns(clock=wall_clock(pl.col("submit"), zone))
+    return jobs.with_columns(pl.col(times) - zero)
 
 
 def _since(since: float | str, first: float, zone: str | None, report: Report) -> float:

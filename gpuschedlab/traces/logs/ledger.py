@@ -174,6 +174,7 @@ class Ledger:
         self.unknown: Counter[str] = Counter()
         self.tasks: Counter[str] = Counter()
         self.peak = 0.0
+        self.waiting: pl.DataFrame | None = None
 
     def take(self, reason: str, rows: pl.DataFrame) -> None:
         """Count rows that are left out."""
@@ -229,11 +230,16 @@ SEEN = "the nodes that jobs of the log ran on, and the most in use at once on on
 
 @dataclass(frozen=True)
 class Intake:
-    """A log that was read: `trace` (None of a list of nodes), `cluster` (None where the log says none) and `report`."""
+    """A log that was read.
+
+    `trace` is None of a list of nodes, `cluster` where the log says none. `waiting` has the jobs that wait at the log's end, without
+    `duration`, or is None.
+    """
 
     trace: pl.DataFrame | None
     cluster: Cluster | None
     report: Report
+    waiting: pl.DataFrame | None = None
 
     @property
     def machines(self) -> Cluster | None:

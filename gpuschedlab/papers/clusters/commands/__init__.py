@@ -1,0 +1,1 @@
+"""Commands of a site, beside `replay`: a module each."""

@@ -1,0 +1,172 @@
+"""The answer to when jobs will start: day and hour with a range, what they wait for, and which request would start sooner."""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from html import escape
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.metrics.sentence import span
+from gpuschedlab.papers.clusters.starts.answered import ENOUGH, Calibration
+from gpuschedlab.papers.clusters.starts.forward import HORIZON
+from gpuschedlab.papers.clusters.starts.waits_for import counted
+from gpuschedlab.table_display import Table
+
+DAY = 86_400.0
+GAIN = 60.0
+"""Seconds by which another request must start sooner, on average, to be named."""
+FITS = 0.8
+"""Share of alike jobs that must have run within a shorter limit for it to be named without a warning."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class When:
+    """When jobs of a site will start.
+
+    Parameters
+    ----------
+    file : str
+        The site's file.
+    instant : float
+        Instant of the question, s of the log.
+    zero : float or None
+        Seconds since 1970 of the log's zero, by its own clock; None without dates.
+    table : polars.DataFrame
+        One row per job: `job_id`, `gpus`, and `user` and `requested_time` if the log has them; `waited` (s so far); `start`, `low`,
+        `high` (s of the log): the median and the range of 80 %; `later`, share of the plays in which it does not start within two
+        weeks; `ahead`, jobs that wait now and start before it.
+    plays : int
+        How often the rule was played forward.
+    calibration : Calibration
+        The log's own answered questions.
+    missed : str
+        What the replay misses of the log; "" if it keeps to it.
+    reasons : tuple of str
+        What the job waits for, if one was asked for.
+    sooner : polars.DataFrame or None
+        Other requests of that job (`smaller_requests.sooner`).
+    notes : tuple of str
+    """
+
+    file: str
+    instant: float
+    zero: float | None
+    table: pl.DataFrame
+    plays: int
+    calibration: Calibration
+    missed: str = ""
+    reasons: tuple[str, ...] = ()
+    sooner: pl.DataFrame | None = None
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether the ranges have a per cent."""
+        return self.calibration.enough
+
+    @cached_property
+    def sentence(self) -> str:
+        """Return when the first job of the table starts, in words."""
+        row = self.table.row(0, named=True)
+        what = [counted(row["gpus"])]
+        limit = row.get("requested_time")
+        if limit is not None and np.isfinite(limit):
+            what.append(f"limit {span(limit)}")
+        if row.get("user"):
+            what.append(f"user {row['user']}")
+        name = f"Job {row['job_id']} ({', '.join(what)})"
+        if row["low"] == row["high"] <= self.instant + GAIN:
+            return f"{name} starts now, {self.date(self.instant)}, in all plays."
+        start = f"{name} starts about {self.date(row['start'])}"
+        low = self.date(row["low"])
+        high = self.date(row["high"])
+        if self.calibrated:
+            return f"{start}; with 80 % between {low} and {high}."
+        return f"{start}; in most plays between {low} and {high}."
+
+    @property
+    def basis(self) -> str:
+        """Return on what the range rests, in words."""
+        answers = self.calibration.answers
+        if self.calibrated:
+            held = f"the range as played held {self.calibration.held:.0%} of them"
+            return f"Calibrated on {answers} answered questions of this log: {held}. {self.plays} plays."
+        return (
+            f"Not calibrated, so no per cent: the log has {answers} answered questions before this instant, {ENOUGH} are needed. "
+            f"{self.plays} plays."
+        )
+
+    def date(self, seconds: float) -> str:
+        """Return an instant of the log (s) as a day and an hour by its clock, or without dates as a day of the log."""
+        if seconds >= self.instant + HORIZON:
+            return f"after {self.date(self.instant + HORIZON - 1)}"
+        if self.zero is None:
+            day, rest = divmod(seconds, DAY)
+            minutes = int(rest // 60)
+            return f"day {int(day) + 1}, {minutes // 60:02d}:{minutes % 60:02d}"
+        return f"{datetime.fromtimestamp(0, UTC) + timedelta(seconds=self.zero + seconds):%a %d %b %Y %H:%M}"
+
+    @property
+    def requests(self) -> list[str]:
+        """Sentences about other requests that would start sooner; empty if they were not asked for."""
+        if self.sooner is None:
+            return []
+        better = self.sooner.filter(pl.col("sooner") >= GAIN)
+        lines = []
+        for row in better.iter_rows(named=True):
+            line = f"{span(row['sooner'])} sooner with {row['request']}: about {self.date(self.instant + row['start'])}"
+            if row["fits"] < FITS:
+                line += f"; only {10 * row['fits']:.0f} of 10 alike jobs ran within it"
+            lines.append(f"{line}.")
+        return lines or ["No smaller request that was tried starts sooner."]
+
+    def summary(self) -> dict:
+        """All of it, as plain values."""
+        return {
+            "instant": self.instant,
+            "date": self.date(self.instant),
+            "calibrated": self.calibrated,
+            "answered questions": self.calibration.answers,
+            "held as played": self.calibration.held,
+            "plays": self.plays,
+            "replay": self.missed,
+            "jobs": self.table.to_dicts(),
+            "waits for": list(self.reasons),
+            "sooner": [] if self.sooner is None else self.sooner.to_dicts(),
+            "notes": list(self.notes),
+        }
+
+    def shown(self) -> Table:
+        """Return the table as a person reads it, with dates."""
+        dated = {name: [self.date(at) for at in self.table[name].to_list()] for name in ("start", "low", "high")}
+        frame = self.table.with_columns(**{name: pl.Series(values) for name, values in dated.items()}).drop("later")
+        low = "10 % before" if self.calibrated else "from"
+        high = "90 % before" if self.calibrated else "to"
+        names = {"job_id": "job", "gpus": "GPUs", "requested_time": "limit", "start": "starts about"}
+        names |= {"low": low, "high": high, "ahead": "jobs ahead"}
+        return Table(frame, names=names, units={"waited": "s", "requested_time": "s"}, caption=self.basis)
+
+    def lines(self) -> list[str]:
+        """All of it in sentences; of several jobs without the table."""
+        lines = [f"As of {self.date(self.instant)}, by what the log had until then."]
+        if self.table.is_empty():
+            return [*lines, "No job waits."]
+        if self.table.height == 1:
+            lines += [self.sentence, *self.reasons, *self.requests]
+        lines.append(self.basis)
+        lines += [f"note: {note}" for note in (self.missed, *self.notes) if note]
+        return lines
+
+    def __str__(self) -> str:
+        lines = self.lines()
+        if self.table.height > 1:
+            lines.insert(1, f"{self.shown()}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        sentences = "".join(f"<p>{escape(line)}</p>" for line in self.lines())
+        return sentences + self.shown()._repr_html_()

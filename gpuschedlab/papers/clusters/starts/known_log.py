@@ -1,0 +1,107 @@
+"""A site's log as it was known at an instant: what had ended, what ran, what waited, and nothing later."""
+
+from dataclasses import dataclass, replace
+
+import polars as pl
+
+from gpuschedlab.errors import TraceError
+from gpuschedlab.papers.clusters.recipe import Site
+from gpuschedlab.traces.logs.ledger import Intake, most_at_once
+
+LATER = ("state", "status", "attempts")
+"""Columns that a log records when a job ends."""
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """A site and its jobs as they were known at an instant (s).
+
+    Parameters
+    ----------
+    site : Site
+        Its log holds the jobs that had started by then, of which those that ran are as long as they had run.
+    instant : float
+    ended, running, waiting : polars.DataFrame
+        Jobs that had ended, those that ran, and those that were submitted and eligible and had not started. `duration` is null where
+        it was not known.
+    held : tuple of str
+        Jobs that had been submitted and were not eligible.
+    """
+
+    site: Site
+    instant: float
+    ended: pl.DataFrame
+    running: pl.DataFrame
+    waiting: pl.DataFrame
+    held: tuple[str, ...] = ()
+
+
+def jobs_of(site: Site) -> pl.DataFrame:
+    """Return all jobs of a site's log with `ends` (s, null while it is not known), those that wait at its end with them.
+
+    Raises
+    ------
+    TraceError
+        The log has no recorded starts.
+    """
+    trace = site.log.trace
+    if "started" not in trace.columns or trace["started"].null_count() == trace.height:
+        raise TraceError(f"when {site.file}: found no recorded starts; expected a log with the column started.")
+    ends = pl.col("started") + pl.col("duration")
+    if "censored" in trace.columns:
+        ends = pl.when(pl.col("censored").fill_null(False).not_()).then(ends)
+    jobs = trace.with_columns(ends=ends)
+    if site.log.waiting is None:
+        return jobs.drop_nulls("started")
+    return pl.concat([jobs.drop_nulls("started"), site.log.waiting], how="diagonal_relaxed")
+
+
+def end_of(site: Site) -> float:
+    """Return the last instant (s) of a site's log: of a submission, a start or an end."""
+    jobs = jobs_of(site)
+    last = jobs.select(
+        pl.max_horizontal(
+            pl.col("submit").max(), (pl.col("started") + pl.col("duration")).max(), pl.col("started").max()
+        )
+    )
+    return float(last.item())
+
+
+def known_at(site: Site, instant: float) -> Known:
+    """Return what was known of a site at an instant (s) of its log: submissions and ends up to it, and starts before it."""
+    jobs = jobs_of(site).filter(pl.col("submit") <= instant)
+    has_started = (pl.col("started") < instant).fill_null(False)
+    has_ended = has_started & (pl.col("ends") <= instant).fill_null(False)
+    run_so_far = pl.min_horizontal(pl.col("duration"), instant - pl.col("started"))
+    recorded = [name for name in LATER if name in jobs.columns]
+    begun = jobs.filter(has_started).with_columns(
+        duration=pl.when(has_ended).then("duration").otherwise(run_so_far),
+        censored=has_ended.not_(),
+        **{name: pl.when(has_ended).then(name) for name in recorded},
+    )
+    eligible = pl.lit(True)
+    if "eligible" in jobs.columns:
+        eligible = (pl.col("eligible") <= instant).fill_null(False)
+    unknown = [name for name in (*LATER, "started", "duration", "nodelist") if name in jobs.columns]
+    rest = jobs.filter(has_started.not_())
+    rest = rest.with_columns(pl.lit(None, rest.schema[name]).alias(name) for name in unknown)
+    waiting = rest.filter(eligible).drop("ends")
+    held = rest.filter(eligible.not_())
+    return Known(
+        site=_cut(site, begun.drop("ends"), waiting),
+        instant=instant,
+        ended=begun.filter(pl.col("censored").not_()),
+        running=begun.filter("censored").drop("ends").with_columns(duration=pl.lit(None, pl.Float64)),
+        waiting=waiting,
+        held=tuple(held["job_id"].to_list()),
+    )
+
+
+def _cut(site: Site, begun: pl.DataFrame, waiting: pl.DataFrame) -> Site:
+    """Return a site whose log holds these jobs alone; its files, and a description that was changed, stay as they are."""
+    report = replace(site.log.report, peak=most_at_once(begun))
+    cut = replace(site)
+    cut.__dict__["log"] = Intake(begun, site.log.cluster, report, waiting)
+    if "description" in site.__dict__:
+        cut.__dict__["description"] = site.description
+    return cut

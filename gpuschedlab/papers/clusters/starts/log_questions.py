@@ -1,0 +1,95 @@
+"""A log's own questions that are answered by an instant: jobs that waited before it, played forward from when they did."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.papers.clusters.recipe import Site
+from gpuschedlab.papers.clusters.starts.answered import MINUTE, Answered, Calibration, Played
+from gpuschedlab.papers.clusters.starts.arrivals import DAY
+from gpuschedlab.papers.clusters.starts.forward import HORIZON, Forward, Plays
+from gpuschedlab.papers.clusters.starts.known_log import jobs_of, known_at
+
+CALIBRATING = 16
+"""Plays of a question whose answer is known."""
+EVERY = 11 * 3600.0
+"""Seconds between instants of answered questions: not a part of a day, so that all hours come."""
+INSTANTS = 24
+"""Instants of answered questions, the latest before the question's own."""
+JOBS = 3
+"""Jobs that are asked for at each of them."""
+KEPT = "_forecasts_of_answered"
+"""Where a site keeps what was played for answered questions."""
+
+
+def completed_as(completed: Site, site: Site) -> Site:
+    """Return a site with the lines of another; it reads the same log, and knows what was played."""
+    other = replace(site, lines=completed.lines)
+    other.__dict__["log"] = site.log
+    other.__dict__[KEPT] = site.__dict__.setdefault(KEPT, {})
+    return other
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Plays of one job at an instant before its start."""
+
+    instant: float
+    job: str
+    played: Played
+
+
+def waits_of(forward: Forward, plays: Plays, jobs: Sequence[str]) -> list[Played]:
+    """Return the waits of some jobs in several plays; the horizon for those that do not start before."""
+    return [Played(np.minimum(plays.starts[:, row], HORIZON)) for row in forward.rows(jobs)]
+
+
+def calibrated_at(site: Site, instant: float, seed: int = 0) -> Calibration:
+    """Return what the questions of a log say that could be answered by an instant (s); none of what came later is looked at."""
+    started = pl.col("started") < instant
+    begun = dict(jobs_of(site).filter(started).select("job_id", "started").iter_rows())
+    questions = []
+    for forecast in forecasts_at(site, instant, seed):
+        known = forecast.job in begun
+        until = begun[forecast.job] if known else instant
+        questions.append(Answered(forecast.played, until - forecast.instant, known))
+    return Calibration(tuple(questions))
+
+
+def forecasts_at(site: Site, instant: float, seed: int = 0) -> list[Forecast]:
+    """Return the plays of jobs that waited at some instants before this one (s), the latest instant first.
+
+    These are the first submissions after multiples of `EVERY`, from the log's second day on.
+    """
+    submit = jobs_of(site).filter(pl.col("submit") < instant)["submit"].to_numpy()
+    forecasts = []
+    if not len(submit):
+        return forecasts
+    last = int(instant // EVERY)
+    for mark in range(last, max(last - INSTANTS, 0), -1):
+        after = submit[submit > mark * EVERY]
+        if mark * EVERY >= submit.min() + DAY and len(after):
+            forecasts += _forecasts(site, float(after.min()), seed)
+    return forecasts
+
+
+def _forecasts(site: Site, instant: float, seed: int) -> list[Forecast]:
+    """Return plays of some jobs that waited at an instant; those that start at once in all plays are no question."""
+    kept = site.__dict__.setdefault(KEPT, {})
+    key = (instant, seed, site.lines)
+    if key not in kept:
+        known = known_at(site, instant)
+        rng = np.random.default_rng([seed, int(instant)])
+        names = known.waiting.sort("submit", "job_id")["job_id"].to_list()
+        newest = names[-1:]
+        others = rng.permutation(names[:-1])[: JOBS - len(newest)].tolist()
+        chosen = newest + others
+        kept[key] = []
+        if chosen:
+            forward = Forward(known)
+            waits = waits_of(forward, forward.played(forward.drawn(CALIBRATING, rng), chosen), chosen)
+            forecasts = [Forecast(instant, *pair) for pair in zip(chosen, waits, strict=True)]
+            kept[key] = [forecast for forecast in forecasts if forecast.played.quantiles[-1] > MINUTE]
+    return kept[key]

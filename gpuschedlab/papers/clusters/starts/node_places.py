@@ -1,0 +1,43 @@
+"""On which nodes of a cluster the jobs of a log ran, by the names in their node lists."""
+
+import polars as pl
+
+from gpuschedlab.cluster import Cluster
+from gpuschedlab.errors import TraceError
+from gpuschedlab.papers.clusters.recipe import Site
+from gpuschedlab.traces.logs.hosts import hosts
+
+NOWHERE = pl.List(pl.Int64)
+
+
+def places_of(site: Site, cluster: Cluster, jobs: pl.DataFrame) -> pl.Series:
+    """Return the numbers of the nodes, in the cluster's order, of each job; an empty list where they are not known.
+
+    The site's files number them; without files the names that the log has so far are those of the first nodes, if all nodes are alike.
+    """
+    empty = pl.Series("nodes", [[]] * jobs.height, dtype=NOWHERE)
+    if "nodelist" not in jobs.columns or jobs["nodelist"].null_count() == jobs.height:
+        return empty
+    texts = jobs["nodelist"].drop_nulls().unique().to_list()
+    try:
+        names_of = {text: hosts(text, "nodelist") for text in texts}
+    except TraceError:  # names of another notation
+        return empty
+    numbers = site.node_numbers(cluster) or _numbered(site, cluster)
+    lists = []
+    for text in jobs["nodelist"].to_list():
+        names = names_of.get(text, ())
+        known = all(name in numbers for name in names)
+        lists.append([numbers[name] for name in names] if known else [])
+    return pl.Series("nodes", lists, dtype=NOWHERE)
+
+
+def _numbered(site: Site, cluster: Cluster) -> dict[str, int]:
+    """Numbers of the nodes that the log names, by name; empty if they are more than the cluster's, or these are not alike."""
+    if len(cluster.groups) > 1:
+        return {}
+    texts = site.log.trace["nodelist"].drop_nulls().unique().to_list()
+    names = sorted({name for text in texts for name in hosts(text, "nodelist")})
+    if len(names) > cluster.total_nodes:
+        return {}
+    return {name: i for i, name in enumerate(names)}

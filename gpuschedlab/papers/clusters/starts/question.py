@@ -1,0 +1,259 @@
+"""The question when jobs of a site will start, and its answer."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.errors import TraceError
+from gpuschedlab.metrics.sentence import span
+from gpuschedlab.papers.clusters.recipe import Site
+from gpuschedlab.papers.clusters.replay import launched_by
+from gpuschedlab.papers.clusters.schedulers.limits import refused
+from gpuschedlab.papers.clusters.starts import waits_for
+from gpuschedlab.papers.clusters.starts.answer import When
+from gpuschedlab.papers.clusters.starts.answered import LEVELS, MINUTE, Calibration, Played
+from gpuschedlab.papers.clusters.starts.arrivals import WEEK
+from gpuschedlab.papers.clusters.starts.forward import HORIZON, Draw, Forward, Plays
+from gpuschedlab.papers.clusters.starts.known_log import Known, end_of, jobs_of, known_at
+from gpuschedlab.papers.clusters.starts.log_questions import calibrated_at, completed_as, waits_of
+from gpuschedlab.papers.clusters.starts.smaller_requests import sooner
+from gpuschedlab.traces.schema import SCHEMA
+
+PLAYS = 40
+LEAST = 16
+MOST_WORK = 5000
+"""Plays that are made at least, and the product of plays and waiting jobs above which fewer are made than were asked for."""
+FOURTH = 4
+"""Other requests are played so many times less often."""
+PLANNED = "planned"
+"""Name of a planned job."""
+FAR = 0.25
+"""Share of the recorded mean wait by which that of the replay may differ before the answer says so."""
+SHOWN = 5
+"""Names that a message lists."""
+COLUMNS = ("gpus", "requested_time", "user", "account", "vc", "qos", "gpu_type", "nodes", "partitions", "gpu_types")
+"""What a planned job may say."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """Which jobs are asked for, and when.
+
+    Parameters
+    ----------
+    jobs : tuple of str
+        Waiting jobs; empty: all that wait.
+    instant : float or None
+        Seconds of the log; None: its end.
+    planned : mapping, optional
+        A job that is not in the log, by columns of a trace: `gpus`, and `requested_time`, `user`, `account`, `vc`, `qos`, ...
+    plays : int
+    seed : int
+    """
+
+    jobs: tuple[str, ...] = ()
+    instant: float | None = None
+    planned: Mapping[str, object] | None = None
+    plays: int = PLAYS
+    seed: int = 0
+
+
+def answer(site: Site, question: Question, as_written: bool = True) -> When:
+    """Play a site's rule forward from an instant, and return when jobs start.
+
+    If it is not played as written, it has the limits, windows, hours and tiers that its log showed by the instant as well.
+
+    Raises
+    ------
+    TraceError
+        The instant is outside the log, a job is not known or does not wait, or the cluster is too small for it.
+    """
+    if not as_written:
+        instant = checked_instant(site, question.instant)
+        site = completed_as(known_at(site, instant).site.completed, site)
+    asked = played_forward(site, question)
+    forward = asked.forward
+    missed = ""
+    reasons: tuple[str, ...] = ()
+    table = None
+    if asked.jobs:
+        missed = replay_miss(forward.known.site)
+    if len(asked.jobs) == 1:
+        job = asked.jobs[0]
+        reasons = tuple(waits_for.reasons(forward, asked.plays, job))
+        few = asked.draws[: max(1, len(asked.draws) // FOURTH)]
+        table = sooner(forward, asked.plays, few, job)
+    return When(
+        file=site.file,
+        instant=forward.known.instant,
+        zero=site.zero,
+        table=_table(asked),
+        plays=len(asked.draws),
+        calibration=asked.calibration,
+        missed=missed,
+        reasons=reasons,
+        sooner=table,
+        notes=tuple(_notes(forward)),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """Jobs that were asked for, and what was played forward for them."""
+
+    forward: Forward
+    jobs: list[str]
+    draws: list[Draw]
+    plays: Plays
+    calibration: Calibration
+
+    @property
+    def waits(self) -> list[Played]:
+        """Waits of the jobs in the plays, from the instant on."""
+        return waits_of(self.forward, self.plays, self.jobs) if self.jobs else []
+
+
+def played_forward(site: Site, question: Question) -> Asked:
+    """Play a site's rule forward until the jobs of a question have started; errors as of `answer`."""
+    instant = checked_instant(site, question.instant)
+    known = known_at(site, instant)
+    planned = None if question.planned is None else planned_job(known, question.planned)
+    forward = Forward(known, planned)
+    jobs = asked_jobs(site, forward, question)
+    check_sizes(site, forward, jobs)
+    rng = np.random.default_rng([question.seed, int(instant)])
+    calibration = calibrated_at(site, instant, question.seed)
+    draws = forward.drawn(affordable(question.plays, forward), rng) if jobs else []
+    return Asked(forward, jobs, draws, forward.played(draws, jobs), calibration)
+
+
+def affordable(plays: int, forward: Forward) -> int:
+    """Return how many plays are made: fewer beside a long queue, as each takes longer."""
+    waiting = int((~forward.runs).sum())
+    return min(plays, max(LEAST, MOST_WORK // max(waiting, 1)))
+
+
+def checked_instant(site: Site, instant: float | None) -> float:
+    """Return the instant (s) of a question; TraceError if it is outside the log."""
+    last = end_of(site)
+    if instant is None:
+        return last
+    first = float(jobs_of(site)["submit"].min())
+    if not first < instant <= last:
+        raise TraceError(
+            f"when {site.file}: found the instant {instant:g} s; expected one after {first:g} s, the first submission of the log, and up "
+            f"to {last:g} s, its end."
+        )
+    return float(instant)
+
+
+def planned_job(known: Known, planned: Mapping[str, object]) -> pl.DataFrame:
+    """Return a planned job as a row of a trace, submitted at the instant; TraceError if it says no GPUs, or what no trace has."""
+    wrong = [name for name in planned if name not in COLUMNS]
+    if wrong or "gpus" not in planned:
+        found = wrong[0] if wrong else "no gpus"
+        raise TraceError(f"when: found {found} in a planned job; expected gpus, and any of {', '.join(COLUMNS[1:])}.")
+    row = {name: [value] for name, value in planned.items()}
+    schema = {name: known.waiting.schema.get(name, SCHEMA[name].dtype) for name in row}
+    frame = pl.DataFrame(row, schema_overrides={"gpus": pl.Float64}, strict=False).cast(schema, strict=False)
+    return frame.with_columns(job_id=pl.lit(PLANNED), submit=pl.lit(known.instant))
+
+
+def asked_jobs(site: Site, forward: Forward, question: Question) -> list[str]:
+    """Return the jobs that are asked for: those named, the planned one, or all that wait, in order of submission."""
+    waiting = forward.queue.filter(~pl.Series(forward.runs))["job_id"].to_list()
+    if question.planned is not None:
+        return [PLANNED]
+    for job in question.jobs:
+        if job not in waiting:
+            raise TraceError(f"when {site.file}: {_why_not(site, forward.known, job)}{_listed(waiting)}")
+    return list(question.jobs) or waiting
+
+
+def _listed(waiting: list[str]) -> str:
+    """Say which jobs wait."""
+    if not waiting:
+        return " expected a waiting job: no job waits at this instant."
+    more = ", ..." if len(waiting) > SHOWN else ""
+    return f" expected one of the {len(waiting):,} that wait: {', '.join(waiting[:SHOWN])}{more}."
+
+
+def _why_not(site: Site, known: Known, job: str) -> str:
+    """Say what a job does that does not wait."""
+    if job in known.held:
+        return f"found job {job}, which was not eligible at this instant (dependency, begin time or hold);"
+    rows = known.site.log.trace.filter(pl.col("job_id") == job)
+    if rows.height:
+        return f"found job {job}, which started at {rows['started'][0]:g} s, before this instant;"
+    later = jobs_of(site).filter(pl.col("job_id") == job)
+    if later.height:
+        return f"found job {job}, which is submitted after this instant;"
+    return f"found no job {job} in the log;"
+
+
+def check_sizes(site: Site, forward: Forward, jobs: list[str]):
+    """Refuse jobs that could never start: TraceError if one asks for more than the cluster or a limit allows."""
+    rows = forward.queue[forward.rows(jobs)]
+    total = forward.cluster.total_gpus
+    large = rows.filter(pl.col("gpus") > total)
+    if large.height:
+        name, gpus = large.select("job_id", "gpus").row(0)
+        raise TraceError(
+            f"when {site.file}: found {gpus:g} GPUs of job {name}; expected at most the {total:g} of the cluster. Ask for fewer."
+        )
+    beyond = refused(site.description.limits, rows)
+    if beyond.any():
+        name = rows["job_id"].filter(pl.Series(beyond))[0]
+        raise TraceError(
+            f"when {site.file}: found job {name}, which asks for more than a limit lets a job have; expected a smaller or shorter one: it "
+            "would never start."
+        )
+
+
+def replay_miss(site: Site) -> str:
+    """Say by how much the site's own rule misses the waits of a log until now; "" if it keeps to them."""
+    scenario = site.recorded()
+    simulated = launched_by(scenario, site.own)
+    since = pl.max_horizontal("submit", *({"eligible"} & set(scenario.trace.columns)))
+    waits = scenario.trace.select(recorded=pl.col("started") - since, simulated=simulated - since).drop_nulls()
+    if waits.is_empty():
+        return ""
+    recorded = waits["recorded"].mean()
+    replayed = waits["simulated"].mean()
+    if abs(replayed - recorded) <= max(FAR * recorded, MINUTE):
+        return ""
+    return (
+        f"the replay misses this log: jobs waited {span(recorded)} on average, and {span(replayed)} by the rule of the site's files. "
+        "Starts may be as far off; gpuschedlab replay says more."
+    )
+
+
+def _table(asked: Asked) -> pl.DataFrame:
+    """Return the rows of an answer, in the order of the jobs."""
+    forward = asked.forward
+    instant = forward.known.instant
+    queue = forward.queue[forward.rows(asked.jobs)]
+    columns = [name for name in ("job_id", "user", "gpus", "requested_time") if name in queue.columns]
+    quantiles = np.zeros((len(asked.jobs), len(LEVELS)))
+    later = np.zeros(len(asked.jobs))
+    for i, played in enumerate(asked.waits):
+        quantiles[i] = asked.calibration.quantiles(played)
+        later[i] = (played.waits >= HORIZON).mean()
+    low, _, middle, _, high = quantiles.T + instant
+    table = queue.select(*columns, waited=instant - pl.col("submit"))
+    ahead = waits_for.jobs_ahead(asked.plays, forward, asked.jobs)
+    return table.with_columns(start=middle, low=low, high=high, later=later, ahead=ahead)
+
+
+def _notes(forward: Forward) -> Iterator[str]:
+    """What a reader should know of the state and of the plays."""
+    if forward.arrivals.span < WEEK:
+        what = "jobs of an earlier day come again" if forward.arrivals.span else "no job comes"
+        yield f"the log is younger than a week: in the plays {what}"
+    if forward.known.held:
+        yield f"{len(forward.known.held):,} jobs were submitted and not eligible: they are not in the queue"
+    unmodelled = forward.known.site.description.unmodelled
+    if unmodelled:
+        yield f"not modelled: {', '.join(unmodelled)}"

@@ -1,0 +1,93 @@
+"""What a waiting job waits for: a limit, GPUs, the jobs ahead of it, and the job as whose end it starts."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.papers.clusters.starts.forward import Forward, Plays
+
+TOGETHER = 60.0
+"""Seconds before a start within which the last end before it is taken for its cause."""
+OFTEN = 0.25
+"""Share of plays from which on such a job is named."""
+
+
+def counted(gpus: float) -> str:
+    """Write a number of GPUs."""
+    return "1 GPU" if gpus == 1 else f"{gpus:,g} GPUs"
+
+
+def reasons(forward: Forward, plays: Plays, job: str) -> Iterator[str]:
+    """Say in sentences what a job of the queue waits for; "nothing" if it starts at once in most plays."""
+    row = int(forward.rows([job])[0])
+    starts = plays.starts[:, row]
+    if np.median(starts) <= forward.known.site.launch + 1:
+        yield "It can start now."
+        return
+    yield from _limits(forward, row)
+    yield _gpus(forward, row)
+    yield from _ahead(forward, plays, row)
+    yield from _release(forward, plays, row)
+
+
+def _limits(forward: Forward, row: int) -> Iterator[str]:
+    """Limits that the owner of a job would pass if it started now."""
+    queue = forward.queue
+    for limit in forward.known.site.description.limits:
+        owners = queue.select(held=limit.counted(queue), asks=limit.owners(queue))
+        owner = owners["asks"][row]
+        if owner is None:
+            continue
+        holds = (owners["held"] == owner).fill_null(False).to_numpy() & forward.runs
+        for name, amounts in (("gpus", queue["gpus"].to_numpy()), ("jobs", np.ones(queue.height))):
+            most = getattr(limit, name)
+            if amounts[holds].sum() + amounts[row] > most:
+                word = {"gpus": "GPUs", "jobs": "jobs"}[name]
+                of = f"{limit.of} {owner}" if owner != "all" else limit.of
+                yield f"It is at a limit: {of} holds {amounts[holds].sum():g} of {most:g} {word}."
+
+
+def _gpus(forward: Forward, row: int) -> str:
+    """Say how many GPUs are free, and how many the job asks for."""
+    gpus = forward.queue["gpus"].to_numpy()
+    total = forward.cluster.total_gpus
+    free = total - gpus[forward.runs].sum()
+    return f"It asks for {counted(gpus[row])}; {free:g} of {total:g} are free."
+
+
+def _ahead(forward: Forward, plays: Plays, row: int) -> Iterator[str]:
+    """Say how many jobs that wait now start before it in at least half of the plays."""
+    earlier = (plays.starts < plays.starts[:, [row]]).mean(axis=0) >= 0.5
+    earlier &= ~forward.runs
+    if earlier.any():
+        gpus = forward.queue["gpus"].to_numpy()[earlier].sum()
+        jobs = "1 job that waits now starts" if earlier.sum() == 1 else f"{earlier.sum():,} jobs that wait now start"
+        yield f"{jobs} before it ({counted(gpus)})."
+
+
+def _release(forward: Forward, plays: Plays, row: int) -> Iterator[str]:
+    """Name the running job as whose end it starts, if that is the same in many plays."""
+    start = plays.starts[:, [row]] - forward.known.site.launch
+    before = np.where(plays.ends <= start + 1, plays.ends, -np.inf)
+    last = before.argmax(axis=1)
+    causes = start[:, 0] - before.max(axis=1) <= TOGETHER
+    counts = np.bincount(last[causes], minlength=forward.queue.height)
+    job = int(counts.argmax())
+    if counts[job] < OFTEN * len(last):
+        return
+    columns = [name for name in ("job_id", "gpus", "user") if name in forward.queue.columns]
+    values = forward.queue.select(columns).row(job, named=True)
+    whose = f" of {values['user']}" if values.get("user") else ""
+    often = f"In {counts[job]} of {len(last)} plays"
+    yield f"{often} it starts as job {values['job_id']}{whose} ends ({counted(values['gpus'])})."
+
+
+def jobs_ahead(plays: Plays, forward: Forward, jobs: list[str]) -> pl.Series:
+    """Return how many jobs that wait now start before each of some jobs, in the middle play."""
+    waits = ~forward.runs
+    counts = []
+    for row in forward.rows(jobs) if len(plays.starts) else ():
+        earlier = plays.starts[:, waits] < plays.starts[:, [row]]
+        counts.append(int(np.median(earlier.sum(axis=1))))
+    return pl.Series("ahead", counts, dtype=pl.Int64)
