@@ -74,11 +74,17 @@ def settle(
 
 
 def _waiting(jobs: pl.DataFrame, raw: Raw, options: Options, source: str) -> pl.DataFrame | None:
-    """Return jobs that wait at the log's end, in the columns of a trace, without durations; None if there are none."""
+    """Return jobs that wait at the log's end, in the columns of a trace, without durations; None if there are none.
+
+    Rows that are bad are left out: they ran for no time, and nothing is lost with them.
+    """
     if jobs.is_empty():
         return None
     shortest = pl.lit(1.0)  # of a trace each job has a duration
-    trace = validate(_tidy(jobs.with_columns(duration=shortest), raw, options), source=f"{source}, waiting jobs")
+    jobs = _tidy(jobs.with_columns(duration=shortest), raw, options)
+    trace, _ = validate(jobs, source=f"{source}, waiting jobs", on_bad="drop")
+    if trace.is_empty():
+        return None
     return trace.with_columns(duration=pl.lit(None, pl.Float64), started=pl.lit(None, pl.Float64))
 
 
