@@ -7,6 +7,7 @@ import numpy as np
 from scipy import stats
 
 from gpuschedlab._extras import need
+from gpuschedlab.autosched.causal.threshold_terms import entered, near_weights
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.metrics.intervals import LEVEL
 
@@ -109,9 +110,15 @@ def regressed(x: np.ndarray, a: np.ndarray, y: np.ndarray, settings) -> Regresse
     if len(np.unique(a)) > FEW:
         crossing = slice(1)
 
-    def design(setting):
+    def smooth(setting):
         t = terms_of(setting)
         return np.hstack([terms, t, (t[:, crossing, None] * line[:, None, :]).reshape(n, -1)])
+
+    many = len(np.unique(a)) > FEW
+    more = entered(smooth, a, y, line, steps=many)
+
+    def design(setting):
+        return np.hstack([smooth(setting), more.at(setting)])
 
     rows = design(a)
     scale = np.maximum(np.abs(rows).max(axis=0), 1e-12)
@@ -130,6 +137,11 @@ def regressed(x: np.ndarray, a: np.ndarray, y: np.ndarray, settings) -> Regresse
         means.append(mean)
         parts.append(rows @ (inverse @ middle) * spared + asked_rows @ beta - mean)
     predicted = terms @ np.linalg.lstsq(terms, a, rcond=None)[0]
+    if np.isfinite(more.steps).any():  # steps lie where they fit best: rows near a setting say what they miss there
+        for number, setting in enumerate(settings):
+            weights = near_weights(a, predicted, setting)
+            means[number] += weights @ rest
+            parts[number] = parts[number] + weights * spared
     return Regressed(np.array(means), np.column_stack(parts), rest, n - rows.shape[1], predicted, x)
 
 

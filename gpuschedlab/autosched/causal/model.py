@@ -1,11 +1,14 @@
 """The causal performance model: what the objective will be, from knobs through metrics (6.4.3.1)."""
 
+import math
+from collections.abc import Callable
+from functools import cached_property, partial
 from typing import NamedTuple, Self
 
 import numpy as np
 import polars as pl
 
-from gpuschedlab.autosched.causal.adjustment import FEW, adjusted, identify
+from gpuschedlab.autosched.causal.adjustment import FEW, Adjusted, adjusted, identify
 from gpuschedlab.autosched.causal.graph import CausalGraph, check_samples, learn_graph
 from gpuschedlab.autosched.causal.regression import Boosted
 from gpuschedlab.autosched.causal.tables import CausalNexNetwork
@@ -13,6 +16,8 @@ from gpuschedlab.errors import EstimatorError
 from gpuschedlab.estimators.sklearn_api import Parameters, Regressor
 
 BACKENDS = {"boosted": Boosted, "causalnex": CausalNexNetwork}
+ALIKE = 1e-9
+"""Share of a change that is rounding: rows without noise leave no width."""
 BATCH = 128
 """New rows after which the model is fitted again by default."""
 
@@ -23,6 +28,47 @@ class Prediction(NamedTuple):
     mean: np.ndarray
     low: np.ndarray
     high: np.ndarray
+
+
+class Tested(NamedTuple):
+    """What a test of an answer gives: the 95 % `interval` of its mean, nan if there is none, and a `word`, "" or what is wrong."""
+
+    interval: tuple[float, float]
+    word: str
+
+
+UNTESTED = (math.nan, math.nan)
+
+
+class Answer(Prediction):
+    """Prediction of a what-if; the 95 % `interval` of its mean, and a `word` on what is wrong with it, are found when asked for."""
+
+    test: Callable[[], Tested] | None = None
+
+    @cached_property
+    def tested(self) -> Tested:
+        """The interval, and the word."""
+        if self.test is None:
+            return Tested(UNTESTED, "not tested: only the effect of one variable on the first objective is")
+        return self.test()
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Ends of the 95 % interval of the mean; nan if the `word` says why there is none."""
+        return self.tested.interval
+
+    @property
+    def word(self) -> str:
+        """What is wrong: the answer lies outside the interval by adjustment, which its own covers; or why it has none. "" of a good one."""
+        return self.tested.word
+
+    def __repr__(self) -> str:
+        mean, low, high = (float(np.ravel(part)[0]) for part in self)
+        values = f"{mean:.4g}, 80 % of cases {low:.4g} to {high:.4g}"
+        if self.test is None:
+            return f"Answer({values})"
+        sure = "" if math.isnan(self.interval[0]) else f"; mean, 95 %: {self.interval[0]:.4g} to {self.interval[1]:.4g}"
+        return f"Answer({values}{sure}{'; ' * bool(self.word)}{self.word})"
 
 
 class Effect(NamedTuple):
@@ -141,8 +187,26 @@ class CausalModel(Regressor, Parameters):
 
         What is `given` keeps to cases in which variables are seen at values: regressions take the samples nearest to them, CausalNex
         those in the same states. It must have no cause in the graph, such as the load, except for CausalNex, which takes anything
-        that is not set. EstimatorError if the model has not learnt, or a variable is not in the graph, or cannot be given.
+        that is not set.
+
+        If one variable is set and none is given, the change of the first objective from the variable's usual value to the one that is set
+        is tested against that by adjustment, whatever the backend (`Answer.interval`, `Answer.word`): the interval of its mean covers
+        both, and the word says if they differ by more than chance, or why the rows cannot say.
+
+        Raises
+        ------
+        EstimatorError
+            The model has not learnt, or a variable is not in the graph, or cannot be given.
         """
+        answers = self.untested(interventions, given)
+        if not given and len(interventions) == 1 and self._target not in interventions:
+            ((cause, value),) = interventions.items()
+            goal = answers[self._target]
+            goal.test = partial(self._test, cause, value, float(goal.mean[0]))
+        return answers
+
+    def untested(self, interventions: dict[str, float], given: dict[str, float] | None = None) -> dict[str, Answer]:
+        """What the backend says, untested."""
         names = self.graph.layers.names
         given = given or {}
         self._check("do", interventions, names)
@@ -150,7 +214,57 @@ class CausalModel(Regressor, Parameters):
             n for n in names if n not in interventions and (self.backend == "causalnex" or not self.graph.causes(n))
         ]
         self._check(f"do, given of backend {self.backend!r}", given, free)
-        return {n: Prediction(*np.atleast_2d(found).T) for n, found in self.core.do(interventions, given).items()}
+        return {n: Answer(*np.atleast_2d(found).T) for n, found in self.core.do(interventions, given).items()}
+
+    def _test(self, cause: str, value: float, mean: float) -> Tested:
+        """Compare the change to an answer's mean with that by adjustment."""
+        goal = self._target
+        if not self.graph.paths(cause, goal):
+            return Tested(UNTESTED, f"not tested: by the graph {cause} does nothing to {goal}")
+        usual = self._usual(cause, value)
+        if usual is None:
+            return Tested(UNTESTED, f"not tested: {cause} had no other value, or never {value:g}")
+        try:
+            columns = self._blocking(cause)
+        except EstimatorError as error:
+            return Tested(UNTESTED, f"not tested: {error}")
+        adjustment = self._adjusted(columns, cause, goal, (usual, value))
+        if adjustment.refusal:
+            return Tested(UNTESTED, f"not tested, {', '.join(columns) or 'nothing'} held fixed: {adjustment.refusal}")
+        own = mean - float(self.untested({cause: usual})[goal].mean[0])
+        half = float(adjustment.halves[-1]) + max(abs(mean - adjustment.mean[-1]), abs(own - adjustment.effect))
+        word = ""
+        if abs(own - adjustment.effect) > adjustment.half + ALIKE * abs(own):
+            ends = [adjustment.effect + sign * adjustment.half for sign in (-1, 1)]
+            word = (
+                f"backend {self.backend!r} changes {goal} by {own:+.3g} from {cause} = {usual:g} on, adjustment by {ends[0]:+.3g} to "
+                f"{ends[1]:+.3g}: believe effect({cause!r}, {usual:g}, {value:g})"
+            )
+        return Tested((mean - half, mean + half), word)
+
+    def _blocking(self, cause: str) -> tuple[str, ...]:
+        """Variables that block every backdoor path from a cause to the first objective, also those between roots that came together."""
+        roots = [name for name in self.graph.layers.names if not self.graph.causes(name)]
+        together = [("\0together", root) for root in roots]
+        edges = [*self.graph.edges, *together]
+        return identify(edges, cause, self._target, self.graph.layers.names)
+
+    def _usual(self, cause: str, value: float) -> float | None:
+        """The usual value of a variable, other than one that is set; None if it had no other, or never was near that one."""
+        rows = self.rows[:, self.graph.layers.names.index(cause)]
+        seen, counts = np.unique(rows, return_counts=True)
+        if len(seen) > FEW:
+            return float(np.median(rows)) if seen[0] <= value <= seen[-1] else None
+        if value not in seen or len(seen) < 2:
+            return None
+        return float(seen[seen != value][counts[seen != value].argmax()])
+
+    def _adjusted(self, columns, cause: str, of: str, settings: tuple[float, float]) -> Adjusted:
+        """Effect of two settings by adjustment for columns."""
+        names = [*self.graph.layers.names]
+        table = {name: self.rows[:, names.index(name)] for name in (*columns, cause, of)}
+        x = np.column_stack([np.empty((len(self.rows), 0)), *(table[name] for name in columns)])
+        return adjusted(x, table[cause], table[of], settings)
 
     def effect(self, cause: str, low: float, high: float, of: str | None = None) -> Effect:
         """Effect of setting a variable to `high` instead of `low` on another one, by default the first objective, with an interval.
@@ -169,8 +283,7 @@ class CausalModel(Regressor, Parameters):
         self._check("effect", (cause, of), names)
         who = f"CausalModel.effect of {cause} on {of}"
         held = identify(self.graph, cause, of, names)
-        table = {name: self.rows[:, names.index(name)] for name in (*held, cause, of)}
-        seen = np.unique(table[cause])
+        seen = np.unique(self.rows[:, names.index(cause)])
         if (
             not {low, high} <= {*seen}
             if len(seen) <= FEW
@@ -179,14 +292,13 @@ class CausalModel(Regressor, Parameters):
             raise EstimatorError(
                 f"{who}: found {low:g} and {high:g}; expected values that were seen, {seen[0]:g} to {seen[-1]:g}."
             )
-        x = np.column_stack([np.empty((len(self.rows), 0)), *(table[name] for name in held)])
-        found = adjusted(x, table[cause], table[of], (low, high))
+        found = self._adjusted(held, cause, of, (low, high))
         if found.refusal:
             fixed = ", ".join(held) or "nothing"
             raise EstimatorError(
                 f"{who}, {fixed} held fixed: {found.refusal}; expected more. Toss a coin for {cause} in some intervals."
             )
-        own = self.do({cause: high})[of].mean[0] - self.do({cause: low})[of].mean[0]
+        own = self.untested({cause: high})[of].mean[0] - self.untested({cause: low})[of].mean[0]
         away = abs(own - found.effect) > found.half + 1e-9 * abs(own)  # rows without noise leave no width
         word = f"do of backend {self.backend!r} says {own:+.3g}, outside the interval: believe neither" if away else ""
         ends = found.effect - found.half, found.effect + found.half

@@ -55,20 +55,30 @@ def boosted(graph: CausalGraph, frame: pl.DataFrame, values: np.ndarray) -> Curv
 
 
 def causalnex(graph: CausalGraph, frame: pl.DataFrame, values: np.ndarray) -> Curve:
-    """Curve of CausalNex' network, without intervals: a sample would take half a second. It says where it leaves those of the others."""
+    """Curve of CausalNex' network: a bootstrap sample would take half a second, so that its intervals are those of adjustment, made wider.
+
+    They are wider by what the two differ in, and hold both. Without adjustment it is tested by the path model, and has no interval.
+    """
     curve = _by_do("causalnex", graph, frame, values)
     if curve.refusal:
         return curve
-    said = curve.effect(0, -1)
-    adjustment = held(graph, frame, values[[0, -1]])
-    path = PathModel(graph, frame).curve(values[[0, -1]])
-    word = ""
-    if not adjustment.refusal:
-        word = misfit(said, adjustment.effect(0, -1), "adjustment by this graph")
-    word = word or misfit(said, path.effect(0, -1), "the path model")
-    return replace(
-        curve, word=word or "has no interval of its own: it may be as far off as that of the path model reaches"
-    )
+    effect = curve.effect(0, -1)
+    path = PathModel(graph, frame).curve(values[[0, -1]]).effect(0, -1)
+    adjustment = held(graph, frame, values)
+    if adjustment.refusal:
+        word = misfit(effect, path, "the path model")
+        return replace(curve, word=word or f"has no interval: adjustment cannot test it ({adjustment.refusal})")
+    word = misfit(effect, adjustment.effect(0, -1), "adjustment by this graph")
+    return replace(covering(curve, adjustment), word=word or misfit(effect, path, "the path model"))
+
+
+def covering(curve: Curve, adjustment: Curve) -> Curve:
+    """The curve with intervals that are as wide as those of adjustment and what the two differ in."""
+    half = (adjustment.high - adjustment.low) / 2 + np.abs(curve.mean - adjustment.mean)
+    own = curve.mean[None, :] - curve.mean[:, None]
+    widths = (adjustment.effects[..., 2] - adjustment.effects[..., 1]) / 2
+    halves = widths + np.abs(own - adjustment.effects[..., 0])
+    return replace(curve, low=curve.mean - half, high=curve.mean + half, effects=paired_effects(curve.mean, halves))
 
 
 MODELS: Mapping[str, Answer] = {
@@ -129,7 +139,7 @@ def _by_do(backend: str, graph: CausalGraph, frame: pl.DataFrame, values: np.nda
     """Curve of a `CausalModel` with a backend: its `do` at each value, without intervals."""
     try:
         model = CausalModel(graph, backend=backend).fit(frame)
-        mean = np.array([model.do({"knob": float(value)})["outcome"].mean[0] for value in values])
+        mean = np.array([model.untested({"knob": float(value)})["outcome"].mean[0] for value in values])
     except EstimatorError as error:
         return silent_curve(values, str(error))
     curve = silent_curve(values, "")

@@ -1,0 +1,125 @@
+"""Terms that smooth ones lack: steps of a setting, as a scheduler's threshold makes, and products of what is held fixed."""
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+PLACES = 20
+"""A step may lie at each of so many quantiles of a setting but the outer ones; the best is then moved between its neighbours."""
+SURE = 25.0
+"""Squared t from which on a term enters: the greatest of some hundred that are chance is below it in 99.99 % of logs."""
+MOST = 12
+"""Terms that enter at most."""
+NEAR = 12
+NEAREST = 30
+"""Rows of a twelfth of the log, and at least so many, are near a setting."""
+HEAVIEST = 5.0
+"""Weight of a row near a setting at most, beside the middle one."""
+
+Terms = Callable[[np.ndarray], np.ndarray]
+"""Terms (n, t) at a setting (n,)."""
+
+
+@dataclass(frozen=True)
+class Entered:
+    """Terms that entered: `at` gives them (n, t) at a setting (n,); `steps` are places of steps, nan of other terms."""
+
+    at: Terms
+    steps: tuple[float, ...]
+
+
+def entered(smooth: Terms, a: np.ndarray, y: np.ndarray, line: np.ndarray, steps: bool) -> Entered:
+    """Choose terms that explain what smooth terms (n, t) of a setting a (n,) leave of y (n,), one after the other, the best first.
+
+    Steps of the setting (if it takes many values), their products with columns `line` (n, p), and products of two columns.
+    """
+    pairs = [line[:, i] * line[:, j] for i, j in itertools.combinations_with_replacement(range(line.shape[1]), 2)]
+    products = np.column_stack([np.empty((len(a), 0)), *pairs])
+    factors = np.column_stack([np.ones(len(a)), line])
+    grid = np.unique(np.quantile(a, np.arange(1, PLACES) / PLACES)) if steps else np.empty(0)
+    left = _Rest(smooth(a), y)
+    terms: list[Terms] = []
+    places: list[float] = []
+    while len(terms) < MOST and left.free > 1:
+        stepped = [left.best((a[:, None] > grid) * factor[:, None]) for factor in factors.T]
+        found = [(*best, factor) for factor, best in enumerate(stepped)] + [(*left.best(products), -1)]
+        score, column, factor = max(found)
+        if score < SURE:
+            break
+        if factor < 0:
+            term = _product(products[:, column])
+            place = float("nan")
+        else:
+            place = left.moved(a, grid, column, factors[:, factor])
+            term = _step(place, factors[:, factor])
+        left.take(term(a)[:, 0])
+        terms.append(term)
+        places.append(place)
+    return Entered(lambda b: np.hstack([np.empty((len(a), 0)), *(term(b) for term in terms)]), tuple(places))
+
+
+def _product(column: np.ndarray) -> Terms:
+    return lambda b: column[:, None]
+
+
+def _step(place: float, factor: np.ndarray) -> Terms:
+    return lambda b: ((b > place) * factor)[:, None]
+
+
+class _Rest:
+    """What terms (n, t) leave of y (n,), and how much of it a further column would explain."""
+
+    def __init__(self, rows: np.ndarray, y: np.ndarray):
+        self.basis = np.linalg.qr(rows)[0]
+        self.rest = y - self.basis @ (self.basis.T @ y)
+        self.free = len(y) - rows.shape[1]
+
+    def scores(self, columns: np.ndarray) -> np.ndarray:
+        """Squared t (m,) of each column (n, m); 0 of one that the terms hold already."""
+        columns = columns - self.basis @ (self.basis.T @ columns)
+        size = (columns**2).sum(axis=0)
+        least = 1e-4 * len(self.rest)
+        noise = max(float(self.rest @ self.rest) / max(self.free, 1), 1e-300)
+        return np.where(size > least, (columns.T @ self.rest) ** 2 / np.maximum(size, least), 0.0) / noise
+
+    def best(self, columns: np.ndarray) -> tuple[float, int]:
+        """Highest score of columns (n, m), and which it is; 0 of none."""
+        if not columns.shape[1]:
+            return 0.0, 0
+        scores = self.scores(columns)
+        return float(scores.max()), int(scores.argmax())
+
+    def moved(self, a: np.ndarray, grid: np.ndarray, column: int, factor: np.ndarray) -> float:
+        """Best place of a step between the neighbours of a place of the grid, halfway between two values that were seen."""
+        low = grid[max(column - 1, 0)]
+        high = grid[min(column + 1, len(grid) - 1)]
+        seen = np.unique(a[(a >= low) & (a <= high)])
+        places = (seen[1:] + seen[:-1]) / 2
+        if not len(places):
+            return float(grid[column])
+        _, best = self.best((a[:, None] > places) * factor[:, None])
+        return float(places[best])
+
+    def take(self, column: np.ndarray):
+        """Add a column to the terms."""
+        column = column - self.basis @ (self.basis.T @ column)
+        column = column / np.sqrt(column @ column)
+        self.basis = np.column_stack([self.basis, column])
+        self.rest = self.rest - column * (column @ self.rest)
+        self.free -= 1
+
+
+def near_weights(a: np.ndarray, predicted: np.ndarray, setting: float) -> np.ndarray:
+    """Weights (n,) of the rows near a setting, which sum to 1: those that what is held fixed makes unlikely there weigh more."""
+    away = np.abs(a - setting)
+    count = min(len(a), max(NEAREST, len(a) // NEAR))
+    reach = np.partition(away, count - 1)[count - 1]
+    near = np.maximum(1 - (away / max(reach * (1 + 1e-9), 1e-300)) ** 2, 0.0)
+    spread = max((a - predicted).std(), 1e-12)
+    likely = np.exp(-0.5 * ((setting - predicted) / spread) ** 2)
+    weights = near / np.maximum(likely, 1e-12)
+    used = weights > 0
+    weights = np.minimum(weights, HEAVIEST * np.median(weights[used]))
+    return weights / weights.sum()
