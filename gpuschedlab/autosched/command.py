@@ -100,11 +100,11 @@ def tune(args) -> int:
         with progress.phase("the choice within what the log leaves open"):
             flips = loops.twin.flips(loops.last)[1]
     if args.json:
-        seen = {}
+        calibration = {}
         if loops.twin:
-            seen = {"mechanisms": loops.twin.frame.to_dicts(), "choice": flips}
-            seen["misfits"] = [misfit._asdict() for misfit in loops.twin.misfits]
-        found = {"policy": policy.name, "objective": policy.goals[0], "methods": rows} | seen
+            calibration = {"mechanisms": loops.twin.frame.to_dicts(), "choice": flips}
+            calibration["misfits"] = [misfit._asdict() for misfit in loops.twin.misfits]
+        found = {"policy": policy.name, "objective": policy.goals[0], "methods": rows} | calibration
         print(as_json(found | intake_of(loops.about)))
     else:
         parts = [_table(rows, policy.goals[0]), *loops.outcome(methods), flips]

@@ -11,6 +11,7 @@ from gpuschedlab.autosched.mechanisms.work.first_starts import FirstStart, first
 from gpuschedlab.autosched.mechanisms.work.pace import Pace
 from gpuschedlab.autosched.mechanisms.work.residuals import Residuals
 from gpuschedlab.autosched.mechanisms.work.slow_nodes import NO_NODES, SlowNodes, on_any, slow_nodes_of
+from gpuschedlab.cluster import Cluster
 from gpuschedlab.sim import Scenario
 from gpuschedlab.speeds import Delays
 
@@ -58,6 +59,15 @@ def period_of(delays: Delays) -> float:
     return float(delays.checkpoint)
 
 
+def names_by_type(log: pl.DataFrame, cluster: Cluster) -> list[tuple[str, ...]]:
+    """Names of the nodes of each GPU type, if the log calls nodes by their numbers in the cluster; else empty."""
+    shown = log["at"].explode().drop_nulls().unique().to_list()
+    if not all(name.isdigit() and int(name) < cluster.total_nodes for name in shown):
+        return []
+    numbers = np.arange(cluster.total_nodes)
+    return [tuple(map(str, numbers[cluster.node_type == kind])) for kind in range(len(cluster.gpu_types))]
+
+
 def costs_of(jobs: Residuals, scenario: Scenario, placed: np.ndarray) -> Costs:
     """Costs in a log; `placed` (n,) is the logarithm of the speed of each attempt's placement."""
     log = jobs.log
@@ -65,6 +75,7 @@ def costs_of(jobs: Residuals, scenario: Scenario, placed: np.ndarray) -> Costs:
     unknown = Checkpoint(period_of(scenario.delays), 0.0, np.inf, 0, False, 0)
     costs = Costs(start, None, unknown, NO_NODES)
     predicted = log.filter(attempt=0)["predicted"].to_numpy()
+    types = names_by_type(log, scenario.cluster)
     for _ in range(AGAIN):
         pace = costs.pace(log, scenario.delays)
         whole = pace._replace(slow=pace.slow + placed)
@@ -72,7 +83,7 @@ def costs_of(jobs: Residuals, scenario: Scenario, placed: np.ndarray) -> Costs:
         delay = delay_of(log, whole._replace(delay=np.where(first, pace.delay, 0.0)))
         costs = Costs(start, delay, costs.checkpoint, costs.nodes)
         pace = costs.pace(log, scenario.delays)
-        nodes = slow_nodes_of(jobs, pace._replace(slow=placed))
+        nodes = slow_nodes_of(jobs, pace._replace(slow=placed), types)
         costs = Costs(start, delay, costs.checkpoint, nodes)
         pace = costs.pace(log, scenario.delays)
         whole = Pace(pace.delay, pace.slow + placed, period_of(scenario.delays))

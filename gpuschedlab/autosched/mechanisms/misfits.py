@@ -9,12 +9,13 @@ from scipy.stats import binom, kruskal
 from gpuschedlab.autosched.mechanisms.checkpoints import Checkpoint
 from gpuschedlab.autosched.mechanisms.rates import NodeFailures
 from gpuschedlab.autosched.mechanisms.resumption import Delay
-from gpuschedlab.autosched.mechanisms.work.slow_nodes import NodeEffects, split_of
+from gpuschedlab.autosched.mechanisms.work.slow_nodes import NodeEffects, slowest_of
 
 LEVEL = 1e-3
 """Probability of a difference by chance below which it is a misfit, over all nodes, models or users together."""
 FAILURES = 0.01
-"""The same of failures, which are few."""
+DOUBTFUL = 0.1
+"""The same of failures, which are few: below the first a node is named, below the second the interval is widened."""
 PART = 0.05
 """Part of the variance of ranks that a group must explain: with many jobs the least difference is sure."""
 FEWEST = 5
@@ -53,20 +54,25 @@ def of_restarts(delay: Delay | None) -> list[Misfit]:
 
 
 def of_failures(nodes: NodeFailures, unit: float) -> list[Misfit]:
-    """A node that fails more often than the others do; rates are per `unit` (s)."""
+    """A node that fails more often than the others do; rates are per `unit` (s).
+
+    If that may be chance it has no words, but the interval holds the rate of the node and that of the others all the same.
+    """
     count = float(nodes.count.sum())
     if count < FEWEST or len(nodes.names) < 2:
         return []
     part = nodes.busy / nodes.busy.sum()
     chance = binom.sf(nodes.count - 1, count, part) * len(nodes.names)
     worst = int(np.argmin(chance))
-    if chance[worst] > FAILURES:
+    if chance[worst] > DOUBTFUL:
         return []
     rates, lows, highs = nodes.rates(np.arange(len(nodes.names)) == worst)
-    words = (
-        f"node {nodes.names[worst]} fails {_times(rates[0], rates[1])} as the others do: "
-        f"{nodes.count[worst]:.0f} of {count:.0f} failures"
-    )
+    words = ""
+    if chance[worst] <= FAILURES:
+        words = (
+            f"node {nodes.names[worst]} fails {_times(rates[0], rates[1])} as the others do: "
+            f"{nodes.count[worst]:.0f} of {count:.0f} failures"
+        )
     return [Misfit("node", "failure", words, float(min(lows)) * unit, float(max(highs)) * unit)]
 
 
@@ -79,7 +85,7 @@ def _times(one: float, other: float) -> str:
 
 def of_nodes(rest: NodeEffects, level: float) -> list[Misfit]:
     """Nodes on which jobs still hold their GPUs for longer than on others."""
-    names, chance = split_of(rest)
+    names, chance = slowest_of(rest, [])
     if chance > level:
         return []
     words = f"work that depends on the node is left over: jobs take longer on {', '.join(names)}"

@@ -188,5 +188,5 @@ def widened(mechanism: Mechanism, misfits: list[Misfit]) -> Mechanism:
     for misfit in misfits:
         low = np.nanmin([low, misfit.low])
         high = np.nanmax([high, misfit.high])
-        notes.append(misfit.words)
+        notes += [misfit.words] if misfit.words else []
     return mechanism._replace(low=float(low), high=float(high), note="; ".join(notes))

@@ -37,7 +37,7 @@ from gpuschedlab.autosched.mechanisms.resumption import Delay
 from gpuschedlab.autosched.mechanisms.slowdowns import powered, slowdowns
 from gpuschedlab.autosched.mechanisms.work.pace import Pace, lengths, work_of
 from gpuschedlab.autosched.mechanisms.work.residuals import Residuals, residuals_of
-from gpuschedlab.autosched.mechanisms.work.slow_nodes import LEVEL, effects_of, on_any
+from gpuschedlab.autosched.mechanisms.work.slow_nodes import effects_of, level_of, on_any
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.estimators import Noisy
 from gpuschedlab.sim import Run, Scenario
@@ -285,7 +285,8 @@ def _twin_of(jobs: Residuals, scenario: Scenario, costs: Costs, placement: Mecha
     if log["at"].count():
         by_node = of_failures(failures_by_node(log), DAY)
         rest = jobs.at(placed)
-        misfits += [*by_node, *of_nodes(effects_of(jobs, rest), LEVEL)]
+        misfits += [misfit for misfit in by_node if misfit.words]
+        misfits += [*of_nodes(effects_of(jobs, rest), level_of(jobs))]
         shown = log["at"].explode().drop_nulls().unique().to_list()
         numbers = numbers_of(costs.nodes.names, shown, scenario.cluster)
     held = lengths(log) * log["gpus"].to_numpy()

@@ -2,7 +2,9 @@
 
 Worlds are those of `world.py`. A word is right if it names the mechanism of the world, and false if it names another; a restart
 differs from the belief in all worlds, so that its name is never false. An interval misses if the truth lies outside of it by
-over half its width. Seeds below 1,000 were used in building, 1,000 and later are judged.
+over half its width. Seeds below 1,000 were used in building. Those from 1,000 to 1,004 were judged first (26 right words of 30, no
+interval missed in 27, one false word); then single slow nodes and nodes that may fail were looked for with more power, and 1,005 and
+later are judged.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from autosched.lacks.world import (
     world_of,
 )
 
-SEEDS = tuple(range(1000, 1005))
+SEEDS = tuple(range(1005, 1010))
 EACH = len(MECHANISMS)
 """Seeds of each mechanism; worlds without any are as many as those with one."""
 RIGHT = 0.8

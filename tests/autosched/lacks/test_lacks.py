@@ -25,7 +25,7 @@ from gpuschedlab.autosched.mechanisms.playing import numbers_of, with_slow_nodes
 from gpuschedlab.autosched.mechanisms.rates import NodeFailures, failed_nodes, failures_by_node
 from gpuschedlab.autosched.mechanisms.work.first_starts import first_start_of
 from gpuschedlab.autosched.mechanisms.work.pace import Pace, restarts, work_of
-from gpuschedlab.autosched.mechanisms.work.slow_nodes import NodeEffects, split_of
+from gpuschedlab.autosched.mechanisms.work.slow_nodes import NodeEffects, slowest_of, split_of
 from gpuschedlab.cluster import Cluster, Nodes, Outage
 from gpuschedlab.policies import Fifo
 from gpuschedlab.sim import Scenario
@@ -96,6 +96,21 @@ def test_nodes_are_split_only_if_they_differ_by_more_than_chance():
     assert split_of(NodeEffects(["a"], np.ones(1), np.ones(1))) == ((), 1.0)
 
 
+def test_one_slow_node_and_nodes_of_a_type_are_looked_for_first():
+    names = [str(i) for i in range(16)]
+    deviation = np.full(16, 0.1)
+    one = np.where(np.arange(16) == 5, 0.47, 0.0)
+    slow, chance = slowest_of(NodeEffects(names, one, deviation), [])
+    assert slow == ("5",)
+    assert chance < 1e-3 < split_of(NodeEffects(names, one, deviation))[1]
+    rng = np.random.default_rng(4)
+    half = np.where(np.arange(16) < 8, 0.22, 0.0) + rng.normal(0, 0.1, 16)
+    slow, chance = slowest_of(NodeEffects(names, half, deviation), [tuple(names[:8]), tuple(names[8:])])
+    assert slow == tuple(names[:8])
+    assert chance < 1e-3
+    assert slowest_of(NodeEffects(["a"], np.ones(1), np.ones(1)), []) == ((), 1.0)
+
+
 def test_slow_nodes_are_played_and_the_others_stay_as_they_were():
     jobs = {"job_id": ["a", "b", "c"], "submit": [0.0] * 3, "gpus": [8] * 3, "duration": [100.0] * 3}
     scenario = Scenario(pl.DataFrame(jobs), Cluster.homogeneous(3, 8))
@@ -144,6 +159,9 @@ def test_a_node_that_fails_is_named_and_one_that_fails_by_chance_is_not():
     assert "node b fails 9 times as often as the others do: 9 of 12 failures" in misfit.words
     assert misfit.low < 3 / 30 < 9 / 10 < misfit.high
     assert not of_failures(NodeFailures(names, np.array([3.0, 5.0, 3.0, 1.0]), busy), DAY)
+    doubtful = of_failures(NodeFailures(names, np.array([1.0, 6.0, 1.0, 1.0]), busy), DAY)[0]
+    assert not doubtful.words
+    assert doubtful.low < 3 / 30 < 6 / 10 < doubtful.high
     assert not of_failures(NodeFailures(names, np.array([4.0, 0.0, 0.0, 0.0]), busy), DAY)
 
 
@@ -231,4 +249,4 @@ def test_words_and_intervals_are_counted():
     assert found["one mechanism"]["right"] == 23
     assert found[NONE]["false"] == 3
     assert found[VARIED]["worlds"] == 5
-    assert len(bench.cases(range(1000, 1005))) == 60
+    assert len(bench.cases(bench.SEEDS)) == 60

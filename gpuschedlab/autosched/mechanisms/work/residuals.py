@@ -30,6 +30,8 @@ class Residuals:
         Jobs of one task, whose work is alike; jobs of one model and size, which have the same choice of nodes.
     offset : (J,) float array
         Logarithm of what is known of the work beforehand.
+    predicted : bool
+        Whether anything is known of it.
     """
 
     log: pl.DataFrame
@@ -37,6 +39,7 @@ class Residuals:
     task: np.ndarray
     stratum: np.ndarray
     offset: np.ndarray
+    predicted: bool
 
     def at(self, pace: Pace) -> np.ndarray:
         """What is left (J,) of the logarithm of work that the log implies at a pace."""
@@ -76,9 +79,10 @@ def residuals_of(log: pl.DataFrame, load: np.ndarray, offset: np.ndarray | None 
     first = log.filter(attempt=0)
     task = _groups(first, ["user", "name", "gpus"])
     stratum = _groups(first, ["model", "gpus"])
-    if offset is None:
+    predicted = offset is not None
+    if not predicted:
         offset = np.zeros(first.height)
-    return Residuals(log, load - load.mean(axis=0), task, stratum, offset)
+    return Residuals(log, load - load.mean(axis=0), task, stratum, offset, predicted)
 
 
 def _groups(jobs: pl.DataFrame, names: list[str]) -> np.ndarray:

@@ -5,15 +5,17 @@ from typing import NamedTuple
 
 import numpy as np
 import polars as pl
-from scipy.stats import chi2
+from scipy.stats import chi2, norm
 
 from gpuschedlab.autosched.mechanisms.work.pace import Pace
 from gpuschedlab.autosched.mechanisms.work.residuals import Residuals, power_range
 
 POWERS = np.linspace(0.0, 2.5, 126)
 """Negative logarithms of the speed of slow nodes that are tried."""
-LEVEL = 1e-4
-"""Probability that a split of alike nodes is taken for slow ones."""
+LEVEL = 1e-3
+ROUGH_LEVEL = 0.01
+"""Probability by chance below which nodes are taken to differ: if predictions tell how long jobs should take, and if they do not. Jobs
+of a user go together then, a rough and cautious count."""
 FEWEST = 10
 """First attempts of a node, below which nothing is said of it."""
 
@@ -49,16 +51,49 @@ def effects_of(jobs: Residuals, residual: np.ndarray) -> NodeEffects:
     first = jobs.log.filter(attempt=0)
     weight = jobs.weights(residual)
     own = jobs.centred(jobs.clipped(residual, weight), weight)
-    rows = pl.DataFrame({"node": first["at"], "own": own, "weight": weight / first["nodes"].to_numpy()})
-    rows = rows.explode("node").drop_nulls("node")
-    squares = ((pl.col("own") * pl.col("weight")) ** 2).sum().sqrt()
-    nodes = rows.group_by("node", maintain_order=True).agg(
-        effect=(pl.col("own") * pl.col("weight")).sum() / pl.col("weight").sum(),
-        deviation=squares / pl.col("weight").sum(),
-        jobs=pl.len(),
+    alike = jobs.task if jobs.predicted else first["user"].fill_null("?")
+    rows = pl.DataFrame({"node": first["at"], "alike": alike, "weight": weight / first["nodes"].to_numpy()})
+    rows = rows.with_columns(product=pl.Series(own) * pl.col("weight")).explode("node").drop_nulls("node")
+    groups = rows.group_by("node", "alike", maintain_order=True).agg(pl.col("product", "weight").sum(), jobs=pl.len())
+    nodes = groups.group_by("node", maintain_order=True).agg(
+        effect=pl.col("product").sum() / pl.col("weight").sum(),
+        deviation=(pl.col("product") ** 2).sum().sqrt() / pl.col("weight").sum(),
+        jobs=pl.col("jobs").sum(),
     )
     nodes = nodes.filter(pl.col("jobs") >= FEWEST, pl.col("deviation") > 0).sort("node")
     return NodeEffects(nodes["node"].to_list(), nodes["effect"].to_numpy(), nodes["deviation"].to_numpy())
+
+
+def excess(effects: NodeEffects, group: np.ndarray) -> float:
+    """How much longer jobs hold their GPUs on a group of nodes (N, bool) than on the others, in deviations."""
+    precision = 1 / effects.deviation**2
+    means = []
+    variance = 0.0
+    for part in (group, ~group):
+        total = precision[part].sum()
+        means.append((precision[part] * effects.effect[part]).sum() / total)
+        variance += 1 / total
+    return float((means[0] - means[1]) / math.sqrt(variance))
+
+
+def slowest_of(effects: NodeEffects, types: list[tuple[str, ...]]) -> tuple[tuple[str, ...], float]:
+    """Nodes that are slower than the others, and the probability of such a difference between alike nodes.
+
+    Looked for are one node, the nodes of one of the `types`, and the slower of two groups at the best split.
+    """
+    count = len(effects.names)
+    names, chance = split_of(effects)
+    candidates = [(names, chance)]
+    if count >= 2:
+        single = [excess(effects, np.arange(count) == node) for node in range(count)]
+        worst = int(np.argmax(single))
+        candidates.append(((effects.names[worst],), count * float(norm.sf(single[worst]))))
+    for type_names in types:
+        group = np.isin(effects.names, type_names)
+        if group.any() and not group.all():
+            candidates.append((type_names, len(types) * float(norm.sf(excess(effects, group)))))
+    names, chance = min(candidates, key=lambda candidate: candidate[1])
+    return names, min(1.0, len(candidates) * chance)
 
 
 def split_of(effects: NodeEffects) -> tuple[tuple[str, ...], float]:
@@ -82,12 +117,20 @@ def split_of(effects: NodeEffects) -> tuple[tuple[str, ...], float]:
     return tuple(effects.names[place] for place in order[best + 1 :]), chance
 
 
-def slow_nodes_of(jobs: Residuals, pace: Pace) -> SlowNodes:
-    """Slow nodes of a log, and their speed: at the true one the work of a job does not depend on where it first ran."""
+def level_of(jobs: Residuals) -> float:
+    """Probability by chance below which nodes of these jobs are taken to differ."""
+    return LEVEL if jobs.predicted else ROUGH_LEVEL
+
+
+def slow_nodes_of(jobs: Residuals, pace: Pace, types: list[tuple[str, ...]]) -> SlowNodes:
+    """Slow nodes of a log, and their speed: at the true one the work of a job does not depend on where it first ran.
+
+    `types` are the names of the nodes of each GPU type.
+    """
     if not jobs.log["at"].count():
         return NO_NODES
-    names, chance = split_of(effects_of(jobs, jobs.at(pace)))
-    if chance > LEVEL:
+    names, chance = slowest_of(effects_of(jobs, jobs.at(pace)), types)
+    if chance > level_of(jobs):
         return NO_NODES._replace(chance=chance)
     slow = -on_any(jobs.log, names).astype(float)
     power, low, high, rows = power_range(jobs, slow, pace, POWERS)
