@@ -8,7 +8,7 @@ from html import escape
 import numpy as np
 import polars as pl
 
-from gpuschedlab.metrics.intervals import SHORT, difference_interval, verdict
+from gpuschedlab.metrics.intervals import difference_interval, verdict
 from gpuschedlab.metrics.sentence import span
 from gpuschedlab.papers.clusters.changes import changes_of
 from gpuschedlab.papers.clusters.eligible import play, unsettled
@@ -37,7 +37,7 @@ SIDES = ("lower, whatever the model misses", "higher, whatever the model misses"
 IN_LOG = ("lower, in this log", "higher, in this log")
 SAME_IN_LOG = "no change, in this log"
 SAME = 0.01
-"""Verdicts on the mean wait of a log that is too short for an interval; part of the mean wait that counts as no change."""
+"""Verdicts on the mean wait where an interval for other weeks has no side or cannot be given; part of it that counts as no change."""
 SURELY = 2.0
 """A side is reported if the mean wait changes by more than so many times what the model misses. Chosen on 36 logs with mechanisms
 hidden from the replay; `make bench BENCH=hidden` measures it on others."""
@@ -295,7 +295,7 @@ def compared(
     """Return paired differences of the same jobs, in order of submission, with intervals.
 
     If the model misses something, there are no intervals, and a side only of the mean wait, if what is missed cannot turn it. So has
-    a log that is too short for an interval: its side is of these jobs.
+    a log whose interval has no side, or that is too short for one: that side is of these jobs.
     """
     missed = missed or Missed()
     both = before.join(after, on="job_id", maintain_order="left", suffix="_after").drop_nulls(["wait", "wait_after"])
@@ -315,8 +315,8 @@ def compared(
                 answer = SIDES[difference > 0]
         elif bias is not None and abs(difference) < abs(bias):
             answer = BELOW
-        elif name == "mean wait" and answer == SHORT:
-            answer = in_this_log(difference, float(one[name].mean()), missed)
+        elif name == "mean wait" and not low * high > 0:
+            answer = in_this_log(difference, float(one[name].mean()), missed) or answer
         rows.append((name, one[name].mean(), two[name].mean(), difference, low, high, bias, answer))
     columns = ("figure", "before", "after", "difference", "low", "high", "bias", "verdict")
     kinds = {name: pl.String if name in ("figure", "verdict") else pl.Float64 for name in columns}
@@ -326,15 +326,16 @@ def compared(
 
 
 def in_this_log(difference: float, before: float, missed: Missed) -> str:
-    """Verdict on a change of the mean wait (s) of the jobs of a log, of which no interval can be given.
+    """Verdict on a change of the mean wait (s) of the jobs of a log, whose interval has no side, or which is too short for one.
 
-    The log is a fact, and what the model misses bounds what it says of these jobs; of other weeks it says nothing.
+    The log is a fact, and what the model misses bounds what it says of these jobs; of other weeks it says nothing. "" where the model
+    may miss as much.
     """
     if missed.tells(difference):
         return IN_LOG[difference > 0]
     if abs(difference) <= SAME * before and missed.seconds <= SAME * before:
         return SAME_IN_LOG
-    return SHORT
+    return ""
 
 
 def biases(calibration: Calibration) -> dict[str, float]:
