@@ -148,7 +148,7 @@ class When:
         high = "90 % before" if self.calibrated else "to"
         names = {"job_id": "job", "gpus": "GPUs", "requested_time": "limit", "start": "starts about"}
         names |= {"low": low, "high": high, "ahead": "jobs ahead"}
-        return Table(frame, names=names, units={"waited": "s", "requested_time": "s"}, caption=self.basis)
+        return Table(frame, names=names, units={"waited": "s", "requested_time": "s"})
 
     def lines(self) -> list[str]:
         """All of it in sentences; of several jobs without the table."""
