@@ -2,7 +2,7 @@
 
 `{{differs Sia}}`, `{{about Sia}}`, `{{references Sia}}`: sections of a docstring; `{{knobs Sia}}`: a table of knobs; `{{system Sia}}`:
 all of these; `{{algorithm}}`: algorithm 3 of AutoSched line by line; `{{budget}}`, `{{regimes}}`, `{{switches}}`, `{{cause}}`,
-`{{lacks}}`, `{{phases}}`, `{{beforehand}}`, `{{worlds}}`, `{{mechanisms}}`, `{{causes}}`, `{{arena}}`, `{{explains}}`,
+`{{lacks}}`, `{{phases}}`, `{{beforehand}}`, `{{worlds}}`, `{{mechanisms}}`, `{{causes}}`, `{{arena}}`, `{{explains}}`, `{{when}}`,
 `{{unisched_program}}`, `{{unisched_margin}}`, `{{unisched_floor}}`: what benches measured, from docs/measured/; `{{published sia
 [policy]}}`: published numbers of a source beside ours; `{{everywhere tiresias}}`: claims and numbers of a policy in all sources;
 `{{sources}}`: all sources; `{{score}}`: how many claims hold; `{{held}}`: the same by source; `{{board}}`, `{{three_lines}}`: parts of
@@ -21,6 +21,7 @@ import front_page
 import measured_pages
 import published_tables
 import referee_pages
+import start_pages
 from docstrings import _HEAD, section_of
 from knob_tables import knob_rows
 from public import entries, targets
@@ -207,6 +208,7 @@ _MACROS = {
     "causes": measured_pages.causes,
     "arena": measured_pages.arena,
     "explains": measured_pages.explains,
+    "when": start_pages.when,
     "standing": measured_pages.standing,
     "unisched_program": measured_pages.unisched_program,
     "unisched_margin": measured_pages.unisched_margin,

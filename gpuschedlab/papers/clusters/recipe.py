@@ -182,9 +182,12 @@ class Site(Recipe):
 
         Examples
         --------
-        >>> answer = Site.sample().when(at="9 d", planned={"gpus": 16, "requested_time": 7200, "user": "ben"}, plays=4)
-        >>> answer.table["gpus"].to_list()
-        [16.0]
+        >>> import pathlib, tempfile
+        >>> log = pathlib.Path(tempfile.mkdtemp(), "jobs.csv")
+        >>> rows = "a,0,2,60,90,0\\nb,70,2,60,90,70\\nc,80,2,60,90,130\\n"
+        >>> _ = log.write_text(f"job_id,submit,gpus,duration,requested_time,started\\n{rows}")
+        >>> Site(f"csv:{log}", "1x2").when("c", at=100).table["start"].to_list()
+        [130.0]
         """
         from gpuschedlab.papers.clusters.starts.question import Question, answer
 

@@ -17,6 +17,8 @@ from gpuschedlab.table_display import Table
 DAY = 86_400.0
 GAIN = 60.0
 """Seconds by which another request must start sooner, on average, to be named."""
+NOW = 30.0
+"""Seconds within which a job is said to start now: those between two passes of Slurm's backfill."""
 FITS = 0.8
 """Share of alike jobs that must have run within a shorter limit for it to be named without a warning."""
 
@@ -77,7 +79,7 @@ class When:
         if row.get("user"):
             what.append(f"user {row['user']}")
         name = f"Job {row['job_id']} ({', '.join(what)})"
-        if row["low"] == row["high"] <= self.instant + GAIN:
+        if row["low"] == row["high"] <= self.instant + NOW:
             return f"{name} starts now, {self.date(self.instant)}, in all plays."
         start = f"{name} starts about {self.date(row['start'])}"
         low = self.date(row["low"])
@@ -146,7 +148,7 @@ class When:
         high = "90 % before" if self.calibrated else "to"
         names = {"job_id": "job", "gpus": "GPUs", "requested_time": "limit", "start": "starts about"}
         names |= {"low": low, "high": high, "ahead": "jobs ahead"}
-        return Table(frame, names=names, units={"waited": "s", "requested_time": "s"}, caption=self.basis)
+        return Table(frame, names=names, units={"waited": "s", "requested_time": "s"})
 
     def lines(self) -> list[str]:
         """All of it in sentences; of several jobs without the table."""
