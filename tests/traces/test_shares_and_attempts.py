@@ -89,6 +89,18 @@ def test_a_preempted_row_that_kept_its_submission_is_the_same_job_in_intake_and_
     assert gaps == [3600.0, 3600.0]
 
 
+def test_a_preempted_job_that_waits_again_has_started(tmp_path):
+    lines = [
+        SACCT,
+        sacct("1", "08:00:00", "08:00:10", "10:00:10", "02:00:00", "PREEMPTED"),
+        sacct("1", "08:00:00", "Unknown", "Unknown", "00:00:00", "PENDING"),
+        sacct("2", "08:00:00", "Unknown", "Unknown", "00:00:00", "PENDING"),
+    ]
+    found = lab.intake(written(tmp_path, lines))
+    assert found.trace.select("job_id", "duration").rows() == [("1", 7200.0)]
+    assert found.report.counts() == {"waits_again": 1, "never_started": 1}
+
+
 def test_throttles_and_tasks_of_arrays(tmp_path):
     head = f"{SACCT}|ReqTRES"
     done = "2025-03-03T08:00:00|2025-03-03T08:00:10|2025-03-03T09:00:10|01:00:00|COMPLETED|gres/gpu=1|gres/gpu=1"

@@ -198,14 +198,14 @@ class CausalModel(Regressor, Parameters):
         EstimatorError
             The model has not learnt, or a variable is not in the graph, or cannot be given.
         """
-        answers = self.untested(interventions, given)
+        answers = self._untested(interventions, given)
         if not given and len(interventions) == 1 and self._target not in interventions:
             ((cause, value),) = interventions.items()
             goal = answers[self._target]
             goal.test = partial(self._test, cause, value, float(goal.mean[0]))
         return answers
 
-    def untested(self, interventions: dict[str, float], given: dict[str, float] | None = None) -> dict[str, Answer]:
+    def _untested(self, interventions: dict[str, float], given: dict[str, float] | None = None) -> dict[str, Answer]:
         """What the backend says, untested."""
         names = self.graph.layers.names
         given = given or {}
@@ -231,7 +231,7 @@ class CausalModel(Regressor, Parameters):
         adjustment = self._adjusted(columns, cause, goal, (usual, value))
         if adjustment.refusal:
             return Tested(UNTESTED, f"not tested, {', '.join(columns) or 'nothing'} held fixed: {adjustment.refusal}")
-        own = mean - float(self.untested({cause: usual})[goal].mean[0])
+        own = mean - float(self._untested({cause: usual})[goal].mean[0])
         half = float(adjustment.halves[-1]) + max(abs(mean - adjustment.mean[-1]), abs(own - adjustment.effect))
         word = ""
         if abs(own - adjustment.effect) > adjustment.half + ALIKE * abs(own):
@@ -298,7 +298,7 @@ class CausalModel(Regressor, Parameters):
             raise EstimatorError(
                 f"{who}, {fixed} held fixed: {found.refusal}; expected more. Toss a coin for {cause} in some intervals."
             )
-        own = self.untested({cause: high})[of].mean[0] - self.untested({cause: low})[of].mean[0]
+        own = self._untested({cause: high})[of].mean[0] - self._untested({cause: low})[of].mean[0]
         away = abs(own - found.effect) > found.half + 1e-9 * abs(own)  # rows without noise leave no width
         word = f"do of backend {self.backend!r} says {own:+.3g}, outside the interval: believe neither" if away else ""
         ends = found.effect - found.half, found.effect + found.half

@@ -139,7 +139,7 @@ def _by_do(backend: str, graph: CausalGraph, frame: pl.DataFrame, values: np.nda
     """Curve of a `CausalModel` with a backend: its `do` at each value, without intervals."""
     try:
         model = CausalModel(graph, backend=backend).fit(frame)
-        mean = np.array([model.untested({"knob": float(value)})["outcome"].mean[0] for value in values])
+        mean = np.array([model.do({"knob": float(value)})["outcome"].mean[0] for value in values])
     except EstimatorError as error:
         return silent_curve(values, str(error))
     curve = silent_curve(values, "")

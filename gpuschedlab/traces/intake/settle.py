@@ -17,7 +17,7 @@ from gpuschedlab.traces.logs.ledger import FEW, HOUR, LOSSES, MANY, Intake, Ledg
 from gpuschedlab.traces.logs.log_files import SURPLUS
 from gpuschedlab.traces.logs.options import Options
 from gpuschedlab.traces.logs.raw import LINE, Raw
-from gpuschedlab.traces.logs.states import NO_JOB, WAITING
+from gpuschedlab.traces.logs.states import NO_JOB, REQUEUED, WAITING
 from gpuschedlab.traces.schema import EVEN, OnBad, refuse, sift, validate
 
 NEEDED = ("job_id", "submit", "gpus", "duration")
@@ -159,6 +159,7 @@ def _kept(
     reasons = dict(raw.reasons) | {
         NO_JOB: pl.col("meaning") == NO_JOB,
         "cpu_only": pl.col("gpus") == 0,
+        "waits_again": waits & start.is_null() & _requeued(frame, raw),
         "never_started": waits | (start.is_null() & (nothing | (pl.col("duration") == 0))) | unheld,
         "never_ran": pl.col("duration") == 0,
         "no_duration": nothing,
@@ -183,6 +184,14 @@ def _kept(
         one = pl.lit(1, pl.Int64)
         frame = frame.with_columns(attempts=pl.col("attempts").fill_null(one) if "attempts" in frame.columns else one)
     return frame
+
+
+def _requeued(frame: pl.DataFrame, raw: Raw) -> pl.Expr:
+    """Whether another record of the same job number ended in a requeue: one that waits is the same job, which has run before."""
+    if raw.repeats != "requeue" or not {"state", "start"} <= set(frame.columns):
+        return pl.lit(False)
+    requeued = pl.col("state").is_in(REQUEUED) & pl.col("start").is_not_null()
+    return requeued.fill_null(False).any().over("job_id")
 
 
 def _consistent(frame: pl.DataFrame, raw: Raw, options: Options, report: Report) -> pl.DataFrame:
