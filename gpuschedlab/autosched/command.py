@@ -2,11 +2,10 @@
 
 import difflib
 import sys
-from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 
-from gpuschedlab.autosched.decision_rows import HOUR, Rows, header
+from gpuschedlab.autosched.decision_rows import HOUR
+from gpuschedlab.autosched.tuned_loops import BELIEVED, Loops
 from gpuschedlab.cli.parser import add_json, policies_help, positive, whole
 from gpuschedlab.cli.progress import Progress
 from gpuschedlab.cli.recipe_words import CLUSTER, DAY, add_scenario, one_in, recipe_in
@@ -16,19 +15,11 @@ from gpuschedlab.parse import contenders_of
 from gpuschedlab.traces.generator.presets import presets
 
 COMPARED = ("default", "selftune", "search", "autosched")
-BELIEVED = "believed"
 ON_A_LOG = ("search", BELIEVED, "default", "selftune")
 """Methods where the trace shows no mechanisms, and where it does: there search on the simulator that has them comes first, the winner of
 `BENCH=cause`, and beside it the same search on the simulator as the options say."""
-SAME = (
-    "policy", "on", "trace", "days", "jobs", "load", "seed", "history", "cluster", "mtbf", "mttr", "speeds", "restart", "switch",
-    "checkpoint", "estimator", "rounds", "threshold", "horizon",
-)  # fmt: skip
-"""Options that a resumed run must share."""
 CASE = {"days": 3.0, "jobs": 2000, "load": 1.1, "history": "7", "cluster": "32x8", "restart": 60.0}
 """Used where none of these is given: more work than the cluster can do at once, so that knobs matter."""
-INSTANTS = 16
-"""Instants of the history at which the offline phase measures configurations."""
 
 
 def add(parser):
@@ -116,7 +107,7 @@ def _tune_site(args) -> int:
     """Print what a site's own knobs could gain, beside what came of it, and the lines that put it in force."""
     from gpuschedlab.papers.clusters.command import laid_out, wrapped
     from gpuschedlab.papers.clusters.recipe import Site
-    from gpuschedlab.papers.clusters.site_tuning import ROUNDS, tune_site
+    from gpuschedlab.papers.clusters.tuning.site_tuning import ROUNDS, tune_site
 
     progress = Progress(sys.stderr if args.json else sys.stdout)
     rounds = args.rounds or ROUNDS
@@ -173,7 +164,7 @@ def _settle(args) -> None:
             setattr(args, name, value)
 
 
-def _prepared(args, methods: list[str], progress: Progress) -> "_Loops":
+def _prepared(args, methods: list[str], progress: Progress) -> "Loops":
     """The trace is read, and checked to hold what the methods learn from."""
     with progress.phase("loading the simulator"):
         from gpuschedlab.autosched import METHODS
@@ -198,7 +189,7 @@ def _prepared(args, methods: list[str], progress: Progress) -> "_Loops":
             f"--methods {causal[0]}: found no history to learn from; expected some. Give --history DAYS, which are cut from the "
             "beginning of the trace, or --history FILE; or other --methods, such as default selftune."
         )
-    loops = _Loops(args, scenario, policy, progress, about, found)
+    loops = Loops(args, scenario, policy, progress, about, found)
     loops.methods = methods
     loops.believed = believed
     return loops
@@ -243,196 +234,6 @@ def _twin(args, scenario, progress: Progress):
     lines += [f"not explained: {misfit.words}" for misfit in found.misfits]
     progress.say("\n".join(lines))
     return found
-
-
-class _Loops:
-    """The same trace under one method after the other."""
-
-    def __init__(self, args, scenario, policy, progress: Progress, about: dict, twin=None):
-        from gpuschedlab import autosched
-
-        self.lab = autosched
-        self.args = args
-        self.scenario = scenario
-        self.about = about
-        self.space = autosched.Space(scenario.fitted(policy))
-        self.history = scenario.history
-        self.progress, self.end = progress, float(scenario.trace["submit"].max())
-        self.twin = twin
-        self.methods: list[str] = []
-        self.believed = scenario
-        self.last = {}
-        self.runs = {}
-        self.switches = []
-        self.promises = []
-        self._headed = False
-        known = 0 if self.history is None else self.history.height
-        jobs = f"{scenario.trace.height:,} jobs on {scenario.cluster}; history: {known:,} jobs"
-        progress.say(f"{jobs}; knobs: {', '.join(self.space.names)}")
-
-    def as_shown(self, scenario):
-        """A scenario with the mechanisms that the log shows; failures are drawn anew, so that none to come is known."""
-        shown = self.twin.at(self.as_believed(scenario).replace(seed=scenario.seed + 1))
-        trace = shown.trace.with_columns(scenario.trace["duration"])  # as forecast: the log's own is not known yet
-        return shown.replace(trace=trace, seed=scenario.seed)
-
-    def as_believed(self, scenario):
-        """A scenario with mechanisms as the options say, in the place of those that the log shows."""
-        names = ("cluster", "delays", "speeds", "estimator")
-        trace = scenario.trace.drop("restart", "switch", strict=False)
-        return scenario.replace(trace=trace, **{name: getattr(self.believed, name) for name in names})
-
-    @property
-    def _horizon(self) -> dict:
-        """Seconds of the forecast, where they are asked for."""
-        return {} if self.args.horizon is None else {"horizon": self.args.horizon * HOUR}
-
-    @cached_property
-    def _samples(self):
-        """Measurements of the offline phase."""
-        given = {"instants": INSTANTS} | self._horizon
-        with self.progress.phase("offline phase: measuring on the history", INSTANTS, "instants") as advance:
-            return self.lab.gather(self.scenario.past, self.space, **given, progress=advance)
-
-    def model(self):
-        """A causal model as the offline phase leaves it; a fresh one for each method."""
-        samples = self._samples
-        with self.progress.phase(f"learning the causal model from {samples.height} measurements"):
-            return self.lab.train(samples, self.space, rng=self.scenario.seed)
-
-    @cached_property
-    def hints(self) -> tuple:
-        """Best configurations of the history, if there is one; the same for each method."""
-        return self.leaders(self.scenario)
-
-    def leaders(self, scenario) -> tuple:
-        """Best configurations of a scenario's history; none without one."""
-        if scenario.history is None or not scenario.history.height:
-            return ()
-        with self.progress.phase("offline phase: searching the best configuration of the history"):
-            return self.lab.best_fixed(scenario.past, self.space, searches=1).leaders()
-
-    def run(self, method: str) -> dict:
-        """One row of the comparison."""
-        policy = self.space.policy
-        decisions = []
-        if method == "fixed":
-            with self.progress.phase("fixed: searching the best configuration on the trace itself"):
-                search = self.lab.best_fixed(self.scenario, self.space)
-            policy = search.best.policy
-            self.progress.say(f"fixed: {search.measured} configurations measured")
-        simulation = self.scenario.simulation(policy)
-        if method == BELIEVED or method in self.lab.METHODS:
-            decisions = self._loop(method, simulation)
-        with self.progress.phase(f"{method}: running the trace to its end"):
-            worth = self.lab.score(simulation)
-        self.last[method] = simulation.policy
-        from gpuschedlab.autosched.realised_gains import room_in_words
-
-        played = simulation.result()
-        if not self.runs and (room := room_in_words(played, self.scenario.speeds, method)):
-            self.progress.say(room)
-        self.runs[method] = played
-        self.switches += [(method, decision) for decision in decisions if decision.switched]
-        return {
-            "method": method,
-            **worth,
-            "decisions": len(decisions),
-            "switches": sum(d.switched for d in decisions),
-            "measured": sum(d.measured for d in decisions),
-            "seconds": sum(d.seconds for d in decisions),
-            "knobs": simulation.policy.knobs,
-        }
-
-    def play_promises(self) -> None:
-        """Play on from each switch with it and without it, once all loops are over."""
-        from gpuschedlab.autosched.realised_gains import Promise
-
-        if not self.switches:
-            return
-        with self.progress.phase("what came of each switch", len(self.switches), "switches") as advance:
-            for count, (method, decision) in enumerate(self.switches, 1):
-                self.promises.append(Promise.of(method, decision))
-                advance(count)
-
-    def records_of(self, method: str, base: str) -> dict:
-        """Plain values of a method's switches, and of its whole gain over the first method."""
-        from gpuschedlab.autosched.realised_gains import gain_of_loop
-
-        record = {"promises": [promise.record() for promise in self.promises if promise.method == method]}
-        if method == base:
-            return record
-        gain = gain_of_loop(self.runs[base], self.runs[method])
-        ends = {"ratio": gain.ratio, "low": gain.low, "high": gain.high}
-        ends = {name: None if value != value else value for name, value in ends.items()}
-        return record | {f"against {base}": ends | {"jobs": gain.jobs, "verdict": gain.verdict}}
-
-    def outcome(self, methods: list[str]) -> list[str]:
-        """What is said below the table: the whole gain of each method, each switch, and whether there was anything to gain."""
-        from gpuschedlab.autosched.realised_gains import gain_of_loop, loop_in_words, promises_table, room_in_words
-
-        base, *tuned = methods
-        gains = [loop_in_words(name, base, gain_of_loop(self.runs[base], self.runs[name])) for name in tuned]
-        switches = promises_table(self.promises, self.space.policy.goals[0])
-        if switches:
-            switches = f"\n{switches}"
-        return [*gains, switches, room_in_words(self.runs[base], self.scenario.speeds, base)]
-
-    def _loop(self, method: str, simulation) -> list:
-        loop = self._attached(method, simulation)
-        if records := loop.journal.records:
-            with self.progress.phase(f"{method}: repeating {len(records)} decisions that are kept"):
-                loop.resume(records)
-            self.progress.say(f"{method}: resumed after {len(loop.journal.records)} decisions")
-        if not self._headed:
-            self.progress.say("\n" + header())
-            self._headed = True
-        tuned = {k: v for k, v in simulation.policy.knobs.items() if k in self.space.names}
-        rows = Rows(method, tuned)
-        with self.progress.phase(method, self.end / HOUR, "h", announced=False) as advance:
-            for decision in loop.steps(self.end):
-                for row in rows.add(decision):
-                    self.progress.say(row)
-                if decision.switched:
-                    self.progress.say(f"  {decision.sentence}")
-                advance(decision.now / HOUR)
-        for row in rows.rest():
-            self.progress.say(row)
-        return loop.decisions
-
-    def _attached(self, method: str, simulation):
-        """Loop around a simulation, with its journal."""
-        from gpuschedlab.sweep.identity import digest
-
-        args = self.args
-        path = Path(self.args.out) / f"{method}.jsonl"
-        name = "search" if method == BELIEVED else method
-        how = self.lab.METHODS[name]
-        most = min(how.tuner.check, args.rounds or 0)  # a check is no longer than a wide search
-        model = self.model() if how.tuner.causal else None
-        # Files may change, and so may a policy of one's own.
-        content = digest([self.scenario, self.space.policy])[:8]
-        identity = {"method": method, "what files and classes hold": content}
-        identity |= {k: str(getattr(args, k)) for k in SAME}
-        belief = {"history": self.history}
-        if self.twin:
-            belief["believed"] = self.as_shown
-        hints = self.hints if how.hinted else ()
-        if method == BELIEVED:
-            belief = {"history": self.believed.history, "believed": self.as_believed}
-            hints = self.leaders(self.believed)
-        return self.lab.attach(
-            name,
-            simulation,
-            **belief,
-            model=model,
-            tuner=how.tuner if args.rounds is None else replace(how.tuner, iterations=args.rounds, check=most),
-            hints=hints,
-            **self._horizon,
-            seed=self.scenario.seed,
-            journal=self.lab.Journal(path, identity, resume=args.resume and path.exists()),
-            **({} if args.threshold is None else {"threshold": args.threshold}),
-        )
 
 
 def _table(rows: list[dict], objective: str) -> str:

@@ -313,14 +313,9 @@ class Scenario:
         return policy.fit(self.lessons) if learns else policy
 
     def simulation(
-        self,
-        policy: Policy,
-        *,
-        start: float = 0.0,
-        initial: pl.DataFrame | None = None,
-        usage: pl.DataFrame | None = None,
+        self, policy: Policy, *, start: float = 0.0, initial: pl.DataFrame | None = None, usage: pl.DataFrame | None = None,
         log: bool | str = False,
-    ) -> "Simulation":
+    ) -> "Simulation":  # fmt: skip
         """Simulation of a policy at its beginning; `start`, `initial`, `usage` and `log` as for `Simulation`."""
         from gpuschedlab.sim.simulation import Simulation
 

@@ -363,7 +363,7 @@ def test_a_forecast_is_simulated_as_the_log_shows_it_and_no_stronger(tmp_path):
     """Mechanisms stand once: in the scenario of the log, and in that of a forecast from it, speeds and delays are the same."""
     from types import SimpleNamespace
 
-    from gpuschedlab.autosched.command import _Loops
+    from gpuschedlab.autosched.tuned_loops import Loops
     from gpuschedlab.speeds import Speeds
 
     rows = [("m", "v100", None, None, 1.0), ("m", "v100", 4, 2, 0.6), ("m", "v100", 4, 4, 0.4)]
@@ -387,12 +387,12 @@ def test_a_forecast_is_simulated_as_the_log_shows_it_and_no_stronger(tmp_path):
         return scenario.replace(trace=trace, speeds=powered(scenario.speeds, 0.5))
 
     loops = SimpleNamespace(twin=SimpleNamespace(at=at), believed=believed)
-    loops.as_believed = lambda scenario: _Loops.as_believed(loops, scenario)
+    loops.as_believed = lambda scenario: Loops.as_believed(loops, scenario)
     forecast = shown.replace(trace=shown.trace.with_columns(duration=pl.lit(700.0)))
-    found = _Loops.as_shown(loops, forecast)
+    found = Loops.as_shown(loops, forecast)
     assert found.trace["duration"].to_list() == [700.0, 700.0]  # forecast, not the log's own
     assert found.trace["restart"].to_list() == [900.0, 900.0]
     assert found.speeds.rate.tolist() == shown.speeds.rate.tolist() != believed.speeds.rate.tolist()
-    assert _Loops.as_believed(loops, forecast).speeds is believed.speeds
-    assert "restart" not in _Loops.as_believed(loops, forecast).trace.columns
+    assert Loops.as_believed(loops, forecast).speeds is believed.speeds
+    assert "restart" not in Loops.as_believed(loops, forecast).trace.columns
     assert found.seed == shown.seed

@@ -13,8 +13,8 @@ import pytest
 import gpuschedlab as lab
 from gpuschedlab.autosched import Space, Tuner, attach, true_forecast, why
 from gpuschedlab.autosched.attribution import EXACT, PARTS, jct_parts, shapley
-from gpuschedlab.autosched.command import _Loops
 from gpuschedlab.autosched.decision import Decision
+from gpuschedlab.autosched.tuned_loops import Loops
 from gpuschedlab.autosched.tuner.measure import Probe
 from gpuschedlab.cli.progress import Progress
 from gpuschedlab.errors import EstimatorError
@@ -295,7 +295,7 @@ def test_the_command_says_it(switched, capsys):
     loop = SimpleNamespace(journal=SimpleNamespace(records=[]), steps=lambda _: [switched], decisions=[switched])
     loops = SimpleNamespace(_attached=lambda *_: loop, progress=Progress(sys.stdout), _headed=True, end=HOUR)
     loops.space = switched.tuning.space
-    _Loops._loop(loops, "selftune", SimpleNamespace(policy=switched.before))
+    Loops._loop(loops, "selftune", SimpleNamespace(policy=switched.before))
     row, sentence = capsys.readouterr().out.splitlines()
     assert "switched: " in row
     assert sentence == f"  {switched.sentence}"

@@ -67,7 +67,7 @@ class SiteExplorer(KnobExplorer):
         return waits.join(gpus, on="job_id", maintain_order="left").select("job_id", "submit", "gpus", **named)
 
     def _compute(self, thing) -> tuple:
-        from gpuschedlab.papers.clusters.replay import launched_by
+        from gpuschedlab.papers.clusters.playing.eligible import launched_by
         from gpuschedlab.papers.clusters.whatif import compared
 
         starts = launched_by(self._scenario(thing), self.calibration.site.within(thing.played), self.calibration.launch)

@@ -15,7 +15,6 @@ from gpuschedlab.cluster.cluster import Window, bare
 from gpuschedlab.errors import TraceError
 from gpuschedlab.estimators.requested import Requested
 from gpuschedlab.knobs import Knob
-from gpuschedlab.papers.clusters.eligible import eligible
 from gpuschedlab.papers.clusters.explains.explanation import Explanation, explain
 from gpuschedlab.papers.clusters.explains.limited import within
 from gpuschedlab.papers.clusters.explains.sweep import DAY
@@ -23,6 +22,7 @@ from gpuschedlab.papers.clusters.files.conf_lines import way_to_included
 from gpuschedlab.papers.clusters.files.description import INF, Description
 from gpuschedlab.papers.clusters.files.description import Window as Closed
 from gpuschedlab.papers.clusters.files.toml_file import read_site
+from gpuschedlab.papers.clusters.playing.eligible import eligible
 from gpuschedlab.papers.clusters.queues import Queue
 from gpuschedlab.papers.clusters.queues.kueue import Kueue
 from gpuschedlab.papers.clusters.schedulers.slurm import Slurm
@@ -202,17 +202,15 @@ class Site(Recipe):
         TraceError
             It is neither, or the log has no dates.
         """
-        if at is None or not isinstance(at, str):
+        if not isinstance(at, str):
             return at
-        seconds = spans(pl.Series([at]))[0]
-        if seconds is not None:
+        if (seconds := spans(pl.Series([at]))[0]) is not None:
             return float(seconds)
         try:
             date = datetime.fromisoformat(at).replace(tzinfo=UTC)
         except ValueError as error:
-            raise TraceError(
-                f"when: found at={at!r}; expected seconds, a span such as '9 d', or a date such as 2024-05-01 18:00."
-            ) from error
+            expected = "seconds, a span such as '9 d', or a date such as 2024-05-01 18:00"
+            raise TraceError(f"when: found at={at!r}; expected {expected}.") from error
         if self.zero is None:
             raise TraceError(f"when {self.file}: found at={at!r}; expected seconds, as the log has no dates.")
         return date.timestamp() - self.zero

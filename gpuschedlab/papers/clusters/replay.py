@@ -1,6 +1,6 @@
 """Replay: a site's own log by its own rule, beside other rules, and how far the starts are from the recorded ones."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import isnan
 
@@ -10,9 +10,9 @@ from gpuschedlab.errors import TraceError
 from gpuschedlab.estimators import Estimator, Oracle
 from gpuschedlab.metrics.intervals import SHORT, difference_interval
 from gpuschedlab.papers.clusters.doubts import doubts
-from gpuschedlab.papers.clusters.eligible import eligible
 from gpuschedlab.papers.clusters.explains.limited import Limited
 from gpuschedlab.papers.clusters.metrics import start_errors, start_errors_by
+from gpuschedlab.papers.clusters.playing.eligible import launched_by
 from gpuschedlab.papers.clusters.recipe import Site
 from gpuschedlab.sim import Policy, Scenario
 from gpuschedlab.table_display import Table, cell
@@ -182,17 +182,6 @@ def replay(site: Site) -> Calibration:
     never = {name: starts[name].null_count() for name in run}
     idle = (f"{count} jobs never start by {name}" for name, count in never.items() if count)
     return Calibration(site, scenario, own, starts, launch, launched[launch], (*doubts(site, scenario), *idle))
-
-
-def launched_by(scenario: Scenario, policy: Policy, delay: float = 0.0) -> pl.Series:
-    """Starts (s) where a job holds its GPUs for the scenario's delay of a launch, and so many seconds more, before it starts."""
-    launch = scenario.delays.switch + delay
-    trace = eligible(scenario.trace)
-    later = scenario.replace(trace=trace, delays=replace(scenario.delays, switch=launch), over=scenario.over + delay)
-    starts = later.run(policy).jobs.select("job_id", "start")
-    return (
-        scenario.trace.select("job_id").join(starts, on="job_id", how="left", maintain_order="left")["start"] + launch
-    )
 
 
 def grouped(trace: pl.DataFrame) -> pl.DataFrame:

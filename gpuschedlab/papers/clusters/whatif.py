@@ -11,10 +11,10 @@ import polars as pl
 from gpuschedlab.metrics.intervals import difference_interval, verdict
 from gpuschedlab.metrics.sentence import span
 from gpuschedlab.papers.clusters.changes import changes_of
-from gpuschedlab.papers.clusters.eligible import play, unsettled
 from gpuschedlab.papers.clusters.explains.limited import broken
 from gpuschedlab.papers.clusters.explains.sweep import DAY
 from gpuschedlab.papers.clusters.kinds import FIGURES, Kind, kind_of
+from gpuschedlab.papers.clusters.playing.eligible import play, unsettled
 from gpuschedlab.papers.clusters.recipe import TIMEOUT, Site
 from gpuschedlab.papers.clusters.replay import Calibration
 from gpuschedlab.sim import Policy, Scenario

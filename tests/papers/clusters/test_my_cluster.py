@@ -9,8 +9,9 @@ import pytest
 from gpuschedlab import Kueue, _data, plots
 from gpuschedlab.errors import PolicyError
 from gpuschedlab.papers.clusters.changes import QuotaChange
+from gpuschedlab.papers.clusters.playing.eligible import launched_by
 from gpuschedlab.papers.clusters.recipe import Site
-from gpuschedlab.papers.clusters.replay import launched_by, replay
+from gpuschedlab.papers.clusters.replay import replay
 from gpuschedlab.papers.clusters.whatif import whatif
 from gpuschedlab.widgets import SiteExplorer
 

@@ -10,19 +10,10 @@ import polars as pl
 import pytest
 
 from gpuschedlab.errors import TraceError
-from gpuschedlab.papers.clusters.eligible import play
 from gpuschedlab.papers.clusters.files.slurm_lines import unsayable
-from gpuschedlab.papers.clusters.site_tuning import (
-    KEPT,
-    Gain,
-    Parts,
-    axes_of,
-    missed,
-    own_setting,
-    searched,
-    simplest,
-    tune_site,
-)
+from gpuschedlab.papers.clusters.playing.eligible import play
+from gpuschedlab.papers.clusters.tuning.settings import axes_of, own_setting
+from gpuschedlab.papers.clusters.tuning.site_tuning import KEPT, Gain, Parts, missed, searched, simplest, tune_site
 from gpuschedlab.papers.clusters.whatif import whatif
 from gpuschedlab.widgets import Site
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import polars as pl
 import pytest
 
-from gpuschedlab.papers.clusters.eligible import play
+from gpuschedlab.papers.clusters.playing.eligible import play
 from gpuschedlab.widgets import Site
 
 PAGES = (

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from gpuschedlab.errors import TraceError
-from gpuschedlab.papers.clusters.recipe import Site
+from gpuschedlab.sim.recipe_base import Recipe
 from gpuschedlab.traces.logs.ledger import Intake, most_at_once
 
 LATER = ("state", "status", "attempts")
@@ -18,7 +18,8 @@ class Known:
 
     Parameters
     ----------
-    site : Site
+    site : Recipe
+        A `Site`.
         Its log holds the jobs that had started by then, of which those that ran are as long as they had run.
     instant : float
     ended, running, waiting : polars.DataFrame
@@ -28,7 +29,7 @@ class Known:
         Jobs that had been submitted and were not eligible.
     """
 
-    site: Site
+    site: Recipe
     instant: float
     ended: pl.DataFrame
     running: pl.DataFrame
@@ -36,7 +37,7 @@ class Known:
     held: tuple[str, ...] = ()
 
 
-def jobs_of(site: Site) -> pl.DataFrame:
+def jobs_of(site: Recipe) -> pl.DataFrame:
     """Return all jobs of a site's log with `ends` (s, null while it is not known), those that wait at its end with them.
 
     Raises
@@ -56,7 +57,7 @@ def jobs_of(site: Site) -> pl.DataFrame:
     return pl.concat([jobs.drop_nulls("started"), site.log.waiting], how="diagonal_relaxed")
 
 
-def end_of(site: Site) -> float:
+def end_of(site: Recipe) -> float:
     """Return the last instant (s) of a site's log: of a submission, a start or an end."""
     jobs = jobs_of(site)
     last = jobs.select(
@@ -67,7 +68,7 @@ def end_of(site: Site) -> float:
     return float(last.item())
 
 
-def known_at(site: Site, instant: float) -> Known:
+def known_at(site: Recipe, instant: float) -> Known:
     """Return what was known of a site at an instant (s) of its log: submissions and ends up to it, and starts before it."""
     jobs = jobs_of(site).filter(pl.col("submit") <= instant)
     has_started = (pl.col("started") < instant).fill_null(False)
@@ -97,7 +98,7 @@ def known_at(site: Site, instant: float) -> Known:
     )
 
 
-def _cut(site: Site, begun: pl.DataFrame, waiting: pl.DataFrame) -> Site:
+def _cut(site: Recipe, begun: pl.DataFrame, waiting: pl.DataFrame) -> Recipe:
     """Return a site whose log holds these jobs alone; its files, and a description that was changed, stay as they are."""
     report = replace(site.log.report, peak=most_at_once(begun))
     cut = replace(site)

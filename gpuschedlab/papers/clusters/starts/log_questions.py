@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from gpuschedlab.papers.clusters.recipe import Site
 from gpuschedlab.papers.clusters.starts.answered import MINUTE, Answered, Calibration, Played
 from gpuschedlab.papers.clusters.starts.arrivals import DAY
 from gpuschedlab.papers.clusters.starts.forward import HORIZON, Forward, Plays
 from gpuschedlab.papers.clusters.starts.known_log import jobs_of, known_at
+from gpuschedlab.sim.recipe_base import Recipe
 
 CALIBRATING = 16
 """Plays of a question whose answer is known."""
@@ -24,7 +24,7 @@ KEPT = "_forecasts_of_answered"
 """Where a site keeps what was played for answered questions."""
 
 
-def completed_as(completed: Site, site: Site) -> Site:
+def completed_as(completed: Recipe, site: Recipe) -> Recipe:
     """Return a site with the lines of another; it reads the same log, and knows what was played."""
     other = replace(site, lines=completed.lines)
     other.__dict__["log"] = site.log
@@ -46,7 +46,7 @@ def waits_of(forward: Forward, plays: Plays, jobs: Sequence[str]) -> list[Played
     return [Played(np.minimum(plays.starts[:, row], HORIZON)) for row in forward.rows(jobs)]
 
 
-def calibrated_at(site: Site, instant: float, seed: int = 0) -> Calibration:
+def calibrated_at(site: Recipe, instant: float, seed: int = 0) -> Calibration:
     """Return what the questions of a log say that could be answered by an instant (s); none of what came later is looked at."""
     started = pl.col("started") < instant
     begun = dict(jobs_of(site).filter(started).select("job_id", "started").iter_rows())
@@ -58,7 +58,7 @@ def calibrated_at(site: Site, instant: float, seed: int = 0) -> Calibration:
     return Calibration(tuple(questions))
 
 
-def forecasts_at(site: Site, instant: float, seed: int = 0) -> list[Forecast]:
+def forecasts_at(site: Recipe, instant: float, seed: int = 0) -> list[Forecast]:
     """Return the plays of jobs that waited at some instants before this one (s), the latest instant first.
 
     These are the first submissions after multiples of `EVERY`, from the log's second day on.
@@ -75,7 +75,7 @@ def forecasts_at(site: Site, instant: float, seed: int = 0) -> list[Forecast]:
     return forecasts
 
 
-def _forecasts(site: Site, instant: float, seed: int) -> list[Forecast]:
+def _forecasts(site: Recipe, instant: float, seed: int) -> list[Forecast]:
     """Return plays of some jobs that waited at an instant; those that start at once in all plays are no question."""
     kept = site.__dict__.setdefault(KEPT, {})
     key = (instant, seed, site.lines)

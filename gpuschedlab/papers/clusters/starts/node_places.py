@@ -4,13 +4,13 @@ import polars as pl
 
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import TraceError
-from gpuschedlab.papers.clusters.recipe import Site
+from gpuschedlab.sim.recipe_base import Recipe
 from gpuschedlab.traces.logs.hosts import hosts
 
 NOWHERE = pl.List(pl.Int64)
 
 
-def places_of(site: Site, cluster: Cluster, jobs: pl.DataFrame) -> pl.Series:
+def places_of(site: Recipe, cluster: Cluster, jobs: pl.DataFrame) -> pl.Series:
     """Return the numbers of the nodes, in the cluster's order, of each job; an empty list where they are not known.
 
     The site's files number them; without files the names that the log has so far are those of the first nodes, if all nodes are alike.
@@ -32,7 +32,7 @@ def places_of(site: Site, cluster: Cluster, jobs: pl.DataFrame) -> pl.Series:
     return pl.Series("nodes", lists, dtype=NOWHERE)
 
 
-def _numbered(site: Site, cluster: Cluster) -> dict[str, int]:
+def _numbered(site: Recipe, cluster: Cluster) -> dict[str, int]:
     """Numbers of the nodes that the log names, by name; empty if they are more than the cluster's, or these are not alike."""
     if len(cluster.groups) > 1:
         return {}

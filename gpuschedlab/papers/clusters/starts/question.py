@@ -8,8 +8,7 @@ import polars as pl
 
 from gpuschedlab.errors import TraceError
 from gpuschedlab.metrics.sentence import span
-from gpuschedlab.papers.clusters.recipe import Site
-from gpuschedlab.papers.clusters.replay import launched_by
+from gpuschedlab.papers.clusters.playing.eligible import launched_by
 from gpuschedlab.papers.clusters.schedulers.limits import refused
 from gpuschedlab.papers.clusters.starts import waits_for
 from gpuschedlab.papers.clusters.starts.answer import When
@@ -19,6 +18,7 @@ from gpuschedlab.papers.clusters.starts.forward import HORIZON, Draw, Forward, P
 from gpuschedlab.papers.clusters.starts.known_log import Known, end_of, jobs_of, known_at
 from gpuschedlab.papers.clusters.starts.log_questions import calibrated_at, completed_as, waits_of
 from gpuschedlab.papers.clusters.starts.smaller_requests import sooner
+from gpuschedlab.sim.recipe_base import Recipe
 from gpuschedlab.traces.schema import SCHEMA
 
 PLAYS = 40
@@ -60,7 +60,7 @@ class Question:
     seed: int = 0
 
 
-def answer(site: Site, question: Question, as_written: bool = True) -> When:
+def answer(site: Recipe, question: Question, as_written: bool = True) -> When:
     """Play a site's rule forward from an instant, and return when jobs start.
 
     If it is not played as written, it has the limits, windows, hours and tiers that its log showed by the instant as well.
@@ -115,7 +115,7 @@ class Asked:
         return waits_of(self.forward, self.plays, self.jobs) if self.jobs else []
 
 
-def played_forward(site: Site, question: Question) -> Asked:
+def played_forward(site: Recipe, question: Question) -> Asked:
     """Play a site's rule forward until the jobs of a question have started; errors as of `answer`."""
     instant = checked_instant(site, question.instant)
     known = known_at(site, instant)
@@ -135,7 +135,7 @@ def affordable(plays: int, forward: Forward) -> int:
     return min(plays, max(LEAST, MOST_WORK // max(waiting, 1)))
 
 
-def checked_instant(site: Site, instant: float | None) -> float:
+def checked_instant(site: Recipe, instant: float | None) -> float:
     """Return the instant (s) of a question; TraceError if it is outside the log."""
     last = end_of(site)
     if instant is None:
@@ -161,7 +161,7 @@ def planned_job(known: Known, planned: Mapping[str, object]) -> pl.DataFrame:
     return frame.with_columns(job_id=pl.lit(PLANNED), submit=pl.lit(known.instant))
 
 
-def asked_jobs(site: Site, forward: Forward, question: Question) -> list[str]:
+def asked_jobs(site: Recipe, forward: Forward, question: Question) -> list[str]:
     """Return the jobs that are asked for: those named, the planned one, or all that wait, in order of submission."""
     waiting = forward.queue.filter(~pl.Series(forward.runs))["job_id"].to_list()
     if question.planned is not None:
@@ -180,7 +180,7 @@ def _listed(waiting: list[str]) -> str:
     return f" expected one of the {len(waiting):,} that wait: {', '.join(waiting[:SHOWN])}{more}."
 
 
-def _why_not(site: Site, known: Known, job: str) -> str:
+def _why_not(site: Recipe, known: Known, job: str) -> str:
     """Say what a job does that does not wait."""
     if job in known.held:
         return f"found job {job}, which was not eligible at this instant (dependency, begin time or hold);"
@@ -193,7 +193,7 @@ def _why_not(site: Site, known: Known, job: str) -> str:
     return f"found no job {job} in the log;"
 
 
-def check_sizes(site: Site, forward: Forward, jobs: list[str]):
+def check_sizes(site: Recipe, forward: Forward, jobs: list[str]):
     """Refuse jobs that could never start: TraceError if one asks for more than the cluster or a limit allows."""
     rows = forward.queue[forward.rows(jobs)]
     total = forward.cluster.total_gpus
@@ -212,7 +212,7 @@ def check_sizes(site: Site, forward: Forward, jobs: list[str]):
         )
 
 
-def replay_miss(site: Site) -> str:
+def replay_miss(site: Recipe) -> str:
     """Say by how much the site's own rule misses the waits of a log until now; "" if it keeps to them."""
     scenario = site.recorded()
     simulated = launched_by(scenario, site.own)

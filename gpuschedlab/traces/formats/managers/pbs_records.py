@@ -86,7 +86,7 @@ def _suspended(of_jobs: pl.DataFrame, runs: pl.DataFrame, latest: float | None) 
     marks = marks.with_columns(began=pl.coalesce(ending.backward_fill(), own.forward_fill()).over("job_id"))
     until = pl.col("at").shift(-1).over("job_id").fill_null(pl.lit(latest, pl.Float64))
     spans = marks.with_columns(span=until - pl.col("at")).filter(kind == "z")
-    return spans.group_by("job_id", start="began").agg(suspended=pl.col("span").sum())
+    return spans.group_by("job_id", start="began", maintain_order=True).agg(suspended=pl.col("span").sum())
 
 
 def _without_runs(others: pl.DataFrame) -> pl.DataFrame:

@@ -1,5 +1,7 @@
 """When jobs of a log become eligible: at a time of their own, or once a job on which they depend has ended."""
 
+from dataclasses import replace
+
 import polars as pl
 
 from gpuschedlab.sim import Policy, Run, Scenario
@@ -76,3 +78,14 @@ def unsettled(trace: pl.DataFrame, jobs: pl.DataFrame) -> float:
     both = waits.join(at.select("end", before="job_id"), on="before", maintain_order="left")
     both = both.join(at.select("job_id", "start"), on="job_id", maintain_order="left")
     return both.select((pl.col("start") < pl.col("end") - NEAR).mean()).item() or 0.0
+
+
+def launched_by(scenario: Scenario, policy: Policy, delay: float = 0.0) -> pl.Series:
+    """Starts (s) where a job holds its GPUs for the scenario's delay of a launch, and so many seconds more, before it starts."""
+    launch = scenario.delays.switch + delay
+    trace = eligible(scenario.trace)
+    later = scenario.replace(trace=trace, delays=replace(scenario.delays, switch=launch), over=scenario.over + delay)
+    starts = later.run(policy).jobs.select("job_id", "start")
+    return (
+        scenario.trace.select("job_id").join(starts, on="job_id", how="left", maintain_order="left")["start"] + launch
+    )

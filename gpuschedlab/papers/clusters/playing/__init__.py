@@ -1,0 +1,1 @@
+"""Plays of a log: jobs are submitted when they are eligible."""

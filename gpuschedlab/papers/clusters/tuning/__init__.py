@@ -1,0 +1,1 @@
+"""A site's own knobs, tuned on its log."""
