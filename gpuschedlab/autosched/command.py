@@ -72,7 +72,9 @@ def tune(args) -> int:
     load = f", load {args.load:g}" if args.load else ""
     named = args.cluster or (CLUSTER if not args.on and args.trace in presets() else "")
     cluster = f" cluster {named}," if named else ""
-    progress.say(f"tuning {args.policy} on {args.on or args.trace}{length}{load},{cluster} seed {args.seed}")
+    progress.say(
+        f"tuning {args.policy} on {args.on or args.trace}{length}{load},{cluster} seed {args.seed}: {', '.join(args.methods or COMPARED)}"
+    )
     try:
         loops = _prepared(args, methods, progress)
         methods = loops.methods
@@ -132,7 +134,7 @@ def _check_methods(methods: list[str]) -> None:
         return
     from gpuschedlab.autosched import METHODS
 
-    known = ("default", "fixed", BELIEVED, *METHODS)
+    known = ("default", "fixed", *METHODS, BELIEVED)
     if wrong := [m for m in methods if m not in known]:
         near = difflib.get_close_matches(wrong[0], known, 1)
         hint = f" Did you mean {near[0]}?" if near else ""
@@ -182,7 +184,8 @@ def _prepared(args, methods: list[str], progress: Progress) -> "Loops":
         _, policy, scenario = one_in(policies, scenario)
         believed = one_in(policies, believed)[2]
     methods = _offered(args.methods, found)
-    progress.say(f"methods: {', '.join(methods)}")
+    if not args.methods and found:
+        progress.say(f"of a log with attempts: {', '.join(methods)}")
     causal = [m for m in methods if m in METHODS and METHODS[m].tuner.causal]
     if causal and (scenario.history is None or not scenario.history.height):
         raise EstimatorError(

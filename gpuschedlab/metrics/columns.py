@@ -169,11 +169,12 @@ def check_texts(source: str, name: str, value: object):
 
 
 def check_runs(source: str, name: str, value: object):
-    """Raise a RunError if a value is not a mapping of names to runs."""
+    """Raise a RunError if a value is not a mapping of names to runs, or to frames of their jobs."""
     if not isinstance(value, Mapping):
         raise RunError(f"{source}: found {name}={shown(value)}; expected a dict of {name}, by their names.")
     for policy, run in value.items():
-        if isinstance(run, type) or not hasattr(run, "jobs"):
+        is_frame = isinstance(run, pl.DataFrame) and {"job_id", "submit", "end"} <= set(run.columns)
+        if isinstance(run, type) or not (is_frame or hasattr(run, "jobs")):
             raise RunError(
                 f"{source}: found {shown(run)} among the {name}, as {shown(policy)}; expected a Run, as of simulate()."
             )

@@ -287,7 +287,7 @@ def test_tune_asks_for_a_history_before_it_begins(stretch, here, capsys):
     [
         ("autoshed", "--methods autoshed: expected some of default, fixed, autosched, .* Did you mean autosched[?]"),
         ("default seach", "--methods seach: .* Did you mean search[?]"),
-        ("xyzzy", "--methods xyzzy: expected some of .*optimal[.]$"),
+        ("xyzzy", "--methods xyzzy: expected some of .*optimal, believed[.]$"),
     ],
 )
 def test_an_unknown_method_is_wrong_usage_with_a_suggestion(here, methods, said, capsys):

@@ -201,6 +201,7 @@ class RunExplorer(PairExplorer, KnobExplorer):
         runs = [side.run for side in self.sides]
         names = [side.name for side in self.sides]
         d = self.screen.difference
-        options = {"among": self.screen.among, "of": d.of, "prices": getattr(recipe, "price", 1.0)}
+        price = getattr(recipe, "price", None)
+        options = {"among": self.screen.among, "of": d.of, "prices": 1.0 if price is None else price}
         options |= {"place": self._place()}
         return tuple(d if m == "jct" else compared(*runs, names, measure=m, **options) for m in self.measures)
