@@ -51,15 +51,3 @@ def worth(rows: list[dict], learnt: dict[str, str | None], prices: dict[str, flo
             line = {"method": method, "price": words, "evaluations": made, "plain": plain, "plain method": name}
             judged.append(line | {"decisions": decisions})
     return judged
-
-
-def spoken(rows: list[dict]) -> str:
-    """In words from which price on each method is worth having, of the rows of `worth`."""
-    sentences = []
-    for method in dict.fromkeys(row["method"] for row in rows):
-        own = [row for row in rows if row["method"] == method]
-        paying = [f"after {row['decisions']:,.0f} decisions at {row['price']}" for row in own if row["decisions"] < 1e6]
-        first = own[0]
-        needs = f"*{method}* needs {first['evaluations']:.1f} evaluations where *{first['plain method']}* needs {first['plain']:.1f}"
-        sentences.append(f"{needs}: what it measures beforehand is saved {', '.join(paying) if paying else 'never'}.")
-    return " ".join(sentences)
