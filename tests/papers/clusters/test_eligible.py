@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from gpuschedlab import Cluster, Fifo, Scenario
-from gpuschedlab.papers.clusters import eligible
+from gpuschedlab.papers.clusters.playing import eligible
 from gpuschedlab.papers.clusters.playing.eligible import links, play
 from gpuschedlab.papers.clusters.replay import replay
 from gpuschedlab.papers.clusters.whatif import waits, whatif
