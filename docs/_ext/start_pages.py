@@ -20,8 +20,9 @@ def when() -> str:
     sentence = (
         f"Over all {total['asked']} questions the pinball loss is {over:.2f} of that of the better naive answer. Made so wide that each "
         f"holds 80 % of all, the ranges are {width:.2f} as wide as those of the narrower naive one. CPU s are those of a question with its "
-        f"share of the log's own; with other requests and the replay an answer takes {total['CPU s, whole answer again']:.2g} CPU s."
+        "share of the log's own; asked again, when these are known, and with other requests and the replay, it takes "
+        f"{total['CPU s, whole answer again']:.2g} CPU s."
     )
     if measured["left"]:
-        sentence += f" {measured['left']} of the twelve logs are not measured yet."
+        sentence += f" {measured['left']} of the twelve logs are not measured."
     return "\n\n".join([table_of(heads, lines), sentence])

@@ -81,7 +81,7 @@ def tune(args) -> int:
         rows = [loops.run(method) for method in methods]
         loops.play_promises()
         for row in rows:
-            row |= loops.records_of(row["method"], methods[0])
+            row |= loops.records_of(row["method"])
     except KeyboardInterrupt:
         words = f"decisions are in {args.out}. Add --resume to continue."
         words = words if _journals(args, methods) else "no decision was taken."
@@ -100,7 +100,7 @@ def tune(args) -> int:
         found = {"policy": policy.name, "objective": policy.goals[0], "methods": rows} | calibration
         print(as_json(found | intake_of(loops.about)))
     else:
-        parts = [_table(rows, policy.goals[0]), *loops.outcome(methods), flips]
+        parts = [_table(rows, policy.goals[0], loops.base), *loops.outcome(), flips]
         print("\n" + "\n".join(part for part in parts if part) + intake_line(loops.about))
     return 0
 
@@ -113,11 +113,8 @@ def _tune_site(args) -> int:
 
     progress = Progress(sys.stderr if args.json else sys.stdout)
     rounds = args.rounds or ROUNDS
-    site = Site(args.site)
-    if "started" in site.log.trace.columns:  # what its files do not name, its log may show
-        site = site.completed
     with progress.phase("searching on the first half of the log", rounds, "settings") as advance:
-        found = tune_site(site, rounds, args.seed, advance)
+        found = tune_site(Site(args.site), rounds, args.seed, advance, as_written=False)
     if args.json:
         rest = {"interval": found.interval, "miss": found.miss, "tried": found.tried, "changes": f"{found.back}"}
         print(as_json({"sentence": found.sentence, "rows": found.table.to_dicts()} | rest))
@@ -239,17 +236,16 @@ def _twin(args, scenario, progress: Progress):
     return found
 
 
-def _table(rows: list[dict], objective: str) -> str:
-    """The comparison: objectives, decisions, and what they cost."""
-    first = next((row for row in rows if row["method"] == "default"), rows[0])
-    base = first[objective]
+def _table(rows: list[dict], objective: str, against: str) -> str:
+    """The comparison with one of the methods: objectives, decisions, and what they cost."""
+    base = next(row[objective] for row in rows if row["method"] == against)
     higher = objective in ("fair", "utilisation")
     ratio = [(r[objective] / base if higher else base / r[objective]) if base else 1.0 for r in rows]
     columns = {
         "method": [r["method"] for r in rows],
         "average JCT (h)": [f"{r['jct'] / HOUR:.3f}" for r in rows],
         "rho <= 1": [f"{r['fair']:.1%}" for r in rows],
-        f"against {first['method']}": [f"{x:.3f}x" for x in ratio],
+        f"against {against}": [f"{x:.3f}x" for x in ratio],
         **{name: [str(r[name]) for r in rows] for name in ("decisions", "switches", "measured")},
         "s taken": [f"{r['seconds']:.1f}" for r in rows],
     }

@@ -103,7 +103,7 @@ class Loops:
         from gpuschedlab.autosched.realised_gains import room_in_words
 
         played = simulation.result()
-        if not self.runs and (room := room_in_words(played, self.scenario.speeds, method)):
+        if method == self.base and (room := room_in_words(played, self.scenario.speeds, method)):
             self.progress.say(room)
         self.runs[method] = played
         self.switches += [(method, decision) for decision in decisions if decision.switched]
@@ -117,6 +117,11 @@ class Loops:
             "knobs": simulation.policy.knobs,
         }
 
+    @property
+    def base(self) -> str:
+        """Method that the others are compared with: the default where it is played, or else the first."""
+        return "default" if "default" in self.methods else self.methods[0]
+
     def play_promises(self) -> None:
         """Play on from each switch with it and without it, once all loops are over."""
         from gpuschedlab.autosched.realised_gains import Promise
@@ -128,11 +133,12 @@ class Loops:
                 self.promises.append(Promise.of(method, decision))
                 advance(count)
 
-    def records_of(self, method: str, base: str) -> dict:
-        """Plain values of a method's switches, and of its whole gain over the first method."""
+    def records_of(self, method: str) -> dict:
+        """Plain values of a method's switches, and of its whole gain over `base`."""
         from gpuschedlab.autosched.realised_gains import gain_of_loop
 
         record = {"promises": [promise.record() for promise in self.promises if promise.method == method]}
+        base = self.base
         if method == base:
             return record
         gain = gain_of_loop(self.runs[base], self.runs[method])
@@ -140,16 +146,17 @@ class Loops:
         ends = {name: None if value != value else value for name, value in ends.items()}
         return record | {f"against {base}": ends | {"jobs": gain.jobs, "verdict": gain.verdict}}
 
-    def outcome(self, methods: list[str]) -> list[str]:
-        """What is said below the table: the whole gain of each method, each switch, and whether there was anything to gain."""
-        from gpuschedlab.autosched.realised_gains import gain_of_loop, loop_in_words, promises_table, room_in_words
+    def outcome(self) -> list[str]:
+        """What is said below the table: the whole gain of each method over `base`, and each switch."""
+        from gpuschedlab.autosched.realised_gains import gain_of_loop, loop_in_words, promises_table
 
-        base, *tuned = methods
+        base = self.base
+        tuned = [method for method in self.methods if method != base]
         gains = [loop_in_words(name, base, gain_of_loop(self.runs[base], self.runs[name])) for name in tuned]
         switches = promises_table(self.promises, self.space.policy.goals[0])
         if switches:
             switches = f"\n{switches}"
-        return [*gains, switches, room_in_words(self.runs[base], self.scenario.speeds, base)]
+        return [*gains, switches]
 
     def _loop(self, method: str, simulation) -> list:
         loop = self._attached(method, simulation)

@@ -25,7 +25,7 @@ class Progress:
     """Prints lines on a stream, and below them how far the phase at hand is.
 
     A phase is announced when it begins. On a terminal (of standard error) a bar follows it; elsewhere, such as in a log file, a
-    line after `EVERY` seconds says how far it is, and then one each time that it has taken twice as long: nine in an hour.
+    line after `EVERY` seconds says how far it is, and then one each time that it has taken twice as long: ten in an hour.
     """
 
     def __init__(self, stream):

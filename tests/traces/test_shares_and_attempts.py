@@ -99,6 +99,7 @@ def test_a_preempted_job_that_waits_again_has_started(tmp_path):
     found = lab.intake(written(tmp_path, lines))
     assert found.trace.select("job_id", "duration").rows() == [("1", 7200.0)]
     assert found.report.counts() == {"waits_again": 1, "never_started": 1}
+    assert found.waiting["job_id"].to_list() == ["1", "2"]
 
 
 def test_throttles_and_tasks_of_arrays(tmp_path):
@@ -118,6 +119,9 @@ def test_throttles_and_tasks_of_arrays(tmp_path):
     assert found.report.counts() == {"never_started": 2}
     assert found.report.left_out["never_started"]["tasks"] == 10 + 2
     assert "2 never started (12 tasks of arrays)" in found.report.line()
+    names = {f"7_[3-9,12-20:4%2]#{k}" for k in range(1, 11)} | {"8_[2,3]#1", "8_[2,3]#2"}
+    assert set(found.waiting["job_id"]) == names
+    assert found.waiting.height == 12
 
 
 def test_throttles_of_slurms_json(tmp_path):

@@ -8,6 +8,7 @@ import polars as pl
 
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.sim import Scenario
+from gpuschedlab.sim.setup.eligibility import with_lists
 from gpuschedlab.speeds import Delays, Speeds
 from gpuschedlab.speeds.slower import scaled_type
 
@@ -59,14 +60,18 @@ def with_slow_nodes(scenario: Scenario, nodes: tuple[int, ...], speed: float) ->
         first += group.nodes
     cluster = Cluster(tuple(groups), scenario.cluster.events)
     trace = scenario.trace
+    history = scenario.history
     speeds = scenario.speeds
     if speeds is None:
         trace = _with_models(trace)
+        history = None if history is None else _with_models(history)
         speeds = _plain_speeds(trace, scenario.cluster)
     for name in sorted(_types_of(scenario.cluster, slow)):
         other = name + SLOWER if name in split else None
         speeds = scaled_type(speeds, name, speed, other)
-    changes = {"trace": _allowed_on(trace, split), "cluster": cluster, "speeds": speeds}
+    if history is not None:  # of the trace alone a scenario has lists of types
+        history = _allowed_on(with_lists(history, scenario.cluster, scenario.types), split)
+    changes = {"trace": _allowed_on(trace, split), "history": history, "cluster": cluster, "speeds": speeds}
     return scenario.replace(**changes)
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
@@ -34,7 +33,7 @@ from gpuschedlab.sim.setup.eligibility import with_lists
 from gpuschedlab.speeds import Delays
 from gpuschedlab.traces.intake.door import intake
 from gpuschedlab.traces.intake.read import taken_of
-from gpuschedlab.traces.logs.instants import UNIX, spans
+from gpuschedlab.traces.logs.instants import UNIX, instants, spans
 from gpuschedlab.traces.logs.ledger import SEEN, Intake
 
 if TYPE_CHECKING:
@@ -206,14 +205,13 @@ class Site(Recipe):
             return at
         if (seconds := spans(pl.Series([at]))[0]) is not None:
             return float(seconds)
-        try:
-            date = datetime.fromisoformat(at).replace(tzinfo=UTC)
-        except ValueError as error:
+        (since_1970,) = instants(pl.Series([at]))["early"]
+        if since_1970 is None:
             expected = "seconds, a span such as '9 d', or a date such as 2024-05-01 18:00"
-            raise TraceError(f"when: found at={at!r}; expected {expected}.") from error
+            raise TraceError(f"when: found at={at!r}; expected {expected}.")
         if self.zero is None:
             raise TraceError(f"when {self.file}: found at={at!r}; expected seconds, as the log has no dates.")
-        return date.timestamp() - self.zero
+        return since_1970 - self.zero
 
     @property
     def launch(self) -> float:

@@ -331,10 +331,10 @@ def in_this_log(difference: float, before: float, missed: Missed) -> str:
     The log is a fact, and what the model misses bounds what it says of these jobs; of other weeks it says nothing. "" where the model
     may miss as much.
     """
-    if missed.tells(difference):
-        return IN_LOG[difference > 0]
     if abs(difference) <= SAME * before and missed.seconds <= SAME * before:
         return SAME_IN_LOG
+    if missed.tells(difference):
+        return IN_LOG[difference > 0]
     return ""
 
 

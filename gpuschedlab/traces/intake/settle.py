@@ -80,12 +80,23 @@ def _waiting(jobs: pl.DataFrame, raw: Raw, options: Options, source: str) -> pl.
     """
     if jobs.is_empty():
         return None
+    jobs = _tasks_apart(jobs)
     shortest = pl.lit(1.0)  # of a trace each job has a duration
     jobs = _tidy(jobs.with_columns(duration=shortest), raw, options)
     trace, _ = validate(jobs, source=f"{source}, waiting jobs", on_bad="drop")
     if trace.is_empty():
         return None
     return trace.with_columns(duration=pl.lit(None, pl.Float64), started=pl.lit(None, pl.Float64))
+
+
+def _tasks_apart(jobs: pl.DataFrame) -> pl.DataFrame:
+    """A row for each of the tasks that a row stands for, with their number behind its name: `70_[3-9%2]#1`."""
+    if "tasks" not in jobs.columns:
+        return jobs
+    count = pl.col("tasks").fill_null(1).clip(1)
+    many = jobs.with_columns(task=pl.int_ranges(1, count + 1)).explode("task")
+    name = pl.when(count > 1).then(pl.format("{}#{}", "job_id", "task")).otherwise("job_id")
+    return many.with_columns(job_id=name).drop("task")
 
 
 def _as_read(bad: pl.DataFrame, raw: Raw) -> pl.DataFrame:
@@ -166,12 +177,14 @@ def _kept(
     }
     if options.running == "drop":
         reasons["running"] = pl.col("censored")
+    waiting = []
     for reason, out in reasons.items():
         out = frame.select(out.fill_null(False)).to_series()
         ledger.take(reason, frame.filter(out))
-        if reason == "never_started":
-            ledger.waiting = frame.filter(out & frame.select(waits.fill_null(False)).to_series())
+        if reason in ("waits_again", "never_started"):
+            waiting.append(frame.filter(out & frame.select(waits.fill_null(False)).to_series()))
         frame = frame.filter(~out)
+    ledger.waiting = pl.concat(waiting)
     frame = _consistent(frame, raw, options, report)
     ledger.peak = most_at_once(frame, "start")
     frame, counts, lines = join_attempts(frame, raw.repeats, each=options.attempts == "each")

@@ -131,6 +131,17 @@ def test_jobs_that_ask_for_a_type_may_have_its_slow_nodes_too():
     assert sorted(slow.run(Fifo()).jobs["end"].to_list()) == [100.0, 400.0]
 
 
+@pytest.mark.parametrize("column", [{}, {"gpu_type": ["v100"] * 2}])
+def test_the_history_is_played_with_the_slow_nodes_too(column):
+    """Both nodes are needed at once; one takes four times as long."""
+    jobs = {"job_id": ["a", "b"], "submit": [0.0] * 2, "gpus": [8] * 2, "duration": [100.0] * 2} | column
+    history = pl.DataFrame(jobs).with_columns(submit=pl.lit(-1000.0), job_id=pl.format("{}-before", "job_id"))
+    types = "requested" if column else None
+    scenario = Scenario(pl.DataFrame(jobs), Cluster.homogeneous(2, 8), history=history, types=types)
+    past = with_slow_nodes(scenario, (0,), 0.25).past
+    assert sorted(past.run(Fifo()).jobs["end"].to_list()) == [100.0, 400.0]
+
+
 def test_names_of_nodes_become_numbers_only_if_they_tell():
     cluster = Cluster.homogeneous(4, 8)
     assert numbers_of(("2",), ["0", "2"], cluster) == (2,)

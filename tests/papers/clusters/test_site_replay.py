@@ -439,6 +439,7 @@ def test_a_sites_own_plan_has_its_row(site):
         (50.0, 20.0, "higher, in this log"),
         (-50.0, 26.0, ""),  # the model may miss as much
         (2.0, 3.0, "no change, in this log"),  # both are at most 1 % of the mean wait
+        (-2.0, 0.1, "no change, in this log"),  # however little the model misses
         (2.0, 30.0, ""),
         (0.0, np.nan, ""),
     ],

@@ -13,7 +13,16 @@ from gpuschedlab.errors import TraceError
 from gpuschedlab.papers.clusters.files.slurm_lines import unsayable
 from gpuschedlab.papers.clusters.playing.eligible import play
 from gpuschedlab.papers.clusters.tuning.settings import axes_of, own_setting
-from gpuschedlab.papers.clusters.tuning.site_tuning import KEPT, Gain, Parts, missed, searched, simplest, tune_site
+from gpuschedlab.papers.clusters.tuning.site_tuning import (
+    KEPT,
+    Gain,
+    Parts,
+    gain_of,
+    missed,
+    searched,
+    simplest,
+    tune_site,
+)
 from gpuschedlab.papers.clusters.whatif import whatif
 from gpuschedlab.widgets import Site
 
@@ -88,6 +97,49 @@ def test_the_lines_that_are_printed_say_the_setting_that_was_found(folder, site,
     limits = found.setting.limits != site.description.limits
     assert bool(found.back.commands) == limits
     assert all(command.startswith("sacctmgr -i modify ") for command in found.back.commands)
+
+
+def test_the_command_sees_nothing_of_the_rest_either(folder, tmp_path, capsys):
+    """Jobs of the second half start at other times, which show other limits: what is searched and announced is the same."""
+    from gpuschedlab.cli import main
+
+    answers = []
+    for name in ("one", "other"):
+        home = tmp_path / name
+        shutil.copytree(folder, home)
+        jobs = pl.read_csv(home / "jobs.csv")
+        late = pl.col("submit") >= jobs["submit"].median() + 1
+        if name == "other":
+            soon = pl.col("submit") + 5.0 * pl.int_range(pl.len())
+            jobs = jobs.with_columns(started=pl.when(late).then(soon).otherwise("started"))
+        jobs.write_csv(home / "jobs.csv")
+        assert main(["tune", "--site", str(home / "site.toml"), "--rounds", "6", "--json"]) == 0
+        answers.append(json.loads(capsys.readouterr().out))
+    one, other = ([row["announced"] for row in answer["rows"]] for answer in answers)
+    assert one == other
+    assert answers[0]["changes"] == answers[1]["changes"]
+    assert answers[0]["miss"] != answers[1]["miss"]
+
+
+def test_a_limit_under_which_jobs_never_start_does_not_win(site):
+    """Half of 24 GPUs of a user keeps the jobs of 16 and 24 from ever starting; those that start wait less."""
+    parts = Parts(site)
+    own = own_setting(site)
+    (axis,) = [axis for axis in axes_of(site) if axis.name.startswith("gpus of")]
+    tried = {setting.limits[axis_place(site)].gpus: setting for setting in axis.values(own)}
+    assert sorted(tried) == [12.0, 24.0, 36.0, 48.0, np.inf]
+    small = parts.early_jobs(tried[12.0])
+    assert small["wait"].null_count() > parts.early_jobs(own)["wait"].null_count()
+    assert parts.early(tried[12.0]) == np.inf
+    again = {setting.limits[axis_place(site)].gpus for setting in axis.values(tried[36.0])}
+    assert again == set(tried)  # multiples of the site's own, whatever is in force
+    gain = gain_of(parts.early_jobs(own), small)
+    assert gain.never == small["wait"].null_count() - parts.early_jobs(own)["wait"].null_count()
+
+
+def axis_place(site) -> int:
+    """Place of the limit of GPUs."""
+    return next(place for place, limit in enumerate(site.description.limits) if "gpus" in limit.amounts)
 
 
 def test_it_agrees_with_a_what_if_of_the_same_change(site, found):

@@ -242,6 +242,7 @@ def test_a_limit_is_named_and_kept_to(tmp_path):
         ({"at": "soon"}, "found at='soon'; expected seconds, a span"),
         ({"at": "2024-05-01 18:00"}, "expected seconds, as the log has no dates"),
         ({"planned": {"gpus": 9}}, "found 9 GPUs of job planned; expected at most the 1 of the cluster"),
+        ({"planned": {"gpus": "eight"}}, "found gpus='eight' in a planned job; expected a value of Float64"),
         ({"planned": {"cpus": 9}}, "found cpus in a planned job; expected gpus"),
         ({"planned": {"user": "u"}}, "found no gpus in a planned job"),
     ],

@@ -102,7 +102,7 @@ class When:
 
     def date(self, seconds: float) -> str:
         """Return an instant of the log (s) as a day and an hour by its clock, or without dates as a day of the log."""
-        if seconds >= self.instant + HORIZON:
+        if seconds >= self.instant + HORIZON - 1:
             return f"after {self.date(self.instant + HORIZON - 1)}"
         if self.zero is None:
             day, rest = divmod(seconds, DAY)

@@ -68,10 +68,13 @@ def forecasts_at(site: Recipe, instant: float, seed: int = 0) -> list[Forecast]:
     if not len(submit):
         return forecasts
     last = int(instant // EVERY)
+    instants = []
     for mark in range(last, max(last - INSTANTS, 0), -1):
         after = submit[submit > mark * EVERY]
         if mark * EVERY >= submit.min() + DAY and len(after):
-            forecasts += _forecasts(site, float(after.min()), seed)
+            instants.append(float(after.min()))
+    for asked in dict.fromkeys(instants):  # two multiples may have the same submission after them
+        forecasts += _forecasts(site, asked, seed)
     return forecasts
 
 

@@ -140,11 +140,11 @@ def checked_instant(site: Recipe, instant: float | None) -> float:
     last = end_of(site)
     if instant is None:
         return last
-    first = float(jobs_of(site)["submit"].min())
+    first = float(jobs_of(site)["started"].min())
     if not first < instant <= last:
         raise TraceError(
-            f"when {site.file}: found the instant {instant:g} s; expected one after {first:g} s, the first submission of the log, and up "
-            f"to {last:g} s, its end."
+            f"when {site.file}: found the instant {instant:g} s; expected one after {first:g} s, the first start of the log, and up to "
+            f"{last:g} s, its end."
         )
     return float(instant)
 
@@ -157,7 +157,13 @@ def planned_job(known: Known, planned: Mapping[str, object]) -> pl.DataFrame:
         raise TraceError(f"when: found {found} in a planned job; expected gpus, and any of {', '.join(COLUMNS[1:])}.")
     row = {name: [value] for name, value in planned.items()}
     schema = {name: known.waiting.schema.get(name, SCHEMA[name].dtype) for name in row}
-    frame = pl.DataFrame(row, schema_overrides={"gpus": pl.Float64}, strict=False).cast(schema, strict=False)
+    frame = pl.DataFrame(row, strict=False).cast(schema, strict=False)
+    unread = [name for name, (value,) in row.items() if value is not None and frame[name].null_count()]
+    if unread:
+        expected = schema[unread[0]]
+        raise TraceError(
+            f"when: found {unread[0]}={planned[unread[0]]!r} in a planned job; expected a value of {expected}."
+        )
     return frame.with_columns(job_id=pl.lit(PLANNED), submit=pl.lit(known.instant))
 
 

@@ -37,7 +37,7 @@ def _limits(forward: Forward, row: int) -> Iterator[str]:
     for limit in forward.known.site.description.limits:
         owners = queue.select(held=limit.counted(queue), asks=limit.owners(queue))
         owner = owners["asks"][row]
-        if owner is None:
+        if owner is None or limit.gpu_type:  # which type a job holds is known for those that ask for one alone
             continue
         holds = (owners["held"] == owner).fill_null(False).to_numpy() & forward.runs
         for name, amounts in (("gpus", queue["gpus"].to_numpy()), ("jobs", np.ones(queue.height))):

@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
 from gpuschedlab.papers.clusters.explains.sweep import DAY
 from gpuschedlab.papers.clusters.files.description import INF, Limit
 from gpuschedlab.papers.clusters.files.slurm_lines import unsayable
@@ -76,7 +74,7 @@ def axes_of(site: Site) -> list[Axis]:
         names.remove("weight_qos")
     axes = [Axis(name, _ladder(own, name)) for name in names]
     for place, limit in enumerate(site.description.limits):
-        axes += [Axis(f"{what} of {limit}", _amounts(place, what)) for what in limit.amounts]
+        axes += [Axis(f"{what} of {limit}", _amounts(place, what, amount)) for what, amount in limit.amounts.items()]
     return axes
 
 
@@ -104,15 +102,12 @@ def _value(rule: Slurm, name: str):
     return getattr(rule, name)
 
 
-def _amounts(place: int, what: str) -> Callable[[Setting], list[Setting]]:
-    """Settings with each amount of one limit, whole ones; that of the site among them."""
+def _amounts(place: int, what: str, own: float) -> Callable[[Setting], list[Setting]]:
+    """Settings with each amount of one limit, whole ones: multiples of the site's own, and that itself."""
+    tried = [own, *(INF if times == INF else max(1.0, round(own * times)) for times in TIMES)]
 
     def values(setting: Setting) -> list[Setting]:
         limit = setting.limits[place]
-        amount = limit.amounts.get(what, INF)
-        tried = [amount]
-        if np.isfinite(amount):
-            tried += [INF if times == INF else max(1.0, round(amount * times)) for times in TIMES]
         limits = [(*setting.limits[:place], replace(limit, **{what: a}), *setting.limits[place + 1 :]) for a in tried]
         return [replace(setting, limits=each) for each in dict.fromkeys(limits)]
 

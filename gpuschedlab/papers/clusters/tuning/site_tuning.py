@@ -12,9 +12,11 @@ from gpuschedlab.metrics.intervals import difference_interval
 from gpuschedlab.metrics.sentence import span
 from gpuschedlab.papers.clusters.playing.eligible import eligible, play
 from gpuschedlab.papers.clusters.recipe import Site
+from gpuschedlab.papers.clusters.starts.known_log import known_at
+from gpuschedlab.papers.clusters.starts.log_questions import completed_as
 from gpuschedlab.papers.clusters.tuning.settings import CONSTANTS, Axis, Setting, axes_of, distance, own_setting
 from gpuschedlab.papers.clusters.way_back import WayBack, conf_of, way_back
-from gpuschedlab.papers.clusters.whatif import WARM_UP, waits
+from gpuschedlab.papers.clusters.whatif import WARM_UP, never_started, waits
 from gpuschedlab.sim import Policy, Scenario
 from gpuschedlab.table_display import Table
 
@@ -30,13 +32,17 @@ FEWEST = 50
 
 @dataclass(frozen=True)
 class Gain:
-    """Mean wait (s) of the same jobs before and after a change, and the interval of the difference; nan where jobs are too few."""
+    """Mean wait (s) of the same jobs before and after a change, and the interval of the difference; nan where jobs are too few.
+
+    `never`: jobs that start before it and never after it; they are in no mean.
+    """
 
     jobs: int
     before: float
     after: float
     low: float
     high: float
+    never: int = 0
 
     @property
     def difference(self) -> float:
@@ -64,9 +70,9 @@ class SiteTuning:
     constant_waits : tuple of float
         Its mean waits (s) on the first part and on the rest.
     afterwards : float
-        The least mean wait (s) on the rest of the `BEST` best settings, known afterwards.
+        The least mean wait (s) on the rest of the `BEST` best settings and of the one that was found, known afterwards.
     tried : int
-        Settings that were played.
+        Settings that the search played.
     """
 
     site: Site
@@ -116,6 +122,8 @@ class SiteTuning:
             f"{_span(self.announced.before)}. On the {self.realised.jobs:,} jobs of the rest: {_span(self.realised.after)} in the place of "
             f"{_span(self.realised.before)}"
         )
+        if self.realised.never:
+            said = f"{said} ({self.realised.never:,} more never start)"
         if not np.isfinite(low + high):
             return f"{said}; no interval: the rest is too short."
         misses = f", the replay's own miss of {_span(abs(self.miss))} among it" if np.isfinite(self.miss) else ""
@@ -129,7 +137,7 @@ class SiteTuning:
             ("as configured", self.announced.before, self.realised.before),
             ("tuned", self.announced.after, self.realised.after),
             (f"{self.constant}, the best on the first part without a search", *self.constant_waits),
-            (f"best of {min(BEST, self.tried)} settings, known afterwards", None, self.afterwards),
+            (f"best of the {BEST} best and this one, known afterwards", None, self.afterwards),
         ]
         return pl.DataFrame(rows, schema={"setting": pl.String, "announced": float, "realised": float}, orient="row")
 
@@ -167,9 +175,10 @@ class Parts:
 
     def __init__(self, site: Site, part: float = PART):
         self.site = site
+        self.own = own_setting(site)
         self.scenario = site.recorded()
         submit = eligible(self.scenario.trace)["submit"].sort()
-        self.cut = float(submit[min(int(part * len(submit)), len(submit) - 1)])
+        self.cut = cut_of(site, part)
         first = pl.col("submit") < self.cut
         self.first = self.scenario.replace(trace=self.scenario.trace.filter(first))
         self.warm = float(submit[0])
@@ -192,8 +201,8 @@ class Parts:
         return site.within(setting.rule)
 
     def early(self, setting: Setting) -> float:
-        """Mean wait (s) on the first part."""
-        return float(self.early_jobs(setting)["wait"].mean())
+        """Mean wait (s) on the first part; inf where fewer jobs start than under the site's own setting."""
+        return _mean(self.early_jobs(setting), self.early_jobs(self.own))
 
     def early_jobs(self, setting: Setting) -> pl.DataFrame:
         """Jobs of the first part that count, with their waits."""
@@ -208,13 +217,36 @@ class Parts:
         return self._rest[setting]
 
     def both(self, setting: Setting) -> tuple[float, float]:
-        """Mean waits (s) of a setting on the first part and on the rest."""
-        return self.early(setting), float(self.rest(setting)["wait"].mean())
+        """Mean waits (s) of a setting on the first part and on the rest; inf where fewer jobs start."""
+        return self.early(setting), _mean(self.rest(setting), self.rest(self.own))
 
     @staticmethod
     def _jobs(scenario: Scenario, policy: Policy, begin: float) -> pl.DataFrame:
         jobs = play(scenario, policy).jobs.filter(pl.col("submit") >= begin)
         return waits(jobs).sort("submit", "job_id", maintain_order=True)
+
+
+def cut_of(site: Site, part: float = PART) -> float:
+    """Instant (s) by which so large a part of a log's jobs had become eligible."""
+    submit = eligible(site.log.trace)["submit"].sort()
+    return float(submit[min(int(part * len(submit)), len(submit) - 1)])
+
+
+def completed_by(site: Site, cut: float) -> Site:
+    """The site with the limits, windows, hours and tiers that its log showed by an instant (s); nothing later is looked at.
+
+    A log without recorded starts shows none.
+    """
+    if "started" not in site.log.trace.columns:
+        return site
+    return completed_as(known_at(site, cut).site.completed, site)
+
+
+def _mean(jobs: pl.DataFrame, own: pl.DataFrame) -> float:
+    """Mean wait (s) of jobs; inf where fewer of them start than of the jobs of another run."""
+    if jobs["wait"].null_count() > own["wait"].null_count():
+        return np.inf
+    return float(jobs["wait"].mean())
 
 
 def gain_of(before: pl.DataFrame, after: pl.DataFrame) -> Gain:
@@ -223,7 +255,7 @@ def gain_of(before: pl.DataFrame, after: pl.DataFrame) -> Gain:
     one = both["wait"].to_numpy()
     two = both["wait_after"].to_numpy()
     low, high = difference_interval(one, two)
-    return Gain(both.height, float(one.mean()), float(two.mean()), low, high)
+    return Gain(both.height, float(one.mean()), float(two.mean()), low, high, never_started(before, after))
 
 
 def searched(parts: Parts, axes: list[Axis], rounds: int, rng: np.random.Generator) -> Iterator[Setting]:
@@ -249,7 +281,10 @@ def searched(parts: Parts, axes: list[Axis], rounds: int, rng: np.random.Generat
 
 
 def simplest(parts: Parts, best: Setting, axes: list[Axis]) -> Setting:
-    """The best setting with each change taken back that hardly gains: the whole keeps all but `KEPT` of its gain."""
+    """The best setting with each change taken back that hardly gains: the whole keeps all but `KEPT` of its gain.
+
+    Settings between both are played beside those of the search.
+    """
     own = own_setting(parts.site)
     worth = parts.early(own) - parts.early(best)
     if worth <= 0:
@@ -263,7 +298,11 @@ def simplest(parts: Parts, best: Setting, axes: list[Axis]) -> Setting:
 
 
 def tune_site(
-    site: Site, rounds: int = ROUNDS, seed: int = 0, progress: Callable[[int], None] | None = None
+    site: Site,
+    rounds: int = ROUNDS,
+    seed: int = 0,
+    progress: Callable[[int], None] | None = None,
+    as_written: bool = True,
 ) -> SiteTuning:
     """Search a site's own knobs and limits on the first half of its log, and judge the best on the rest.
 
@@ -275,11 +314,14 @@ def tune_site(
     site : Site
         Its TOML names a slurm.conf.
     rounds : int
-        Settings that are played on the first half at most.
+        Settings that the search plays on the first half at most; the site's own is one of them.
     seed : int
         Of the order in which knobs are tried.
     progress : callable, optional
         Called after each setting with how many were played.
+    as_written : bool
+        Whether the site is played as its files say; otherwise with the limits, windows, hours and tiers that its log showed by the end
+        of the first half as well.
 
     Raises
     ------
@@ -295,6 +337,8 @@ def tune_site(
     conf_of(site)
     if site.quotas:
         raise TraceError(f"tune --site {site.file}: found queues with quotas; expected a site that Slurm's rule plays.")
+    if not as_written:
+        site = completed_by(site, cut_of(site))
     parts = Parts(site)
     axes = axes_of(site)
     tried = []
@@ -318,7 +362,7 @@ def tune_site(
         miss=missed(before, parts.scenario.trace),
         constant=constant,
         constant_waits=parts.both(constants[constant]),
-        afterwards=min(float(parts.rest(setting)["wait"].mean()) for setting in {*ranked, best}),
+        afterwards=min(parts.both(setting)[1] for setting in (*ranked, best)),
         tried=len(tried),
     )
 
