@@ -98,19 +98,19 @@ def secret(seed: int) -> Secret:
     mechanisms = tuple(MECHANISMS[place] for place in chosen)
     believed = Mechanics(restart=float(rng.choice((0.0, 60.0))))
     drawn = {
-        RESTART: {"restart": _between(rng, 600.0, 1800.0)},
-        FIRST_START: {"start": _between(rng, 600.0, 1800.0)},
-        FAILURES: {"between": _between(rng, DAY, 5 * DAY), "repair": _between(rng, HOUR, 12 * HOUR)},
+        RESTART: {"restart": log_uniform(rng, 600.0, 1800.0)},
+        FIRST_START: {"start": log_uniform(rng, 600.0, 1800.0)},
+        FAILURES: {"between": log_uniform(rng, DAY, 5 * DAY), "repair": log_uniform(rng, HOUR, 12 * HOUR)},
         SLOW_NODES: {"speed": float(rng.uniform(0.4, 0.8))},
     }
-    drawn[LOST_WORK] = drawn[FAILURES] | {"checkpoint": _between(rng, 2 * HOUR, 12 * HOUR)}
+    drawn[LOST_WORK] = drawn[FAILURES] | {"checkpoint": log_uniform(rng, 2 * HOUR, 12 * HOUR)}
     values = {"restart": believed.restart}
     for name in mechanisms:
         values |= drawn[name]
     return Secret(mechanisms, Mechanics(**values), believed)
 
 
-def _between(rng, low: float, high: float) -> float:
+def log_uniform(rng, low: float, high: float) -> float:
     """Number drawn evenly in the logarithm."""
     return float(np.exp(rng.uniform(math.log(low), math.log(high))))
 

@@ -21,21 +21,16 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from gpuschedlab.autosched import Rule, Twin, twin
-from gpuschedlab.autosched.logbook.play import played
+from autosched.cause.world import AFTERWARDS, DAY, FAST, HOUR, MODEL, SLOW, log_uniform, operated, speeds_of
+from gpuschedlab.autosched import Twin, twin
 from gpuschedlab.cluster import Cluster, Nodes
 from gpuschedlab.estimators import Noisy
-from gpuschedlab.policies import Tiresias
 from gpuschedlab.sim import Run, Scenario
-from gpuschedlab.speeds import Delays, Speeds
+from gpuschedlab.speeds import Delays
 from gpuschedlab.traces import generate
 
-HOUR = 3600.0
-DAY = 86_400.0
 DAYS = 14
-EVERY = 2 * HOUR
-THRESHOLDS = (1e4, 1e5, 1e6)
-"""Days of a log; seconds from one setting of the operator's threshold to the next, and its values (GPU-s)."""
+"""Of a log."""
 SIZES = (4, 8, 16)
 GPUS = 8
 """Nodes of a cluster, and GPUs of each."""
@@ -47,12 +42,6 @@ FAILING_NODE = "failing node"
 HONESTY = "honesty"
 NONE = "none"
 MECHANISMS = (LOST_WORK, FIRST_START, VARIED, SLOW_NODE, FAILING_NODE, HONESTY)
-FAST = "v100"
-SLOW = "v100-slow"
-MODEL = "job"
-"""GPU types of nodes at full speed and of the slow one, and the model that all jobs are of."""
-AFTERWARDS = 3 * DAY
-"""Seconds after the last submission in which nodes still fail."""
 
 
 @dataclass(frozen=True)
@@ -112,33 +101,28 @@ def secret(mechanism: str, seed: int) -> Secret:
     values = {
         "nodes": nodes,
         "load": float(rng.uniform(0.8, 1.0)),
-        "restart": _between(rng, 60.0, 1800.0),
+        "restart": log_uniform(rng, 60.0, 1800.0),
         "believed_restart": float(rng.choice((0.0, 60.0))),
-        "error": _between(rng, 0.1, 1.5),
+        "error": log_uniform(rng, 0.1, 1.5),
         "odd_node": int(rng.integers(nodes)),
     }
-    rate = {"between": _between(rng, nodes / 4 * DAY, nodes * DAY), "repair": _between(rng, HOUR, 12 * HOUR)}
+    rate = {"between": log_uniform(rng, nodes / 4 * DAY, nodes * DAY), "repair": log_uniform(rng, HOUR, 12 * HOUR)}
     kept = (0.0, None)[int(rng.integers(2))]
     rate |= {"checkpoint": kept, "believed_checkpoint": kept}
     if mechanism in (LOST_WORK, FAILING_NODE) or rng.random() < 0.5:
         values |= rate
     drawn = {
-        LOST_WORK: {"checkpoint": _between(rng, 2 * HOUR, 12 * HOUR)},
-        FIRST_START: {"start": _between(rng, 600.0, 1800.0)},
-        VARIED: {"scatter": float(rng.uniform(0.5, 1.0)), "restart": _between(rng, 300.0, 1800.0)},
+        LOST_WORK: {"checkpoint": log_uniform(rng, 2 * HOUR, 12 * HOUR)},
+        FIRST_START: {"start": log_uniform(rng, 600.0, 1800.0)},
+        VARIED: {"scatter": float(rng.uniform(0.5, 1.0)), "restart": log_uniform(rng, 300.0, 1800.0)},
         SLOW_NODE: {"speed": float(rng.uniform(0.4, 0.65))},
-        FAILING_NODE: {"between": _between(rng, 8 * DAY, 16 * DAY), "often": float(rng.uniform(8.0, 16.0))},
+        FAILING_NODE: {"between": log_uniform(rng, 8 * DAY, 16 * DAY), "often": float(rng.uniform(8.0, 16.0))},
         HONESTY: ({"bias": float(rng.uniform(0.5, 1.0))}, {"spread": float(rng.uniform(0.7, 1.2))})[
             int(rng.integers(2))
         ],
         NONE: {},
     }
     return Secret(mechanism, **(values | drawn[mechanism]))
-
-
-def _between(rng, low: float, high: float) -> float:
-    """Number drawn evenly in the logarithm."""
-    return float(np.exp(rng.uniform(math.log(low), math.log(high))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,20 +198,3 @@ def behaving(scenario: Scenario, drawn: Secret, draw: int) -> Scenario:
         cluster = Cluster(cluster.groups, tuple(sorted(events, key=lambda event: (event.start, event.node))))
     delays = Delays(switch=drawn.start, checkpoint=drawn.checkpoint)
     return scenario.replace(cluster=cluster, delays=delays, speeds=speeds_of(drawn.speed))
-
-
-def speeds_of(speed: float) -> Speeds:
-    """Speeds of jobs on nodes of both types, however many nodes they are on."""
-    rows = {"model": [MODEL] * 2, "gpu_type": [FAST, SLOW], "n_gpus": [None] * 2, "n_nodes": [None] * 2}
-    types = {"n_gpus": pl.Int64, "n_nodes": pl.Int64}
-    return Speeds.from_frame(pl.DataFrame(rows | {"rate": [1.0, speed]}, schema_overrides=types), relative=True)
-
-
-def operated(scenario: Scenario) -> Run:
-    """The logged weeks, under an operator who sets the threshold by the load."""
-    rule = Rule(Tiresias(), "thresholds", THRESHOLDS, seed=scenario.seed)
-    simulation = scenario.simulation(rule.at(THRESHOLDS[0]))
-    for _ in played(simulation, rule, EVERY, float(scenario.trace["submit"].max())):
-        pass
-    simulation.advance(np.inf)
-    return simulation.result(last=True)
