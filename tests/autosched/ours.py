@@ -67,9 +67,7 @@ def _most(each: dict, of=max, word: str = "trace") -> Ours:
 def _motivation(study: Study) -> dict[Number, Row]:
     """Figure 6.3 b and c: the most of the weeks."""
     places = {"fixed_over_history": "figure 6.3b", "history_over_future": "figure 6.3c"}
-    return {
-        Number(at, "helios", "tiresias", name): partial(_most_of_weeks, study, name) for name, at in places.items()
-    }
+    return {Number(at, "helios", "tiresias", name): partial(_most_of_weeks, study, name) for name, at in places.items()}
 
 
 def _most_of_weeks(study: Study, name: str) -> Ours:

@@ -82,7 +82,9 @@ def _names(word: str, file: str) -> bool:
 @cache
 def _words(path: Path) -> frozenset[str]:
     """Texts of a module that may name a file or a folder."""
-    texts = (node.value for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Constant))
+    texts = (
+        node.value for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Constant)
+    )
     return frozenset(text for text in texts if isinstance(text, str) and re.fullmatch(r"[\w/.-]+", text))
 
 

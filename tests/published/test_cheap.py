@@ -7,6 +7,7 @@ import pytest
 
 from published import SOURCES, read_measured
 from published.committed import CLOCK, FOLDER, moved
+from published.rows import measure_rows
 from published.study import Study
 
 LEAST = {
@@ -24,7 +25,9 @@ LEAST = {
 def measured(source: str, folder) -> dict:
     """What `cheap` of a source measures, but seconds of a clock."""
     module = importlib.import_module(SOURCES[source])
-    found = module.cheap(Study(source, folder, workers=1))
+    study = Study(source, folder, workers=1)
+    rows = module.cheap(study)
+    found = measure_rows(study, rows, rows)
     return {n: v for n, v in found.items() if not isinstance(v, str) and not CLOCK.search(n.metric)}
 
 

@@ -1,7 +1,6 @@
 """The Pollux artifact (Qiao et al., OSDI'21): completion times of its simulator, and ours."""
 
 from functools import partial
-from itertools import product
 
 from published.data import read_data
 from published.numbers import Number, Ours, mean

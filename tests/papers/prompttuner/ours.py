@@ -87,7 +87,9 @@ def _compared(runs: Runs) -> dict[Number, Row]:
 def _alone(runs: Runs, other: str) -> dict[Number, Row]:
     """Figure 4.3: a baseline on Vicuna alone."""
     single = (other, "medium", 1.0, 32, "single")
-    rows: dict[Number, Row] = {Number("figure 4.3c", "medium, Vicuna", other, "late"): partial(_seeds, runs, "late", single)}
+    rows: dict[Number, Row] = {
+        Number("figure 4.3c", "medium, Vicuna", other, "late"): partial(_seeds, runs, "late", single)
+    }
     if other.startswith("infless"):
         for column, metric in enumerate(("initialisation_mean", "initialisation_max")):
             number = Number("figure 4.3b", "medium, Vicuna", other, metric)
@@ -197,7 +199,9 @@ def _windows(runs: Runs) -> dict[Number, Row]:
     base = ("prompttuner", "medium", 1.0)
     return {
         Number("figure 4.8d", "medium", short, "late_less_prompttuner"): partial(_points, runs, short, "medium", 1.0),
-        Number("figure 4.8d", "medium", long, "cost_more"): partial(_more, runs, (long, "medium", 1.0), base, paired=True),
+        Number("figure 4.8d", "medium", long, "cost_more"): partial(
+            _more, runs, (long, "medium", 1.0), base, paired=True
+        ),
     }
 
 

@@ -10,7 +10,7 @@ from published.rows import Row
 from published.study import Study
 
 from papers.sia import workloads
-from papers.sia.ways import ALONE, POWERS, PROFILES, RIGID_JOBS, ROUNDS, SHARED, measure
+from papers.sia.ways import ALONE, POWERS, RIGID_JOBS, ROUNDS, SHARED, measure
 
 SETS = {"philly": "philly", "saturn": "helios", "newtrace": "newtrace"}
 """Sets of the artifact, and the names that the thesis has for them."""
@@ -107,11 +107,15 @@ def _tables(runs: Runs) -> dict[Number, Row]:
     """Tables 3.3 and 3.4, figure 3.7, and the artifact's run of Gavel."""
     rows: dict[Number, Row] = {}
     for (name, thesis), policy in product(SETS.items(), ("sia", "pollux", "gavel")):
-        rows |= _put("table 3.3", thesis, policy, METRICS, partial(runs.figure, setting="typed", policy=policy, name=name))
+        rows |= _put(
+            "table 3.3", thesis, policy, METRICS, partial(runs.figure, setting="typed", policy=policy, name=name)
+        )
     for policy in ("sia", "pollux", "shockwave, tuned", "themis, tuned", "gavel, tuned"):
         plain = policy.removesuffix(", tuned")
         metrics = METRICS[:4] + (("restarts",) if policy in ("sia", "pollux") else ())
-        rows |= _put("table 3.4", "philly", plain, metrics, partial(runs.figure, setting="t4", policy=policy, name="philly"))
+        rows |= _put(
+            "table 3.4", "philly", plain, metrics, partial(runs.figure, setting="t4", policy=policy, name="philly")
+        )
     fairness = ("worst_rho", "unfair")
     for policy in ("sia", "pollux", "gavel", "shockwave"):
         rows |= _put("figure 3.7", "helios", policy, fairness, _helios(runs, policy))

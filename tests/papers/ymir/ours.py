@@ -26,7 +26,7 @@ from published.study import Study
 from papers.ymir import pairs as ymir_pairs
 from papers.ymir import titan, zoo
 from papers.ymir.artifact_runs import RULES, measure_rules
-from papers.ymir.runs import MERGED, OTHERS, STRANGERS, UNMERGED, WITHIN, many_jobs, measure, tasks_alone
+from papers.ymir.runs import STRANGERS, UNMERGED, WITHIN, many_jobs, measure, tasks_alone
 
 ARTIFACT = "artifact results"
 PAPER = "section 7.2"
@@ -240,7 +240,8 @@ def _zoo(study: Study) -> dict[Number, Row]:
 def _scored(study: Study, known: str) -> Ours:
     """Completion time of the zoo's jobs without merging over that with a score."""
     figures = {
-        word: {seed: study.answer(zoo.measure, (word, seed))["avg_jct"] for seed in zoo.SEEDS} for word in ("none", known)
+        word: {seed: study.answer(zoo.measure, (word, seed))["avg_jct"] for seed in zoo.SEEDS}
+        for word in ("none", known)
     }
     return mean({seed: figures["none"][seed] / figures[known][seed] for seed in zoo.SEEDS}, word="seed")
 
