@@ -96,6 +96,7 @@ def reproduce(
         rows = module.ours(study)
         known = _known(name)
         wanted = [number for number in rows if not stale or number in known.old or number not in known.found]
+        wanted.sort(key=known.codes.__contains__)  # rows that say nothing of their code come first
         write = partial(_write, Path(csv) / f"{name}.csv", name, rows) if csv is not None else _nothing
         found = measure_rows(study, rows, wanted, write)
         left += sum(isinstance(value, Left) for value in found.values())
@@ -112,18 +113,19 @@ def reproduce(
 
 
 class Known(NamedTuple):
-    """What is committed of a source, and which rows of it other code than today's measured."""
+    """What is committed of a source, with the hash of the code of each row, and which rows other code than today's measured."""
 
     found: dict[Number, float | str | Ours]
+    codes: dict[Number, str]
     old: set[Number]
 
 
 def _known(source: str) -> Known:
     path = FOLDER / f"{source}.csv"
     if not path.is_file():
-        return Known({}, set())
+        return Known({}, {}, set())
     _, found, codes = read_measured(path)
-    return Known(found, older(source, found, codes))
+    return Known(found, codes, older(source, found, codes))
 
 
 def _write(path: Path, source: str, rows: Iterable[Number], number: Number, value: Ours | float | str | None) -> None:
