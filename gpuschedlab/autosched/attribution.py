@@ -36,7 +36,7 @@ class Why(NamedTuple):
 
     causes, changes : (n,) names, and values before and after as text; before, after : (4,) JCT; shares : (n, 4), which add up to
     `after - before`; error : (n,) half of the 95 % interval of a share, 0 where all combinations were simulated; runs : how many were;
-    words : names of causes as sliders have them, where they differ, by which the sentence and what is displayed call them.
+    words : names of causes as sliders have them, if they differ; the sentence and the display use these.
     """
 
     causes: tuple[str, ...]
@@ -138,7 +138,7 @@ def jct_parts(probe: Probe, policy) -> np.ndarray:
 
 
 def why(before, after, *, permutations: int = PERMUTATIONS, rng=0) -> Why:
-    """Shares of what differs between two simulations in the change of their average JCT.
+    """Shares of the differences between two simulations in the change of their average JCT.
 
     Parameters
     ----------
@@ -246,7 +246,7 @@ def _probe(world: dict, policy, clock: float) -> Probe:
 
 
 def values_of(policy, alike: bool = True) -> dict:
-    """Causes in a policy by name: knobs, place by place, and what it has learnt; between two classes the policy itself."""
+    """Causes in a policy by name: knobs, place by place, and its learnt state; between two classes the policy itself."""
     if not alike:
         return {"policy": policy}
     infos = knobs_of(policy)

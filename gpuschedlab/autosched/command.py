@@ -106,7 +106,7 @@ def tune(args) -> int:
 
 
 def _tune_site(args) -> int:
-    """Print what a site's own knobs could gain, beside what came of it, and the lines that put it in force."""
+    """Print what a site's own knobs could gain, beside the realised gain, and the lines that put it in force."""
     from gpuschedlab.papers.clusters.command import laid_out, wrapped
     from gpuschedlab.papers.clusters.recipe import Site
     from gpuschedlab.papers.clusters.tuning.site_tuning import ROUNDS, tune_site
@@ -126,7 +126,7 @@ def _tune_site(args) -> int:
 
 
 def _check_methods(methods: list[str]) -> None:
-    """Raise EstimatorError for the first method that there is not; what has long been there needs no import."""
+    """Raise EstimatorError for the first method that does not exist; the older ones need no import."""
     if set(methods) <= {*COMPARED, BELIEVED, "fixed"}:
         return
     from gpuschedlab.autosched import METHODS
@@ -237,7 +237,7 @@ def _twin(args, scenario, progress: Progress):
 
 
 def _table(rows: list[dict], objective: str, against: str) -> str:
-    """The comparison with one of the methods: objectives, decisions, and what they cost."""
+    """The comparison with one of the methods: objectives, decisions, and their cost."""
     base = next(row[objective] for row in rows if row["method"] == against)
     higher = objective in ("fair", "utilisation")
     ratio = [(r[objective] / base if higher else base / r[objective]) if base else 1.0 for r in rows]

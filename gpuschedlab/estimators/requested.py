@@ -1,4 +1,4 @@
-"""Requested times: what batch schedulers know of run times, alone and with a user's last jobs."""
+"""Requested times: the knowledge of batch schedulers about run times, alone and with a user's last jobs."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar

@@ -1,4 +1,4 @@
-"""scikit-learn's interface for what has `fit`, whether or not scikit-learn is there: parameters, copies, scores."""
+"""scikit-learn's interface for anything with `fit`, whether or not scikit-learn is there: parameters, copies, scores."""
 
 import copy
 import inspect

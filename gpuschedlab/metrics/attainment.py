@@ -56,7 +56,7 @@ def slo_attainment(run, censored: bool = False) -> float:
     """Share of SLO jobs (with a deadline, and not best-effort) that ended in time; nan without such jobs.
 
     In time is by the deadline, the first where a job has several: a job that ends by a later, soft one has
-    violated its deadline, and what it still earns counts in `slo_violation` only. The artifact of Chronus counts
+    violated its deadline, and its later earnings count in `slo_violation` only. The artifact of Chronus counts
     so, too (its column `gt_miss_ddl`). An unfinished job has missed a deadline that had passed when the run
     stopped, and is left out when it had not.
 
@@ -73,7 +73,7 @@ def slo_attainment(run, censored: bool = False) -> float:
 
 
 def slo_violation(run, censored: bool = False) -> float:
-    """Weighted SLO violation rate, 1 - mean(W(j) / 100): W is what its value table gives a job at its end.
+    """Weighted SLO violation rate, 1 - mean(W(j) / 100): W is the value of a job at its end by its value table.
 
     The table is a step function: W is the reward (0 to 100) of the first deadline by which the job ended, and 0
     after the last. With a single deadline it is the job's `reward` (100 where null). An unfinished job earns 0 if

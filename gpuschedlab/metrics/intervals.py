@@ -11,13 +11,13 @@ from gpuschedlab.errors import RunError
 LEVEL = 0.95
 """Of intervals, where nothing else is asked for."""
 SHORT = "too short to tell"
-"""What is said where a log is no ground for an interval."""
+"""Message if a log is no ground for an interval."""
 
 # Along one log; chosen on M/M/1 queues at load 0.85 and AR(0.95): 95 % holds in 92 to 98 of 100 (tests/metrics/test_coverage.py).
 BLOCKS = 5
 """Stretches that are left out in turn: more of them are short beside a busy period, and cost coverage (Schmeiser, 1982)."""
 INNER = 0.65
-"""Share of the doubt (1 - level) that Student's t has; the rest is for what blocks miss."""
+"""Share of the doubt (1 - level) that Student's t has; the rest is for the dependence that blocks miss."""
 WIDER = 55.0
 """Neighbouring blocks are alike: of a log of n autocorrelation times the variance is taken (1 + 55 / n) times as large."""
 TIMES = 30

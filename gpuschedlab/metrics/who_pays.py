@@ -21,7 +21,7 @@ MOVED = 0.01
 """Of the average time: an end that moves by less does not count, or by the next shorter round time. It is a third of the zone, so that some
 job counts if the average leaves the zone."""
 ROUNDING = 1e-12
-"""Of the latest end: what rounding may do to a sum of times."""
+"""Share of the latest end by which rounding may change a sum of times."""
 PAID = 1e-9
 """The same for costs, as a share."""
 FOCUS = 0.25

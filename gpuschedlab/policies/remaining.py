@@ -1,4 +1,4 @@
-"""What jobs have left to do, as estimated, in the unit of their speed tables; and what rounds keep of them."""
+"""Remaining work of jobs, as estimated, in the unit of their speed tables; and the part of it that rounds keep."""
 
 import numpy as np
 

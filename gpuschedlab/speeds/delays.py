@@ -1,4 +1,4 @@
-"""Delays: time that a job holds GPUs without progress, by start and by what the GPUs held last."""
+"""Delays: time that a job holds GPUs without progress, by start and by the last job on the GPUs."""
 
 import math
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""What two jobs are worth to each other: (M, M) factors on the speed of a model because of another."""
+"""Effect of two jobs on each other: (M, M) factors on the speed of a model because of another."""
 
 from collections.abc import Mapping
 

@@ -59,12 +59,12 @@ class Speeds:
         alone over what it needs jointly. It can exceed 1; 0: it never reaches its target so; nan: unknown.
     transfer : (M, M) float array, optional
         transfer[i, j] is the speed of j relative to its own, once it started from the result of i (temporal
-        transfer): what it needs from scratch over what it needs then; 0 and nan as in `merged`.
+        transfer): its time from scratch over its time then; 0 and nan as in `merged`.
     curves : Curves, optional
-        What metric a progress shows; its models are brought into the order of `models`.
+        Metric at each progress; its models are brought into the order of `models`.
     rounding : float
         Seconds to a multiple of which the engine rounds the time that is left of a segment, at its beginning and whenever
-        the job starts or moves, as a simulator in steps does; what is less than half of it keeps its time. 0: not.
+        the job starts or moves, as a simulator in steps does; time below half of it stays as it is. 0: not.
     shapes : dict of int to (int, str), optional
         Type and placement, such as ``1,3,4``, of each shape code.
 
@@ -236,7 +236,7 @@ class Speeds:
         Returns
         -------
         (n, T) bool array
-            All True without a model, and where no type has a speed: its look-up then says what the table lacks.
+            All True without a model, and where no type has a speed: its look-up then names the missing rows.
 
         Examples
         --------
@@ -263,7 +263,7 @@ class Speeds:
         return ((model * len(self.gpu_types) + kind) << 20) + gpus
 
     def segment_ends(self, model, progress) -> np.ndarray:
-        """Progress (n,) up to which the rates of each job stay what they are; inf in the last segment, and without a model (-1).
+        """Progress (n,) up to which the rates of each job stay as they are; inf in the last segment, and without a model (-1).
 
         Examples
         --------
@@ -277,7 +277,7 @@ class Speeds:
         return np.where((at < 0) | (at == self.seg_first[model + 1] - 1), np.inf, self.seg_end[at])
 
     def configurations(self, model: str | None = None) -> pl.DataFrame:
-        """List what is known, one row a configuration.
+        """List the known rates, one row a configuration.
 
         Columns `model, gpu_type, n_nodes, n_gpus, placement, rate` (that of the first segment); nodes and GPUs are null where
         they stand for any number.

@@ -1,4 +1,4 @@
-"""What a sweep consists of: its scenarios, a cell for each policy in each of them, and grids of policies."""
+"""Parts of a sweep: its scenarios, a cell for each policy in each of them, and grids of policies."""
 
 import contextlib
 import itertools

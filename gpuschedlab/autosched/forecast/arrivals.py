@@ -11,9 +11,9 @@ from gpuschedlab.knobs import Constraint, Knob, Knobbed
 
 DAY = 86_400.0
 RECENT = {"any": (DAY / 4, DAY / 2, DAY, 2 * DAY), "same": (DAY, 2 * DAY, 3 * DAY, 4 * DAY)}
-"""Seconds back from now of what is taken as it came, by `hour`: futures of ranks 1 to 4, which need resemble nothing but the hour."""
+"""Seconds back from now of arrivals taken as they came, by `hour`: futures of ranks 1 to 4, which need resemble nothing but the hour."""
 APART = DAY / 2
-"""Seconds between segments of different rank: what follows them is then mostly other jobs."""
+"""Seconds between segments of different rank: mostly other jobs follow them then."""
 
 
 def _cosine(a, b):
@@ -42,7 +42,7 @@ def periodic_part(counts: np.ndarray, terms: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class GlobalGenerator(Knobbed):
-    """Copy what followed the past stretch that resembles the last hour most (thesis, 6.4.2.1 and 6.6.2, table 6.5).
+    """Copy the arrivals after the past stretch that resembles the last hour most (thesis, 6.4.2.1 and 6.6.2, table 6.5).
 
     Submissions are counted in buckets; FFT keeps the periodic part; the last `segment` seconds are compared with every
     past segment, and the jobs of the `horizon` seconds after the nearest one are copied to the future.
@@ -117,7 +117,7 @@ class GlobalGenerator(Knobbed):
             `observe(simulation)`: in order of submission, all submitted by now.
         now : float
         rank : int
-            0: what followed the most similar segment; 1 and more: the next similar ones (`match`).
+            0: arrivals after the most similar segment; 1 and more: after the next similar ones (`match`).
 
         Returns
         -------

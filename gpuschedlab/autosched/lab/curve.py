@@ -1,4 +1,4 @@
-"""Curves: what a method says of the outcome at each value of the knob, and of the effect between two of them."""
+"""Curves: a method's estimate of the outcome at each value of the knob, and of the effect between two of them."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -40,7 +40,7 @@ class Curve:
     refusal : str
         Why the rows cannot say, or "".
     word : str
-        What is wrong with it, or "": "does not fit: ...".
+        Its fault, or "": "does not fit: ...".
     """
 
     values: np.ndarray

@@ -8,7 +8,7 @@ from gpuschedlab.autosched.tuner.measure import latest_ends
 
 
 class Goal(NamedTuple):
-    """What is tuned: its `name` in `OBJECTIVES`, whether that is a `share`; its `title`, and words for `better` and how many `times`."""
+    """A goal of tuning: its `name` in `OBJECTIVES`, whether that is a `share`; its `title`, and words for `better` and how many `times`."""
 
     name: str
     share: bool

@@ -75,7 +75,7 @@ class Rule(Knobbed):
 
 
 def context_of(snapshot, every: float) -> dict[str, float]:
-    """What an operator sees at an instant: `load`, jobs that `came` in the last `every` seconds, `count` of jobs in the system."""
+    """View of an operator at an instant: `load`, jobs that `came` in the last `every` seconds, `count` of jobs in the system."""
     jobs = snapshot.jobs
     inside = snapshot.jobs["submitted"] & ~snapshot.jobs["done"]
     came = np.count_nonzero(jobs["submitted"] & (jobs["submit"] > snapshot.now - every))

@@ -1,4 +1,4 @@
-"""A policy's knobs as coordinates between 0 and 1: what samplers move in and causal models learn from."""
+"""A policy's knobs as coordinates between 0 and 1: samplers move in them, and causal models learn from them."""
 
 import math
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from gpuschedlab.errors import PolicyError
 from gpuschedlab.knobs import KnobInfo, knobs_of
 
 TAKEN = {"reward", "segment", *CONTEXT, *WATCHED, *(f"reward_{goal}" for goal in OBJECTIVES)}
-"""Names of what is measured: columns of the causal model's samples, so that no knob may be called so."""
+"""Names of measured values: columns of the causal model's samples, so that no knob may be called so."""
 
 
 @dataclass(frozen=True)
