@@ -17,7 +17,7 @@ def scenario_of(
     rng: int | None = None,
     **parts,
 ) -> tuple[Scenario, object]:
-    """Scenario, and what is to be simulated in it, from either form in which functions take them."""
+    """Scenario, and the policy to be simulated in it, from either form in which functions take them."""
     if rng is not None:
         parts["seed"] = rng
     if not isinstance(trace, Scenario):

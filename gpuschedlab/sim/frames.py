@@ -1,4 +1,4 @@
-"""What a simulation leaves behind, in arrays of its own: columns for metrics, and the frames that are made of them when asked for.
+"""Results of a simulation, in arrays of its own: columns for metrics, and the frames that are made of them when asked for.
 
 Each part is a mapping from the names of a frame's columns to arrays, in which nan stands for null, and has `frame()`.
 """
@@ -52,7 +52,7 @@ class Part(Mapping):
 
 
 class Jobs(Part):
-    """The trace's columns, and what was measured of each job."""
+    """The trace's columns, and the measured ones of each job."""
 
     def __init__(self, simulation):
         job = fields_of(simulation.state.job, {*JOB.values(), "state", "attained", "starts"}, RARE)
@@ -191,7 +191,7 @@ def parts_of(simulation, last: bool = False) -> dict[str, Part | pl.DataFrame]:
 
 
 def limited_to_up(pools: pl.DataFrame, allocations: pl.DataFrame, cluster: Cluster, now: float) -> pl.DataFrame:
-    """Reservations until now (s), renewed at rounds, without what nodes lack that fail in between, until they are back."""
+    """Reservations until now (s), renewed at rounds, without the GPUs of nodes that fail in between, until they are back."""
     if pools.is_empty() or not cluster.events:
         return pools
     parts = []

@@ -32,7 +32,7 @@ class Plan(Knobbed):
     every : float
         Seconds between plans; at events in between jobs start in strict order. 0: a plan at each event.
     resolution : float
-        Seconds of a slot: what ends within one ends at its end. 0: exact times.
+        Seconds of a slot: a job that ends within one ends at its end. 0: exact times.
     min_age : float
         Seconds since submission before which a job is promised nothing.
     keep : bool
@@ -111,7 +111,7 @@ class Ordered(Policy):
     profile_time : float
         Seconds of profiling.
     planned : bool
-        Whether `planner` says what starts, and where, in place of backfill and placement rule.
+        Whether `planner` says which jobs start, and on which nodes, in place of backfill and placement rule.
     period : float
         Seconds between looks at how accounts (`charged`) stand: `standing` says it, and all waiting jobs have their keys renewed. 0:
         there are none. Nothing is looked at while no job runs and none can start.
@@ -199,9 +199,9 @@ class Ordered(Policy):
         """Cells (C,) of jobs that start now: `answer` (row of `queue`), `node` and `slots`; abstract, called where `planned` is true.
 
         It takes `now` (s); nodes (N,); runs (R + 1,), with their ends (s) and first `cells`, the last row ends the one before; queue (Q,),
-        waiting jobs in order; windows, announced outages; rule (1,), with the fields of `Plan`; cells (C,), what runs hold; allowed
+        waiting jobs in order; windows, announced outages; rule (1,), with the fields of `Plan`; cells (C,) of running jobs; allowed
         (K, N), whether jobs of a kind may use a node, which is up; wake (1,), to be set to an instant (s) before which no later plan
-        starts a job unless something happens; claims (Q, C) of the waiting jobs, and what is left (L,) of each quota (`Policy.quotas`), of
+        starts a job unless something happens; claims (Q, C) of the waiting jobs, and the rest (L,) of each quota (`Policy.quotas`), of
         which each waiting job fits now; and knobs.
         """
         raise NotImplementedError

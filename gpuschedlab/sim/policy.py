@@ -1,4 +1,4 @@
-"""What all policies share, and those that give an allocation a round, in plain Python."""
+"""Base of all policies, and those that give an allocation a round, in plain Python."""
 
 from typing import TYPE_CHECKING, ClassVar
 
@@ -29,11 +29,11 @@ LIMITS = {
     "depth": (0.0, np.inf, "jobs, 0 or more, or inf"),
     "half_life": (SHORTEST, np.inf, "seconds above 0, or inf"),
 }
-"""What the numbers among a policy's attributes may be: lowest, highest, in words."""
+"""Range of the numbers among a policy's attributes: lowest, highest, in words."""
 
 
 class Policy(Knobbed):
-    """What both kinds share: where jobs are placed, and how often it decides.
+    """Base of both kinds: the placement of jobs, and how often it decides.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class Policy(Knobbed):
         Text columns of the trace, such as ("account", "user"): jobs that are alike in all of them have one account, which is charged
         for the GPUs that they hold. (): nothing is charged; nor is a job that lacks a value.
     half_life : float
-        Seconds after which half of what was charged is forgotten; inf: nothing is.
+        Seconds after which half of the charges is forgotten; inf: nothing is.
     """
 
     placement = "pack"
@@ -107,7 +107,7 @@ class Policy(Knobbed):
         return None
 
     def points(self, trace: pl.DataFrame, cluster: "Cluster") -> np.ndarray | float:
-        """What each job (n,) counts whatever happens: `job.points` of keys."""
+        """Points of each job (n,) that do not depend on events: `job.points` of keys."""
         return 0.0
 
     def rule(self) -> np.ndarray:
@@ -125,7 +125,7 @@ class Policy(Knobbed):
 
 
 class Round(Policy):
-    """Decide what each job gets, at intervals, at events or at instants that it requested, in plain Python on numpy arrays.
+    """Decide the GPUs of each job, at intervals, at events or at instants that it requested, in plain Python on numpy arrays.
 
     A subclass is a frozen dataclass with `allocate(self, view) -> Allocation`, and `begin(self)` where it carries more
     than a dict from round to round. Jobs with an unchanged answer stay where they are.
@@ -146,7 +146,7 @@ class Round(Policy):
     placement = "consolidate"
 
     def begin(self) -> object:
-        """Make what it carries from round to round (`view.memory`): a new object in each run, at each switch, for each part."""
+        """Make its state from round to round (`view.memory`): a new object in each run, at each switch, for each part."""
         return {}
 
     def allocate(self, view: "View") -> "Allocation":
@@ -169,7 +169,7 @@ def _as_its_own(name: str) -> property:
 class Wrapped(Round):
     """A round policy around another one; the inner one decides when rounds are and how jobs are placed.
 
-    A subclass is a frozen dataclass with the field `policy`, and changes what that one sees or answers.
+    A subclass is a frozen dataclass with the field `policy`, and changes the view or the answer of that one.
     """
 
     policy: Round
@@ -184,5 +184,5 @@ class Wrapped(Round):
         return f"{type(self).__name__}({self.policy.name})"
 
     def begin(self) -> object:
-        """What the policy inside carries."""
+        """State of the policy inside."""
         return self.policy.begin()

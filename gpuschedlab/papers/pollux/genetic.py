@@ -8,7 +8,7 @@ RESET = 0.1
 THIN = 0.1
 DROP = 0.1
 JOIN = 0.1
-"""Chances that a mutation resets a row to what its job holds, thins a row, drops a cell of a row that is thinned (Pollux
+"""Chances that a mutation resets a row to the GPUs of its job, thins a row, drops a cell of a row that is thinned (Pollux
 artifact), and places a rigid job as a whole."""
 
 
@@ -33,7 +33,7 @@ def below(state, n):
 def repair(rows, size, most, least, state, may):
     """Make a matrix possible: at most one spread job per node, no more GPUs than jobs may have, or nodes hold, and on no others.
 
-    `rows` (J, N) are changed in place: jobs that come first keep what they have, fewer GPUs than `least` (J,) become none;
+    `rows` (J, N) are changed in place: jobs that come first keep their GPUs, fewer GPUs than `least` (J,) become none;
     `may` (J, N) says which nodes a job may have.
     """
     J, N = rows.shape

@@ -1,4 +1,4 @@
-"""What configurations are worth, and what a profile of one GPU says about the others."""
+"""Worth of configurations, and the estimates for all from a profile of one GPU."""
 
 import numpy as np
 
@@ -20,7 +20,7 @@ def worth(
     penalty: float = 1.1,
     **moving,
 ) -> Drawing:
-    """Solve one round of Sia (equation 3.4): what each configuration is worth as a map, with a frame around what is chosen.
+    """Solve one round of Sia (equation 3.4): the worth of each configuration as a map, with a frame around the chosen ones.
 
     Parameters
     ----------

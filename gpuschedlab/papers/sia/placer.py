@@ -31,7 +31,7 @@ def node_sizes(cluster, up: np.ndarray) -> np.ndarray:
 def place_types(view, sizes, gpu_type, gpus, nodes, pinned, first) -> tuple[np.ndarray, np.ndarray]:
     """Name the nodes of the jobs on types where the order of sizes alone does not make sure that all fit.
 
-    Rules: (a) what fits into a node is not split; (b) beyond, the largest empty nodes, and the rest on one node; (c) where that leaves
+    Rules: (a) a job that fits into a node is not split; (b) beyond, the largest empty nodes, and the rest on one node; (c) if that leaves
     a job without a place, others are evicted: all are placed anew, largest first, each where it was if that is still free.
 
     `sizes` (T,) are from `node_sizes`; each job (n,) gets a type, GPUs (0: nothing), a number of nodes; it may be pinned to its

@@ -21,7 +21,7 @@ def sia_utility(
     factor: np.ndarray | None = None,
     current: np.ndarray | None = None,
 ) -> np.ndarray:
-    """What each configuration is worth to each job, against nothing at 0 (equation 3.4).
+    """Worth of each configuration to each job, against nothing at 0 (equation 3.4).
 
     With G the goodput over the row's least, times the GPUs of that least configuration, and r the restart factor
     where the configuration is not the current one: penalty - (r G)^p for p < 0, (r G)^p + penalty for p > 0.
@@ -176,11 +176,11 @@ def sia_round(
     capacity : (T,) int array
         GPUs of each type.
     quantum : float
-        What all utilities are multiples of, 0 for nothing.
+        Step that all utilities are multiples of, 0 for nothing.
     mandatory : (n,) bool array, optional
         Jobs that must run (3.3.4, preemption and reservation).
     keys : (n,) int array, optional
-        What each job is known by from round to round (copter starts from the last round's shares).
+        Name of each job from round to round (copter starts from the last round's shares).
 
     Returns
     -------

@@ -158,7 +158,7 @@ def fill(S):
 
 @njit(inline="never")
 def list_waiting(S, spare):
-    """What the first waiting jobs ask for, in order, as many as a plan looks at; which they are, is in `chosen`.
+    """Requests of the first waiting jobs, in order, as many as a plan looks at; which they are, is in `chosen`.
 
     A job of which some quota has too little left is not among them.
     """
@@ -184,7 +184,7 @@ def list_waiting(S, spare):
 
 @njit(inline="never")
 def list_runs(S):
-    """Running jobs, one more row that ends the last, and what they hold."""
+    """Running jobs, one more row that ends the last, and their cells."""
     runs = np.empty(S.scalar[0].running + 1, RUNS)
     cells = np.empty(S.entry.shape[0], CELLS)
     k = 0

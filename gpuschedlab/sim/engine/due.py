@@ -8,7 +8,7 @@ from gpuschedlab.sim.engine.jobs.records import ALL
 
 @njit(inline="never")
 def schedule_decision(S):
-    """Set when the next decision is due, after what has just happened."""
+    """Set when the next decision is due, after the last event."""
     sc = S.scalar[0]
     r = S.rule[0]
     if sc.dirty == 1 and (sc.decide_at > 1e300 or sc.asleep == 1 or r.every > 0):

@@ -1,4 +1,4 @@
-"""What a round policy may know at one instant."""
+"""View of a round policy at one instant."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -31,7 +31,7 @@ class View(OfJobs):
     gpus, progress, reward, contention : (n,) float
         Requested GPUs; work done; reward; average GPUs demanded over GPUs up since submission.
     effort : (n,) float
-        What its GPUs have done since its last start or change of partner, in the unit of progress.
+        Work of its GPUs since its last start or change of partner, in the unit of progress.
     metric : (n,) float
         The metric that its training shows (`Speeds.curves`), nan where none is known.
     model, kind, user, vc : (n,) int
@@ -48,11 +48,11 @@ class View(OfJobs):
     seconds_on : (n, T) float
         Seconds run on each GPU type.
     nodes : (m, 3) int
-        Rows (job, node, GPUs) of what running jobs hold, without jobs that share another's GPUs; an answer may have the same form.
+        Rows (job, node, GPUs) of running jobs, without jobs that share another's GPUs; an answer may have the same form.
     capacity, free, up, mask
         (T,) GPUs up; (N,) free GPUs of each node, whether it is up, and a bit for each GPU held (rule "buddy" only).
     reserved : dict of str to (T,) array
-        What the last answer reserved.
+        Reservations of the last answer.
     submitted : int
         Jobs submitted so far: rows of the trace that may be named.
     start_kinds : tuple of str
@@ -60,7 +60,7 @@ class View(OfJobs):
     cluster, speeds
         The cluster, and the speed table or None.
     memory
-        What the policy carries from round to round: made by its `begin()`.
+        State of the policy from round to round: made by its `begin()`.
 
     Notes
     -----
@@ -113,7 +113,7 @@ class View(OfJobs):
         nodes : (N,) bool array, optional
             The nodes that count as up; default: as they are.
         memory : object, optional
-            What the policy carries for this part.
+            State of the policy for this part.
 
         Examples
         --------
@@ -141,7 +141,7 @@ class View(OfJobs):
     def usage(self, column: str) -> np.ndarray:
         """Decayed usage (n,) of all that have the same value in a text column as each job (GPU-s); 0 where it is null.
 
-        Usage is what the policy's accounts are charged for (`Policy.charged`, `half_life`).
+        Usage is charged to the policy's accounts (`Policy.charged`, `half_life`).
 
         Raises
         ------
@@ -224,7 +224,7 @@ class View(OfJobs):
 
     @cached_property
     def learnt(self) -> np.ndarray:
-        """(n, T) what runs have shown of each job on each type: 0 nothing, 1 the fewest GPUs, 2 more; (n, 0) where all is known."""
+        """(n, T) state of knowledge of each job on each type: 0 nothing, 1 the fewest GPUs, 2 more; (n, 0) if all is known."""
         return self._learnt[self.index]
 
     @cached_property
@@ -280,7 +280,7 @@ class View(OfJobs):
         Parameters
         ----------
         gpus : (n,) float array, optional
-            GPUs of each job; default: what it requests.
+            GPUs of each job; default: its requested number.
         """
         if self.speeds is None or gpus is None:
             return self._state.known[self._state.body["knows"][self.index]] > 0

@@ -1,4 +1,4 @@
-"""What prices prove of a linear program: no point is better."""
+"""Proof by prices of a linear program: no point is better."""
 
 import numpy as np
 import scipy.sparse as sp

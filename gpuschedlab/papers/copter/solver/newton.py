@@ -16,7 +16,7 @@ REFUSALS = 20
 
 
 class Answer:
-    """The point of some prices, with what `kernels.project` says of it; columns in no group count as one more, which never binds."""
+    """The point of some prices, with the values of `kernels.project`; columns in no group count as one more, which never binds."""
 
     def __init__(self, lp: Grouped):
         n = len(lp.c)

@@ -66,7 +66,7 @@ def fitted_flow(routes: Routes, capacity: np.ndarray, demand: np.ndarray, flow: 
 
 
 def filled_flow(routes: Routes, capacity: np.ndarray, demand: np.ndarray, flow: np.ndarray) -> np.ndarray:
-    """A feasible flow, and on top of it what still fits on the first path of each pair, the largest demand first."""
+    """A feasible flow, and on top of it the flow that still fits on the first path of each pair, the largest demand first."""
     flow = np.array(flow, float)
     first = routes.first()
     left = np.asarray(demand, float) - np.bincount(routes.pair, flow, len(demand))

@@ -1,4 +1,4 @@
-"""Learning curves by an ensemble of eleven families (Domhan et al., IJCAI'15): what a metric will be, and when it is reached."""
+"""Learning curves by an ensemble of eleven families (Domhan et al., IJCAI'15): the future values of a metric, and when one is reached."""
 
 from typing import NamedTuple
 

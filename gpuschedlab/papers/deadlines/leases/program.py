@@ -10,7 +10,7 @@ from gpuschedlab.optim import Program
 
 
 class LeaseJobs(NamedTuple):
-    """What the program knows of n jobs with up to F deadlines; a best-effort job needs one lease and wants the first."""
+    """Data of the program on n jobs with up to F deadlines; a best-effort job needs one lease and wants the first."""
 
     gpus: np.ndarray  # (n,) GPUs that each holds while it has a lease
     need: np.ndarray  # (n, P) leases that it needs under each placement, 0 where it has no such placement
@@ -61,7 +61,7 @@ def lease_program(
     :math:`z_{ip} \le \sum_f s_{ifp}`, and the cells needed do not exceed those that are free, on each level and above (5.14).
 
     `capacity` is M. With `blocks` (B,) of leases, the first of 1 (default: single ones up to the last deadline), x counts the leases of
-    a block: the program is a relaxation, and its optimum an upper bound. `cells` (n, P, 4) of each level are what a placement takes,
+    a block: the program is a relaxation, and its optimum an upper bound. `cells` (n, P, 4) of each level are the GPUs of a placement,
     `free` (4,) those that are free.
 
     Variables: s, one per job, deadline and placement in that order where it is possible (`lease_choices`); x (n, B) row by row; z

@@ -174,6 +174,6 @@ class PromptBank(Parameters):
         return Inserted(-1 if dropped == new else new - 1, k, dropped)
 
     def worst(self) -> int:
-        """Scores that a look-up makes at most: with the seconds of one, what `worth_a_search` compares with the deadline."""
+        """Scores that a look-up makes at most: with the seconds of one, their time, which `worth_a_search` compares with the deadline."""
         sizes = np.sort(np.bincount(self.cluster, minlength=self.clusters) - 1)[::-1]
         return self.clusters + int(sizes[: self.visited].sum())

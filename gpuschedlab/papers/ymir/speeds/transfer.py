@@ -1,4 +1,4 @@
-"""What a fine-tuning task gains from another of the same foundation model, from measured curves."""
+"""Gain of a fine-tuning task from another of the same foundation model, from measured curves."""
 
 from collections.abc import Mapping
 from typing import NamedTuple

@@ -1,7 +1,7 @@
-"""The records of a simulation's arrays: what a policy may see of a job, the engine's own book-keeping, rules, logs and answers.
+"""The records of a simulation's arrays: the part of a job that a policy may see, the engine's own book-keeping, rules, logs and answers.
 
-`JOB` is what a policy may see of a job; `BODY` is the rest: the true work, and the engine's own book-keeping. What a decision
-reads of every waiting job comes first in both: it then lies in one or two lines of the cache.
+`JOB` is the part of a job that a policy may see; `BODY` is the rest: the true work, and the engine's own book-keeping. Anything that a
+decision reads of every waiting job comes first in both: it then lies in one or two lines of the cache.
 """
 
 import numpy as np
@@ -105,7 +105,7 @@ BODY = _record(
 )
 
 NO_SPEED, NO_PAIR, NO_TRANSFER, TAKEN, BAD_KEY, BAD_CHANGE, BAD_GATE, BAD_STANDING = range(1, 9)
-"""What can be wrong with a job: its table lacks the configuration, the pair, or the transfer; others hold the GPUs that it was
+"""Errors of a job: its table lacks the configuration, the pair, or the transfer; others hold the GPUs that it was
 given; its key, the instant at which that changes, or its gate value is no number; the policy gave not one standing for each account."""
 
 ANSWER = _record(

@@ -147,7 +147,7 @@ class State:
         return twin
 
     def copy(self) -> "State":
-        """State of its own, which shares what never changes."""
+        """State of its own, which shares the arrays that never change."""
         arrays = {name: copied(getattr(self, name)) for name in CHANGING}
         return self.replace(**arrays, **{name: spare(getattr(self, name), self.scalar[name][0]) for name in LOGS})
 
@@ -257,7 +257,7 @@ LAZY = 32 << 20
 
 
 def long_array(rows: int, dtype: np.dtype) -> np.ndarray:
-    """Array (rows,) that is filled from its beginning: zeros where it is long, of which only what is used takes memory."""
+    """Array (rows,) that is filled from its beginning: zeros if it is long, of which only the used part takes memory."""
     # Numpy would ask the system for huge pages, each of which is found and cleared whole when its first byte is touched.
     size = rows * dtype.itemsize
     if size < LAZY:
@@ -266,7 +266,7 @@ def long_array(rows: int, dtype: np.dtype) -> np.ndarray:
 
 
 def _memory(rows: int, dtype: np.dtype) -> np.ndarray:
-    """Memory for a log (rows,) and what it may become; for a long one twice as much, which costs nothing until it is used."""
+    """Memory for a log (rows,) and its growth; for a long one twice as much, which costs nothing until it is used."""
     room = RESERVED * rows
     if room * dtype.itemsize >= LAZY:
         return long_array(2 * room, dtype)
