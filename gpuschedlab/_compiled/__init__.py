@@ -26,7 +26,7 @@ class Row(np.void):
 
 
 def records(array):
-    """Array whose rows have their fields as attributes where nothing is compiled (NUMBA_DISABLE_JIT=1), for debuggers."""
+    """Array whose rows have their fields as attributes if nothing is compiled (NUMBA_DISABLE_JIT=1), for debuggers."""
     return array.view(np.dtype((Row, array.dtype))) if numba.config.DISABLE_JIT and array.dtype.names else array
 
 

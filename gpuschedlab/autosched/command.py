@@ -144,7 +144,7 @@ def _journals(args, methods: list[str]) -> list[Path]:
 
 
 def _check_kept(args, methods: list[str]) -> None:
-    """Raise EstimatorError where there is nothing to resume."""
+    """Raise EstimatorError if there is nothing to resume."""
     if args.resume and not _journals(args, methods):
         tuned = " or ".join(f"{m}.jsonl" for m in methods if m not in ("default", "fixed"))
         expected = f"expected {tuned}" if tuned else "nothing is kept of methods that do not tune on the way"
@@ -155,7 +155,7 @@ def _check_kept(args, methods: list[str]) -> None:
 
 
 def _settle(args) -> None:
-    """Fill in the length in days, and the case where none is given."""
+    """Fill in the length in days, and the case if none is given."""
     if args.hours:
         args.days = args.hours * HOUR / DAY
     if args.on is None and args.trace == "venus" and all(getattr(args, name) is None for name in CASE):

@@ -32,7 +32,7 @@ class Decision:
     gain, reason : float, str
         Best reward over that of the configuration in force before, measured again where it was; and the rule in words.
     tuning : Tuning or None
-        All trials; None where the decision was read from a journal.
+        All trials; None if the decision was read from a journal.
     jobs, simulated : int
         Jobs of the forecast, and rows after aggregation.
     seconds, measured : float, int

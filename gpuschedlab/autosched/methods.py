@@ -142,7 +142,7 @@ def attach(
 def _room(simulation) -> float:
     """Most GPUs of a group of jobs: a sixteenth of the cluster, so that groups find their place, at least a node.
 
-    A node where jobs share GPUs or are profiled on a part of the cluster: there a larger group would find no partner.
+    A node if jobs share GPUs or are profiled on a part of the cluster: there a larger group would find no partner.
     """
     node = float(simulation.cluster.node_gpus.max())
     policy = simulation.policy

@@ -38,7 +38,7 @@ class Promise:
         return cls(method, decision.now, decision.gain, low, high, ratio)
 
     def record(self) -> dict:
-        """Plain values; None where a number is not known."""
+        """Plain values; None if a number is not known."""
         values = {"at": self.at, "announced": self.announced, "announced_low": self.low, "announced_high": self.high}
         if self.realised is not None:
             came = self.realised

@@ -139,7 +139,7 @@ class Estimator(Regressor, Parameters, Knobbed):
         -------
         (n,) numpy.ndarray or None
             Duration in s of each job of the view, in all and on the GPUs that it requests, > 0; the earlier estimate
-            where there is nothing new. None: nothing new of any job.
+            if there is nothing new. None: nothing new of any job.
         """
         return None
 
@@ -149,7 +149,7 @@ class Estimator(Regressor, Parameters, Knobbed):
         Parameters
         ----------
         true : (n, C) float array
-            Progress a second of each job in each configuration, nan where it cannot run so.
+            Progress a second of each job in each configuration, nan if it cannot run so.
         learnt : (n, T) int array
             State of knowledge of each type: 0 nothing, 1 the fewest GPUs, 2 more.
         types, gpus : (C,) int arrays
@@ -164,7 +164,7 @@ class Estimator(Regressor, Parameters, Knobbed):
         ----------
         mode : {"merged", "transfer"}
         true : (M, M) float array
-            As `Speeds.merged` or `Speeds.transfer`, nan where a pair is unknown: it must stay unknown.
+            As `Speeds.merged` or `Speeds.transfer`, nan if a pair is unknown: it must stay unknown.
         models : tuple of str
         """
         return true

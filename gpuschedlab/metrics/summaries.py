@@ -106,7 +106,7 @@ def summary(run, *, censored: bool = False, prices: float | dict[str, float] | N
     Returns
     -------
     dict of str to int, float or None
-        None where a metric does not apply: no SLO jobs, no prices, no finished job.
+        None if a metric does not apply: no SLO jobs, no prices, no finished job.
     """
     _check("summary", censored, prices, speeds)
     run, given = reading(run), run

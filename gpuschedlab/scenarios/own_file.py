@@ -27,7 +27,7 @@ class OwnFile(Played, Recipe):
         FILE.parquet, SPEC.toml, or FORMAT:PATH, such as csv:jobs.csv.
     cluster : str
         NODESxGPUS[:TYPE],...; "": that of the log or its spec, or as many nodes as it used at once by its recorded starts;
-        70x8 where it has none.
+        70x8 if it has none.
     before : str
         History that estimators learn from: days that are cut from the beginning, or another file; "": nothing.
     estimator : str

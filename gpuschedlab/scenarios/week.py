@@ -18,7 +18,7 @@ from gpuschedlab.traces import Calibration, generate, load_preset, presets
 from gpuschedlab.traces.generator.generate import Amount, generate_in_pieces, week_loads
 
 FIGURES = {"days": 7, "jobs": 10_000, "load": 0.9, "cluster_gpus": 560}
-"""The week that is shown where nothing is given: 10,000 jobs that fill 560 GPUs to 90 %."""
+"""The week that is shown if nothing is given: 10,000 jobs that fill 560 GPUs to 90 %."""
 
 
 SEEDS = 2**32
@@ -147,7 +147,7 @@ class Week(Played, Recipe):
         return replace(self, amount=replace(amount, days=float(WEEK_DAYS), jobs=jobs), before="", warm=0.0)
 
     def _loads(self, scenario: Scenario) -> str:
-        """The weeks' loads in words, where there are several."""
+        """The weeks' loads in words, if there are several."""
         if self.amount.days <= WEEK_DAYS:
             return ""
         loads = week_loads(scenario.trace, self.conditions.gpus or self.machines.total_gpus, self.amount.days)

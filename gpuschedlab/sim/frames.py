@@ -27,11 +27,11 @@ RARE = ("preemptions", "overhead", "lost", "failures", "shared", "idled")
 FLAGS = {"guest": "guest", "profiling": "idle", "merged": "joint"}
 """Columns of `Run.allocations` that are true or false, and the fields of a state that they are."""
 NULLS = ("delay", "partner", "source")
-"""Columns of `Run.allocations` that are null where the state has a negative number."""
+"""Columns of `Run.allocations` that are null if the state has a negative number."""
 ORDER = ("start", "end", "jct", "queueing", "executed", "attained", "overhead", "lost", "preemptions", "restarts")
 ORDER += ("failures", "gpu_type", "nodes", "shared", "profiled", "source", "contention")
 LIMITED = ("limit", "timed_out")
-"""Columns of `Run.jobs` where jobs have limits: s from a start, inf: none; whether it was stopped at it."""
+"""Columns of `Run.jobs` if jobs have limits: s from a start, inf: none; whether it was stopped at it."""
 NOTHING = 1e-9
 """GPUs that rounding errors may make."""
 
@@ -229,7 +229,7 @@ def _limited(pools, gpus, start, end, cluster, kind: int, now: float) -> pl.Data
 
 
 def _null(values: np.ndarray) -> pl.Series:
-    """Numbers, null where they are negative."""
+    """Numbers, null if they are negative."""
     return pl.Series(np.maximum(values, 0)).set(pl.Series(values < 0), None)
 
 

@@ -46,7 +46,7 @@ class Policy(Knobbed):
     goals : tuple of str
         Objectives that are measured, of `gpuschedlab.autosched.OBJECTIVES`, first the one that is tuned for.
     weights : tuple of float
-        Of the goals, where all of them together are tuned for; (): for the first.
+        Of the goals, if all of them together are tuned for; (): for the first.
     watched : tuple of str
         Intermediate metrics through which its knobs act, of `gpuschedlab.autosched.WATCHED`.
     charged : tuple of str
@@ -86,13 +86,13 @@ class Policy(Knobbed):
         return bool(value)
 
     def accounts(self, trace: pl.DataFrame) -> tuple[np.ndarray, tuple] | None:
-        """Accounts to which jobs are charged, where they are not those of `charged`, each with one share.
+        """Accounts to which jobs are charged, if they are not those of `charged`, each with one share.
 
         Returns
         -------
         (n,) array, and (parent, shares, account), (R,) arrays
             Account of each job, -1: none; and the tree in which they share: the row above each row (-1: it is the root, which is the
-            first), its shares, and its account, -1 where it has none. Parents come before their children.
+            first), its shares, and its account, -1 if it has none. Parents come before their children.
         """
         return None
 

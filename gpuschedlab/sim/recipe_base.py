@@ -49,7 +49,7 @@ class Recipe(Knobbed):
     metrics : tuple of str
         Columns that a comparison shows; none: the usual ones.
     price : float or None
-        Dollars per GPU-hour, where GPUs have a price.
+        Dollars per GPU-hour, if GPUs have a price.
     drawn : bool
         Whether another seed makes another scenario like it, rather than another part of a log.
     noun : str

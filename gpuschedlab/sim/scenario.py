@@ -274,7 +274,7 @@ class Scenario:
 
     @property
     def knowledge(self) -> Estimator:
-        """The estimator, ready to predict: it has learnt from the `lessons` where there are any."""
+        """The estimator, ready to predict: it has learnt from the `lessons` if there are any."""
         return self._once("knowledge", self._learnt)
 
     def _learnt(self) -> Estimator:
@@ -308,7 +308,7 @@ class Scenario:
         remember(self.trace, canonical_order(self.trace.columns))
 
     def fitted(self, policy: Policy) -> Policy:
-        """The policy, ready to run: one that can learn (`fit`) has learnt from the `lessons` where there are any."""
+        """The policy, ready to run: one that can learn (`fit`) has learnt from the `lessons` if there are any."""
         learns = isinstance(policy, Policy) and hasattr(policy, "fit") and self.lessons is not None
         return policy.fit(self.lessons) if learns else policy
 

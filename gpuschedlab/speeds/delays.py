@@ -80,7 +80,7 @@ class Delays:
         Returns
         -------
         (K, n) float array
-            Rows as in `names`; nan where a kind says nothing of a model.
+            Rows as in `names`; nan if a kind says nothing of a model.
         """
         models = pl.Series(models, dtype=pl.Utf8)
         rows = []

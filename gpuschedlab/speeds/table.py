@@ -53,7 +53,7 @@ class Speeds:
         the work is the job's `target`, or the last segment's end.
     sharing : (M, M) float array, optional
         Speed of i relative to running alone, while it shares all its GPUs with j, each with its own work; > 0,
-        nan where unknown: never packed.
+        nan if unknown: never packed.
     merged : (M, M) float array, optional
         Speed of i relative to running alone, while it is trained jointly with j (spatial transfer): what it needs
         alone over what it needs jointly. It can exceed 1; 0: it never reaches its target so; nan: unknown.
@@ -133,7 +133,7 @@ class Speeds:
             `model`, `gpu_type`, `n_gpus`, `rate` (progress a second, > 0); optional `n_nodes` (null: any
             number not listed; with `n_gpus` null, too: any configuration not listed), `progress` (where the
             segment ends; the same for all configurations of a model), `placement` (GPUs on each node such as
-            ``431`` or ``16,8``; any rotation is the same; null where only nodes and GPUs count).
+            ``431`` or ``16,8``; any rotation is the same; null if only nodes and GPUs count).
         gpu_types : iterable of str, optional
             Order of the types; by default that of first appearance.
         relative : bool
@@ -166,11 +166,11 @@ class Speeds:
         return cls(**join_speeds(a, b))
 
     def model_codes(self, names: Iterable[str | None]) -> np.ndarray:
-        """Indices (n,) of models by name; -1 where there is none."""
+        """Indices (n,) of models by name; -1 if there is none."""
         return index_of(pl.Series("name", names, dtype=pl.Utf8), self.models).fill_null(-1).to_numpy()
 
     def type_codes(self, gpu_types: Iterable[str]) -> np.ndarray:
-        """Indices (T,) into `gpu_types` of a cluster's types, whatever their partitions; -1 where there is none."""
+        """Indices (T,) into `gpu_types` of a cluster's types, whatever their partitions; -1 if there is none."""
         index = {name: t for t, name in enumerate(self.gpu_types)}
         return np.array([index.get(bare(name), -1) for name in gpu_types], np.int64)
 
@@ -194,7 +194,7 @@ class Speeds:
         Returns
         -------
         (n, C) float array
-            nan where the model has no such configuration. A configuration that is known by its placements
+            nan if the model has no such configuration. A configuration that is known by its placements
             only has none here.
 
         Raises
@@ -218,7 +218,7 @@ class Speeds:
         return out
 
     def places(self, types, nodes, gpus) -> np.ndarray:
-        """Where in `rate` the first segment of each model under each configuration (C,) is (M, C); -1 where there is none.
+        """Where in `rate` the first segment of each model under each configuration (C,) is (M, C); -1 if there is none.
 
         Kept for the configurations asked for lately: a policy asks for the same ones round after round. Types index
         `gpu_types`, -1 for a type that is not there.

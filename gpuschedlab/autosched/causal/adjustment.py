@@ -47,7 +47,7 @@ class Adjusted(NamedTuple):
     free: int
 
     def paired_halves(self) -> np.ndarray:
-        """Half (k, k) of the 95 % interval of each difference between two settings' means; nan where there are no intervals."""
+        """Half (k, k) of the 95 % interval of each difference between two settings' means; nan if there are no intervals."""
         count = len(self.mean)
         halves = np.full((count, count), np.nan)
         if np.isfinite(self.halves).all():
@@ -217,13 +217,13 @@ def scaled(x: np.ndarray) -> np.ndarray:
 
 
 def spline(at: np.ndarray, seen: np.ndarray) -> np.ndarray:
-    """Terms (n, t) of a natural cubic spline at values (n,), with knots at quantiles of those seen; a line where these are few."""
+    """Terms (n, t) of a natural cubic spline at values (n,), with knots at quantiles of those seen; a line if these are few."""
     knots = knots_of(seen)
     return np.column_stack([at, bends(at, knots)])
 
 
 def knots_of(seen: np.ndarray) -> np.ndarray:
-    """Knots of a natural cubic spline, at quantiles of the values seen; empty where these are few: it is a line then."""
+    """Knots of a natural cubic spline, at quantiles of the values seen; empty if these are few: it is a line then."""
     knots = np.unique(np.quantile(seen, np.linspace(0.05, 0.95, KNOTS)))
     if len(knots) < 3 or len(np.unique(seen)) <= FEW:
         return np.empty(0)

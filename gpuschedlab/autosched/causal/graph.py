@@ -203,7 +203,7 @@ def learn_graph(
 
     Differs from the paper in
     -------------------------
-    Where metrics do not cause one another, each is searched with its knobs alone, and the objective with the metrics:
+    If metrics do not cause one another, each is searched with its knobs alone, and the objective with the metrics:
     the skeleton is fully connected between neighbouring layers, not all at once. The second search is ours.
 
     References

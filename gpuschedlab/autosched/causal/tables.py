@@ -20,7 +20,7 @@ COVERED = 0.8
 class CausalNexNetwork:
     """CausalNex' `BayesianNetwork`, fitted by its own estimators, and asked through its `InferenceEngine`.
 
-    Numbers are cut into states at quantiles, halfway between values that were seen; where there are few values, as of a category,
+    Numbers are cut into states at quantiles, halfway between values that were seen; if there are few values, as of a category,
     each is a state. A variable that is set is cut off from its causes (`_causalnex.Intervened`, which mends `do_intervention`); roots that
     are left open are taken in the combinations in which they came, as in the regressions: CausalNex alone would draw them apart.
 

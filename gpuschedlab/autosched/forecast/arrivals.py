@@ -76,7 +76,7 @@ class GlobalGenerator(Knobbed):
 
         Ranks from 1 give the beginning of the last `RECENT` seconds, whatever they resemble: after a change of regime nothing before
         it does. Those after them give the next similar ones, each at least half a day away from those before; the farthest
-        down where there are not so many.
+        down if there are not so many.
         """
         recent = RECENT[self.hour]
         if 1 <= rank <= len(recent):
@@ -122,7 +122,7 @@ class GlobalGenerator(Knobbed):
         Returns
         -------
         polars.DataFrame
-            Copied rows, `submit` in (now, now + horizon], new `job_id`; `duration` null where the copied job has not ended.
+            Copied rows, `submit` in (now, now + horizon], new `job_id`; `duration` null if the copied job has not ended.
         """
         submit = repository["submit"].to_numpy()
         horizon = self.horizon

@@ -98,11 +98,11 @@ class RangePredictor(Parameters, Knobbed):
     that had run longer than the query has (`counted`). The answer is the range with the greatest product
     model^(1-w) shares^w, among those not below the time that the job has run. Counts follow a change within an hour, the
     classifier (retrained daily) finds patterns that they cannot see. By default w is the best of `WEIGHTS` on the last fifth of the
-    training queries, before the model is trained on all; 0.3 where rows are few. `rng` seeds classifier and training rows.
+    training queries, before the model is trained on all; 0.3 if rows are few. `rng` seeds classifier and training rows.
 
     Attributes
     ----------
-    model_, kinds_ : classifier, or None where one range is all there is; ranges (c,) that occurred
+    model_, kinds_ : classifier, or None if one range is all there is; ranges (c,) that occurred
     weight_, durations_ : w; `Durations` of all jobs by then, those that still run included
 
     References
@@ -112,7 +112,7 @@ class RangePredictor(Parameters, Knobbed):
     Differs from the paper in
     -------------------------
     Beside the k most recent jobs of any kind, the features hold those that share GPUs, virtual cluster, user or name,
-    where recorded, and arrivals nearest in submission (batches). Which instants a query is made at is not published:
+    if recorded, and arrivals nearest in submission (batches). Which instants a query is made at is not published:
     in training, every arrival and every whole hour up to the last bound. The counted shares, and `Durations`.
 
     Examples

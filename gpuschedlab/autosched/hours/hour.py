@@ -17,9 +17,9 @@ class HourTrial(NamedTuple):
     """A configuration of a search.
 
     `round` counts from 1; up to 0 are those measured before: the default, the policy in force, the hints. `fate` is "measured",
-    "rejected" or "known". `predicted` and `reward` are times the default's (None where nothing was predicted, or measured);
+    "rejected" or "known". `predicted` and `reward` are times the default's (None if nothing was predicted, or measured);
     `u` (k,) its coordinates, 0 to 1, in the order of `Hour.axes`. `would`: reward of a rejected one, measured afterwards, times the
-    default's; None where it is not measured.
+    default's; None if it is not measured.
     """
 
     round: int

@@ -38,7 +38,7 @@ def _narrow(text: str) -> str:
 
 
 def _worth(trial: HourTrial) -> float:
-    """Reward of a configuration: predicted where it was rejected; nan where it is not known."""
+    """Reward of a configuration: predicted where it was rejected; nan if it is not known."""
     reward = trial.reward
     if trial.fate == "rejected":
         reward = trial.predicted

@@ -1,4 +1,4 @@
-"""Models of the menu: each answers for a graph and rows with a curve, and says where it does not fit."""
+"""Models of the menu: each answers for a graph and rows with a curve, and says if it does not fit."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace

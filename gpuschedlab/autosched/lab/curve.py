@@ -7,7 +7,7 @@ import numpy as np
 
 
 class Span(NamedTuple):
-    """An estimate and the ends of its 95 % interval; nan where there is no interval."""
+    """An estimate and the ends of its 95 % interval; nan if there is no interval."""
 
     mean: float
     low: float
@@ -32,7 +32,7 @@ class Curve:
     values : (k,) array
         Entries of the knob.
     mean, low, high : (k,) array
-        Mean outcome and the ends of its 95 % interval; nan where there is no interval.
+        Mean outcome and the ends of its 95 % interval; nan if there is no interval.
     effects : (k, k, 3) array
         Outcome at the second value less that at the first: estimate, and the ends of its 95 % interval.
     held : tuple of str

@@ -117,7 +117,7 @@ class Answers:
         return f"The model {self.model.word}."
 
     def _disagreement(self) -> str:
-        """Why adjustment and model differ, or "" where they do not."""
+        """Why adjustment and model differ, or "" if they do not."""
         adjustment = self._effect(self.held)
         model = self._effect(self.model)
         silent = self.held.refusal or math.isnan(adjustment.low) or math.isnan(model.low)

@@ -40,7 +40,7 @@ class Choice(NamedTuple):
     announced : float
         How many times better the best is than the policy in force, on the likely futures that judged it; 1 if nothing was better.
     low, high : float
-        Ends of the 90 % interval of that over the futures; nan where the best was measured on one alone.
+        Ends of the 90 % interval of that over the futures; nan if the best was measured on one alone.
     threshold : float
         Threshold that it must exceed.
     tried, futures : int

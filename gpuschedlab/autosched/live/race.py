@@ -238,7 +238,7 @@ class Race:
     def believed(self, scenario: Scenario) -> Scenario:
         """A scenario as the tuner's simulator has it: with the restart that is believed, or that the twin reads from a log of the history.
 
-        Where that log shows none, the believed one stands.
+        If that log shows none, the believed one stands.
         """
         if self.tuning.belief == KNOWN:
             return scenario

@@ -50,7 +50,7 @@ def outcome(race: Race, choice: Choice) -> str:
 def possible(race: Race) -> str:
     """Gain of the best constant, known afterwards, and how far the pair of the past is from that.
 
-    Says so where there is nothing to gain.
+    Says so if there is nothing to gain.
     """
     gain = race.hindsight()
     constant = f"Known afterwards, the best constant gains {gain:.2f} times over the default"

@@ -41,7 +41,7 @@ class Estimate(NamedTuple):
 
     @property
     def best(self) -> float | None:
-        """Value with the best mean among those that the log can say of; None where these are fewer than two."""
+        """Value with the best mean among those that the log can say of; None if these are fewer than two."""
         mean = self.mean if self.overlap is None else np.where(self.overlap["say"], self.mean, np.nan)
         return self.values[int(np.nanargmax(mean if self.higher else -mean))] if np.isfinite(mean).sum() > 1 else None
 

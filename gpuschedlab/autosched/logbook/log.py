@@ -188,7 +188,7 @@ def _interval(before, after) -> dict[str, float]:
 
 
 def _own_jobs(jobs, start: float, every: float, read: float) -> dict[str, float]:
-    """Outcomes of the jobs submitted in an interval, as they are known when they are read; None where none is."""
+    """Outcomes of the jobs submitted in an interval, as they are known when they are read; None if none is."""
     own = (jobs["submit"] >= start) & (jobs["submit"] < start + every)
     ended = own & (jobs["end"] <= read)
     found = {"jobs": int(own.sum()), "open_jobs": int((own & ~ended).sum())}

@@ -101,7 +101,7 @@ def counted(jobs, now: float, which) -> np.ndarray:
 
 
 def fork(simulation, rule: Rule, every: float, value: float, *, hold: float, then, until: float, which) -> float:
-    """Logarithm of `FLOOR` + mean delay (s, beyond the work left) of the `counted` jobs; nan where none is.
+    """Logarithm of `FLOOR` + mean delay (s, beyond the work left) of the `counted` jobs; nan if none is.
 
     A value is held from now on for some seconds, then the rule goes on (None), or a constant.
     """

@@ -57,7 +57,7 @@ class Search:
         return [plan.ask() for _ in range(count)]
 
     def take(self, t: int, asked, u, policy, predicted: float = np.nan) -> None:
-        """Lines 7 to 16 for one configuration, whose predicted reward is nan where no model judges."""
+        """Lines 7 to 16 for one configuration, whose predicted reward is nan if no model judges."""
         before = self.known.get(policy)
         exploit = self.rng.random() <= self.tuner.epsilon
         if before is not None:

@@ -22,7 +22,7 @@ class Trial:
     fate : {"measured", "rejected", "known"}
         "known": projection led to a configuration that was measured before.
     predicted, reward, best : float
-        Reward that the causal model predicted (nan without one), the measured one (nan where rejected), and the best so far: ratios
+        Reward that the causal model predicted (nan without one), the measured one (nan if rejected), and the best so far: ratios
         to the reference, above 1 for better.
     fixed : tuple of str
         Axes that the scope holds from now on.

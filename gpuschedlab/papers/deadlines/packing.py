@@ -76,7 +76,7 @@ def _stay(P, order, level, stays, held, at, done, rows, least):
 
 @njit
 def _put(P, i, slots, room, split, kinds, at, done, rows):
-    """Place a job where there is room: consolidated, otherwise, if it may be split, on any whole GPUs; whether it was."""
+    """Place a job if there is room: consolidated, otherwise, if it may be split, on any whole GPUs; whether it was."""
     node = np.empty(len(P.nodes) + 1, np.int32)
     taken = np.empty(len(P.nodes) + 1, np.int32)
     for consolidated in (True, False):

@@ -37,7 +37,7 @@ class UniSched(Round):
     GPUs, up in five: later jobs undo the gain of a better plan of now (`make bench BENCH=unisched-program`). A round that
     is not proved follows the cached plan, where that is worth more than a new one: deadlines that jobs aimed at stay, and the others
     are planned around them (the paper runs the cached plan's next lease). Placements: a job is consolidated where that is
-    possible now, and spread over free cells where it is not and it will still be in time at its slower speed; the program that
+    possible now, and spread over free cells if it is not and it will still be in time at its slower speed; the program that
     chooses among all placements is `lease_program` with cells. `partial` lets a job end within its last lease, the paper rounds deadlines
     down and needs up. Jobs that no longer can be in time are worth as much as best-effort jobs; the paper does not say.
     GPUs that no deadline needs go by remaining GPU-time to all jobs, those with deadlines among them, as in Chronus

@@ -113,7 +113,7 @@ def read_chronus(
     path : path
         The file.
     workload : str, optional
-        Which of the workloads in column `set`, such as "MIX1"; needed where there are several.
+        Which of the workloads in column `set`, such as "MIX1"; needed if there are several.
     on_bad : {"raise", "drop"}
         "drop" returns (good, bad), the bad rows with `row` (line of the file) and `problem`.
     notes : dict, optional

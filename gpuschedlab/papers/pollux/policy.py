@@ -109,7 +109,7 @@ class Pollux(Round):
 
 @dataclass(frozen=True)
 class _Cells:
-    """Nodes as the search sees them: N cells of `width` GPUs each (`size` 0 where the node is down), as many as a node holds."""
+    """Nodes as the search sees them: N cells of `width` GPUs each (`size` 0 if the node is down), as many as a node holds."""
 
     node: np.ndarray
     kind: np.ndarray
@@ -149,7 +149,7 @@ class _Cells:
         return found
 
     def one_type(self, view, rows) -> np.ndarray:
-        """Rows (n, N) in which each job keeps the type that it has most GPUs of, and has none where it cannot run."""
+        """Rows (n, N) in which each job keeps the type that it has most GPUs of, and has none if it cannot run."""
         kinds = len(view.capacity)
         by_type = np.stack([rows[:, self.kind == k].sum(axis=1) for k in range(kinds)], axis=1)
         chosen = np.where(self.kind == by_type.argmax(axis=1)[:, None], rows, 0)

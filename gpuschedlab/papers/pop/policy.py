@@ -25,7 +25,7 @@ class Pop(Wrapped):
     Differs from the paper in
     -------------------------
     Clients are dealt out in turn, not at random, so that a part's jobs stay together from round to round. Clients with
-    very large demands are not split (4.2): jobs are not divisible. Where the number of parts changes, the policy starts
+    very large demands are not split (4.2): jobs are not divisible. If the number of parts changes, the policy starts
     anew in each. Under the rule "buddy" jobs are placed on any node; parts then follow them.
 
     References

@@ -35,7 +35,7 @@ Late = Annotated[
 
 
 class Demand(NamedTuple):
-    """Needs of jobs on L numbers of GPUs: `gpus` (n, L), `seconds` (n, L) warm, inf where impossible, `due` (n,) instants.
+    """Needs of jobs on L numbers of GPUs: `gpus` (n, L), `seconds` (n, L) warm, inf if impossible, `due` (n,) instants.
 
     `gpu_type` (n,) is the type of each, `begin` (n,) the time of a warm start (s), `warm_up` (n,) the extra time of a cold one,
     `warm` and `cold` (n,) the kinds of its next start, `work` (n, L) seconds of work alone.
@@ -96,7 +96,7 @@ def demand_of(view: View, most: int) -> Demand:
 
 
 def start_kinds(view: View) -> tuple[np.ndarray, np.ndarray]:
-    """Kinds (n,) of the next start of each job, on warm and on cold GPUs; "" where `Delays` has no kinds.
+    """Kinds (n,) of the next start of each job, on warm and on cold GPUs; "" if `Delays` has no kinds.
 
     The prompt bank is searched at a job's first start only.
     """

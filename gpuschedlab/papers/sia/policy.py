@@ -192,7 +192,7 @@ class Sia(Round):
         return {"power": self.power, "decimals": self.decimals, "current": jobs.current}
 
     def _utility(self, view, jobs):
-        """Utilities (n, C), nan where a job may not go."""
+        """Utilities (n, C), nan if a job may not go."""
         factor = restart_factor(view.age, view.restarts, view.restart) if self.restarts else None
         utility = sia_utility(jobs.goodput, jobs.gpus, penalty=jobs.penalty, factor=factor, **self._form(jobs))
         least = jobs.least(len(view.cluster.gpu_types))[:, jobs.types]

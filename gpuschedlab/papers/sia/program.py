@@ -29,7 +29,7 @@ def sia_utility(
     Parameters
     ----------
     goodput : (n, C) float array
-        Progress a second; nan or 0 where impossible.
+        Progress a second; nan or 0 if impossible.
     gpus : (C,) int array
         GPUs of each configuration.
     power : float
@@ -46,7 +46,7 @@ def sia_utility(
     Returns
     -------
     (n, C) float array
-        nan where impossible.
+        nan if impossible.
 
     Raises
     ------
@@ -123,7 +123,7 @@ def sia_steady_for(
     Returns
     -------
     float
-        Seconds, never too many; inf: for good. 0 where utilities are not rounded and a job could move.
+        Seconds, never too many; inf: for good. 0 if utilities are not rounded and a job could move.
 
     Examples
     --------
@@ -171,7 +171,7 @@ def sia_round(
     Parameters
     ----------
     utility : (n, C) float array
-        From `sia_utility`; nan where impossible.
+        From `sia_utility`; nan if impossible.
     type_of_config, gpus_of_config : (C,) int arrays
     capacity : (T,) int array
         GPUs of each type.

@@ -24,12 +24,12 @@ class Allocation:
         GPUs of each; 0: none. A job without elastic speeds has its requested number, or none.
     objective, bound : float
         Of the program that was solved, if any: it is maximised, so that no answer is worth more than `bound`. The objective
-        is that of this answer, where it is not the program's own.
+        is that of this answer, if it is not the program's own.
     status : str
         The solver's status; "optimal" only where this answer is.
     nodes : (m, 3) array, optional
         Rows (job, node, GPUs): the nodes of the jobs that it lists. The placement rule decides for the others, after
-        these. A job that changes nodes restarts, or moves at no cost where the policy has `free_moves`.
+        these. A job that changes nodes restarts, or moves at no cost if the policy has `free_moves`.
     partner : (n,) int array, optional
         The job whose GPUs it shares, -1: it has its own. Both have the same type and number of GPUs, which count once.
     merged : (n,) bool array, optional

@@ -79,7 +79,7 @@ def shard_program(fleet: Fleet, load: np.ndarray, slack: float = SLACK) -> Progr
 
 
 def shard_relaxed(fleet: Fleet, load: np.ndarray, slack: float = SLACK) -> Program:
-    """The same with X between 0 and 1, where nothing is lost by X = R: variables R (N, D), row by row, and D + 2N rows.
+    """The same with X between 0 and 1, if nothing is lost by X = R: variables R (N, D), row by row, and D + 2N rows.
 
     X costs at least 0 and only takes up memory, so that an optimum has the least X that (e) allows, which is R.
 

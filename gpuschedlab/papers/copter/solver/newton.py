@@ -80,7 +80,7 @@ class Newton:
         return a
 
     def gradient(self, y) -> np.ndarray:
-        """By how much each row misses the bound that its price is of, or is broken; 0 where neither."""
+        """By how much each row misses the bound that its price is of, or is broken; 0 if neither."""
         rows = self.now.activity
         lp = self.lp
         loose = np.maximum(lp.rl - rows, 0.0) + np.minimum(lp.ru - rows, 0.0)

@@ -127,6 +127,6 @@ def network_routes(network: Network, pairs: np.ndarray, paths: int = 4) -> Route
 
 
 def _over(used: np.ndarray, most: np.ndarray) -> np.ndarray:
-    """Used / most, and 1 where nothing is used."""
+    """Used / most, and 1 if nothing is used."""
     with np.errstate(divide="ignore"):
         return np.divide(used, most, out=np.ones_like(used), where=used > 0)

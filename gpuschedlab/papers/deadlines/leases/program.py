@@ -19,7 +19,7 @@ class LeaseJobs(NamedTuple):
 
     @classmethod
     def of(cls, gpus, need, due, value) -> "LeaseJobs":
-        """Arrays of the right shape from lists, and one column for several; a SolverError where they do not fit together."""
+        """Arrays of the right shape from lists, and one column for several; a SolverError if they do not fit together."""
         gpus = np.asarray(gpus, float)
         value = np.asarray(value, float)
         need = np.asarray(need, np.int64)
@@ -64,7 +64,7 @@ def lease_program(
     a block: the program is a relaxation, and its optimum an upper bound. `cells` (n, P, 4) of each level are the GPUs of a placement,
     `free` (4,) those that are free.
 
-    Variables: s, one per job, deadline and placement in that order where it is possible (`lease_choices`); x (n, B) row by row; z
+    Variables: s, one per job, deadline and placement in that order if it is possible (`lease_choices`); x (n, B) row by row; z
     (n, P) where cells are given.
 
     References

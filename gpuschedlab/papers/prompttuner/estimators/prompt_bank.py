@@ -99,7 +99,7 @@ class PromptBank(Parameters):
 
     Differs from the paper in
     -------------------------
-    The medoid itself, at distance 0, is never dropped: the first layer would lose its cluster. Where a cluster has nothing
+    The medoid itself, at distance 0, is never dropped: the first layer would lose its cluster. If a cluster has nothing
     but its medoid and a new prompt, the new one goes. Medoids are not computed anew. The budget is used as meant: printed, the
     bank is searched if the budget does *not* surpass its time. `visited` above 1 is ours. The features of the paper are an
     LLM's activations of the prompt; which layer and position it takes is not said.

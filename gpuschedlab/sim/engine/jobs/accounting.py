@@ -162,7 +162,7 @@ def rounded(S, time):
 
 @njit(inline="never")
 def set_rate(S, j):
-    """Look up the speed of running job j and when its segment ends; where it is unknown, j is blamed."""
+    """Look up the speed of running job j and when its segment ends; if it is unknown, j is blamed."""
     job = S.job[j]
     b = S.body[j]
     b.rate = b.pace = 0.0 if b.idle == 1 else 1.0

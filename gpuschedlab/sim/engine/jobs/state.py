@@ -293,7 +293,7 @@ def spare(log: np.ndarray, used: int) -> np.ndarray:
 
 
 def longer(log: np.ndarray) -> np.ndarray:
-    """The log with twice its room; copied where its memory does not suffice."""
+    """The log with twice its room; copied if its memory does not suffice."""
     rows = len(log)
     memory = log.base
     if not (isinstance(memory, np.ndarray) and memory.dtype == log.dtype and len(memory) >= 2 * rows):
