@@ -52,7 +52,8 @@ def allocate_flow(
     ``all``: the whole program. ``top``: the program of the largest `TOP` of the demands; then the others, in falling order, get the
     rest of the capacity of their first path. ``pop-K``: in K parts of random demands, dealt anew in each round, each on the whole
     network with 1/K of its capacities; demands above the mean of the largest `TOP` are split into `CLIENTS`
-    (which those are is ours; COpter thesis, section 5.2.2). `solver` and its options are as in `Session`; kept from round to round, but by POP.
+    (which those are is ours; COpter thesis, section 5.2.2). `solver` and its options are as in `Session`; kept from round to
+    round, but by POP.
 
     Examples
     --------
