@@ -15,9 +15,9 @@ import polars as pl
 
 from gpuschedlab.errors import LabError
 from published.bounds import bounds
-from published.claims import Judged, judge
 from published.code import codes_of, older
 from published.committed import FOLDER, read_measured, write_measured
+from published.judging.judged import Judged, judge, with_power
 from published.numbers import SCHEMA, Left, Number, Ours, as_ours, beside, command_of, read_table
 from published.page import write_page
 from published.sources import SOURCES
@@ -87,7 +87,7 @@ def reproduce(
         study = Study(name, Path(data_dir) if data_dir else None, quick, workers, until)
         found = _renewed(name, module, study) if stale else module.ours(study)
         frames.append(beside(name, read_table(name), found, quick))
-        claims[name] = judge(name, found)
+        claims[name] = with_power(name, found, judge(name, found))
         checks += [{"source": name, "check": text, "ok": ok} for text, ok in bounds(name, found, claims[name])]
         if csv is not None:
             write_measured(Path(csv) / f"{name}.csv", command_of(name), found, codes_of(name, found))

@@ -13,7 +13,7 @@ from gpuschedlab._files import whole
 from gpuschedlab.cli import obey
 from gpuschedlab.cli.parser import Parser
 from gpuschedlab.errors import LabError
-from published.claims import _interval, _mean
+from published.judging.sizes import interval_of_mean, mean_of
 from published.study import Study
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -78,9 +78,9 @@ def shown(name: str, data_dir) -> dict:
     study = Study(f"slip_{name}", data_dir, workers=1)
     pairs = dict(zip(slip.cases, study.measured(slip.measure, slip.cases), strict=True))
     each = {", ".join(map(str, case)): a / b for case, (a, b) in pairs.items()}
-    low, high = _interval(list(each.values()))
+    low, high = interval_of_mean(list(each.values()))
     return {
-        "effect": _mean(list(each.values())),
+        "effect": mean_of(list(each.values())),
         "low": low,
         "high": high,
         "each": each,
