@@ -1,5 +1,7 @@
 """Claims of the papers: how they are judged, their ranges, and whether a wrong number is noticed."""
 
+import re
+
 import pytest
 from present import whole
 
@@ -9,6 +11,7 @@ from published.bounds import bounds, noticed
 from published.claims import Claim, read_claims
 from published.committed import CLOCK, FOLDER, moved, read_measured, write_measured
 from published.judging import judged as judging
+from published.judging.causes import causes_of, known_causes, unread
 from published.judging.judged import range_of
 from published.judging.words import (
     AS_PUBLISHED,
@@ -316,3 +319,33 @@ def test_what_a_clock_measures_is_held_to_a_factor_of_two_and_ratios_of_it_to_a_
     assert moved({ratio: 5.2}, {ratio: 8.8}, elsewhere=True) == []
     assert len(moved({ratio: 4.3}, {ratio: 8.8}, elsewhere=True)) == 1
     assert len(moved({ratio: 0.9}, {ratio: 1.1}, elsewhere=True)) == 1, "the other is faster"
+
+
+# Causes
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_no_cause_speaks_of_an_older_row(source):
+    """Read those that are named here, and mend them; then `python -m published.judging.causes` writes today's values."""
+    now = causes_of(source, read_measured(FOLDER / f"{source}.csv").found)
+    assert unread(now, known_causes().get(source, {})) == []
+    assert now
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_no_words_of_a_claim_speak_of_older_rows_or_of_another_size(source):
+    """Rows carry the hash of their code, and say themselves that they are older; another size stands in the verdict."""
+    for claim in read_claims(source):
+        assert not re.search(r"\bolder\b|\bbefore last\b|committed row", claim.cause + claim.reason), claim.says
+        assert "(ours" not in claim.says, "other_size says so, and stands in the verdict"
+
+
+def test_a_cause_of_a_row_that_moved_is_named(tmp_path):
+    source = next(name for name in SOURCES if causes_of(name, read_measured(FOLDER / f"{name}.csv").found))
+    found = dict(read_measured(FOLDER / f"{source}.csv").found)
+    now = causes_of(source, found)
+    number = next(n for n in now if n in found and now[n].ours)
+    found[number] = Ours(3 * now[number].ours)
+    assert [line.partition(": the cause")[0] for line in unread(causes_of(source, found), now)] == [
+        ", ".join(filter(None, number))
+    ]
