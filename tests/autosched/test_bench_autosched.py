@@ -10,11 +10,11 @@ import polars as pl
 import pytest
 from budgets import tables
 from budgets.__main__ import main
-from budgets.tables import TABLES
 from published import kept
 from published.data import DAY
 from published.kept import measure_all
-from published.numbers import Ours
+from published.numbers import Left
+from published.rows import NotYet
 
 from autosched import ablation, budget, forms, motivation, ours, overhead, regimes
 from autosched import loop as autosched
@@ -593,14 +593,11 @@ def test_forms_are_asked_for_by_an_option(monkeypatch, capsys):
     assert json.loads(capsys.readouterr().out)["seeds"] == [3, 4]
 
 
-def test_published_numbers_are_looked_for_where_the_benches_keep_them(monkeypatch):
-    """Under the name of a bench that there is: `make bench BENCH=...` and `make published` share what was measured."""
-    names = []
-    monkeypatch.setattr(ours, "kept_answers", lambda name, *_: names.append(name))
-    found = ours.ours(Mock(quick=True, data=None))
-    assert names == ["motivation", "generation", "autosched", "overhead", "causal"]
-    assert set(names) <= set(TABLES)
+def test_quick_takes_what_is_known_and_measures_nothing():
+    study = Mock(quick=True, answer=Mock(side_effect=NotYet(len, ())))
+    found = {number: row() for number, row in ours.ours(study).items()}
     assert all(isinstance(value, str) for value in found.values())
+    assert {type(value) for number, value in found.items() if number.where != "section 6.6.2"} == {Left}
 
 
 def test_table_6_4_takes_errors_of_the_loop_and_seconds_from_where_they_were_taken():
@@ -625,8 +622,10 @@ def test_table_6_4_takes_errors_of_the_loop_and_seconds_from_where_they_were_tak
             "tune_s": 9.0,
         },
     ]
-    found = {(key.workload, key.metric): value for key, value in ours._causal([rows], "left").items()}
-    assert found["philly", "relative_difference"] == Ours(0.2, each={"policy lucid": 0.2})
-    assert found["pai", "relative_difference"] == "left"
+    later = [row | {"trace": trace} for row in rows for trace in ours.TRACES]
+    study = Mock(answer=lambda measure, case: [row for row in later if row["trace"] == case[0]])
+    found = {(key.workload, key.metric): row() for key, row in ours._causal(study).items()}
+    each = {f"policy {policy}": 0.2 for policy in ours.GAINS}
+    assert found["philly", "relative_difference"].each == each
     assert found["all", "inference_per_1000"].value == 1.0
-    assert found["all", "fine_tuning_per_1000"] == Ours(2.0, each={"trace philly": 2.0})
+    assert found["all", "fine_tuning_per_1000"].each == {f"trace {trace}": 2.0 for trace in ours.TRACES}

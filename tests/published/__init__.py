@@ -2,14 +2,16 @@
 
 A source lies beside its paper's tests, and is found there: a table `NAME.csv` of published numbers; `NAME.toml`, which says what the
 paper claims in words, and the title, page and module of the source; and this module with `ours(study)`: a mapping of `Number` to
-what was measured (`Ours`: with the workloads or seeds that it is of), or to the reason why it was not. What was measured is
-committed, too (`docs/reproduced/NAME.csv`): later runs are held to it.
+a function that gives what was measured (`Ours`: with the workloads or seeds that it is of), or the reason why it was not. What was
+measured is committed, too (`docs/reproduced/NAME.csv`), row by row: later runs are held to it.
 """
 
 import importlib
 import time
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import polars as pl
 
@@ -17,9 +19,11 @@ from gpuschedlab.errors import LabError
 from published.bounds import bounds
 from published.code import codes_of, older
 from published.committed import FOLDER, read_measured, write_measured
+from published.inputs import check_versions, write_digests
 from published.judging.judged import Judged, judge, with_power
 from published.numbers import SCHEMA, Left, Number, Ours, as_ours, beside, command_of, read_table
 from published.page import write_page
+from published.rows import measure_rows
 from published.sources import SOURCES
 from published.study import MINUTES, Study
 
@@ -56,17 +60,18 @@ def reproduce(
     csv : str or Path, optional
         Folder that what was measured of each source is written to, as `SOURCE.csv`: the site's pages are made from such files.
     stale : bool
-        Only sources with a committed row of older code, and of these what is cheap where that is all; written where it is committed.
+        Only rows of older code, each written where it is committed as soon as it is measured.
 
     Returns
     -------
     dict
-        `rows`: as of `beside`, one frame; `claims`: `Judged` of each source; `checks`: dicts of `source, check, ok`; `ok`.
+        `rows`: as of `beside`, one frame; `claims`: `Judged` of each source; `checks`: dicts of `source, check, ok`; `left`: rows for
+        which time was too short; `ok`.
 
     Raises
     ------
     LabError
-        An unknown source, no reference data, runs that are left after `MINUTES`, or `csv` of a sample.
+        An unknown source, no reference data, or `csv` of a sample.
     """
     sources = list(sources)
     if unknown := [name for name in sources if name not in SOURCES]:
@@ -76,41 +81,63 @@ def reproduce(
             "published: found --quick with --csv; expected whole numbers, since later runs are held to them."
         )
     if stale:
-        sources = [name for name in sources if _old(name)]
         csv = csv or FOLDER
+        check_versions()
+        if data_dir is not None:
+            write_digests(data_dir)
     frames = []
     checks = []
     claims = {}
+    left = 0
     until = time.monotonic() + 60 * MINUTES
     for name in sources:
         module = importlib.import_module(SOURCES[name])
         study = Study(name, Path(data_dir) if data_dir else None, quick, workers, until)
-        found = _renewed(name, module, study) if stale else module.ours(study)
+        rows = module.ours(study)
+        known = _known(name)
+        wanted = [number for number in rows if not stale or number in known.old or number not in known.found]
+        wanted.sort(key=known.codes.__contains__)  # rows that say nothing of their code come first
+        write = partial(_write, Path(csv) / f"{name}.csv", name, rows) if csv is not None else _nothing
+        found = measure_rows(study, rows, wanted, write)
+        left += sum(isinstance(value, Left) for value in found.values())
+        found = ({n: v for n, v in known.found.items() if n in rows} if stale else {}) | found
         frames.append(beside(name, read_table(name), found, quick))
         claims[name] = with_power(name, found, judge(name, found))
         checks += [{"source": name, "check": text, "ok": ok} for text, ok in bounds(name, found, claims[name])]
-        if csv is not None:
-            write_measured(Path(csv) / f"{name}.csv", command_of(name), found, codes_of(name, found))
     rows = pl.concat(frames) if frames else beside("", pl.DataFrame(schema=SCHEMA), {})
     write_page(rows, claims, checks, Path(out), quick)
-    return {"rows": rows, "claims": claims, "checks": checks, "ok": all(check["ok"] for check in checks)}
+    if left and not quick:
+        checks.append({"source": "all", "check": f"{left} rows are left; the same command goes on there", "ok": False})
+    ok = all(check["ok"] for check in checks)
+    return {"rows": rows, "claims": claims, "checks": checks, "left": left, "ok": ok}
 
 
-def _old(source: str) -> set[Number]:
-    """Committed rows of older code."""
+class Known(NamedTuple):
+    """What is committed of a source, with the hash of the code of each row, and which rows other code than today's measured."""
+
+    found: dict[Number, float | str | Ours]
+    codes: dict[Number, str]
+    old: set[Number]
+
+
+def _known(source: str) -> Known:
     path = FOLDER / f"{source}.csv"
-    return older(source, *read_measured(path)[1:]) if path.is_file() else set()
+    if not path.is_file():
+        return Known({}, {}, set())
+    _, found, codes = read_measured(path)
+    return Known(found, codes, older(source, found, codes))
 
 
-def _renewed(source: str, module, study: Study) -> dict:
-    """What is measured of a source so that no row is of older code: the cheap rows alone, where the others are of today's."""
-    known = read_measured(FOLDER / f"{source}.csv").found
-    old = _old(source)
-    cheap = module.cheap(study) if hasattr(module, "cheap") else {}
-    again = {n: cheap[n] for n in old & cheap.keys() if as_ours(cheap[n]).each.keys() == as_ours(known[n]).each.keys()}
-    if old - again.keys():
-        return module.ours(study)
-    return {number: again.get(number, Left("not measured this time")) for number in known}
+def _write(path: Path, source: str, rows: Iterable[Number], number: Number, value: Ours | float | str | None) -> None:
+    """Write a row that was measured; the others of the source stay as they are."""
+    if value is None or isinstance(value, Left):
+        return
+    found = {other: Left("not measured yet") for other in rows} | {number: value}
+    write_measured(path, command_of(source), found, codes_of(source, {number: value}))
+
+
+def _nothing(number: Number, value: Ours | float | str | None) -> None:
+    """Write nothing."""
 
 
 __all__ = [

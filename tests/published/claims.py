@@ -71,7 +71,7 @@ class Claim:
     other_size : str
         How what was measured differs from what the paper measured, if it does: other sizes, another measure. The verdict says so.
     null_note : str
-        First words of the sentence of a row's note that has the accuracy of always giving the same answer.
+        First words of the sentence, in a row's note or cause, that has the accuracy of always giving the same answer.
     range : tuple of float, optional
         Of ours.
     cause : str

@@ -1,4 +1,6 @@
-"""Which code a row is of: a hash of the modules that its measurement imports, by which pages say what older code measured.
+"""Which code a row is of: a hash of all that decides it, by which pages say what older code measured.
+
+It counts the modules that the measurement imports, the files of the reference data that these name, and the libraries that decide.
 
 Imports are followed as they are written, from the module of the measuring function (`measured_by` of a source's module, otherwise
 all that this imports) and from the policies that the row names; a row that names none follows all that it could run. The paper's own
@@ -12,11 +14,12 @@ import ast
 import hashlib
 import importlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 
 from gpuschedlab import _faces
+from published.inputs import digests, read_by, versions_of
 from published.kept import TESTS, meaning
 from published.numbers import Number, Ours, as_ours
 
@@ -28,6 +31,9 @@ DRAWN = re.compile(r"\.(figures|explorers?|hours|command|task|logbook)\b")
 """Modules of a paper that only show what it does, or stand it in the suite."""
 
 FACE = "gpuschedlab.policies"
+READER = ("published.data", TESTS / "published" / "data.py")
+"""Module that reads the published traces for benches, and its file."""
+
 FIGURES = 10
 """Hexadecimal digits of a hash that are kept."""
 
@@ -44,15 +50,41 @@ def code_of(source: str, number: Number, value: Ours | float) -> str:
     >>> len(code_of(name, number, 1.0))
     10
     """
-    return _hashed(modules_of(source, number, value))
+    return _hashed(modules_of(source, number, value), tuple(digests(None).items()))
+
+
+def code_of_case(source: str, measure: Callable, case: tuple, data_dir=None) -> str:
+    """Hash of all that the answer of a case depends on: of the policies, those alone that the case names, or all where it names none.
+
+    Parameters
+    ----------
+    source : str
+    measure : callable
+        Measures it.
+    case : tuple
+        Its arguments.
+    data_dir : str or Path, optional
+        Folder of the reference data; without it the committed digests count.
+    """
+    words = " ".join(word for word in case if isinstance(word, str))
+    modules = _reached((measure.__module__,), _home(source), _policies_in(words))
+    return _hashed(modules, tuple(digests(data_dir).items()))
 
 
 @cache
-def _hashed(modules: tuple[str, ...]) -> str:
+def _hashed(modules: tuple[str, ...], files: tuple[tuple[str, str], ...]) -> str:
     known = hashlib.sha256()
     for module in modules:
         known.update(f"{module}\0".encode() + _meaning(module))
+    read = read_by((*map(_path, modules), *_readers(modules)), dict(files))
+    known.update(repr((read, versions_of(modules))).encode())
     return known.hexdigest()[:FIGURES]
+
+
+def _readers(modules: tuple[str, ...]) -> list[Path]:
+    """Modules beside the papers' that read files for some modules: their code does not count, the files that they name do."""
+    imported = set().union(*(_imports(module)[0] for module in modules))
+    return [READER[1]] if READER[0] in imported else []
 
 
 def codes_of(source: str, found: Mapping[Number, float | str | Ours]) -> dict[Number, str]:
@@ -74,10 +106,21 @@ def modules_of(source: str, number: Number, value: Ours | float) -> tuple[str, .
     module = importlib.import_module(SOURCES[source])
     by = getattr(module, "measured_by", None)
     start = tuple(by(number)) if by else tuple(sorted(set.union(*_imports(SOURCES[source])) - {SOURCES[source]}))
-    words = " ".join((number.policy, number.metric, *as_ours(value).each)).replace("_", " ").lower()
-    return _reached(
-        start, SOURCES[source].removesuffix(".ours"), frozenset(set(re.findall(r"[a-z]+\d*", words)) & set(_policies()))
-    )
+    words = " ".join((number.policy, number.metric, *as_ours(value).each))
+    return _reached(start, _home(source), _policies_in(words))
+
+
+def _home(source: str) -> str:
+    """Package of a source's tests."""
+    from published import SOURCES
+
+    return SOURCES[source].removesuffix(".ours")
+
+
+def _policies_in(text: str) -> frozenset[str]:
+    """Policies that a text names."""
+    words = re.findall(r"[a-z]+\d*", text.replace("_", " ").lower())
+    return frozenset(word for word in words if word in _policies())
 
 
 @cache

@@ -78,21 +78,6 @@ def measure_all(
     return [answers.known.get(case) for case in cases]
 
 
-def kept_answers(name: str, measure: Callable, data_dir, cases: Iterable[tuple]) -> list | None:
-    """Answers of a bench that `measure_all` has kept of these cases; None where one is missing, or there is no data.
-
-    Parameters
-    ----------
-    name, measure, data_dir, cases
-        As for `measure_all`.
-    """
-    if data_dir is None:
-        return None
-    known = Answers(Path("runs") / f"bench_{name}.jsonl", source_of(measure, data_dir, TRACES)).known
-    cases = list(cases)
-    return [known[case] for case in cases] if all(case in known for case in cases) else None
-
-
 def source_of(measure: Callable, data_dir, folders=TRACES) -> str:
     """What answers come from: a hash of the code, the package's and that of the tests, and of names, sizes and times of the data.
 

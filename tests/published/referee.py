@@ -13,8 +13,9 @@ from gpuschedlab._files import whole
 from gpuschedlab.cli import obey
 from gpuschedlab.cli.parser import Parser
 from gpuschedlab.errors import LabError
+from published.inputs import FOLDERS
 from published.judging.sizes import interval_of_mean, mean_of
-from published.study import Study
+from published.kept import measure_all
 
 TESTS = Path(__file__).resolve().parents[1]
 FILE = TESTS.parent / "docs" / "measured" / "referee.json"
@@ -75,8 +76,8 @@ def shown(name: str, data_dir) -> dict:
     """Effect of a slip, case by case, with its mean and 95 % interval over the cases, and CPU seconds."""
     slip = slip_of(name)
     begin = time.process_time()
-    study = Study(f"slip_{name}", data_dir, workers=1)
-    pairs = dict(zip(slip.cases, study.measured(slip.measure, slip.cases), strict=True))
+    answers = measure_all(f"slip_{name}", slip.measure, data_dir, slip.cases, 1, "reproduce", FOLDERS)
+    pairs = dict(zip(slip.cases, answers, strict=True))
     each = {", ".join(map(str, case)): a / b for case, (a, b) in pairs.items()}
     low, high = interval_of_mean(list(each.values()))
     return {

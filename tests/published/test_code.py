@@ -5,7 +5,6 @@ import ast
 import pytest
 from present import whole
 
-import published
 from published import SOURCES, code, read_measured
 from published.code import codes_of, modules_of, older
 from published.committed import FOLDER, write_measured
@@ -110,34 +109,3 @@ def test_codes_are_kept_with_rows_that_were_left(tmp_path):
     write_measured(path, "c", {SIA: 1.0, GAVEL: 2.0}, {SIA: "aa", GAVEL: "bb"})
     write_measured(path, "c", {SIA: Left("not kept"), GAVEL: 3.0}, {SIA: "cc", GAVEL: "dd"})
     assert read_measured(path) == ("c", {SIA: Ours(1.0), GAVEL: Ours(3.0)}, {SIA: "aa", GAVEL: "dd"})
-
-
-class Measures:
-    """A source of two rows, the first of which is cheap."""
-
-    def __init__(self):
-        self.asked = []
-
-    def ours(self, study):
-        self.asked.append("ours")
-        return {SIA: 1.0, GAVEL: 2.0}
-
-    def cheap(self, study):
-        self.asked.append("cheap")
-        return {SIA: 1.0}
-
-
-@pytest.mark.parametrize(
-    ("old", "asked"), [({SIA}, ["cheap"]), ({SIA, GAVEL}, ["cheap", "ours"]), ({GAVEL}, ["cheap", "ours"])]
-)
-def test_stale_measures_what_is_cheap_alone_where_that_is_all(tmp_path, monkeypatch, old, asked):
-    found = {SIA: 1.0, GAVEL: 2.0}
-    write_measured(tmp_path / "sia.csv", "c", found, {n: c for n, c in codes_of("sia", found).items() if n not in old})
-    monkeypatch.setattr(published, "FOLDER", tmp_path)
-    assert published._old("sia") == old
-    module = Measures()
-    again = published._renewed("sia", module, None)
-    assert module.asked == asked
-    path = write_measured(tmp_path / "sia.csv", "c", again, codes_of("sia", again))
-    assert published._old("sia") == set()
-    assert read_measured(path).found == {SIA: Ours(1.0), GAVEL: Ours(2.0)}

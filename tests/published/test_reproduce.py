@@ -7,7 +7,6 @@ from gpuschedlab.errors import LabError
 from published import SOURCES, Number, Ours, beside, read_table, reproduce
 from published.committed import FOLDER
 from published.numbers import SCHEMA, mean
-from published.study import Study
 
 ROW = dict.fromkeys(SCHEMA) | {
     "where": "table 1",
@@ -110,29 +109,3 @@ def test_a_sample_is_not_written_where_later_runs_are_held_to_it(tmp_path, monke
     with pytest.raises(LabError, match="found --quick with --csv; expected whole numbers"):
         reproduce(["made_up"], tmp_path, quick=True, csv=tmp_path)
     assert not list(tmp_path.iterdir())
-
-
-def count(data_dir, number) -> int:
-    """Count itself in the working folder, and fail at the third."""
-    from pathlib import Path
-
-    with Path("calls").open("a") as file:
-        file.write(f"{number}\n")
-    if number == 2 and not Path("go on").exists():
-        raise KeyboardInterrupt
-    return number * 10
-
-
-def test_what_is_measured_is_kept_when_it_is_interrupted(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for folder in ("traces", "profiles", "reference"):
-        (tmp_path / folder).mkdir()
-    study = Study("x", tmp_path, workers=1)
-    with pytest.raises(KeyboardInterrupt):
-        study.measured(count, [(0,), (1,), (2,)])
-    (tmp_path / "go on").touch()
-    assert study.measured(count, [(0,), (1,), (2,)]) == [0, 10, 20]
-    assert (tmp_path / "calls").read_text().split() == ["0", "1", "2", "2"]
-    (tmp_path / "reference" / "new.csv").touch()  # other data: measured again
-    assert study.measured(count, [(0,)]) == [0]
-    assert (tmp_path / "calls").read_text().split()[-1] == "0"

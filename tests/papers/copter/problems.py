@@ -1,8 +1,10 @@
 """Chapter 5 of the COpter thesis (Jayaram Subramanya, CMU 2025): shards and traffic, on stand-ins for what it does not give."""
 
+from functools import partial
 from itertools import product
 
 from published.numbers import Number, Ours
+from published.rows import Row
 from published.study import Study
 
 from papers.copter import methods
@@ -25,12 +27,12 @@ SPEED = Number("figure 5.3", "1024 shards, stateful", "copter", "times_faster_th
 UNEVEN = Number("figure 5.2", "1024 shards, stateful", "copter", "uneven")
 
 
-def ours(study: Study) -> dict[Number, float | str | Ours]:
+def ours(study: Study) -> dict[Number, Row]:
     """Every number of the chapter that can be had."""
     return _shards(study) | _balanced(study, BALANCED) | _flows(study)
 
 
-def cheap(study: Study) -> dict[Number, float | str | Ours]:
+def cheap(study: Study) -> dict[Number, Row]:
     """Moves and balance of a few shards, but by the program in whole numbers."""
     return _balanced(study, [way for way in BALANCED if way != "exact"])
 
@@ -40,42 +42,63 @@ def measured_by(number: Number) -> tuple[str, ...]:
     return (methods.__name__,)
 
 
-def _balanced(study: Study, ways) -> dict[Number, Ours]:
+def _balanced(study: Study, ways) -> dict[Number, Row]:
     """Figure 5.2 on fewer shards: how many are moved, and what is left uneven, in each way."""
-    cases = list(product(LOADS, ways))
-    found = {}
-    answers = study.measured(methods.measure_few, [(*FEW, *case) for case in cases])
-    for (loads, way), row in zip(cases, answers, strict=True):
-        for metric, field in (("shard_moves", "moved"), ("uneven", "uneven")):
+    rows = {}
+    for loads, way in product(LOADS, ways):
+        for metric, key in (("shard_moves", "moved"), ("uneven", "uneven")):
             number = Number("figure 5.2", f"{FEW[0]} shards, {loads}", BALANCED[way], metric)
-            found[number] = Ours(row[field], f"Of {FEW[0]} shards and {FEW[1]} servers.")
-    return found
+            rows[number] = partial(_balance, study, loads, way, key)
+    return rows
 
 
-def _shards(study: Study) -> dict:
+def _balance(study: Study, loads: str, way: str, key: str) -> Ours:
+    """A figure of few shards in one way."""
+    found = study.answer(methods.measure_few, (*FEW, loads, way))
+    return Ours(found[key], f"Of {FEW[0]} shards and {FEW[1]} servers.")
+
+
+def _shards(study: Study) -> dict[Number, Row]:
     """Figures 5.2 and 5.3, on fewer shards."""
     size = QUICK["shards"] if study.quick else (1024, 128)
-    cases = [(*QUICK["shards"], "relaxed"), (*QUICK["shards"], "exact"), (*size, "relaxed"), (*size, "copter")]
-    few, exact, relaxed, copter = study.measured(methods.measure_shards, cases)
-    part = f"Of {size[0]} shards and {size[1]} servers."
     return {
-        EXACT: Ours(exact["seconds"] / few["seconds"], "Of 128 shards and 16 servers."),
-        SPEED: Ours(relaxed["seconds"] / copter["seconds"], part, whole=not study.quick),
-        UNEVEN: Ours(copter["uneven"], part, whole=not study.quick),
+        EXACT: partial(_times_faster, study, QUICK["shards"], "exact", "relaxed", whole=True),
+        SPEED: partial(_times_faster, study, size, "relaxed", "copter", whole=not study.quick),
+        UNEVEN: partial(_uneven, study, size),
     }
 
 
-def _flows(study: Study) -> dict:
+def _times_faster(study: Study, size: tuple[int, int], slow: str, fast: str, whole: bool) -> Ours:
+    """How many times faster one way is than another."""
+    a, b = (study.answer(methods.measure_shards, (*size, way))["seconds"] for way in (slow, fast))
+    return Ours(a / b, _of_shards(size), whole=whole)
+
+
+def _uneven(study: Study, size: tuple[int, int]) -> Ours:
+    """What COpter leaves uneven."""
+    found = study.answer(methods.measure_shards, (*size, "copter"))
+    return Ours(found["uneven"], _of_shards(size), whole=not study.quick)
+
+
+def _of_shards(size: tuple[int, int]) -> str:
+    return f"Of {size[0]} shards and {size[1]} servers."
+
+
+def _flows(study: Study) -> dict[Number, Row]:
     """Figures 5.5 and 5.6, on the generated network."""
+    rows = {}
+    for (kind, where), (way, name) in product(FLOWS.items(), WAYS.items()):
+        if kind == "bimodal" and way == "pop-16":
+            continue  # the thesis has POP in figure 5.5 alone
+        rows[Number(where, f"Kdl, {kind}", name, "flow_over_lp_all")] = partial(_flow, study, kind, way)
+    return rows
+
+
+def _flow(study: Study, kind: str, way: str) -> Ours | str:
+    """Share of all demands' flow that one way sends."""
     size = (QUICK["demands"], QUICK["routers"]) if study.quick else (None, None)
-    found: dict = {}
-    for (kind, where), rows in zip(
-        FLOWS.items(), study.measured(methods.measure_flows, [(kind, *size) for kind in FLOWS]), strict=True
-    ):
-        part = f"Of {QUICK['demands']} demands on {QUICK['routers']} routers." if study.quick else "Of 20,000 demands."
-        for row in rows:
-            if row["way"] in WAYS:
-                number = Number(where, f"Kdl, {kind}", WAYS[row["way"]], "flow_over_lp_all")
-                known = Ours(row["of_all"], part, whole=not study.quick) if "of_all" in row else row["failed"]
-                found[number] = known
-    return found
+    row = next(one for one in study.answer(methods.measure_flows, (kind, *size)) if one["way"] == way)
+    if "failed" in row:
+        return row["failed"]
+    part = f"Of {QUICK['demands']} demands on {QUICK['routers']} routers." if study.quick else "Of 20,000 demands."
+    return Ours(row["of_all"], part, whole=not study.quick)

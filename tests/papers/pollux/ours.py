@@ -1,9 +1,10 @@
 """The Pollux artifact (Qiao et al., OSDI'21): completion times of its simulator, and ours."""
 
-from itertools import product
+from functools import partial
 
 from published.data import read_data
 from published.numbers import Number, Ours, mean
+from published.rows import Row, given
 from published.study import Study
 
 from papers.pollux.runs import measure
@@ -19,27 +20,42 @@ QUICK = ("pollux", 3, 0)
 WHERE = "artifact results"
 
 
-def cheap(study: Study) -> dict[Number, float | Ours | str]:
+def cheap(study: Study) -> dict[Number, Row]:
     """All but Pollux, whose search takes long."""
     return ours(study, POLICIES[:2])
 
 
-def ours(study: Study, policies: tuple[str, ...] = POLICIES) -> dict[Number, float | Ours | str]:
+def ours(study: Study, policies: tuple[str, ...] = POLICIES) -> dict[Number, Row]:
     """All averages of the artifact, and how many jobs end when they did there."""
-    numbers = read_data(study.data, "reference/pollux_workloads.parquet")["workload"].unique().sort()
-    every = [(policy, n, seed) for policy, n in product(policies, numbers) for seed in SEEDS.get(policy, (0,))]
-    cases = [case for case in every if not study.quick or case[0] != "pollux" or case == QUICK]
-    found: dict[Number, float | Ours | str] = {}
-    done = study.measured(measure, cases)
-    for policy, n in dict.fromkeys(case[:2] for case in cases):
-        each = {one["seed"]: one["avg_jct"] for one in done if (one["policy"], one["workload"]) == (policy, n)}
-        drawn = mean(each, word="seed")._replace(whole=len(each) == len(SEEDS.get(policy, (0,))))
-        found[Number(WHERE, f"load 1.0, workload {n}", policy, "avg_jct")] = drawn if policy in SEEDS else drawn.value
-    for policy in policies:  # workloads have as many jobs each
-        mine = {each["workload"]: each for each in done if each["policy"] == policy}
-        held = f"The reference data has {len(numbers)} of the eight workloads; each is compared by itself."
-        found[Number(WHERE, "load 1.0, workloads 1-8", policy, "avg_jct")] = held
-        if policy != "pollux":
+    numbers = tuple(read_data(study.data, "reference/pollux_workloads.parquet")["workload"].unique().sort())
+    held = f"The reference data has {len(numbers)} of the eight workloads; each is compared by itself."
+    rows: dict[Number, Row] = {}
+    for policy in policies:
+        for n in numbers:
+            if _seeds(study, policy, n):
+                rows[Number(WHERE, f"load 1.0, workload {n}", policy, "avg_jct")] = partial(_average, study, policy, n)
+        rows |= given({Number(WHERE, "load 1.0, workloads 1-8", policy, "avg_jct"): held})
+        if policy != "pollux":  # workloads have as many jobs each
             key = Number(WHERE, "load 1.0, workloads 1-4", policy, "jobs_within_60_s")
-            found[key] = mean({n: each["within"] for n, each in mine.items()})
-    return found
+            rows[key] = partial(_within, study, policy, numbers)
+    return rows
+
+
+def _seeds(study: Study, policy: str, n: int) -> tuple[int, ...]:
+    """Seeds that a workload is run with under a policy."""
+    seeds = SEEDS.get(policy, (0,))
+    return tuple(seed for seed in seeds if not study.quick or policy != "pollux" or (policy, n, seed) == QUICK)
+
+
+def _average(study: Study, policy: str, n: int) -> Ours | float:
+    """Mean completion time of a workload's jobs; over seeds where the policy draws."""
+    seeds = _seeds(study, policy, n)
+    drawn = mean({seed: study.answer(measure, (policy, n, seed))["avg_jct"] for seed in seeds}, word="seed")
+    if policy not in SEEDS:
+        return drawn.value
+    return drawn._replace(whole=seeds == SEEDS[policy])
+
+
+def _within(study: Study, policy: str, numbers: tuple[int, ...]) -> Ours:
+    """Share of jobs that end when they did in the artifact, by workload."""
+    return mean({n: study.answer(measure, (policy, n, 0))["within"] for n in numbers})

@@ -1,10 +1,13 @@
 """Chapter 4 of Gao's thesis (PromptTuner), on stand-ins of its private traces, and on a prompt bank of a small model."""
 
 from dataclasses import replace
+from functools import partial
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 from published.numbers import Number, Ours, named
+from published.rows import Row
 from published.study import Study
 
 from papers.prompttuner import bank
@@ -30,23 +33,12 @@ class Runs:
     def __init__(self, study: Study, seeds: int, all_seeds: int = SEEDS):
         self.study = replace(study, data=study.data or Path())
         self.seeds = range(seeds)
-        self.known = {}
         self.whole = seeds == all_seeds
 
-    def run(self, cases):
-        """Measure cases (policy, load, S[, GPUs, kind]) with all seeds."""
-        cases = list(dict.fromkeys(cases))
-        full = [(*case[:3], seed, *case[3:]) for case in cases for seed in self.seeds]
-        for case, found in zip(full, self.study.measured(measure, full), strict=True):
-            self.known.setdefault((*case[:3], *case[4:]), []).append(found)
-
-    def all(self, metric: str, *case) -> np.ndarray:
+    def all(self, metric: str, policy: str, load: str, slo: float, *kind) -> np.ndarray:
         """A metric of a case, seed by seed."""
-        return np.array([found[metric] for found in self.known[case]], float)
-
-    def mean(self, metric: str, *case) -> float:
-        """Its mean."""
-        return float(self.all(metric, *case).mean())
+        cases = [(policy, load, slo, seed, *kind) for seed in self.seeds]
+        return np.array([self.study.answer(measure, case)[metric] for case in cases], float)
 
     def over_seeds(self, each: np.ndarray, value: float | None = None) -> Ours:
         """Values of each seed (n,), and what they are together, the mean where no other is given."""
@@ -54,18 +46,16 @@ class Runs:
         return Ours(value, "", named(dict(enumerate(each)), "seed"), self.whole)
 
 
-def ours(study: Study) -> dict[Number, Ours | float | str]:
+def ours(study: Study) -> dict[Number, Row]:
     """Every number of the chapter that can be had."""
     runs = Runs(study, QUICK if study.quick else SEEDS)
-    runs.run(_cases())
-    found = _compared(runs) | _parts(runs) | _bank(study)
-    return found if study.quick else found | _larger(Runs(study, LARGER_SEEDS, LARGER_SEEDS))
+    rows = _compared(runs) | _parts(runs)
+    return rows if study.quick else rows | _bank(study) | _larger(Runs(study, LARGER_SEEDS, LARGER_SEEDS))
 
 
-def cheap(study: Study) -> dict[Number, Ours]:
+def cheap(study: Study) -> dict[Number, Row]:
     """All but the bank, on the first seed."""
     runs = Runs(study, 1)
-    runs.run(_cases())
     return _compared(runs) | _parts(runs)
 
 
@@ -74,42 +64,61 @@ def measured_by(number: Number) -> tuple[str, ...]:
     return (bank.__name__ if number.workload == "small transformer" else measure.__module__,)
 
 
-def _cases():
-    """All cases of `Runs.run`."""
-    yield from ((policy, load, 1.0) for load in LOADS for policy in ("prompttuner", *OTHERS))
-    yield from ((policy, "medium", slo) for slo in LEVELS for policy in ("prompttuner", *OTHERS))
-    yield from (("prompttuner", "medium", slo, 32, "no bank") for slo in LEVELS)
-    yield from ((REUSE, "medium", slo) for slo in LEVELS)
-    yield from ((window, "medium", 1.0) for window in WINDOWS)
-    yield ("prompttuner", "medium", 1.0, 32, "noise")
-    yield from ((policy, "medium", 1.0, 32, "single") for policy in OTHERS)
-
-
-def _compared(runs: Runs) -> dict[Number, Ours]:
+def _compared(runs: Runs) -> dict[Number, Row]:
     """PromptTuner against the baselines."""
-    found = {}
-    settings = [(load, 1.0) for load in LOADS] + [("medium", slo) for slo in LEVELS]
+    rows: dict[Number, Row] = {}
     for other in OTHERS:
         for metric in ("late", "cost"):
-            worst = _end(max, [_over(runs, metric, other, *setting) for setting in settings])
-            found[Number("abstract", "all", other, f"{metric}_over_prompttuner_at_most")] = worst
+            number = Number("abstract", "all", other, f"{metric}_over_prompttuner_at_most")
+            rows[number] = partial(_worst, runs, metric, other)
         for load in LOADS:
-            found[Number("figure 4.7a", load, other, "late_less_prompttuner")] = _points(runs, other, load, 1.0)
+            number = Number("figure 4.7a", load, other, "late_less_prompttuner")
+            rows[number] = partial(_points, runs, other, load, 1.0)
         for slo in LEVELS:
-            found[Number("figure 4.7d", f"medium, S={slo:g}", other, "cost_saved")] = _saved(runs, slo, other)
-        least = _end(min, [_points(runs, other, "medium", slo) for slo in LEVELS])
-        found[Number("figure 4.7c", "medium", other, "late_less_prompttuner_at_least")] = least
-        single = (other, "medium", 1.0, 32, "single")
-        found[Number("figure 4.3c", "medium, Vicuna", other, "late")] = runs.over_seeds(runs.all("late", *single))
-        if other.startswith("infless"):
-            wait = runs.all("wait", *single)
-            for column, metric in enumerate(("initialisation_mean", "initialisation_max")):
-                found[Number("figure 4.3b", "medium, Vicuna", other, metric)] = runs.over_seeds(wait[:, column])
+            rows[Number("figure 4.7d", f"medium, S={slo:g}", other, "cost_saved")] = partial(_saved, runs, slo, other)
+        rows[Number("figure 4.7c", "medium", other, "late_less_prompttuner_at_least")] = partial(_least, runs, other)
+        rows |= _alone(runs, other)
     for one, other in READINGS:
-        a, b = (runs.all("late", policy, "medium", LEVELS[0]) for policy in (one, other))
         number = Number("figure 4.7c", f"medium, S={LEVELS[0]:g}", one, "late_over_elasticflow")
-        found[number] = runs.over_seeds(a / b, a.mean() / b.mean())
-    return found
+        rows[number] = partial(_late_over, runs, one, other)
+    return rows
+
+
+def _alone(runs: Runs, other: str) -> dict[Number, Row]:
+    """Figure 4.3: a baseline on Vicuna alone."""
+    single = (other, "medium", 1.0, 32, "single")
+    rows: dict[Number, Row] = {
+        Number("figure 4.3c", "medium, Vicuna", other, "late"): partial(_seeds, runs, "late", single)
+    }
+    if other.startswith("infless"):
+        for column, metric in enumerate(("initialisation_mean", "initialisation_max")):
+            number = Number("figure 4.3b", "medium, Vicuna", other, metric)
+            rows[number] = partial(_seeds, runs, "wait", single, column)
+    return rows
+
+
+def _seeds(runs: Runs, metric: str, case: tuple, column: int | None = None, of=None) -> Ours:
+    """A metric of a case, or one of its columns, over seeds: their mean, or another figure of them."""
+    each = runs.all(metric, *case)
+    each = each if column is None else each[:, column]
+    return runs.over_seeds(each, None if of is None else of(each))
+
+
+def _worst(runs: Runs, metric: str, other: str) -> Ours:
+    """The most of a metric over PromptTuner's, of all loads and all levels of deadlines."""
+    settings = [(load, 1.0) for load in LOADS] + [("medium", slo) for slo in LEVELS]
+    return _end(max, [_over(runs, metric, other, *setting) for setting in settings])
+
+
+def _least(runs: Runs, other: str) -> Ours:
+    """The fewest points of lateness above PromptTuner's, of all levels of deadlines."""
+    return _end(min, [_points(runs, other, "medium", slo) for slo in LEVELS])
+
+
+def _late_over(runs: Runs, one: str, other: str) -> Ours:
+    """Late share of one baseline over another's where deadlines are shortest."""
+    a, b = (runs.all("late", policy, "medium", LEVELS[0]) for policy in (one, other))
+    return runs.over_seeds(a / b, a.mean() / b.mean())
 
 
 def _points(runs: Runs, policy: str, load: str, slo: float, *kind) -> Ours:
@@ -140,72 +149,106 @@ def _saved(runs: Runs, slo: float, other: str, *kind) -> Ours:
     return runs.over_seeds(1 - mine / theirs, 1 - mine.mean() / theirs.mean())
 
 
-def _parts(runs: Runs) -> dict[Number, Ours]:
+def _more(runs: Runs, case: tuple, base: tuple, paired: bool = False) -> Ours:
+    """Cost of a case above that of another, as a share: of means, or with `paired` the mean of seeds."""
+    a = runs.all("cost", *case)
+    b = runs.all("cost", *base)
+    return runs.over_seeds(a / b - 1, None if paired else a.mean() / b.mean() - 1)
+
+
+def _saved_apart(runs: Runs, slo: float) -> Ours:
+    """Share of cost that the bank saves above that which runtime reuse saves."""
+    bank = _saved(runs, slo, "prompttuner", 32, "no bank")
+    reuse = _saved(runs, slo, REUSE)
+    less = np.array([bank.each[key] - reuse.each[key] for key in bank.each])
+    return runs.over_seeds(less, bank.value - reuse.value)
+
+
+def _parts(runs: Runs) -> dict[Number, Row]:
     """PromptTuner's parts, its noise and its rounds."""
     base = ("prompttuner", "medium", 1.0)
-    found = {}
+    rows: dict[Number, Row] = {}
     for slo in LEVELS:
-        number = Number("figure 4.8a", f"medium, S={slo:g}", "without the bank", "late_less_prompttuner")
-        found[number] = _points(runs, "prompttuner", "medium", slo, 32, "no bank")
-        number = Number("figure 4.8b", f"medium, S={slo:g}", "without the bank", "cost_saved")
-        found[number] = _saved(runs, slo, "prompttuner", 32, "no bank")
         workload = f"medium, S={slo:g}"
-        bank = found[number]
-        found[Number("figure 4.8a", workload, REUSE, "late_less_prompttuner")] = _points(runs, REUSE, "medium", slo)
-        reuse = found[Number("figure 4.8b", workload, REUSE, "cost_saved")] = _saved(runs, slo, REUSE)
-        less = np.array([bank.each[key] - reuse.each[key] for key in bank.each])
-        number = number._replace(metric="cost_saved_less_runtime_reuse")
-        found[number] = runs.over_seeds(less, bank.value - reuse.value)
-    found |= _windows(runs)
+        late = Number("figure 4.8a", workload, "without the bank", "late_less_prompttuner")
+        cost = Number("figure 4.8b", workload, "without the bank", "cost_saved")
+        rows[late] = partial(_points, runs, "prompttuner", "medium", slo, 32, "no bank")
+        rows[cost] = partial(_saved, runs, slo, "prompttuner", 32, "no bank")
+        rows[late._replace(policy=REUSE)] = partial(_points, runs, REUSE, "medium", slo)
+        rows[cost._replace(policy=REUSE)] = partial(_saved, runs, slo, REUSE)
+        rows[cost._replace(metric="cost_saved_less_runtime_reuse")] = partial(_saved_apart, runs, slo)
+    rows |= _windows(runs)
     noise = ("prompttuner", "medium", 1.0, 32, "noise")
-    found[Number("figure 4.8c", "medium", "noise of 80 %", "late_less_prompttuner")] = _points(runs, *noise)
-    a = runs.all("cost", *noise)
-    b = runs.all("cost", *base)
-    more = runs.over_seeds(a / b - 1, a.mean() / b.mean() - 1)
-    found[Number("figure 4.8c", "medium", "noise of 80 %", "cost_more")] = more
-    shares = runs.all("bank_share", *base)
-    found[Number("figure 4.7f", "medium", "prompttuner", "bank_share_at_most")] = runs.over_seeds(shares, shares.max())
-    found[Number("section 4.2.2", "medium", "cold starts", "share")] = runs.over_seeds(runs.all("start_share", *base))
-    rounds = runs.all("round", *base)
-    for column, metric, value in ((0, "round_mean", None), (1, "round_max", rounds[:, 1].max())):
-        found[Number("section 4.6.4", "medium", "prompttuner", metric)] = runs.over_seeds(rounds[:, column], value)
-    used = runs.all("utilisation", "elasticflow", "medium", 1.0, 32, "single")
-    found[Number("figure 4.3a", "medium, Vicuna", "elasticflow", "utilisation")] = runs.over_seeds(used)
-    return found
+    noisy = Number("figure 4.8c", "medium", "noise of 80 %", "late_less_prompttuner")
+    rows[noisy] = partial(_points, runs, *noise)
+    rows[noisy._replace(metric="cost_more")] = partial(_more, runs, noise, base)
+    share = Number("figure 4.7f", "medium", "prompttuner", "bank_share_at_most")
+    rows[share] = partial(_seeds, runs, "bank_share", base, of=max)
+    rows[Number("section 4.2.2", "medium", "cold starts", "share")] = partial(_seeds, runs, "start_share", base)
+    mean = Number("section 4.6.4", "medium", "prompttuner", "round_mean")
+    rows[mean] = partial(_seeds, runs, "round", base, 0)
+    rows[mean._replace(metric="round_max")] = partial(_seeds, runs, "round", base, 1, max)
+    single = ("elasticflow", "medium", 1.0, 32, "single")
+    used = Number("figure 4.3a", "medium, Vicuna", "elasticflow", "utilisation")
+    return rows | {used: partial(_seeds, runs, "utilisation", single)}
 
 
-def _windows(runs: Runs) -> dict[Number, Ours]:
+def _windows(runs: Runs) -> dict[Number, Row]:
     """What is late with a shorter window, and what a longer one costs."""
     short, long = WINDOWS
-    more = runs.all("cost", long, "medium", 1.0) / runs.all("cost", "prompttuner", "medium", 1.0) - 1
+    base = ("prompttuner", "medium", 1.0)
     return {
-        Number("figure 4.8d", "medium", short, "late_less_prompttuner"): _points(runs, short, "medium", 1.0),
-        Number("figure 4.8d", "medium", long, "cost_more"): runs.over_seeds(more),
+        Number("figure 4.8d", "medium", short, "late_less_prompttuner"): partial(_points, runs, short, "medium", 1.0),
+        Number("figure 4.8d", "medium", long, "cost_more"): partial(
+            _more, runs, (long, "medium", 1.0), base, paired=True
+        ),
     }
 
 
-def _larger(runs: Runs) -> dict[Number, Ours]:
+def _larger(runs: Runs) -> dict[Number, Row]:
     """Figures 4.9e and f: the baselines on more GPUs, with as many more jobs; and how much further ahead PromptTuner is on the most."""
-    runs.run((policy, "medium", 1.0, gpus, "") for gpus in LARGER for policy in ("prompttuner", *OTHERS))
-    found = {}
-    for other in OTHERS:
-        ahead = {}
-        for gpus in LARGER:
-            late, cost = (
-                [runs.all(metric, policy, "medium", 1.0, gpus, "") for policy in (other, "prompttuner")]
-                for metric in ("late", "cost")
-            )
-            ahead[gpus] = 100 * (late[0] - late[1])
-            workload = f"medium, {gpus} GPUs"
-            found[Number("figure 4.9e", workload, other, "late_less_prompttuner")] = runs.over_seeds(ahead[gpus])
-            found[Number("figure 4.9f", workload, other, "cost_saved")] = runs.over_seeds(1 - cost[1] / cost[0])
-        least, *_, most = LARGER
-        number = Number("figure 4.9e", f"medium, {most} GPUs", other, f"late_less_prompttuner_less_{least}_gpus")
-        found[number] = runs.over_seeds(ahead[most] - ahead[least])
-    return found
+    rows: dict[Number, Row] = {}
+    least, *_, most = LARGER
+    for other, gpus in product(OTHERS, LARGER):
+        workload = f"medium, {gpus} GPUs"
+        late = Number("figure 4.9e", workload, other, "late_less_prompttuner")
+        rows[late] = partial(_ahead, runs, other, gpus)
+        rows[Number("figure 4.9f", workload, other, "cost_saved")] = partial(_saved_on, runs, other, gpus)
+        if gpus == most:
+            further = late._replace(metric=f"late_less_prompttuner_less_{least}_gpus")
+            rows[further] = partial(_further, runs, other, most, least)
+    return rows
 
 
-def _bank(study: Study) -> dict[Number, float]:
+def _pair(runs: Runs, metric: str, other: str, gpus: int) -> tuple[np.ndarray, np.ndarray]:
+    """A metric of a baseline and of PromptTuner on so many GPUs, seed by seed."""
+    theirs, mine = (runs.all(metric, policy, "medium", 1.0, gpus, "") for policy in (other, "prompttuner"))
+    return theirs, mine
+
+
+def _points_on(runs: Runs, other: str, gpus: int) -> np.ndarray:
+    """Points of the late share above PromptTuner's on so many GPUs, seed by seed."""
+    theirs, mine = _pair(runs, "late", other, gpus)
+    return 100 * (theirs - mine)
+
+
+def _ahead(runs: Runs, other: str, gpus: int) -> Ours:
+    """Points of the late share above PromptTuner's on so many GPUs."""
+    return runs.over_seeds(_points_on(runs, other, gpus))
+
+
+def _further(runs: Runs, other: str, most: int, least: int) -> Ours:
+    """How many points more these are on the most GPUs than on the least."""
+    return runs.over_seeds(_points_on(runs, other, most) - _points_on(runs, other, least))
+
+
+def _saved_on(runs: Runs, other: str, gpus: int) -> Ours:
+    """Share of another's cost that PromptTuner saves on so many GPUs."""
+    theirs, mine = _pair(runs, "cost", other, gpus)
+    return runs.over_seeds(1 - mine / theirs)
+
+
+def _bank(study: Study) -> dict[Number, Row]:
     """What the bench of real prompts measures."""
     numbers = {
         "ideal_over_bank": Number("figure 4.9d", "small transformer", "two layers", "ideal_over_bank"),
@@ -213,7 +256,9 @@ def _bank(study: Study) -> dict[Number, float]:
         "sensitivity": Number("figure 4.2c", "small transformer", "random prompts", "median_over_least"),
         "speedup": Number("section 4.5.2", "small transformer", "median of random prompts", "iterations_over_bank"),
     }
-    if study.quick:
-        return {}
-    (shares,) = study.measured(bank.measure, [()])
-    return {number: shares[name] for name, number in numbers.items()}
+    return {number: partial(_of_bank, study, name) for name, number in numbers.items()}
+
+
+def _of_bank(study: Study, name: str) -> float:
+    """One of the figures of the bank."""
+    return study.answer(bank.measure, ())[name]

@@ -1,14 +1,16 @@
 """Chapter 3 of the Sia thesis (Jayaram Subramanya, CMU 2025) on the workloads of its artifact (SOSP'23)."""
 
 from dataclasses import replace
+from functools import partial
 from itertools import product
 
 from published.data import read_data
 from published.numbers import Number, Ours, named
+from published.rows import Row
 from published.study import Study
 
 from papers.sia import workloads
-from papers.sia.ways import ALONE, POWERS, PROFILES, RIGID_JOBS, ROUNDS, SHARED, measure
+from papers.sia.ways import ALONE, POWERS, RIGID_JOBS, ROUNDS, SHARED, measure
 
 SETS = {"philly": "philly", "saturn": "helios", "newtrace": "newtrace"}
 """Sets of the artifact, and the names that the thesis has for them."""
@@ -38,7 +40,7 @@ _FREE = Number("equation 3.3", "helios", FREE, "restarts_over_sia")
 
 
 class Runs:
-    """Answers of `measure`, by case; the cases of a table are asked for all at once.
+    """Answers of `measure`, by case.
 
     Parameters
     ----------
@@ -53,7 +55,6 @@ class Runs:
         self.numbers[workloads.SPIKE] = self.numbers["newtrace"]
         self.study = study
         self.slow = slow
-        self.known = {}
 
     def cases(self, setting: str, policy: str, name: str) -> list[tuple]:
         """Cases of a set under a policy: all workloads, or those of `QUICK`."""
@@ -63,18 +64,12 @@ class Runs:
             numbers = QUICK.get(name, ()) if soon else ()
         return [(setting, policy, name, n) for n in numbers]
 
-    def run(self, asked: list[tuple[str, str, str]]):
-        """Measure what is not yet known of some (setting, policy, set)."""
-        cases = [case for each in asked for case in self.cases(*each)]
-        new = [case for case in dict.fromkeys(cases) if case not in self.known]
-        self.known |= dict(zip(new, self.study.measured(measure, new), strict=True)) if new else {}
-
     def of(
         self, setting: str, policy: str, name: str, among: tuple[int, ...] | None = None
     ) -> dict[str, Ours] | str | None:
         """Figures of a set under a policy; why there are none; or None where it was not run."""
         cases = [c for c in self.cases(setting, policy, name) if among is None or c[3] in among]
-        done = {case[3]: self.known[case] for case in cases}
+        done = {case[3]: self.study.answer(measure, case) for case in cases}
         failed = next((each["failed"] for each in done.values() if "failed" in each), None)
         if failed:
             return f"could not be run: {failed}"
@@ -85,66 +80,59 @@ class Runs:
         pooled = workloads.figures(list(done.values()))
         return {key: Ours(x, "", named({n: one[key] for n, one in each.items()}), whole) for key, x in pooled.items()}
 
+    def figure(self, metric: str, setting: str, policy: str, name: str, among=None) -> Ours | str | None:
+        """One of the figures of `of`."""
+        known = self.of(setting, policy, name, among)
+        return known.get(metric) if isinstance(known, dict) else known
+
     def most(self, metric: str, one: tuple[str, str, str], other: tuple[str, str, str]) -> Ours | str | None:
         """The largest ratio of a figure on one of the workloads that both (setting, policy, set) ran."""
         found = _ratio(self, metric, one, other, _over)
         return found._replace(value=max(found.each.values())) if isinstance(found, Ours) else found
 
 
-def ours(study: Study) -> dict[Number, Ours | str]:
+def ours(study: Study) -> dict[Number, Row]:
     """Every number of the chapter that can be had."""
     runs = Runs(study)
-    runs.run(_asked(study.quick))
-    found = _tables(runs) | _variants(runs) | _rounds(runs)
-    return {number: value for number, value in found.items() if value is not None}
+    return _tables(runs) | _variants(runs) | _rounds(runs)
 
 
-def cheap(study: Study) -> dict[Number, Ours | str]:
+def cheap(study: Study) -> dict[Number, Row]:
     """What one workload of each set gives without Pollux's search and without jobs that run alone."""
     runs = Runs(replace(study, quick=True), SLOW | {"pollux": (), ALONE["gavel"]: ()})
-    runs.run(_asked(quick=True))
-    return {number: value for number, value in (_tables(runs) | _variants(runs)).items() if value is not None}
+    return _tables(runs) | _variants(runs)
 
 
-def _tables(runs: Runs) -> dict[Number, Ours | str | None]:
+def _tables(runs: Runs) -> dict[Number, Row]:
     """Tables 3.3 and 3.4, figure 3.7, and the artifact's run of Gavel."""
-    found: dict[Number, Ours | str | None] = {}
+    rows: dict[Number, Row] = {}
     for (name, thesis), policy in product(SETS.items(), ("sia", "pollux", "gavel")):
-        _put(found, "table 3.3", thesis, policy, METRICS, runs.of("typed", policy, name))
+        rows |= _put(
+            "table 3.3", thesis, policy, METRICS, partial(runs.figure, setting="typed", policy=policy, name=name)
+        )
     for policy in ("sia", "pollux", "shockwave, tuned", "themis, tuned", "gavel, tuned"):
-        known = runs.of("t4", policy, "philly")
         plain = policy.removesuffix(", tuned")
         metrics = METRICS[:4] + (("restarts",) if policy in ("sia", "pollux") else ())
-        _put(found, "table 3.4", "philly", plain, metrics, known)
+        rows |= _put(
+            "table 3.4", "philly", plain, metrics, partial(runs.figure, setting="t4", policy=policy, name="philly")
+        )
+    fairness = ("worst_rho", "unfair")
     for policy in ("sia", "pollux", "gavel", "shockwave"):
-        _put(found, "figure 3.7", "helios", policy, ("worst_rho", "unfair"), runs.of("typed", policy, "saturn"))
+        rows |= _put("figure 3.7", "helios", policy, fairness, _helios(runs, policy))
     for policy in ALONE:
-        _put(found, FAIR, "helios", policy, ("worst_rho", "unfair"), runs.of("typed", ALONE[policy], "saturn"))
-    first = runs.of("typed", "gavel", "philly", among=(1,))
-    _put(found, "artifact, as run", "philly 1", "gavel", METRICS[:3], first)
-    return found
+        rows |= _put(FAIR, "helios", policy, fairness, _helios(runs, ALONE[policy]))
+    first = partial(runs.figure, setting="typed", policy="gavel", name="philly", among=(1,))
+    return rows | _put("artifact, as run", "philly 1", "gavel", METRICS[:3], first)
 
 
-def _asked(quick: bool) -> list[tuple[str, str, str]]:
-    """(setting, policy, set) of all runs, the slow ones last."""
-    asked = [("typed", policy, name) for name, policy in product(SETS, ("sia", "gavel", "pollux"))]
-    asked += [("typed", policy, "saturn") for policy in (*ROUNDS, *POWERS, *PROFILES, FREE, "shockwave")]
-    asked += [("typed", policy, workloads.SPIKE) for policy in ("sia", *SHARED)]
-    asked += [("typed", policy, "philly") for policy in (*RIGID_JOBS, "sia, strong-scaling jobs")]
-    asked += [
-        ("t4", policy, "philly") for policy in ("sia", "pollux", "gavel, tuned", "themis, tuned", "shockwave, tuned")
-    ]
-    rates = [] if quick else [f"scale/rate_{rate}" for rate in RATES]
-    asked += [("typed", policy, name) for name, policy in product(rates, ("sia", "pollux"))]
-    asked += [("typed", policy, "saturn") for policy in ALONE.values()]
-    return asked + ([] if quick else [("typed", "sia", LARGE)])
+def _helios(runs: Runs, policy: str):
+    """A function of a metric: that of a policy on the workloads of Helios, by which the thesis means Saturn."""
+    return partial(runs.figure, setting="typed", policy=policy, name="saturn")
 
 
-def _put(found: dict, where: str, workload: str, policy: str, metrics, known: dict | str | None):
-    """Enter the metrics of one run, or why there is none."""
-    for metric in metrics:
-        value = known.get(metric) if isinstance(known, dict) else known
-        found[Number(where, workload, policy, metric)] = value
+def _put(where: str, workload: str, policy: str, metrics, figure) -> dict[Number, Row]:
+    """Rows of some metrics, each by a function of the metric."""
+    return {Number(where, workload, policy, metric): partial(figure, metric) for metric in metrics}
 
 
 def _ratio(runs: Runs, metric: str, one: tuple, other: tuple, change) -> Ours | str | None:
@@ -167,15 +155,17 @@ def _over(a: float, b: float) -> float:
     return a / b
 
 
-def _variants(runs: Runs) -> dict[Number, Ours | str | None]:
+def _variants(runs: Runs) -> dict[Number, Row]:
     """Comparisons of two policies, or of Sia with a variant of itself."""
-    found = {}
+    rows: dict[Number, Row] = {}
     for number, metric, name, one, other, change in (*_adaptivity(), *_settings(), *_rates(runs.study.quick)):
-        found[number] = _ratio(runs, metric, ("typed", one, name), ("typed", other, name), change)
+        pair = ("typed", one, name), ("typed", other, name)
+        rows[number] = partial(_ratio, runs, metric, *pair, change)
     for (name, thesis), (one, metric) in product(SETS.items(), ORDER):
         other = metric.removeprefix("avg_jct_over_")
-        found[Number(EACH, thesis, one, metric)] = runs.most("avg_jct", ("typed", one, name), ("typed", other, name))
-    return found
+        pair = ("typed", one, name), ("typed", other, name)
+        rows[Number(EACH, thesis, one, metric)] = partial(runs.most, "avg_jct", *pair)
+    return rows
 
 
 def _adaptivity():
@@ -221,13 +211,18 @@ def _rates(quick: bool):
         yield number, "avg_jct", f"scale/rate_{rate}", "sia", "pollux", _less
 
 
-def _rounds(runs: Runs) -> dict[Number, Ours | str | None]:
+def _rounds(runs: Runs) -> dict[Number, Row]:
     """Wall seconds of rounds."""
-    found: dict[Number, Ours | str | None] = {}
-    one = {policy: runs.of("typed", policy, "saturn") for policy in ("sia", "gavel", "pollux")}
-    for policy, known in one.items():
-        _put(found, "section 3.5.7", "helios", policy, ("round_p50", "round_p95"), known)
-    _put(found, "figure 3.10", "helios x 32", "sia", ("round_p50",), runs.of("typed", "sia", LARGE))
-    times = one["pollux"]["round_p50"].value / one["sia"]["round_p50"].value
-    reason = f"not run on 2,048 GPUs, where it takes hours; on 64 its median round takes {times:.0f} times that of Sia"
-    return found | {Number("figure 3.10", "helios x 32", "pollux", "slower_than_sia"): reason}
+    rows: dict[Number, Row] = {}
+    for policy in ("sia", "gavel", "pollux"):
+        rows |= _put("section 3.5.7", "helios", policy, ("round_p50", "round_p95"), _helios(runs, policy))
+    large = partial(runs.figure, setting="typed", policy="sia", name=LARGE)
+    rows |= _put("figure 3.10", "helios x 32", "sia", ("round_p50",), large)
+    return rows | {Number("figure 3.10", "helios x 32", "pollux", "slower_than_sia"): partial(_slower, runs)}
+
+
+def _slower(runs: Runs) -> str:
+    """Why Pollux is not run on 2,048 GPUs."""
+    sia, pollux = (runs.figure("round_p50", "typed", policy, "saturn") for policy in ("sia", "pollux"))
+    times = pollux.value / sia.value
+    return f"not run on 2,048 GPUs, where it takes hours; on 64 its median round takes {times:.0f} times that of Sia"

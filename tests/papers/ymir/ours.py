@@ -12,6 +12,7 @@ another rule (`artifact_themis`). Pollux' search there does not know what jobs h
 (`artifact_pollux`); it searches at random, and is compared on average only.
 """
 
+from functools import cache, partial
 from itertools import product
 from statistics import fmean
 
@@ -19,12 +20,13 @@ import numpy as np
 import polars as pl
 from published.data import read_data
 from published.numbers import Number, Ours, mean, named
+from published.rows import Row, given
 from published.study import Study
 
 from papers.ymir import pairs as ymir_pairs
 from papers.ymir import titan, zoo
 from papers.ymir.artifact_runs import RULES, measure_rules
-from papers.ymir.runs import MERGED, OTHERS, STRANGERS, UNMERGED, WITHIN, many_jobs, measure, tasks_alone
+from papers.ymir.runs import STRANGERS, UNMERGED, WITHIN, many_jobs, measure, tasks_alone
 
 ARTIFACT = "artifact results"
 PAPER = "section 7.2"
@@ -74,85 +76,106 @@ def measured_by(number: Number) -> tuple[str, ...]:
     return (measure.__module__,)
 
 
-def cheap(study: Study) -> dict[Number, Ours | float]:
+def cheap(study: Study) -> dict[Number, Row]:
     """What pairs and the look-up table say, and runs of the shared models at load 1.5 that take a second or two."""
-    found: dict[Number, Ours | float] = {_SHARE: run_times(study.data)["share"]} | _pairs(study.data)
-    policies = ("tiresias", "srtf", "themis", "optimus", "ymir_unmerged")
-    cases = list(product(policies, titan.MODELS, (LOAD,)))
-    for (policy, fm, load), of in zip(cases, study.measured(measure, cases), strict=True):
-        found[Number(ARTIFACT, f"{fm}, load {load:g}", policy, "avg_jct")] = of["avg_jct"]
-    return found | _by_its_rules(study, titan.MODELS, (LOAD,), RULES)
+    rows = given({_SHARE: run_times(study.data)["share"]} | _pairs(study.data))
+    for policy, fm in product(("tiresias", "srtf", "themis", "optimus", "ymir_unmerged"), titan.MODELS):
+        number = Number(ARTIFACT, f"{fm}, load {LOAD:g}", policy, "avg_jct")
+        rows[number] = partial(_figure, study, "avg_jct", policy, fm, LOAD)
+    return rows | _by_its_rules(study, titan.MODELS, (LOAD,), RULES)
 
 
-def ours(study: Study) -> dict[Number, Ours | float]:
+def ours(study: Study) -> dict[Number, Row]:
     """Run times of jobs, average completion times, what merging brings, and what estimators say of pairs."""
     models, loads = (PAPERS, (LOAD,)) if study.quick else (titan.MODELS, titan.LOADS)
     apart = UNMERGED if study.quick else UNMERGED + STRANGERS
-    cases = list(product(apart + MERGED, models, loads))
-    cases += [] if study.quick else list(product(OTHERS, PAPERS, (LOAD,)))
-    done = dict(zip(cases, study.measured(measure, cases), strict=True))
-    found: dict[Number, float | str] = {_SHARE: run_times(study.data)["share"]}
+    rows = given({_SHARE: run_times(study.data)["share"]})
     for fm, load, policy in product(models, loads, apart):
-        of = done[policy, fm, load]
-        found[Number(ARTIFACT, f"{fm}, load {load:g}", policy, "avg_jct")] = of["avg_jct"]
+        number = Number(ARTIFACT, f"{fm}, load {load:g}", policy, "avg_jct")
+        rows[number] = partial(_figure, study, "avg_jct", policy, fm, load)
         if (fm, load) == JOB_BY_JOB and policy in UNMERGED:
-            found[Number(ARTIFACT, f"{fm}, load {load:g}", policy, "jobs_within_2_s")] = of["as_published"]
-    found |= _by_its_rules(study, models, loads)
-    found |= _pairs(study.data)
+            number = number._replace(metric="jobs_within_2_s")
+            rows[number] = partial(_figure, study, "as_published", policy, fm, load)
+    rows |= _by_its_rules(study, models, loads)
+    rows |= given(_pairs(study.data))
     for fm in PAPERS:
-        found |= _merging(fm, done, loads) | _estimates(study.data, fm)
+        rows |= _merging(study, fm, loads) | _estimates(study.data, fm)
         if not study.quick:
-            found |= _compared(fm, {case[0]: one for case, one in done.items() if case[1:] == (fm, LOAD)})
-    if not study.quick:
-        found |= _recipe(study) | _zoo(study)
-    return found
+            rows |= _compared(study, fm)
+    return rows if study.quick else rows | _recipe(study) | _zoo(study)
 
 
-def _by_its_rules(study: Study, models, loads, rules=(*RULES, "pollux")) -> dict[Number, float]:
+def _figure(study: Study, key: str, policy: str, fm: str, load: float) -> float:
+    """A figure of a run of the artifact's jobs."""
+    return study.answer(measure, (policy, fm, load))[key]
+
+
+def _ratio(study: Study, key: str, one: str, other: str, fm: str, load: float = LOAD) -> float:
+    """A figure of one policy over that of another, on the same jobs."""
+    return _figure(study, key, one, fm, load) / _figure(study, key, other, fm, load)
+
+
+def _by_its_rules(study: Study, models, loads, rules=(*RULES, "pollux")) -> dict[Number, Row]:
     """Under the artifact's own rules: jobs that end as published; of Pollux, which searches at random, the average."""
-    cases = list(product(rules, models, loads))
-    found = {}
-    for (policy, fm, load), of in zip(cases, study.measured(measure_rules, cases), strict=True):
+    rows = {}
+    for policy, fm, load in product(rules, models, loads):
         key, metric = ("as_published", "jobs_within_2_s") if policy in RULES else ("avg_jct", "avg_jct")
-        found[Number(ARTIFACT, f"{fm}, load {load:g}", f"{policy}, artifact's rules", metric)] = of[key]
-    return found
+        number = Number(ARTIFACT, f"{fm}, load {load:g}", f"{policy}, artifact's rules", metric)
+        rows[number] = partial(_by_rules, study, key, (policy, fm, load))
+    return rows
 
 
-def _merging(fm: str, done: dict, loads) -> dict[Number, Ours]:
+def _by_rules(study: Study, key: str, case: tuple) -> float:
+    """A figure of a run under the artifact's own rules."""
+    return study.answer(measure_rules, case)[key]
+
+
+def _merging(study: Study, fm: str, loads) -> dict[Number, Row]:
     """What merging brings at load 1.5, each load apart: by true gains, by estimates, in one mode, under noise; and the shares merged."""
-    found = {}
+    rows: dict[Number, Row] = {}
     for where, policies in MERGER.items():
         for policy in policies:
-            each = {
-                load: done["ymir_unmerged", fm, load]["avg_jct"] / done[policy, fm, load]["avg_jct"] for load in loads
-            }
-            found[Number(where, fm, policy, "unmerged_jct_over_it")] = Ours(each[LOAD], "", named(each, "load"))
+            rows[Number(where, fm, policy, "unmerged_jct_over_it")] = partial(_merged, study, fm, policy, loads)
     for mode in ("temporal", "spatial"):
-        each = {load: done["ymir", fm, load][mode] for load in loads}
-        guessed = f"{done['ymir_target', fm, LOAD][mode]:.3g} with estimated gains."
-        found[Number("table 5", fm, "ymir", f"{mode}_share")] = Ours(each[LOAD], guessed, named(each, "load"))
-    return found
+        rows[Number("table 5", fm, "ymir", f"{mode}_share")] = partial(_share_of, study, fm, mode, loads)
+    return rows
 
 
-def _compared(fm: str, done: dict) -> dict[Number, Ours | float]:
+def _merged(study: Study, fm: str, policy: str, loads) -> Ours:
+    """Completion time without merging over that with it, at each load; the value is at `LOAD`."""
+    each = {load: _ratio(study, "avg_jct", "ymir_unmerged", policy, fm, load) for load in loads}
+    return Ours(each[LOAD], "", named(each, "load"))
+
+
+def _share_of(study: Study, fm: str, mode: str, loads) -> Ours:
+    """Share of jobs that are merged in a mode."""
+    each = {load: _figure(study, mode, "ymir", fm, load) for load in loads}
+    guessed = f"{_figure(study, mode, 'ymir_target', fm, LOAD):.3g} with estimated gains."
+    return Ours(each[LOAD], guessed, named(each, "load"))
+
+
+def _compared(study: Study, fm: str) -> dict[Number, Row]:
     """Other policies over Ymir, least and most, in two settings; rounds of 180 and 300 s, and starts not hidden, over Ymir."""
-    found = {}
-    best = done["ymir"]
+    rows: dict[Number, Row] = {}
     for settings, policies in BASELINES.items():
-        for metric in ("avg_jct", "p99_jct"):
-            each = {policy.removesuffix("_120"): done[policy][metric] / best[metric] for policy in policies}
-            for end, of in (("least", min), ("most", max)):
-                number = Number(PAPER, fm, f"{end} of the others, {settings}", f"{metric}_over_ymir")
-                found[number] = Ours(of(each.values()), "", named(each, "beside"))
+        for metric, (end, of) in product(("avg_jct", "p99_jct"), (("least", min), ("most", max))):
+            number = Number(PAPER, fm, f"{end} of the others, {settings}", f"{metric}_over_ymir")
+            rows[number] = partial(_beside, study, fm, metric, policies, of)
     if fm in LANGUAGE:
         for policy in ("pollux", "optimus"):
-            ratio = done[policy]["avg_jct"] / done["tiresias"]["avg_jct"]
-            found[Number(PAPER, fm, policy, "avg_jct_over_tiresias")] = ratio
+            number = Number(PAPER, fm, policy, "avg_jct_over_tiresias")
+            rows[number] = partial(_ratio, study, "avg_jct", policy, "tiresias", fm)
     for seconds in (180, 300):
-        ratio = done[f"ymir_{seconds}"]["avg_jct"] / best["avg_jct"]
-        found[Number("thesis 3.5.6", fm, f"{seconds} s rounds", "avg_jct_over_120_s")] = ratio
-    found[Number("table 6", fm, "data pipe", "without_over_it")] = done["ymir_late"]["avg_jct"] / best["avg_jct"]
-    return found
+        number = Number("thesis 3.5.6", fm, f"{seconds} s rounds", "avg_jct_over_120_s")
+        rows[number] = partial(_ratio, study, "avg_jct", f"ymir_{seconds}", "ymir", fm)
+    late = partial(_ratio, study, "avg_jct", "ymir_late", "ymir", fm)
+    return rows | {Number("table 6", fm, "data pipe", "without_over_it"): late}
+
+
+def _beside(study: Study, fm: str, metric: str, policies: tuple[str, ...], of) -> Ours:
+    """The least or the most of a figure of other policies over Ymir's."""
+    each = {policy.removesuffix("_120"): _ratio(study, metric, policy, "ymir", fm) for policy in policies}
+    return Ours(of(each.values()), "", named(each, "beside"))
 
 
 def _pairs(data_dir) -> dict[Number, Ours | float]:
@@ -173,56 +196,95 @@ def _pairs(data_dir) -> dict[Number, Ours | float]:
     return found
 
 
-def _estimates(data_dir, fm: str) -> dict[Number, Ours | float]:
+@cache
+def _errors() -> dict[int, dict[str, float]]:
+    """Errors of estimates on the zoo, by draw of the pairs that were measured."""
+    return {seed: zoo.estimates(seed) for seed in zoo.SEEDS}
+
+
+def _estimates(data_dir, fm: str) -> dict[Number, Row]:
     """Errors of gains and of epochs on the zoo, over draws of the pairs that were measured; beside them those of means over other pairs."""
-    errors = {seed: zoo.estimates(seed) for seed in zoo.SEEDS}
-    found = {}
-    others = {word: ymir_pairs.real_errors(data_dir, fm, word) for word in ("best", "artifact")}
+    rows: dict[Number, Row] = {}
     for metric, field, times in (("pearson", "pearson", 1), ("mape", "mape", 1), ("sign_accuracy", "sign", 100)):
-        note = " and ".join(f"{times * getattr(e, field):.3g} (metric alone: {word})" for word, e in others.items())
-        guess = fmean(e["majority"] for e in errors.values()) if field == "sign" else None
-        words = f"By the mean of other pairs {note}.{f' The commoner sign of each mode alone: {guess:.1%}.' if guess else ''}"
-        each = {seed: times * e[field] for seed, e in errors.items()}
-        found[Number("table 2", fm, "embeddings", metric)] = mean(each, words, "seed")
+        rows[Number("table 2", fm, "embeddings", metric)] = partial(_gain_error, data_dir, fm, field, times)
     for name, field in (("", "epochs"), ("_transfer", "with_transfer")):
         for of, end in (("mean", ""), ("max", "_max")):
-            each = {seed: e[field + end] for seed, e in errors.items()}
-            found[Number("table 2", fm, "iterations", f"iterations{name}_{of}_ape")] = mean(each, word="seed")
-    return found
+            rows[Number("table 2", fm, "iterations", f"iterations{name}_{of}_ape")] = partial(_epoch_error, field + end)
+    return rows
 
 
-def _zoo(study: Study) -> dict[Number, Ours]:
+def _gain_error(data_dir, fm: str, field: str, times: int) -> Ours:
+    """An error of gains, beside that of the means of other pairs, and of the commoner sign."""
+    others = {word: ymir_pairs.real_errors(data_dir, fm, word) for word in ("best", "artifact")}
+    note = " and ".join(f"{times * getattr(e, field):.3g} (metric alone: {word})" for word, e in others.items())
+    words = f"By the mean of other pairs {note}."
+    if field == "sign":
+        words += f" The commoner sign of each mode alone: {fmean(e['majority'] for e in _errors().values()):.1%}."
+    return mean({seed: times * e[field] for seed, e in _errors().items()}, words, "seed")
+
+
+def _epoch_error(field: str) -> Ours:
+    """An error of epochs."""
+    return mean({seed: e[field] for seed, e in _errors().items()}, word="seed")
+
+
+def _zoo(study: Study) -> dict[Number, Row]:
     """What scores of transferability bring on the zoo's jobs, and the share of them that is served unfairly."""
     scores = {"Task2Vec": "predicted", "LEEP": "predicted, LEEP", "Task2Feat": "predicted, Task2Feat"}
-    cases = list(product(("none", *scores.values()), zoo.SEEDS))
-    done = dict(zip(cases, study.measured(zoo.measure, cases), strict=True))
-    found = {}
-    for score, known in scores.items():
-        each = {s: done["none", s]["avg_jct"] / done[known, s]["avg_jct"] for s in zoo.SEEDS}
-        found |= {Number("table 7", fm, score, "unmerged_jct_over_it"): mean(each, word="seed") for fm in PAPERS}
-    unfair = {s: done["predicted", s]["unfair"] for s in zoo.SEEDS}
-    return found | {Number("figure 12", "vit", "ymir", "unfair_share"): mean(unfair, word="seed")}
+    rows: dict[Number, Row] = {}
+    for (score, known), fm in product(scores.items(), PAPERS):
+        rows[Number("table 7", fm, score, "unmerged_jct_over_it")] = partial(_scored, study, known)
+    return rows | {Number("figure 12", "vit", "ymir", "unfair_share"): partial(_unfair, study)}
 
 
-def _recipe(study: Study) -> dict[Number, Ours]:
+def _scored(study: Study, known: str) -> Ours:
+    """Completion time of the zoo's jobs without merging over that with a score."""
+    figures = {
+        word: {seed: study.answer(zoo.measure, (word, seed))["avg_jct"] for seed in zoo.SEEDS}
+        for word in ("none", known)
+    }
+    return mean({seed: figures["none"][seed] / figures[known][seed] for seed in zoo.SEEDS}, word="seed")
+
+
+def _unfair(study: Study) -> Ours:
+    """Share of the zoo's jobs that is served unfairly."""
+    return mean({seed: study.answer(zoo.measure, ("predicted", seed))["unfair"] for seed in zoo.SEEDS}, word="seed")
+
+
+def _recipe(study: Study) -> dict[Number, Row]:
     """240 GPUs, and fewer data sets on 32: generated jobs, over three draws."""
-    policies = ("tiresias", "optimus", "ymir")
-    cases = [("240", policy, seed) for policy in policies for seed in SEEDS]
-    large = {case[1:]: one for case, one in zip(cases, study.measured(many_jobs, cases), strict=True)}
-    found = {}
-    for policy in policies[:2]:
-        each = {seed: large[policy, seed]["avg_jct"] / large["ymir", seed]["avg_jct"] for seed in SEEDS}
-        found[Number(PAPER, "240 GPUs", policy, "avg_jct_over_ymir")] = mean(each, word="seed")
+    rows: dict[Number, Row] = {}
+    for policy in ("tiresias", "optimus"):
+        rows[Number(PAPER, "240 GPUs", policy, "avg_jct_over_ymir")] = partial(_over_ymir, study, policy)
     for metric, of in (("mean", fmean), ("max", max)):
-        each = {seed: large["ymir", seed][metric] for seed in SEEDS}
         number = Number(PAPER, "240 GPUs", "ymir", f"round_{metric}_seconds")
-        found[number] = Ours(of(each.values()), "", named(each, "seed"))
-    counts = [(fm, n, seed) for fm in PAPERS for n in (3, 6, 9) for seed in SEEDS]
-    speedups = dict(zip(counts, (one["speedup"] for one in study.measured(tasks_alone, counts)), strict=True))
-    for fm, n in dict.fromkeys(case[:2] for case in counts):
-        each = {seed: speedups[fm, n, seed] for seed in SEEDS}
-        found[Number("figure 14b", fm, f"{n} data sets", "unmerged_jct_over_it")] = mean(each, word="seed")
-    return found
+        rows[number] = partial(_rounds, study, metric, of)
+    for fm, n in product(PAPERS, (3, 6, 9)):
+        rows[Number("figure 14b", fm, f"{n} data sets", "unmerged_jct_over_it")] = partial(_few, study, fm, n)
+    return rows
+
+
+def _large(study: Study, policy: str, key: str) -> dict[int, float]:
+    """A figure of generated jobs on 240 GPUs, by seed."""
+    return {seed: study.answer(many_jobs, ("240", policy, seed))[key] for seed in SEEDS}
+
+
+def _over_ymir(study: Study, policy: str) -> Ours:
+    """Completion time of a policy on 240 GPUs over Ymir's."""
+    mine = _large(study, "ymir", "avg_jct")
+    theirs = _large(study, policy, "avg_jct")
+    return mean({seed: theirs[seed] / mine[seed] for seed in SEEDS}, word="seed")
+
+
+def _rounds(study: Study, metric: str, of) -> Ours:
+    """Seconds of Ymir's rounds on 240 GPUs."""
+    each = _large(study, "ymir", metric)
+    return Ours(of(each.values()), "", named(each, "seed"))
+
+
+def _few(study: Study, fm: str, n: int) -> Ours:
+    """What merging brings where jobs are of so many data sets."""
+    return mean({seed: study.answer(tasks_alone, (fm, n, seed))["speedup"] for seed in SEEDS}, word="seed")
 
 
 def run_times(data_dir) -> dict:

@@ -126,7 +126,7 @@ def _judged(claim: Claim, table: dict, found: Mapping, noise: Mapping, causes: M
     why = claim.cause or _causes_of_rows(claim, table, causes)
     if verdict.word == AS_PUBLISHED and not claim.cause:
         why = ""
-    return Judged(claim, size, verdict, _leans(claim, verdict), _null(claim, table, found), why)
+    return Judged(claim, size, verdict, _leans(claim, verdict), _null(claim, table, found, causes), why)
 
 
 def _causes_of_rows(claim: Claim, table: Mapping, causes: Mapping) -> str:
@@ -148,15 +148,14 @@ def _leans(claim: Claim, verdict: Verdict) -> str:
     return "; ".join(parts)
 
 
-def _null(claim: Claim, table: Mapping, found: Mapping) -> str:
-    """Sentence of a row's note with the accuracy of always giving the same answer."""
+def _null(claim: Claim, table: Mapping, found: Mapping, causes: Mapping) -> str:
+    """Sentences of the rows' notes and causes that have the accuracy of always giving the same answer."""
     if not claim.null_note:
         return ""
-    notes = [as_ours(found[number]).note for number in sorted(claim.numbers(table))]
-    sentences = [
-        sentence for note in notes for sentence in SENTENCE.split(note) if sentence.startswith(claim.null_note)
-    ]
-    return " ".join(dict.fromkeys(sentences))
+    rows = sorted(claim.numbers(table))
+    texts = [as_ours(found[number]).note for number in rows] + [causes[number] or "" for number in rows]
+    sentences = [sentence for text in texts for sentence in SENTENCE.split(text)]
+    return " ".join(dict.fromkeys(one for one in sentences if one.startswith(claim.null_note)))
 
 
 def timed(claim: Claim) -> bool:
