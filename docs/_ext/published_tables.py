@@ -11,7 +11,7 @@ from published import Judged, Number, beside, judge, read_measured, read_table
 from published.bounds import FACTOR, noticed
 from published.code import older
 from published.committed import FOLDER
-from published.judging.judged import with_power
+from published.judging.judged import LEANS, with_power
 from published.judging.lines import COUNTED, claim_lines, counts, number, score
 from published.judging.words import AS_PUBLISHED, NOT_MEASURED
 from published.numbers import command_of
@@ -215,7 +215,7 @@ def overview(pages: dict[str, str], folder: Path = FOLDER) -> str:
     for name, title in TITLES.items():
         source = load(name, folder)
         count = counts(source.claims)
-        few = sum("leans on" in one.leans for one in source.claims)
+        few = sum(LEANS in one.leans for one in source.claims)
         ours = source.rows.filter(pl.col("ours").is_not_null())
         off = (pl.col("ours") - pl.col("value")).abs()
         near = ours.filter(off <= pl.max_horizontal(NEAR * pl.col("value").abs(), pl.col("spread").fill_null(0.0)))

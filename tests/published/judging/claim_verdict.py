@@ -25,6 +25,13 @@ ENOUGH_ROWS = 3
 """Rows from which a claim that two things are alike can fail because all of them lie a little off the same way."""
 
 
+SOME = 0.33
+"""Share of the rows, a third, from which *less* alone, or *more* alone, is the word of a claim."""
+
+MOST = 0.5
+"""Share of the rows above which *other way* is the word of a claim."""
+
+
 def verdict_of(claim: Claim, table: Mapping, found: Mapping, noise: Mapping[str, float]) -> Verdict:
     """Return the verdict on a claim.
 
@@ -46,8 +53,8 @@ def verdict_of(claim: Claim, table: Mapping, found: Mapping, noise: Mapping[str,
     words = tuple(judge_row(claim, row, scale) for row in _judged_rows(claim, rows))
     return Verdict(
         word=_all_a_little_off(claim, rows, scale, words) or _word(claim, words),
-        side=_agreed([one.side for one in words if one.side]),
-        size=_agreed([one.size for one in words if one.size]),
+        side=_column([one.side for one in words if one.side], MOST),
+        size=_column([one.size for one in words if one.size], SOME),
         effect=claim.about_effect,
         fewest_runs=min(max(len(row.runs), 1) for row in rows),
         rows=words,
@@ -76,10 +83,10 @@ def _word(claim: Claim, rows: tuple[RowWord, ...]) -> str:
         most = 2 * words.count(AS_PUBLISHED) > len(words)
         return AS_PUBLISHED if most and all(row.middle == AS_PUBLISHED for row in rows) else NOT_CLEAR
     if OTHER_WAY in words:
-        return OTHER_WAY if 2 * words.count(OTHER_WAY) > len(words) else ROWS_DIFFER
+        return OTHER_WAY if words.count(OTHER_WAY) > MOST * len(words) else ROWS_DIFFER
     if LESS in words and MORE in words:
         return ROWS_DIFFER
-    if 3 * clearly_off >= len(words):
+    if clearly_off > SOME * len(words):
         return LESS if LESS in words else MORE
     return ROWS_DIFFER
 
@@ -101,13 +108,14 @@ def _all_a_little_off(claim: Claim, rows: list[Row], scale: Scale, words: tuple[
     return MORE if statistics.fmean(middles) - half > high else ""
 
 
-def _agreed(words: list[str]) -> str:
-    """The word of a column: *as published* of more than half of the rows, another word of a third; *rows differ* if there are several."""
-    clear = set(words) - {NOT_CLEAR}
-    if len(clear) > 1:
+def _column(words: list[str], share: float) -> str:
+    """Return the word of a column: one that is off stands if more than a share of the rows have it; *rows differ* otherwise."""
+    off = set(words) - {NOT_CLEAR, AS_PUBLISHED}
+    if len(off) == 1:
+        (word,) = off
+        return word if words.count(word) > share * len(words) else ROWS_DIFFER
+    if off:
         return ROWS_DIFFER
-    for word in clear:
-        needed = len(words) / 2 if word == AS_PUBLISHED else len(words) / 3 - 1
-        if words.count(word) > needed:
-            return word
-    return NOT_CLEAR if words else ""
+    if not words:
+        return ""
+    return AS_PUBLISHED if 2 * words.count(AS_PUBLISHED) > len(words) else NOT_CLEAR

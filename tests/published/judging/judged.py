@@ -23,6 +23,9 @@ LEAST = 0.05
 SMALL = 0.02
 """The same for a size of about 0."""
 
+LEANS = "leans on"
+"""Words of a verdict that has a row of fewer than three runs."""
+
 SENTENCE = re.compile(r"(?<=\.)\s+(?=[A-Z])")
 """Between the sentences of a cause: what several rows say is said once."""
 
@@ -142,7 +145,7 @@ def _leans(claim: Claim, verdict: Verdict) -> str:
         parts.append(claim.other_size)
     if verdict.fewest_runs < ENOUGH_RUNS and not claim.exact and not claim.agrees:
         runs = "one run" if verdict.fewest_runs == 1 else f"{verdict.fewest_runs} runs"
-        parts.append(f"leans on {runs}")
+        parts.append(f"{LEANS} {runs}")
     if timed(claim):
         parts.append("a clock measures it")
     return "; ".join(parts)

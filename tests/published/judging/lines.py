@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from published.judging.judged import Judged
+from published.judging.judged import LEANS, Judged
 from published.judging.power import Power
 from published.judging.words import AS_PUBLISHED, LESS, MORE, NOT_CLEAR, NOT_MEASURED, OTHER_WAY, ROWS_DIFFER
 
@@ -18,15 +18,28 @@ SMALLER = "smaller"
 COUNTED = (AS_PUBLISHED, MORE_EFFECT, LESS_EFFECT, OTHER_WAY, LARGER, SMALLER, ROWS_DIFFER, NOT_CLEAR, NOT_MEASURED)
 """What pages count: first in what sense a paper is confirmed."""
 
-SENTENCES = {
-    LESS_EFFECT: "show less of the effect",
-    OTHER_WAY: "go the other way",
-    LARGER: "have a larger level or error, or lie beyond a bound",
-    SMALLER: "have a smaller level or error",
-    ROWS_DIFFER: "differ from row to row",
-    NOT_CLEAR: "are not clear",
+OTHERS = {
+    LESS_EFFECT: "less of the effect",
+    OTHER_WAY: "the other way",
+    LARGER: "a larger level or error, or beyond a bound",
+    SMALLER: "a smaller level or error, or short of a bound",
+    ROWS_DIFFER: "rows differ",
+    NOT_CLEAR: "not clear",
 }
 """What is said of claims that are not confirmed."""
+
+SIDE_AND_SIZE = "in side and size"
+SIDE_ALONE = "in the side alone"
+LEVEL = "in a level, a bound or likeness"
+SENSES = (SIDE_AND_SIZE, SIDE_ALONE, LEVEL)
+"""In what sense a claim is as published."""
+
+
+def sense(one: Judged) -> str:
+    """In what sense a claim that is as published is confirmed."""
+    if not one.found.side:
+        return LEVEL
+    return SIDE_AND_SIZE if one.found.size == AS_PUBLISHED else SIDE_ALONE
 
 
 def counted_word(one: Judged) -> str:
@@ -55,16 +68,23 @@ def score(claims: list[Judged]) -> str:
     if not measured:
         return "No claim can be had here."
     count = counts(measured)
-    sides = [one.found.side for one in measured if one.found.side]
     text = f"Of {len(measured)} claims that can be had here, {count[AS_PUBLISHED]} are as published"
-    text += f", and {count[MORE_EFFECT]} show more of the effect." if count[MORE_EFFECT] else "."
+    senses = Counter(sense(one) for one in measured if one.verdict == AS_PUBLISHED)
+    parts = [f"{senses[word]} {word}" for word in SENSES if senses[word]]
+    text += f": {listed(parts)}." if parts else "."
+    if count[MORE_EFFECT]:
+        text += f" More of the effect than published: {count[MORE_EFFECT]}."
+    sides = [one.found.side for one in measured if one.found.side]
     if sides:
-        text += f" Of {len(sides)} effects with a side, {sides.count(AS_PUBLISHED)} lie on the published side."
-    parts = [f"{count[word]} {words}" for word, words in SENTENCES.items() if count[word]]
+        text += f" Effects on the published side: {sides.count(AS_PUBLISHED)} of {len(sides)}."
+    parts = [f"{words} {count[word]}" for word, words in OTHERS.items() if count[word]]
     if parts:
-        text += f" Of the others, {listed(parts)}."
+        text += f" Not as published: {', '.join(parts)}."
+    few = sum(LEANS in one.leans for one in measured)
+    if few:
+        text += f" Verdicts that lean on rows of one or two runs: {few}."
     left = len(claims) - len(measured)
-    return text + (f" {left} more cannot be had, or are not measured." if left else "")
+    return text + (f" Not measured, or cannot be had: {left}." if left else "")
 
 
 def listed(parts: list[str]) -> str:
