@@ -37,7 +37,7 @@ BOTH = {"policy": ["a", "b"]}
 def table(monkeypatch):
     """A table of two rows, the second with a cause."""
     monkeypatch.setattr(judging, "published_values", lambda source: TABLE)
-    monkeypatch.setattr(judging, "column", lambda source, name: {A: None, B: "because"})
+    monkeypatch.setattr(judging, "column", lambda source, name: {A: None, B: "because" if name == "cause" else "data"})
 
 
 def judged(found: dict, claim: Claim = SOONER):
@@ -180,6 +180,12 @@ def test_a_verdict_says_that_it_leans_on_one_run_or_on_another_size(table):
     assert judged(ratios(1.9, 2.0, 2.1)).leans == ""
     smaller = Claim("s", "t", {"policy": "a"}, above=1.0, no_effect=1.0, other_size="128 shards in place of 1,024")
     assert judged(ratios(1.9, 2.0, 2.1), smaller).leans == "128 shards in place of 1,024"
+
+
+def test_a_verdict_says_that_its_data_are_a_stand_in(table, monkeypatch):
+    kinds = {"kind": {A: "stand-in", B: "data"}, "cause": {A: None, B: None}}
+    monkeypatch.setattr(judging, "column", lambda source, name: kinds[name])
+    assert judged(ratios(1.9, 2.0, 2.1)).leans == "stand-in data"
 
 
 def test_models_are_no_runs(table):

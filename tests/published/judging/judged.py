@@ -93,9 +93,11 @@ def judge(
     """
     table = published_values(source)
     causes = column(source, "cause")
+    stand_ins = {number for number, kind in column(source, "kind").items() if kind == "stand-in"}
     claims = list(read_claims(source) if claims is None else claims)
     noise = noise_of_metrics(claims, table, found)
-    return [_judged(claim, table, found, noise, causes) for claim in claims]
+    judged = [_judged(claim, table, found, noise, causes) for claim in claims]
+    return [replace(one, leans=_leans(one, stand_ins.isdisjoint(one.claim.numbers(table)))) for one in judged]
 
 
 def with_power(source: str, found: Mapping[Number, float | str | Ours], judged: Iterable[Judged]) -> list[Judged]:
@@ -129,7 +131,7 @@ def _judged(claim: Claim, table: dict, found: Mapping, noise: Mapping, causes: M
     why = claim.cause or _causes_of_rows(claim, table, causes)
     if verdict.word == AS_PUBLISHED and not claim.cause:
         why = ""
-    return Judged(claim, size, verdict, _leans(claim, verdict), _null(claim, table, found, causes), why)
+    return Judged(claim, size, verdict, null=_null(claim, table, found, causes), why=why)
 
 
 def _causes_of_rows(claim: Claim, table: Mapping, causes: Mapping) -> str:
@@ -138,14 +140,17 @@ def _causes_of_rows(claim: Claim, table: Mapping, causes: Mapping) -> str:
     return " ".join(dict.fromkeys(filter(None, sentences)))
 
 
-def _leans(claim: Claim, verdict: Verdict) -> str:
-    """What weakens a verdict, in words."""
-    parts = []
-    if claim.other_size:
-        parts.append(claim.other_size)
-    if verdict.fewest_runs < ENOUGH_RUNS and not claim.exact and not claim.agrees:
-        runs = "one run" if verdict.fewest_runs == 1 else f"{verdict.fewest_runs} runs"
-        parts.append(f"{LEANS} {runs}")
+def _leans(judged: Judged, papers_data: bool) -> str:
+    """What weakens a verdict, in words; `papers_data` says whether the workloads are those of the paper."""
+    if judged.verdict == NOT_MEASURED:
+        return ""
+    claim = judged.claim
+    runs = judged.found.fewest_runs
+    parts = [claim.other_size] if claim.other_size else []
+    if not papers_data:
+        parts.append("stand-in data")
+    if runs < ENOUGH_RUNS and not claim.exact and not claim.agrees:
+        parts.append(f"{LEANS} one run" if runs == 1 else f"{LEANS} {runs} runs")
     if timed(claim):
         parts.append("a clock measures it")
     return "; ".join(parts)
