@@ -12,7 +12,7 @@ from published.bounds import FACTOR, noticed
 from published.code import older
 from published.committed import FOLDER
 from published.judging.judged import LEANS, with_power
-from published.judging.lines import COUNTED, claim_lines, counts, number, score
+from published.judging.lines import CONFIRMED, UNCONFIRMED, claim_lines, counts, number, score
 from published.judging.words import AS_PUBLISHED, NOT_MEASURED
 from published.numbers import command_of
 from published.sources import TITLES
@@ -186,14 +186,14 @@ def held(pages: dict[str, str], folder: Path = FOLDER) -> str:
     """
     if not TITLES:
         return ""
-    head = ("paper", "claims", *COUNTED, "side as published", "numbers measured")
+    head = ("paper", "claims", *CONFIRMED, "effects on the published side", *UNCONFIRMED, "numbers measured")
     text = _line(head) + _line(["---", *["---:"] * (len(head) - 1)])
     for name, title in TITLES.items():
         source = load(name, folder)
         count = counts(source.claims)
         sides = [one.found.side for one in source.claims if one.found.side]
-        cells = [f"[{title}]({pages[name]})", str(len(source.claims)), *(str(count[word]) for word in COUNTED)]
-        cells += [f"{sides.count(AS_PUBLISHED)} of {len(sides)}"]
+        cells = [f"[{title}]({pages[name]})", str(len(source.claims)), *(str(count[word]) for word in CONFIRMED)]
+        cells += [f"{sides.count(AS_PUBLISHED)} of {len(sides)}", *(str(count[word]) for word in UNCONFIRMED)]
         cells += [f"{source.rows['ours'].count()} of {source.rows.height}"]
         text += _line(cells)
     return text

@@ -383,7 +383,8 @@ def test_the_front_page_has_what_the_code_prints_and_each_paper_with_its_claims(
         claims = tables.load(name).claims
         count = tables.counts(claims)
         assert sum(count.values()) == len(claims)
-        assert f"| {len(claims)} | {' | '.join(str(count[word]) for word in tables.COUNTED)} |" in row
+        assert f"| {len(claims)} | {' | '.join(str(count[word]) for word in tables.CONFIRMED)} |" in row
+        assert f"| {' | '.join(str(count[word]) for word in tables.UNCONFIRMED)} |" in row
     assert {"{{board}}", "{{three_lines}}", "{{held}}", "{{score}}"} <= set((DOCS / "index.md").read_text().split())
 
 

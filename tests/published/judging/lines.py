@@ -15,8 +15,11 @@ LARGER = "larger"
 SMALLER = "smaller"
 """*More* and *less* as they are counted: of an effect, or of a level, an error, a bound or two things that should be alike."""
 
-COUNTED = (AS_PUBLISHED, MORE_EFFECT, LESS_EFFECT, OTHER_WAY, LARGER, SMALLER, ROWS_DIFFER, NOT_CLEAR, NOT_MEASURED)
-"""What pages count: first in what sense a paper is confirmed."""
+CONFIRMED = (AS_PUBLISHED, MORE_EFFECT)
+"""Words by which a paper is confirmed. Pages count them first."""
+
+UNCONFIRMED = (LESS_EFFECT, OTHER_WAY, LARGER, SMALLER, ROWS_DIFFER, NOT_CLEAR, NOT_MEASURED)
+"""The other words that pages count."""
 
 OTHERS = {
     LESS_EFFECT: "less of the effect",
@@ -52,7 +55,7 @@ def counted_word(one: Judged) -> str:
 
 
 def counts(claims: Iterable[Judged]) -> Counter:
-    """Number of claims by the words of `COUNTED`."""
+    """Number of claims by the words of `CONFIRMED` and `UNCONFIRMED`."""
     return Counter(counted_word(one) for one in claims)
 
 
