@@ -17,10 +17,10 @@ import polars as pl
 
 from gpuschedlab.errors import LabError
 from published.bounds import bounds
-from published.claims import Judged, judge
 from published.code import codes_of, older
 from published.committed import FOLDER, read_measured, write_measured
 from published.inputs import check_versions, write_digests
+from published.judging.judged import Judged, judge, with_power
 from published.numbers import SCHEMA, Left, Number, Ours, as_ours, beside, command_of, read_table
 from published.page import write_page
 from published.rows import measure_rows
@@ -102,7 +102,7 @@ def reproduce(
         left += sum(isinstance(value, Left) for value in found.values())
         found = ({n: v for n, v in known.found.items() if n in rows} if stale else {}) | found
         frames.append(beside(name, read_table(name), found, quick))
-        claims[name] = judge(name, found)
+        claims[name] = with_power(name, found, judge(name, found))
         checks += [{"source": name, "check": text, "ok": ok} for text, ok in bounds(name, found, claims[name])]
     rows = pl.concat(frames) if frames else beside("", pl.DataFrame(schema=SCHEMA), {})
     write_page(rows, claims, checks, Path(out), quick)
