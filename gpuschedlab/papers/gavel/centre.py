@@ -137,7 +137,9 @@ def _length(within: Polytope, X: np.ndarray, step: np.ndarray, decrement: float)
 def bisected(least: float, tolerance: float, bounds: tuple[float, float] = BOUNDS) -> float:
     """Makespan (s) at which a bisection between two bounds ends whose least possible one is `least`: up to 1 + `tolerance` of it."""
     low, high = bounds
-    high = max(high, 2 * least)
+    while high < least:
+        low = high
+        high = 10 * high
     while (1 + tolerance) * low < high:
         middle = (low + high) / 2
         if middle >= least:

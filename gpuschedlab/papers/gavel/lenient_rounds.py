@@ -40,7 +40,9 @@ class LenientRounds(Wrapped):
     """
 
     policy: Round
-    spare: Annotated[float, Knob(0, 36_000, unit="s", help="before the end of a round; a job that ends by then starts freely")] = 5.0
+    spare: Annotated[
+        float, Knob(0, 36_000, unit="s", help="before the end of a round; a job that ends by then starts freely")
+    ] = 5.0
     free_moves: Annotated[bool, Knob(help="whether jobs move to other nodes at no cost")] = True
     ends_with_jobs: Annotated[bool, Knob(help="whether a round ends when the last of its jobs ends")] = True
 
@@ -51,7 +53,7 @@ class LenientRounds(Wrapped):
             return answer
         rate = np.nan_to_num(requested_rates(view))
         seconds = work_left(view) / np.maximum(rate.max(axis=1), 1e-300)
-        first = not view.has_run(view.index).any() and view.now <= view.submit.min()
+        first = not view.has_run(np.arange(view.submitted)).any()
         spared = seconds <= view.interval - self.spare
         named = np.full(len(view), "", object) if answer.delay is None else np.array(answer.delay, object)
         named[(named == "") & (spared | first)] = SPARED

@@ -35,7 +35,7 @@ class Shockwave(Round):
     -------------------------
     The paper decides each job in each round of the window; as the rounds are alike, only their number is decided, and
     whether they can be packed on nodes is left to serving them. Which rounds they are is decided by the order above, not by a
-    program: for jobs of one GPU it is as good as the program that ranks them, for others a bit worse. The program is relaxed, and
+    program: among jobs of one GPU no planned round is lost, and the turns are nearly as early as the program's. The program is relaxed, and
     its answer rounded, unless `whole`. Batch sizes that change as jobs train are not forecast by a Bayesian update: work that is
     left follows from the estimate of the duration. It knows no GPU types (Sia thesis, 3.4.3): speeds are those of the fastest
     type, and a job goes where it was, or where most GPUs are free. Restated from the paper; its code needs Gurobi and was not used.
@@ -65,7 +65,9 @@ class Shockwave(Round):
     second: Annotated[
         float, Knob(0, 1e6, unit="s", help="in which the end of the last job is measured; 0: the longest job left")
     ] = 0.0
-    origin: Annotated[float, Knob(1e-9, 0.2, log=True, help="share of its work that a job counts as having done")] = ORIGIN
+    origin: Annotated[float, Knob(1e-9, 0.2, log=True, help="share of its work that a job counts as having done")] = (
+        ORIGIN
+    )
     gap: Annotated[float, Knob(1e-9, 0.1, log=True, help="relative gap at which the solver may stop")] = 1e-3
     interval: Annotated[float, Knob(1, 36_000, log=True, unit="s", help="between rounds")] = 360.0
     placement = "pack"
