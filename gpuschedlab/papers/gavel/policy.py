@@ -188,7 +188,8 @@ class _Carried:
         self.given = np.zeros(len(view.capacity), np.int64)
         self.at = view.now
         if len(view.index):
-            jobs = int(view.index.max()) + 1
+            # The youngest jobs may be gone already: those that came are never fewer than before.
+            jobs = max(int(view.index.max()) + 1, self.seen)
             self.total += (jobs - self.seen) * interval / 2
             self.seen = jobs
 
