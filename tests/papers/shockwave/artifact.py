@@ -202,8 +202,10 @@ OURS = {"max_min_fairness": _max_min, "min_total_duration": _least_makespan, "sh
 
 @dataclass(frozen=True)
 class Outcome:
-    """A run of ours: mean completion time and makespan (s), and beside the artifact's run (nan if it has none) the ratios of both,
-    Spearman's correlation of completion times, and the share of jobs whose time is within 5 %."""
+    """A run of ours: mean completion time and makespan (s); and beside the artifact's run, nan if it has none.
+
+    These are the ratios of both, Spearman's correlation of completion times, and the share of jobs whose time is within 5 %.
+    """
 
     mean: float
     makespan: float
