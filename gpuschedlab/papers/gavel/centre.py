@@ -13,8 +13,10 @@ CLOSE = 1e-9
 LEAST = 1e-12
 """Share of a step at which rounding errors hide what it gains."""
 
-BOUNDS = (100.0, 1e6)
-"""Makespans (s) between which the artifact's bisection begins."""
+BOUNDS = (100 / 120, 1e6 / 120)
+"""Makespans in rounds between which a bisection begins: 100 s and 1e6 s in the artifact, which has rounds of 120 s."""
+ROOM = 1e-3
+"""Least excess over the best makespan, so that shares have room."""
 
 
 @dataclass(frozen=True)
@@ -134,9 +136,12 @@ def _length(within: Polytope, X: np.ndarray, step: np.ndarray, decrement: float)
     return 0.0
 
 
-def bisected(least: float, tolerance: float, bounds: tuple[float, float] = BOUNDS) -> float:
-    """Makespan (s) at which a bisection between two bounds ends whose least possible one is `least`: up to 1 + `tolerance` of it."""
-    low, high = bounds
+def bisected(least: float, tolerance: float) -> float:
+    """Makespan at which a bisection ends that begins at `BOUNDS`, if `least` is possible: up to 1 + `tolerance` times that.
+
+    Makespans are counted in rounds.
+    """
+    low, high = BOUNDS
     while high < least:
         low = high
         high = 10 * high
@@ -150,22 +155,24 @@ def bisected(least: float, tolerance: float, bounds: tuple[float, float] = BOUND
 
 
 def gavel_makespan_centre(
-    throughput: np.ndarray, gpus: np.ndarray, capacity: np.ndarray, left: np.ndarray, X: np.ndarray, tolerance: float
+    throughput: np.ndarray, gpus: np.ndarray, capacity: np.ndarray, left: np.ndarray, best: np.ndarray, excess: float
 ) -> np.ndarray:
-    """Centre of the shares (n, T) by which all jobs end within the makespan that a bisection finds, given the best shares X."""
+    """Centre of the shares (n, T) by which all jobs end within 1 + `excess` times the makespan of the best shares.
+
+    Of work that is `left` (n,), the best shares `best` (n, T) do the least part of any job as fast as possible.
+    """
     value = np.nan_to_num(throughput)
     able = (value > 0) & (gpus[:, None] <= capacity)
     rows = able.any(axis=1)
-    level = ((value * X).sum(axis=1) / left)[rows].min(initial=np.inf)
-    shares = np.zeros(X.shape)
-    if not rows.any() or level <= 0:
+    shares = np.zeros(best.shape)
+    if not rows.any():
         return shares
-    makespan = bisected(1 / level, tolerance)
-    excess = makespan * level - 1
-    # A little less than X of all, and a little of each: every constraint then holds with room to spare.
-    few = 1.0 / (1 + len(X)) / (1 + np.maximum(gpus[:, None] / capacity, 1.0).max()) / X.shape[1]
-    start = X / (1 + excess / 2)
-    start = np.where(able, (1 - excess / 8) * start + excess / 8 * few, 0.0)
-    floor = left / makespan
+    best = np.where(able, best, 0.0)
+    pace = ((value * best).sum(axis=1) / left)[rows].min()
+    # A little less than the best of all, and a little of each: every constraint then holds with room to spare.
+    crowd = 1 + np.maximum(gpus[:, None] / capacity, 1.0)[able].max()
+    little = 1.0 / (1 + len(best)) / crowd / best.shape[1]
+    start = (1 - excess / 8) * best / (1 + excess / 2) + little * excess / 8
+    floor = left * pace / (1 + excess)
     shares[rows] = gavel_centre(value[rows], gpus[rows], capacity, floor[rows], start[rows])
     return shares

@@ -8,7 +8,7 @@ import numpy as np
 from gpuschedlab.knobs import Knob
 from gpuschedlab.optim import Session, Solution
 from gpuschedlab.papers.gavel import program
-from gpuschedlab.papers.gavel.centre import gavel_makespan_centre
+from gpuschedlab.papers.gavel.centre import ROOM, bisected, gavel_makespan_centre
 from gpuschedlab.policies.remaining import requested_rates, work_left
 from gpuschedlab.policies.serving import serve
 from gpuschedlab.policies.unchanged import Inputs, in_force
@@ -53,7 +53,9 @@ class Gavel(Round):
     renewal: Annotated[float, Knob(0, 36_000, unit="s", help="least time from one program to the next")] = 0.0
     recount: Annotated[bool, Knob(help="whether each program counts the time received from then on only")] = False
     newcomers_wait: Annotated[bool, Knob(help="whether jobs that no program has seen wait for the next one")] = False
-    centre: Annotated[float, Knob(0, 1, help="excess of the makespan for shares in the middle; 0: the program's")] = 0.0
+    centre: Annotated[
+        float, Knob(0, 1, help="tolerance of the makespan whose shares are in the middle; 0: the program's")
+    ] = 0.0
     placement = "pack"
     set_aside: ClassVar = (*Round.set_aside, "solver")
 
@@ -127,11 +129,19 @@ class Gavel(Round):
             return program.gavel_finish_time(*asked, view.age, left, left + view.progress), None
         session.update(self._program(asked, view))
         answer = session.solve()
-        X = answer.x[: throughput.size].reshape(throughput.shape)
-        X = np.clip(np.round(X, 5), 0.0, 1.0)
+        X = np.clip(answer.x[: throughput.size].reshape(throughput.shape), 0.0, 1.0)
         if self.objective == "makespan" and self.centre > 0:
-            return gavel_makespan_centre(*asked, work_left(view), X, self.centre), answer
-        return X, answer
+            return self._centre(asked, work_left(view), X), answer
+        return np.round(X, 5), answer
+
+    def _centre(self, asked, left, best):
+        """Shares in the middle of all by which the last job ends when a bisection says so; `best` are those of the least makespan."""
+        throughput = np.nan_to_num(asked[0])
+        pace = (throughput * best).sum(axis=1)
+        can_run = pace > 0
+        least = (left[can_run] / pace[can_run]).max(initial=self.interval)
+        excess = bisected(least / self.interval, self.centre) * self.interval / least - 1
+        return gavel_makespan_centre(*asked, left, best, max(excess, ROOM))
 
     def _program(self, asked, view):
         """The linear program of objectives that need but one."""

@@ -1,4 +1,4 @@
-"""The centre of shares that give each job enough, beside a general optimiser; and the bisection for the makespan."""
+"""The centre of shares that give each job enough, beside a general optimiser."""
 
 import numpy as np
 import pytest
@@ -54,10 +54,10 @@ def test_a_start_on_the_edge_is_refused():
         gavel_centre(**case)
 
 
-@pytest.mark.parametrize("least", [101.0, 2_345.0, 30_000.0, 3e7])
-def test_a_bisection_ends_at_a_makespan_that_is_possible_and_near(least):
-    for tolerance in (0.05, 0.5, 1e-3):
-        assert least <= bisected(least, tolerance) <= least * (1 + tolerance)
+@pytest.mark.parametrize("least", [0.9, 20.0, 250.0, 3e7])
+@pytest.mark.parametrize("tolerance", [0.5, 0.05, 1e-3])
+def test_a_bisection_ends_at_a_makespan_that_is_possible_and_near(least, tolerance):
+    assert least <= bisected(least, tolerance) <= least * (1 + tolerance)
 
 
 def test_shares_of_a_makespan_leave_no_job_behind_and_share_what_is_left():
@@ -65,8 +65,7 @@ def test_shares_of_a_makespan_leave_no_job_behind_and_share_what_is_left():
     left = np.array([1000.0, 500.0])
     best = np.array([[1.0], [0.5]])
     shares = gavel_makespan_centre(np.ones((2, 1)), np.ones(2), np.array([3.0]), left, best, 0.05)
-    makespan = bisected(1000.0, 0.05)
-    least = left / makespan
+    least = left / 1050.0
     assert (shares[:, 0] > least).all()
     assert (shares[:, 0] < 1).all()
     assert shares[1, 0] > 0.6
@@ -76,4 +75,4 @@ def test_a_job_that_can_run_nowhere_has_no_share_of_the_centre():
     throughput = np.array([[np.nan], [1.0]])
     shares = gavel_makespan_centre(throughput, np.ones(2), np.ones(1), np.full(2, 60.0), np.array([[0.0], [1.0]]), 0.05)
     assert shares[0, 0] == 0
-    assert 60 / bisected(60.0, 0.05) < shares[1, 0] < 1
+    assert 1 / 1.05 < shares[1, 0] < 1

@@ -145,7 +145,7 @@ class Rules:
     newcomers_wait: bool = True
     """Whether jobs that no program of Gavel has seen wait."""
     centre: float = 0.05
-    """Tolerance of the bisection for the makespan, whose shares are in the middle; off: 0, a vertex of the program."""
+    """Tolerance to which the makespan is bisected, whose shares are in the middle; off: 0, a vertex of the program."""
     spare: float = 5.0
     """Seconds before the end of a round; a job that ends by then starts freely; off: the round."""
     ends_with_jobs: bool = True
