@@ -19,7 +19,7 @@ SPARED = "spared"
 class LenientRounds(Wrapped):
     """Let a round policy decide, and be lenient about starts and the ends of rounds.
 
-    Jobs go on at no cost if they are in two rounds on end. Others lose the delay of a start, unless the round is the first one, or
+    A job that is in two rounds on end goes on at no cost. Others lose the delay of a start, unless the round is the first one, or
     they would end `spare` seconds before it does. For these the kind of start "spared" is named: `Delays(switch=20,
     kinds={"spared": 0})` has it.
 

@@ -28,14 +28,20 @@ class Gavel(Round):
     the order of X_ij / f_ij, where f_ij is job i's share of the time that jobs have received on type j, as long as
     their GPUs fit (section 5.2); GPUs that are left go to pairs with X_ij = 0. Jobs have the GPUs that they ask for.
 
+    Four switches, which are off, are rules of the round loop of its artifact. With `renewal`, a program waits until so long after
+    the last one; the first, which sees the jobs of one instant only, does not count. With `recount`, received time starts anew with
+    each program. With `newcomers_wait`, a job waits for the next program, though GPUs may be idle. With `centre`, the makespan is
+    bisected to this tolerance, and the shares are the analytic centre of all that reach it. How starts are charged and when a round
+    ends is for `LenientRounds` to say.
+
     Differs from the paper in
     -------------------------
     Each job counts as having received half a round on every type before it starts (artifact), so that f_ij is not 0.
     Jobs do not share GPUs (space sharing, 4.4). The program is solved whenever jobs, GPUs or rates change, and not in
-    between. Objectives "finish_time", "makespan" and "shortest_first" take the work that is left from the estimate of the
-    duration; the time that a job would have had to itself, in the first, is its whole work at its isolated throughput. Costs,
-    with or without deadlines, hierarchies of users and weights of jobs are not among the objectives: traces have neither
-    prices of GPUs nor weights.
+    between, but for `renewal`. Objectives "finish_time", "makespan" and "shortest_first" take the work that is left from the
+    estimate of the duration; the time that a job would have had to itself, in the first, is its whole work at its isolated
+    throughput. Costs, with or without deadlines, hierarchies of users and weights of jobs are not among the objectives: traces have
+    neither prices of GPUs nor weights.
 
     References
     ----------
