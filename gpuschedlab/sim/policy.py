@@ -138,11 +138,15 @@ class Round(Policy):
         Whether to decide at arrivals and completions, too.
     free_moves : bool
         Whether a job that keeps its configuration may be moved to other nodes at no cost.
+    ends_with_jobs : bool
+        Whether a round ends when the last of its jobs ends, before its interval is over. The next one begins then, or with the next
+        arrival.
     """
 
     interval = 60.0
     on_event = False
     free_moves = False
+    ends_with_jobs = False
     placement = "consolidate"
 
     def begin(self) -> object:
@@ -158,6 +162,7 @@ class Round(Policy):
         rule = super().rule()
         rule["rounds"] = 1
         rule["free_moves"] = self._flag("free_moves")
+        rule["ends_with_jobs"] = self._flag("ends_with_jobs")
         rule["on_event"] = self._flag("on_event") or self.interval == 0
         return rule
 
@@ -176,6 +181,7 @@ class Wrapped(Round):
     interval = _as_its_own("interval")
     on_event = _as_its_own("on_event")
     free_moves = _as_its_own("free_moves")
+    ends_with_jobs = _as_its_own("ends_with_jobs")
     placement = _as_its_own("placement")
 
     @property
