@@ -112,6 +112,8 @@ class Ordered(Policy):
         Seconds of profiling.
     planned : bool
         Whether `planner` says what starts, and where, in place of backfill and placement rule.
+    across : bool
+        Whether that planner may give a job GPUs of several types. The job runs as on the slowest of them.
     period : float
         Seconds between looks at how accounts (`charged`) stand: `standing` says it, and all waiting jobs have their keys renewed. 0:
         there are none. Nothing is looked at while no job runs and none can start.
@@ -162,6 +164,7 @@ class Ordered(Policy):
     profiler_nodes = 0
     profile_time = 0.0
     planned = False
+    across = False
     period = 0.0
 
     @staticmethod
@@ -214,7 +217,7 @@ class Ordered(Policy):
             if value not in table:
                 raise PolicyError(f"{self.name}.{name}: found {value!r}; expected one of {sorted(table)}.")
             rule[name] = table[value]
-        for name in ("preemptive", "sharing", "planned"):
+        for name in ("preemptive", "sharing", "planned", "across"):
             rule[name] = self._flag(name)
         rule["backfill"] = PLAN if self.planned else rule["backfill"]  # a planner, too, sees waiting jobs in order
         self._rule_plan(rule)

@@ -73,8 +73,8 @@ class Slurm(Ordered):
     not from eligibility. Usage decays continuously; Slurm's steps leave 0.50007 in place of 0.5 after a half-life. No
     weights of further resources (TRES), no shares "parent". A job beyond what a job may have stays in the queue, as without
     DenyOnLimit. Plans are exact and made at each
-    event, 500 jobs deep at most, unless `plan` has Slurm's window, interval and resolution. Nodes of one job have one GPU type. Column
-    `nice` counts where the trace has it.
+    event, 500 jobs deep at most, unless `plan` has Slurm's window, interval and resolution. With `own=False` nodes of
+    one job have one GPU type. Column `nice` counts where the trace has it.
 
     Examples
     --------
@@ -137,6 +137,11 @@ class Slurm(Ordered):
     @property
     def planned(self) -> bool:
         """Whether jobs start by Slurm's own rule."""
+        return self.own
+
+    @property
+    def across(self) -> bool:
+        """Whether a job that names no GPU type may hold several: Slurm's own rule asks for none."""
         return self.own
 
     @property

@@ -6,7 +6,7 @@ It is what slurmctld 22.05 does (select/cons_tres, sched/backfill), decision by 
 import numpy as np
 
 from gpuschedlab._compiled import njit
-from gpuschedlab.cluster.node_index import charge, has_room
+from gpuschedlab.cluster.node_index import charge, charge_typed, has_room
 from gpuschedlab.papers.clusters.schedulers.slurm_nodes import (
     GPU,
     Held,
@@ -32,6 +32,15 @@ def start(held, end, out, k, each, slots):
         left -= held.slots[at + i]
     held.first[r + 1] = at + k
     sort_in(held, end)
+
+
+@njit
+def take_quotas(claims, q, held, spare):
+    """Take from the quotas what the q-th waiting job claims, which has just started."""
+    charge(claims, q, spare)
+    last = held.count[0] - 1
+    for c in range(held.first[last], held.first[last + 1]):
+        charge_typed(claims, q, held.types[held.node[c]], held.slots[c], spare)
 
 
 @njit
@@ -98,7 +107,7 @@ def attempt(now, held, ask, each, wide, nodes, rule, epoch, reserves, out):
         i = 0
         k = 0
         if need == -np.inf:
-            k = choose(held.room, held.types, usable, each, wide, out)
+            k = choose(held.room, usable, each, wide, out)
         if k > 0 and at == now:
             return now, k
         after = need
@@ -162,7 +171,7 @@ def share(nodes, ask, usable, part):
         never = np.full(nodes.shape[0], np.inf)
         for wide in range(max(ask.asked, 1), (ask.asked or nodes.shape[0]) + 1):
             each = -(-ask.slots // (wide * unit)) * unit
-            if suffice(nodes["size"], nodes["type"], usable, never, 0.0, each, wide):
+            if suffice(nodes["size"], usable, never, 0.0, each, wide):
                 part[0] = wide
                 part[1] = each
                 break
@@ -250,7 +259,7 @@ def backfill(now, held, nodes, queue, part, allowed, rule, depth, epoch, started
                 started[q] = held.count[0]
                 held.count[2] = 0
                 start(held, now + a.estimate, out, k, each, a.slots)
-                charge(claims, q, held.types[out[0]], spare)
+                take_quotas(claims, q, held, spare)
             elif k > 0:
                 first = min(first, begin)
                 promised = promised + 1
@@ -262,7 +271,7 @@ def may_start(now, held, nodes, ask, part, allowed):
     """Whether a job fits now, beside the promises so far."""
     wide, each = share(nodes, ask, allowed[ask.kind], part)
     end = now + ask.estimate
-    return suffice(held.room, held.types, allowed[ask.kind], held.until, end, each if wide else GPU, wide)
+    return suffice(held.room, allowed[ask.kind], held.until, end, each if wide else GPU, wide)
 
 
 @njit(inline="never")
@@ -285,11 +294,11 @@ def plan(now, nodes, runs, queue, windows, rule, cells, allowed, wake, claims, s
         usable = allowed[a.kind] & ~barred
         for i in range(held.count[1]):
             usable[held.promised[i]] &= held.begin[i] >= now + a.estimate
-        k = choose(held.room, held.types, usable, each, wide, out)
+        k = choose(held.room, usable, each, wide, out)
         if k > 0:
             started[q] = held.count[0]
             start(held, now + a.estimate, out, k, each, a.slots)
-            charge(claims, q, held.types[out[0]], spare)
+            take_quotas(claims, q, held, spare)
         else:
             barred |= allowed[a.kind]
             if barred.all():
