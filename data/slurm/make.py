@@ -29,6 +29,8 @@ NEEDS = ("slurmctld", "slurmd", "sbatch", "squeue", "sinfo", "scontrol", "sprio"
 COUNTING = ("slurmdbd", "slurm-wlm-mysql-plugin", "mariadb-server")
 PORT, CORES = 41_000, 8
 NARROW, ODD = (1, 1, 1, 2, 2, 4, 4, 8, 8, 16), (1, 1, 3, 3, 3, 5, 5, 8, 8, 8, 16)
+MIXED = ("a100", "v100", "v100", "a100", "a100")
+OF_GPUS = "qos normal MaxTRESPU=gres/gpu=16; qos capped GrpTRES=gres/gpu=8; account b GrpTRES=gres/gpu=24"
 WIDER = (1, 2, 2, 4, 4, 8, 8, 16, 16, 24)
 SCHEDULER = "bf_interval=1,bf_resolution=1,sched_interval=1,bf_max_job_test=1000,default_queue_depth=1000,batch_sched_delay=0,bf_window=200"
 CONF = """\
@@ -152,6 +154,8 @@ STREAMS = (
     Stream("types-1", 91, jobs=90, types=("a100", "a100", "v100", "v100")),
     Stream("types-2", 92, jobs=90, nodes=6, gap=1.6, types=("a100", "v100", "v100", "a100", "v100", "v100")),
     Stream("types-3", 93, jobs=70, gap=3.5, sizes=WIDER, types=("v100", "a100", "a100", "v100")),
+    Stream("types-4", 94, jobs=80, nodes=5, gap=2.2, types=MIXED, conf=MULTIFACTOR, counted=True),
+    Stream("types-5", 95, jobs=80, nodes=5, gap=2.2, types=MIXED, special="limits", counted=True, limits=OF_GPUS),
 )
 
 
@@ -266,10 +270,11 @@ class Server:
             of_type = f" Type={kind}" if kind else ""
             lines.append(f"NodeName=n{i + 1} Name=gpu{of_type} File={devices}/gpu[0-{CORES - 1}]\n")
         (self.here / "gres.conf").write_text("".join(lines))
-        if not self.stream.counted:  # slurmctld counts for a database alone
-            return ["GresTypes=gpu"]
-        counted = ["gres/gpu", *(f"gres/gpu:{kind}" for kind in sorted({*self.stream.types} - {""}))]
-        return ["GresTypes=gpu", f"AccountingStorageTRES={','.join(counted)}"]
+        found = [] if self.stream.site else ["GresTypes=gpu"]
+        if self.stream.counted:  # slurmctld counts for a database alone
+            counted = ["gres/gpu", *(f"gres/gpu:{kind}" for kind in sorted({*self.stream.types} - {""}))]
+            found.append(f"AccountingStorageTRES={','.join(counted)}")
+        return found
 
     def counting(self, port: int) -> list[str]:
         """Lines of slurm.conf about accounts."""
@@ -491,12 +496,13 @@ def record(stream: Stream, number: int, port: int, jobs: list[dict] | None = Non
         raise RuntimeError(f"{stream.name}: found {len(rows)} jobs that ended; expected {expected}: thrown away.")
     about = {"nodes": stream.nodes, "gpus_per_node": CORES, "scheduler": stream.scheduler, "epoch": first}
     tiers = " ".join(f"{name}:{tier}" for name, tier in stream.tiers)
+    types = " ".join(kind or "gpu" for kind in stream.types)
     columns = "job_id submit eligible nodes gpus duration requested_time start nodelist partition after array throttle account qos user type"
     priorities = [(at - first, names[job], *found) for at, job, *found in watch.rows if job in names]
     outages = [(node, down - first, up - first) for node, down, up in watch.outages]
     shutil.rmtree(folder, ignore_errors=True)
     return {
-        "streams": pl.DataFrame([of | about | {"tiers": tiers, "limits": stream.limits, "types": " ".join(stream.types)}]),
+        "streams": pl.DataFrame([of | about | {"tiers": tiers, "limits": stream.limits, "types": types}]),
         "jobs": pl.DataFrame(
             [of | {name: row[name] for name in columns.split()} for row in rows], infer_schema_length=None
         ),

@@ -256,10 +256,13 @@ def obey(S):
     runs, held = list_runs(S)
     wake = np.zeros(1)
     allowed = np.empty((S.known.shape[0], S.nodes.shape[0]), np.bool_)
+    reach = np.empty_like(allowed)
     for n in range(S.nodes.shape[0]):
-        allowed[:, n] = (S.known[:, S.nodes[n].type] > 0) & (S.nodes[n].down == 0)
+        up = S.nodes[n].down == 0
+        allowed[:, n] = (S.known[:, S.nodes[n].type] > 0) & up
+        reach[:, n] = (S.known[:, S.nodes[n].type] != 0) & up
     cells = S.planner(
-        S.scalar[0].now, S.nodes, runs, queue, S.window, S.rule, held, allowed, wake, claims, spare, S.knobs
+        S.scalar[0].now, S.nodes, runs, queue, S.window, S.rule, held, allowed, reach, wake, claims, spare, S.knobs
     )
     i = 0
     while i < len(cells):

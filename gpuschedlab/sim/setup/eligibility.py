@@ -35,7 +35,10 @@ def partitions_of(cluster: Cluster) -> set[str]:
 
 
 def eligibility_of(trace: pl.DataFrame, cluster: Cluster, types: str | None) -> np.ndarray | None:
-    """Place (n, T) of each type of nodes among those that a job asks for, from 1; 0: it may not have them. None: all are alike."""
+    """Place (n, T) of each type of nodes among those that a job asks for, from 1; 0: it may not have them. None: all are alike.
+
+    -1: nodes of its partition whose GPU type it does not ask for.
+    """
     names = [
         n for n, binds in (("gpu_types", types), ("partitions", partitions_of(cluster))) if binds and n in trace.columns
     ]
@@ -58,10 +61,15 @@ def _turns(cluster: Cluster, asked: dict[str, str]) -> list[int]:
     parts = set(asked.get("partitions", "").split("\0"))
     here = [parts == {""} or bool(parts & of[kind]) for kind in cluster.gpu_types]
     types = [bare(kind).lower() for kind in cluster.gpu_types]
-    return [
-        ok * (1 if wanted == [""] else wanted.index(t) + 1 if t in wanted else 0)
-        for ok, t in zip(here, types, strict=True)
-    ]
+    turns = []
+    for in_partition, gpu_type in zip(here, types, strict=True):
+        turn = -1
+        if wanted == [""]:
+            turn = 1
+        elif gpu_type in wanted:
+            turn = wanted.index(gpu_type) + 1
+        turns.append(turn * in_partition)
+    return turns
 
 
 def _lacking(asked: pl.DataFrame, jobs: int, cluster: Cluster) -> ClusterError:

@@ -72,6 +72,11 @@ class Stream:
             return Cluster.homogeneous(self.nodes, 8)
         return Cluster.parse(",".join(f"1x8:{name}" for name in self.types))
 
+    @property
+    def gres(self) -> bool:
+        """Whether its jobs ask for GPUs as GRES."""
+        return bool(self.types)
+
     @cached_property
     def usable(self) -> np.ndarray:
         """Whether jobs that name no type (row 0) or one of `names` may have a node."""
@@ -188,6 +193,7 @@ def decision(stream: Stream, now: int, rule: np.ndarray) -> dict[int, list[int]]
     up = stream.usable.copy()
     for node, down, again in stream.outages:
         up[:, node] &= not down <= now < again
+    reach = np.ascontiguousarray(np.broadcast_to(up[0], up.shape))
     if stream.types:
         nodes["type"] = [stream.names.index(name) for name in stream.types]
         asked = [jobs[i].get("type") for i in queue]
@@ -202,7 +208,7 @@ def decision(stream: Stream, now: int, rule: np.ndarray) -> dict[int, list[int]]
             charge_typed(every, i, nodes["type"][n], jobs[i]["gpus"] // jobs[i]["nodes"] * SLOTS, left)
     claims = records(np.ascontiguousarray(every[queue]))
     answer = plan(
-        float(now), nodes, rows, asks, windows, rule, held, up, np.zeros(1), claims, left, float(stream.epoch), way
+        float(now), nodes, rows, asks, windows, rule, held, up, reach, np.zeros(1), claims, left, float(stream.epoch), way, stream.gres
     )
     found: dict[int, list[int]] = {}
     for cell in answer:
@@ -237,7 +243,7 @@ def agreed(one: Stream, other: Stream) -> int:
 def free_running(stream: Stream, runs: int = 20, **knobs) -> list[float]:
     """Mean waits (s) of simulations whose submissions are shifted by 0 or 1 s."""
     policy = Slurm(
-        **UNWEIGHTED | knobs, plan=Plan(every=1, resolution=1), epoch=float(stream.epoch), limits=stream.limits
+        **UNWEIGHTED | knobs, plan=Plan(every=1, resolution=1), epoch=float(stream.epoch), limits=stream.limits, gres=stream.gres
     )
     submit = np.array([job["submit"] for job in stream.jobs], float)
     found = []

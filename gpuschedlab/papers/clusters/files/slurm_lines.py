@@ -19,7 +19,7 @@ WEIGHTS = {
 SPANS = {"max_age": "PriorityMaxAge", "half_life": "PriorityDecayHalfLife", "recalculated": "PriorityCalcPeriod"}
 FLAGS = {"relative": "SMALL_RELATIVE_TO_TIME", "fairshare": "NO_FAIR_TREE"}
 OF_PARTITIONS = {"tiers": "PriorityTier", "partitions": "PriorityJobFactor"}
-UNSAID = ("own", "epoch", "placement", "tree")
+UNSAID = ("own", "gres", "epoch", "placement", "tree")
 """Fields of the rule for which slurm.conf has no key."""
 POSITIVE = ("damping", "depth", "tested", "every", "resolution")
 """Knobs that slurm.conf has from 1 on."""

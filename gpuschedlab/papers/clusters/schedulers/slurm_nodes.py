@@ -30,11 +30,17 @@ class Held(NamedTuple):
     by_end: np.ndarray
     until: np.ndarray  # (N,) first begin of a node's promises (s)
     rooms: np.ndarray  # (K, N + 1) so many slots, and when each node has room for them (s)
+    gres: bool  # whether a node with room counts as much as any other
 
 
 @njit(inline="never")
-def choose(room, usable, each, wide, out):
-    """Choose nodes as `neighbours`, of any GPU types; wide 0: those with most room until they have `each`."""
+def choose(room, usable, each, wide, gres, out):
+    """Choose nodes as `neighbours`, of any GPU types; wide 0: those with most room until they have `each`.
+
+    Of a job that asks for GPUs as GRES, Slurm sees no more of a node's cores than the job needs: nodes with room for it are alike.
+    """
+    if wide > 0 and gres:
+        return neighbours(np.where(room >= each, each, 0), usable, each, wide, out)
     if wide > 0:
         return neighbours(room, usable, each, wide, out)
     unchosen = usable & (room >= GPU)
@@ -144,7 +150,7 @@ def choose_after(held, i, usable, each, wide, out):
     for r in held.order[: i + 1]:
         for c in range(held.first[r], held.first[r + 1]):
             room[held.node[c]] += held.slots[c]
-    return choose(room, usable, each, wide, out)
+    return choose(room, usable, each, wide, held.gres, out)
 
 
 @njit(inline="never")

@@ -67,15 +67,17 @@ def next_promise(held, opens, past):
 
 
 @njit(inline="never")
-def attempt(now, held, ask, each, wide, nodes, rule, epoch, reserves, out):
+def attempt(now, held, ask, each, wide, nodes, reach, rule, epoch, reserves, out):
     """Instant at which a job starts beside all promises, and on how many nodes; if it is later, they are promised."""
-    # Until the next promise begins or ends, nodes without one to the job's end are usable, and enough have room from `need`.
+    # Until the next promise begins or ends, nodes without one to the job's end are usable, and enough have room from `need`. Slurm
+    # follows the ends of jobs on all nodes of the partition (`near`), of whatever GPU type.
     at = now
     need = -np.inf
     total = held.count[1]
     found = room_for(held, each)
     taken = np.zeros(nodes.shape[0], np.int64)
     usable = nodes.copy()
+    near = reach.copy()
     into = 0
     opens = 0
     past = 0
@@ -86,6 +88,7 @@ def attempt(now, held, ask, each, wide, nodes, rule, epoch, reserves, out):
             free -= usable[n]
             taken[n] = taken[n] + 1
             usable[n] = False
+            near[n] = False
             into = into + 1
         while opens < total and held.begin[held.by_begin[opens]] <= at:
             opens += 1
@@ -93,6 +96,8 @@ def attempt(now, held, ask, each, wide, nodes, rule, epoch, reserves, out):
             n = held.promised[held.by_end[past]]
             taken[n] = taken[n] - 1
             past = past + 1
+            if taken[n] == 0:
+                near[n] = reach[n]
             if taken[n] == 0 and nodes[n]:
                 usable[n] = True
                 free = free + 1
@@ -107,12 +112,12 @@ def attempt(now, held, ask, each, wide, nodes, rule, epoch, reserves, out):
         i = 0
         k = 0
         if need == -np.inf:
-            k = choose(held.room, usable, each, wide, out)
+            k = choose(held.room, usable, each, wide, held.gres, out)
         if k > 0 and at == now:
             return now, k
         after = need
         while k == 0 and begin <= later and begin < np.inf:
-            i = end_of_group(held.ends, held.order, held.count[0], held.first, held.node, usable, after, epoch)
+            i = end_of_group(held.ends, held.order, held.count[0], held.first, held.node, near, after, epoch)
             begin = np.inf if i < 0 else held.ends[held.order[i]] if held.ends[held.order[i]] > now else now + 1.0
             if begin <= later and begin < np.inf:
                 k = choose_after(held, i, usable, each, wide, out)
@@ -179,7 +184,7 @@ def share(nodes, ask, usable, part):
 
 
 @njit(inline="never")
-def who_has(now, nodes, runs, cells, windows, queue):
+def who_has(now, nodes, runs, cells, windows, queue, gres):
     """Who has which nodes, with room for what waits; outages that are announced are promises."""
     n = runs.shape[0] - 1
     k = cells.shape[0]
@@ -210,6 +215,7 @@ def who_has(now, nodes, runs, cells, windows, queue):
         whole[6],
         lasts,
         rooms,
+        gres,
     )
     first[: n + 1] = runs["first"]
     node[:k] = cells["node"]
@@ -224,7 +230,7 @@ def who_has(now, nodes, runs, cells, windows, queue):
 
 
 @njit(inline="never")
-def backfill(now, held, nodes, queue, part, allowed, rule, depth, epoch, started, out, claims, spare):
+def backfill(now, held, nodes, queue, part, allowed, reach, rule, depth, epoch, started, out, claims, spare):
     """Start or promise, in order, as long as any job may still start beside the promises; the first promise (s).
 
     A job whose owner has reached a limit starts in no way, and is promised nothing.
@@ -254,7 +260,7 @@ def backfill(now, held, nodes, queue, part, allowed, rule, depth, epoch, started
             and (reserves or may_start(now, held, nodes, a, part[q], allowed))
         ):
             wide, each = share(nodes, a, allowed[a.kind], part[q])
-            begin, k = attempt(now, held, a, each, wide, allowed[a.kind], rule, epoch, reserves, out)
+            begin, k = attempt(now, held, a, each, wide, allowed[a.kind], reach[a.kind], rule, epoch, reserves, out)
             if k > 0 and begin <= now:
                 started[q] = held.count[0]
                 held.count[2] = 0
@@ -275,14 +281,15 @@ def may_start(now, held, nodes, ask, part, allowed):
 
 
 @njit(inline="never")
-def plan(now, nodes, runs, queue, windows, rule, cells, allowed, wake, claims, spare, epoch, way):
+def plan(now, nodes, runs, queue, windows, rule, cells, allowed, reach, wake, claims, spare, epoch, way, gres):
     """Answer of `gpuschedlab.Ordered.planner`; way: whether later jobs pass never (0), beside promises, or freely (2).
 
+    `gres`: whether jobs ask for GPUs as GRES (`choose`).
     What jobs that start claim is taken from what is left of the quotas.
     """
     part = np.zeros((queue.shape[0], 2), np.int64)
     out = np.empty(nodes.shape[0], np.int64)
-    held = who_has(now, nodes, runs, cells, windows, queue)
+    held = who_has(now, nodes, runs, cells, windows, queue, gres)
     started = np.full(queue.shape[0], -1)
     barred = np.zeros(nodes.shape[0], np.bool_)
     # The main loop: a job that does not fit keeps its nodes from all after it; one at a limit does not.
@@ -294,20 +301,20 @@ def plan(now, nodes, runs, queue, windows, rule, cells, allowed, wake, claims, s
         usable = allowed[a.kind] & ~barred
         for i in range(held.count[1]):
             usable[held.promised[i]] &= held.begin[i] >= now + a.estimate
-        k = choose(held.room, usable, each, wide, out)
+        k = choose(held.room, usable, each, wide, held.gres, out)
         if k > 0:
             started[q] = held.count[0]
             start(held, now + a.estimate, out, k, each, a.slots)
             take_quotas(claims, q, held, spare)
         else:
-            barred |= allowed[a.kind]
+            barred |= reach[a.kind]
             if barred.all():
                 break
     between = rule.every > 0 and np.ceil(now / rule.every - 1e-9) * rule.every > now
     wake[0] = now if between else np.inf
     if way > 0 and not between:
         depth = 0.0 if way == 2 else rule.depth
-        wake[0] = backfill(now, held, nodes, queue, part, allowed, rule, depth, epoch, started, out, claims, spare)
+        wake[0] = backfill(now, held, nodes, queue, part, allowed, reach, rule, depth, epoch, started, out, claims, spare)
     first = held.first[runs.shape[0] - 1]
     k = 0
     answer = np.empty(held.first[held.count[0]] - first, cells.dtype)
