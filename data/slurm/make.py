@@ -127,7 +127,9 @@ class Stream:
     tiers: tuple[tuple[str, int], ...] = (("p", 1),)
     special: str = ""
     counted: bool = False  # by a slurmdbd: without one priorities do not age
-    types: tuple[str, ...] = ()  # of the GPUs of each node, which then are Slurm's gres/gpu; "": one type without a name
+    types: tuple[
+        str, ...
+    ] = ()  # of the GPUs of each node, which then are Slurm's gres/gpu; "": one type without a name
     site: str = ""  # a slurm.conf, whose lines stand in the place of `conf`, `scheduler` and `tiers`
     limits: str = ""  # "qos NAME KEY=VALUE ...; account NAME KEY=VALUE ..." as sacctmgr sets them
     commands: tuple[str, ...] = ()  # of sacctmgr, after those of the limits
@@ -497,7 +499,8 @@ def record(stream: Stream, number: int, port: int, jobs: list[dict] | None = Non
     about = {"nodes": stream.nodes, "gpus_per_node": CORES, "scheduler": stream.scheduler, "epoch": first}
     tiers = " ".join(f"{name}:{tier}" for name, tier in stream.tiers)
     types = " ".join(kind or "gpu" for kind in stream.types)
-    columns = "job_id submit eligible nodes gpus duration requested_time start nodelist partition after array throttle account qos user type"
+    columns = "job_id submit eligible nodes gpus duration requested_time start nodelist partition"
+    columns += " after array throttle account qos user type"
     priorities = [(at - first, names[job], *found) for at, job, *found in watch.rows if job in names]
     outages = [(node, down - first, up - first) for node, down, up in watch.outages]
     shutil.rmtree(folder, ignore_errors=True)

@@ -203,9 +203,9 @@ class Ordered(Policy):
 
         It takes `now` (s); nodes (N,); runs (R + 1,), with their ends (s) and first `cells`, the last row ends the one before; queue (Q,),
         waiting jobs in order; windows, announced outages; rule (1,), with the fields of `Plan`; cells (C,), what runs hold; allowed
-        (K, N), whether jobs of a kind may use a node, which is up; reach (K, N), the same of whatever GPU type they ask for; wake (1,), to be set to an instant (s) before which no later plan
-        starts a job unless something happens; claims (Q, C) of the waiting jobs, and what is left (L,) of each quota (`Policy.quotas`), of
-        which each waiting job fits now; and knobs.
+        (K, N), whether jobs of a kind may use a node, which is up; reach (K, N), the same of whatever GPU type they ask for; wake (1,),
+        to be set to an instant (s) before which no later plan starts a job unless something happens; claims (Q, C) of the waiting jobs,
+        and what is left (L,) of each quota (`Policy.quotas`), of which each waiting job fits now; and knobs.
         """
         raise NotImplementedError
 

@@ -208,7 +208,21 @@ def decision(stream: Stream, now: int, rule: np.ndarray) -> dict[int, list[int]]
             charge_typed(every, i, nodes["type"][n], jobs[i]["gpus"] // jobs[i]["nodes"] * SLOTS, left)
     claims = records(np.ascontiguousarray(every[queue]))
     answer = plan(
-        float(now), nodes, rows, asks, windows, rule, held, up, reach, np.zeros(1), claims, left, float(stream.epoch), way, stream.gres
+        float(now),
+        nodes,
+        rows,
+        asks,
+        windows,
+        rule,
+        held,
+        up,
+        reach,
+        np.zeros(1),
+        claims,
+        left,
+        float(stream.epoch),
+        way,
+        stream.gres,
     )
     found: dict[int, list[int]] = {}
     for cell in answer:
@@ -243,7 +257,11 @@ def agreed(one: Stream, other: Stream) -> int:
 def free_running(stream: Stream, runs: int = 20, **knobs) -> list[float]:
     """Mean waits (s) of simulations whose submissions are shifted by 0 or 1 s."""
     policy = Slurm(
-        **UNWEIGHTED | knobs, plan=Plan(every=1, resolution=1), epoch=float(stream.epoch), limits=stream.limits, gres=stream.gres
+        **UNWEIGHTED | knobs,
+        plan=Plan(every=1, resolution=1),
+        epoch=float(stream.epoch),
+        limits=stream.limits,
+        gres=stream.gres,
     )
     submit = np.array([job["submit"] for job in stream.jobs], float)
     found = []

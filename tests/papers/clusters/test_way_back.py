@@ -32,6 +32,8 @@ SlurmctldPort=6817
 """
 OLDER = CONF.replace("PriorityType=priority/multifactor\n", "")
 OLDER = OLDER.replace("PriorityFlags=CALCULATE_RUNNING,DEPTH_OBLIVIOUS", "priorityflags=NO_FAIR_TREE")
+
+
 @pytest.fixture
 def rule_of(tmp_path):
     """Function that reads the rule of a slurm.conf."""

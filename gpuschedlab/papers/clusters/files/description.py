@@ -45,8 +45,8 @@ class Scheduler:
     """How jobs are started.
 
     `backfill` is none, easy, greedy or plan; of a plan `depth` reservations, `tested` jobs, a `window` (s), made `every` so many
-    seconds in slots of `resolution` (s), reservations for jobs of at least `min_age` (s); then priorities, and usage that decays. `gres`: whether
-    Slurm knows GPUs as GRES, or the cores that stand for them alone (`Slurm.gres`).
+    seconds in slots of `resolution` (s), reservations for jobs of at least `min_age` (s); then priorities, and usage that decays.
+    `gres`: whether Slurm knows GPUs as GRES, or the cores that stand for them alone (`Slurm.gres`).
     """
 
     backfill: str = "easy"

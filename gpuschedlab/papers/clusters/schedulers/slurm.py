@@ -123,7 +123,17 @@ class Slurm(Ordered):
     limits: tuple[Limit, ...] = ()
     moving = "none"
     charged = ("user",)
-    set_aside: ClassVar = ("placement", "own", "gres", "epoch", "interval", "backfill", "half_life", "recalculated", *FIXED)
+    set_aside: ClassVar = (
+        "placement",
+        "own",
+        "gres",
+        "epoch",
+        "interval",
+        "backfill",
+        "half_life",
+        "recalculated",
+        *FIXED,
+    )
 
     def __post_init__(self):
         super().__post_init__()

@@ -13,7 +13,10 @@ GPU = 100
 
 
 class Held(NamedTuple):
-    """Who has which nodes: `count[0]` jobs that run, and `count[1]` promises of a node each; `count[2]` rows of `rooms` were made."""
+    """Who has which nodes: `count[0]` jobs that run, and `count[1]` promises of a node each; `count[2]` rows of `rooms` were made.
+
+    `count[3]` is 1 if jobs ask for GPUs as GRES.
+    """
 
     count: np.ndarray
     order: np.ndarray  # the jobs in order of their ends
@@ -30,7 +33,6 @@ class Held(NamedTuple):
     by_end: np.ndarray
     until: np.ndarray  # (N,) first begin of a node's promises (s)
     rooms: np.ndarray  # (K, N + 1) so many slots, and when each node has room for them (s)
-    gres: bool  # whether a node with room counts as much as any other
 
 
 @njit(inline="never")
@@ -150,7 +152,7 @@ def choose_after(held, i, usable, each, wide, out):
     for r in held.order[: i + 1]:
         for c in range(held.first[r], held.first[r + 1]):
             room[held.node[c]] += held.slots[c]
-    return choose(room, usable, each, wide, held.gres, out)
+    return choose(room, usable, each, wide, held.count[3] == 1, out)
 
 
 @njit(inline="never")

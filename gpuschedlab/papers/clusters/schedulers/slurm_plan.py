@@ -66,11 +66,25 @@ def next_promise(held, opens, past):
     return later
 
 
+@njit
+def group_end(now, held, near, after, epoch):
+    """Return the place of the last end of the first group that ends at an instant or later, and when; -1 and inf if none does."""
+    i = end_of_group(held.ends, held.order, held.count[0], held.first, held.node, near, after, epoch)
+    if i < 0:
+        return i, np.inf
+    end = held.ends[held.order[i]]
+    if end > now:
+        return i, end
+    return i, now + 1.0
+
+
 @njit(inline="never")
 def attempt(now, held, ask, each, wide, nodes, reach, rule, epoch, reserves, out):
-    """Instant at which a job starts beside all promises, and on how many nodes; if it is later, they are promised."""
-    # Until the next promise begins or ends, nodes without one to the job's end are usable, and enough have room from `need`. Slurm
-    # follows the ends of jobs on all nodes of the partition (`near`), of whatever GPU type.
+    """Instant at which a job starts beside all promises, and on how many nodes; if it is later, they are promised.
+
+    Until the next promise begins or ends, nodes without one to the job's end are usable, and enough have room from `need`. Slurm
+    follows the ends of jobs on all nodes of the partition (`near`), of whatever GPU type.
+    """
     at = now
     need = -np.inf
     total = held.count[1]
@@ -109,16 +123,14 @@ def attempt(now, held, ask, each, wide, nodes, reach, rule, epoch, reserves, out
             at = later
             continue
         begin = now
-        i = 0
         k = 0
         if need == -np.inf:
-            k = choose(held.room, usable, each, wide, held.gres, out)
+            k = choose(held.room, usable, each, wide, held.count[3] == 1, out)
         if k > 0 and at == now:
             return now, k
         after = need
         while k == 0 and begin <= later and begin < np.inf:
-            i = end_of_group(held.ends, held.order, held.count[0], held.first, held.node, near, after, epoch)
-            begin = np.inf if i < 0 else held.ends[held.order[i]] if held.ends[held.order[i]] > now else now + 1.0
+            i, begin = group_end(now, held, near, after, epoch)
             if begin <= later and begin < np.inf:
                 k = choose_after(held, i, usable, each, wide, out)
                 after = np.nextafter(held.ends[held.order[i]], np.inf)
@@ -200,7 +212,7 @@ def who_has(now, nodes, runs, cells, windows, queue, gres):
     slots = whole[3]
     room = nodes["free"].astype(np.int64)
     held = Held(
-        np.zeros(3, np.int64),
+        np.zeros(4, np.int64),
         whole[0],
         times[0],
         first,
@@ -215,8 +227,8 @@ def who_has(now, nodes, runs, cells, windows, queue, gres):
         whole[6],
         lasts,
         rooms,
-        gres,
     )
+    held.count[3] = gres
     first[: n + 1] = runs["first"]
     node[:k] = cells["node"]
     slots[:k] = cells["slots"]
@@ -301,7 +313,7 @@ def plan(now, nodes, runs, queue, windows, rule, cells, allowed, reach, wake, cl
         usable = allowed[a.kind] & ~barred
         for i in range(held.count[1]):
             usable[held.promised[i]] &= held.begin[i] >= now + a.estimate
-        k = choose(held.room, usable, each, wide, held.gres, out)
+        k = choose(held.room, usable, each, wide, held.count[3] == 1, out)
         if k > 0:
             started[q] = held.count[0]
             start(held, now + a.estimate, out, k, each, a.slots)
@@ -314,7 +326,9 @@ def plan(now, nodes, runs, queue, windows, rule, cells, allowed, reach, wake, cl
     wake[0] = now if between else np.inf
     if way > 0 and not between:
         depth = 0.0 if way == 2 else rule.depth
-        wake[0] = backfill(now, held, nodes, queue, part, allowed, reach, rule, depth, epoch, started, out, claims, spare)
+        wake[0] = backfill(
+            now, held, nodes, queue, part, allowed, reach, rule, depth, epoch, started, out, claims, spare
+        )
     first = held.first[runs.shape[0] - 1]
     k = 0
     answer = np.empty(held.first[held.count[0]] - first, cells.dtype)

@@ -35,7 +35,9 @@ class Controller(recorder.Server):
             if user:
                 self.ask("sacctmgr", "-i", "add", "user", user, f"account={account}", f"fairshare={shares:.0f}")
             elif account != "root":
-                self.ask("sacctmgr", "-i", "add", "account", account, f"parent={parent or 'root'}", f"fairshare={shares:.0f}")
+                self.ask(
+                    "sacctmgr", "-i", "add", "account", account, f"parent={parent or 'root'}", f"fairshare={shares:.0f}"
+                )
         for name, priority in self.of_site.description.qos:
             if name != "normal":
                 self.ask("sacctmgr", "-i", "add", "qos", name, f"priority={priority:.0f}")

@@ -1,5 +1,6 @@
-"""Pairs of configurations that play the same jobs on a real Slurm: `make referee DIFF="weight_age=0"`, or DIFF=seeded for a pair of each kind.
+"""Pairs of configurations that play the same jobs on a real Slurm: `make referee DIFF="weight_age=0"`.
 
+DIFF=seeded plays a pair of each kind of change.
 The site of `data/slurm/pairs/` says what a change of its slurm.conf, or of the limits of its slurmdbd, is worth; then a real Slurm plays
 the same submissions before and after it, each twice. A recording takes ten minutes of waiting, and hardly any CPU.
 """
@@ -86,7 +87,7 @@ class Result:
 
 
 def seeded(seed: int, folder: Path) -> list[Pair]:
-    """Return a pair of each kind of change: the first, of draws and changes in the order of a seed, of which the announced sign is clear."""
+    """Return a pair of each kind of change: the first, in the order of a seed, of which the announced sign is clear."""
     pairs = []
     for number, kind in enumerate(CHANGES):
         tried = itertools.product(range(DRAWS), in_order(seed, kind))
@@ -186,7 +187,9 @@ def table(found: list[Result]) -> list[str]:
         realised = ", ".join(f"{value:+.1f}" for value in pair.differences)
         sign = "right" if pair.sign_is_right else "wrong"
         size = "right" if pair.size_is_right else "wrong"
-        lines.append(f"| {pair.pair} | `{pair.diff}` | {own} | {changed} | {pair.announced:+.1f} | {realised} | {sign} | {size} |")
+        lines.append(
+            f"| {pair.pair} | `{pair.diff}` | {own} | {changed} | {pair.announced:+.1f} | {realised} | {sign} | {size} |"
+        )
     return lines
 
 
@@ -213,7 +216,9 @@ def main() -> None:
             for pair in pairs:
                 site = site_of(log_of(drawn(pair.draw)), Path(place) / f"site-{pair.name}")
                 gain = announced(site, pair.diff)
-                print(f"{pair.name}: {pair.diff}, announced {gain.own:.1f} to {gain.changed:.1f} s, {gain.difference:+.1f}")
+                print(
+                    f"{pair.name}: {pair.diff}, announced {gain.own:.1f} to {gain.changed:.1f} s, {gain.difference:+.1f}"
+                )
                 print(back_of(site, pair.diff), flush=True)
         record_all(pairs, given)
     print("\n".join(table(results(given.folder))))

@@ -86,7 +86,7 @@ def limits_drawn(dice: np.random.Generator) -> tuple[Limit, ...]:
         if dice.random() < LIKELY:
             amount = float(dice.integers(1, 2_000))
             unit = 60.0 if "wall" in limit.amounts else 1.0
-            limits.append(replace(limit, **{name: unit * amount for name in limit.amounts}))
+            limits.append(replace(limit, **dict.fromkeys(limit.amounts, unit * amount)))
     return tuple(limits)
 
 
@@ -248,7 +248,9 @@ def main() -> None:
     if reason := recorder.why_not(counted=True):
         return print(f"skipped: {reason}")
     whole = checked(given.count, given.seed, given.port)
-    print(f"{whole} of {given.count} settings of seed {given.seed}: a real Slurm gives back every printed value, and no other has changed.")
+    print(
+        f"{whole} of {given.count} settings of seed {given.seed}: a real Slurm gives back every printed value, and no other has changed."
+    )
 
 
 if __name__ == "__main__":
