@@ -35,6 +35,9 @@ from papers.clusters.slurmctld.recorder import recorder
 
 SIDES = ("own", "changed")
 RECORDINGS = (1, 2)
+UNUSED = ("eligible", "after", "array", "throttle", "type")
+FACTORS = ("age", "size", "fairshare")
+"""Columns of a recording that pairs do not need."""
 DRAWS = 10
 """Draws of jobs that are tried of a kind of change."""
 SIZE = 0.15
@@ -144,7 +147,11 @@ def record(pair: Pair, side: str, number: int, port: int) -> dict[str, pl.DataFr
         stream, limits = stream_of(pair, side, site_of(log_of(jobs), Path(folder)))
     found = recorder.record(stream, number, port, jobs)
     about = {"limits": pl.lit(limits), "diff": pl.lit(pair.diff), "seed": pl.lit(pair.draw.seed)}
-    return found | {"streams": found["streams"].with_columns(**about)}
+    return found | {
+        "streams": found["streams"].with_columns(**about),
+        "jobs": found["jobs"].drop(UNUSED),
+        "priorities": found["priorities"].drop(FACTORS),
+    }
 
 
 def results(folder: Path = FILES) -> list[Result]:
