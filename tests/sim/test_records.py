@@ -6,7 +6,7 @@ import pytest
 from gpuschedlab import Cluster, Fifo, Scenario, generate
 from gpuschedlab.sim.engine.jobs import state
 from gpuschedlab.sim.engine.jobs.records import BODY, JOB, TICK, WAITING
-from gpuschedlab.sim.setup.eligibility import able_to_run
+from gpuschedlab.sim.setup.eligibility import Placing, able_to_run
 from gpuschedlab.sim.setup.prepared import NEW_BODY, NEW_JOB, distinct
 from gpuschedlab.sim.watch import waiting_of
 
@@ -92,9 +92,9 @@ def test_jobs_of_a_demand_are_able_to_run_where_the_demand_is(sharing):
     demand, slots, _, asked, knows = prepared.demands(sharing)
     known = prepared.constant["known"] > 0
     for cluster in (Cluster.homogeneous(8, 8), Cluster.homogeneous(1, 4)):
-        by_demand = able_to_run(cluster, "consolidate", 0, slots, asked, known[knows])
+        by_demand = able_to_run(cluster, Placing("consolidate"), slots, asked, known[knows])
         own = prepared.body["slots"], prepared.asked, known[prepared.body["knows"]]
-        assert by_demand[demand].tolist() == able_to_run(cluster, "consolidate", 0, *own).tolist()
+        assert by_demand[demand].tolist() == able_to_run(cluster, Placing("consolidate"), *own).tolist()
 
 
 def test_fields_that_no_one_says_are_those_of_a_new_job():

@@ -1,7 +1,7 @@
 """Eligibility: which nodes jobs may have, of the partitions and GPU types that they ask for, and whether such could ever hold them."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -35,7 +35,10 @@ def partitions_of(cluster: Cluster) -> set[str]:
 
 
 def eligibility_of(trace: pl.DataFrame, cluster: Cluster, types: str | None) -> np.ndarray | None:
-    """Place (n, T) of each type of nodes among those that a job asks for, from 1; 0: it may not have them. None: all are alike."""
+    """Place (n, T) of each type of nodes among those that a job asks for, from 1; 0: it may not have them. None: all are alike.
+
+    -1: nodes of its partition whose GPU type it does not ask for.
+    """
     names = [
         n for n, binds in (("gpu_types", types), ("partitions", partitions_of(cluster))) if binds and n in trace.columns
     ]
@@ -58,10 +61,15 @@ def _turns(cluster: Cluster, asked: dict[str, str]) -> list[int]:
     parts = set(asked.get("partitions", "").split("\0"))
     here = [parts == {""} or bool(parts & of[kind]) for kind in cluster.gpu_types]
     types = [bare(kind).lower() for kind in cluster.gpu_types]
-    return [
-        ok * (1 if wanted == [""] else wanted.index(t) + 1 if t in wanted else 0)
-        for ok, t in zip(here, types, strict=True)
-    ]
+    turns = []
+    for in_partition, gpu_type in zip(here, types, strict=True):
+        turn = -1
+        if wanted == [""]:
+            turn = 1
+        elif gpu_type in wanted:
+            turn = wanted.index(gpu_type) + 1
+        turns.append(turn * in_partition)
+    return turns
 
 
 def _lacking(asked: pl.DataFrame, jobs: int, cluster: Cluster) -> ClusterError:
@@ -81,21 +89,33 @@ def _lacking(asked: pl.DataFrame, jobs: int, cluster: Cluster) -> ClusterError:
     )
 
 
+@dataclass(frozen=True)
+class Placing:
+    """How a policy places jobs: by which rule, how many nodes it sets aside, and whether a job may hold GPUs of several types."""
+
+    rule: str
+    spared: int = 0
+    across: bool = False
+
+
 @lru_cache(maxsize=4096)
-def can_ever(
-    groups: tuple[Nodes, ...], rule: str, spared: int, types: tuple[str, ...], gpus: float, asked: int
-) -> bool:
-    """Whether a placement rule finds room for a job where all nodes are up and empty."""
+def can_ever(groups: tuple[Nodes, ...], placing: Placing, types: tuple[str, ...], gpus: float, asked: int) -> bool:
+    """Whether a job has room where all nodes are up and empty."""
+    spared = placing.spared
     first = np.cumsum([0, *(g.nodes for g in groups)])
     left = [g.nodes - min(max(spared - at, 0), g.nodes) for g, at in zip(groups, first, strict=False)]
     others = tuple(replace(g, nodes=n) for g, n in zip(groups, left, strict=True) if n and g.kind in types)
     if asked:
         enough = [(g.kind, g.nodes) for g in others if g.gpus_per_node >= gpus / asked - 1e-9]
+        if placing.across:
+            return sum(nodes for _, nodes in enough) >= asked
         return any(sum(n for kind, n in enough if kind == each) >= asked for each in types)
-    return bool(others) and bool(FreeGpus(Cluster(others), rule).fits(np.array([gpus]))[0])
+    if placing.across:
+        return sum(g.nodes * g.gpus_per_node for g in others) >= gpus - 1e-9
+    return bool(others) and bool(FreeGpus(Cluster(others), placing.rule).fits(np.array([gpus]))[0])
 
 
-def able_to_run(cluster: Cluster, rule: str, spared: int, slots, asked, usable: np.ndarray) -> np.ndarray:
+def able_to_run(cluster: Cluster, placing: Placing, slots, asked, usable: np.ndarray) -> np.ndarray:
     """Whether jobs (n,) could ever be placed: `slots` (n,) hundredths of a GPU on `asked` (n,) nodes, of the types of `usable` (n, T)."""
     T = len(cluster.gpu_types)
     most = int(asked.max(initial=0)) + 1
@@ -104,19 +124,20 @@ def able_to_run(cluster: Cluster, rule: str, spared: int, slots, asked, usable: 
     able = np.empty(len(kinds), bool)
     for i, found in enumerate(kinds.tolist()):
         types = tuple(name for t, name in enumerate(cluster.gpu_types) if found >> t & 1)
-        able[i] = can_ever(cluster.groups, rule, spared, types, (found >> T) // most / SLOTS, (found >> T) % most)
+        able[i] = can_ever(cluster.groups, placing, types, (found >> T) // most / SLOTS, (found >> T) % most)
     return able[kind]
 
 
-def check_eligible(cluster: Cluster, rule: str, spared: int, trace: Mapping, slots, asked, usable: np.ndarray):
+def check_eligible(cluster: Cluster, placing: Placing, trace: Mapping, slots, asked, usable: np.ndarray):
     """Raise an error for the jobs of a trace that are not `able_to_run`."""
-    able = able_to_run(cluster, rule, spared, slots, asked, usable)
+    able = able_to_run(cluster, placing, slots, asked, usable)
     if not able.all():
-        raise _never(cluster, rule, spared, trace, slots, asked, usable, np.flatnonzero(~able))
+        raise _never(cluster, placing, trace, slots, asked, usable, np.flatnonzero(~able))
 
 
-def _never(cluster, rule, spared, trace, slots, asked, usable, rows) -> ClusterError:
+def _never(cluster: Cluster, placing: Placing, trace, slots, asked, usable, rows) -> ClusterError:
     """Error that names the largest of the jobs (rows) that could never run."""
+    spared = placing.spared
     i = int(rows[np.argmax(slots[rows])])
     on = f" on just {asked[i]} node{'s' if asked[i] > 1 else ''}, evenly" if asked[i] else ""
     more = f", and {len(rows) - 1} more jobs ask too much" if len(rows) > 1 else ""
@@ -125,7 +146,7 @@ def _never(cluster, rule, spared, trace, slots, asked, usable, rows) -> ClusterE
     most = (room * usable[i]).max()
     known = " on which its model is known" if most < room.max() else ""
     return ClusterError(
-        f"job {trace['job_id'][i]} asks for {trace['gpus'][i]:g} GPUs{on}{more}; the rule {rule!r} could never place it on "
+        f"job {trace['job_id'][i]} asks for {trace['gpus'][i]:g} GPUs{on}{more}; the rule {placing.rule!r} could never place it on "
         f"{cluster}, all nodes up and empty: the largest pool of one GPU type{known} has {most:g}"
         f"{f' beside the {spared} {nodes}' if spared else ''}. "
         f"Use a larger cluster,{' fewer profiler_nodes,' if spared else ''}{' null for its nodes,' if on else ''} or drop them: "
