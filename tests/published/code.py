@@ -164,11 +164,12 @@ def _below(folder: str) -> list[str]:
 
 
 def _counts(module: str) -> bool:
-    """Whether a module is one of ours, and its code counts."""
+    """Whether a module is one of ours, and its code counts; a package that lists names of others does not, those names do."""
     top, _, rest = module.partition(".")
     if top == "gpuschedlab":
         room = rest.partition(".")[0]
-        return bool(rest) and not PINNED.match(module) and (ROOT / top / room).is_dir() and _path(module) is not None
+        is_module = (ROOT / top / room).is_dir() and _path(module) is not None
+        return bool(rest) and is_module and not PINNED.match(module) and not _names(module)
     return top != "published" and _path(module) is not None
 
 

@@ -109,3 +109,10 @@ def test_codes_are_kept_with_rows_that_were_left(tmp_path):
     write_measured(path, "c", {SIA: 1.0, GAVEL: 2.0}, {SIA: "aa", GAVEL: "bb"})
     write_measured(path, "c", {SIA: Left("not kept"), GAVEL: 3.0}, {SIA: "cc", GAVEL: "dd"})
     assert read_measured(path) == ("c", {SIA: Ours(1.0), GAVEL: Ours(3.0)}, {SIA: "aa", GAVEL: "dd"})
+
+
+def test_packages_that_only_list_names_do_not_count():
+    """Another policy in the list of policies makes no row old."""
+    assert not {"gpuschedlab.policies", "gpuschedlab.estimators", "gpuschedlab.optim"} & set(
+        modules_of("sia", GAVEL, 1.0)
+    )
