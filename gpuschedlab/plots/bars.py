@@ -39,8 +39,7 @@ def metric_bars(runs, metric: str = "jct_mean", **options) -> Bars:
     if metric not in METRICS:
         raise RunError(f"metric_bars: found metric {metric!r}; expected one of {', '.join(METRICS)}.")
     runs = as_runs(runs)
-    values = [summary(run, **options)[metric] for run in runs.values()]
-    values = np.array([np.nan if v is None else v for v in values], float)
+    values = np.array([summary(run, **options)[metric] for run in runs.values()], float)  # None becomes nan
     divisor, title = metric_axis(metric)
     look = {"orientation": "h", "texttemplate": "%{x:,.3~r}", "textposition": "outside", "cliponaxis": False}
     sides = axis(title, rangemode="tozero"), axis("", autorange="reversed")
@@ -53,11 +52,19 @@ def metric_bars(runs, metric: str = "jct_mean", **options) -> Bars:
 
 def metric_axis(metric: str) -> tuple[float, str]:
     """Divisor of a metric, and its axis title: times in hours, but for those that the computer takes."""
-    what = METRICS[metric]
-    timed = what.unit in ("s", "GPU-s") and metric != "seconds"
-    notes = (f"{what.unit[:-1]}h" if timed else what.unit, f"{what.better} is better" if what.better else "")
+    about = METRICS[metric]
+    divisor = 1.0
+    unit = about.unit
+    if about.unit in ("s", "GPU-s") and metric != "seconds":
+        divisor = HOUR
+        unit = f"{about.unit[:-1]}h"
+    notes = [unit]
+    if about.better:
+        notes.append(f"{about.better} is better")
     note = ", ".join(filter(None, notes))
-    return (HOUR if timed else 1.0), f"{what.label} ({note})" if note else what.label
+    if not note:
+        return divisor, about.label
+    return divisor, f"{about.label} ({note})"
 
 
 def upper(title: str) -> str:

@@ -51,12 +51,13 @@ def jct_cdf(runs, points: int = 500, censored: bool = False) -> Lines:
         times = jct(run, censored)
         tails = spread(times)
         left_out = int((run.jobs["submit"] >= 0).sum()) - len(times)
-        missing = f"<br>{left_out:,} jobs left out: no known end" if left_out else ""
-        said = (
+        sentence = (
             f"{name}: median {spoken(tails.median)}, p90 {spoken(tails.p90)}, p99 {spoken(tails.p99)}, "
-            f"average {spoken(tails.mean)}{missing}"
+            f"average {spoken(tails.mean)}"
         )
-        values[name] = time_steps(*ecdf(times, points)) | {"meta": said}
+        if left_out:
+            sentence += f"<br>{left_out:,} jobs left out: no known end"
+        values[name] = time_steps(*ecdf(times, points)) | {"meta": sentence}
     hover = "<b>%{y:.1%} of jobs</b> within <b>%{customdata:.3~r} %{text}</b><br>%{meta}<extra></extra>"
     return steps("Job completion time", log_time_axis("job completion time (logarithmic)"), values, hover)
 
@@ -68,9 +69,11 @@ def fairness_cdf(runs, points: int = 500, censored: bool = False) -> Lines:
         rho = finish_time_fairness(run, censored)
         rho = rho[~np.isnan(rho)]
         x, share = ecdf(rho, points)
-        worst = float(rho.max()) if len(rho) else float("nan")
-        said = f"{name}: {unfair_fraction(rho):.1%} of jobs unfair, worst rho {worst:.3g}"
-        values[name] = {"x": x.astype("f4"), "y": share.astype("f4"), "meta": said}
+        worst = float("nan")
+        if len(rho):
+            worst = float(rho.max())
+        sentence = f"{name}: {unfair_fraction(rho):.1%} of jobs unfair, worst rho {worst:.3g}"
+        values[name] = {"x": x.astype("f4"), "y": share.astype("f4"), "meta": sentence}
     border = {"type": "line", "line": {"width": 1, "dash": "dot"}, "x0": 1, "x1": 1, "yref": "paper", "y0": 0, "y1": 1}
     note = {"x": 0, "y": 0, "text": "unfair beyond 1 \u2192", "showarrow": False}
     note |= {"yref": "paper", "xanchor": "left", "xshift": 4, "yanchor": "bottom"}

@@ -32,10 +32,11 @@ class Compared(NamedTuple):
     def lines(self, among=slice(None)) -> dict[str, np.ndarray]:
         """Instants, `hours`, and how many jobs, or of those that `among` picks, are there `now` and `before`."""
         ends = [np.sort(np.nan_to_num(self.submit + took, nan=np.inf)[among]) for took in (self.now, self.before)]
-        grid = np.linspace(0.0, max(float(end[np.isfinite(end)].max(initial=1.0)) for end in ends), POINTS)
-        came = np.searchsorted(np.sort(self.submit[among]), grid, "right")
-        now, before = (came - np.searchsorted(end, grid, "right") for end in ends)
-        return {"hours": grid / HOUR, "now": now, "before": before}
+        last = max(float(end[np.isfinite(end)].max(initial=1.0)) for end in ends)
+        grid = np.linspace(0.0, last, POINTS)
+        submitted = np.searchsorted(np.sort(self.submit[among]), grid, "right")
+        present = [submitted - np.searchsorted(end, grid, "right") for end in ends]
+        return {"hours": grid / HOUR} | dict(zip(("now", "before"), present))
 
     def jobs_there(self, record: dict | None = None) -> Drawing:
         """Jobs that are in the cluster, waiting or running, over time: the area below a line is the sum of the times to finish."""
@@ -58,7 +59,10 @@ class Compared(NamedTuple):
             far, rest = np.split(mine[np.argsort(-np.abs(change[mine]), kind="stable")], [SENT // 4])
             rows += [far, np.sort(rest)[:: 1 + len(rest) // (SENT - len(far))]]
         rows = np.unique(np.concatenate(rows))
-        fields = {name: part[rows] if isinstance(part, np.ndarray) else part for name, part in self._asdict().items()}
+        fields = self._asdict()
+        for name, part in fields.items():
+            if isinstance(part, np.ndarray):
+                fields[name] = part[rows]
         counts = dict(zip(("later", "sooner", "same"), map(len, groups))) | {"jobs": len(timed)}
         return fields | {"rows": rows, "all": counts, "lines": self.lines(sized)}
 

@@ -31,19 +31,22 @@ def load_over_time(runs, points: int = 1000, start: float | None = None, end: fl
     runs = as_runs(runs)
     traces = []
     lines = [timeline_of(run) for run in runs.values()]
-    start = min(line["time"].min() for line in lines) if start is None else start
-    end = max(line["time"].max() for line in lines) if end is None else end
+    if start is None:
+        start = min(line["time"].min() for line in lines)
+    if end is None:
+        end = max(line["time"].max() for line in lines)
     edges = np.linspace(start, max(end, start + 1e-9), min(max(points, 1), 1000) + 1)
     for i, (name, which, frame) in enumerate(zip(runs, looks(runs), lines)):
         time = frame["time"].to_numpy()
-        columns = ("used", "capacity", "waiting")
-        used, up, waiting = (bin_means(time, frame[c].to_numpy().astype(float), edges) for c in columns)
+        used = bin_means(time, frame["used"].to_numpy().astype(float), edges)
+        up = bin_means(time, frame["capacity"].to_numpy().astype(float), edges)
+        waiting = bin_means(time, frame["waiting"].to_numpy().astype(float), edges)
         share = np.divide(used, up, out=np.full(used.shape, np.nan), where=up > 0)
         common = {"legendgroup": str(i), "connectgaps": False}
-        look = line(which, "<b>%{y:,.4~r} jobs waiting</b> at %{x:.1f} h", i, width=1.6) | common
-        traces.append(({"x": middles(edges), "y": waiting.astype("f4"), "name": name}, look))
+        style = line(which, "<b>%{y:,.4~r} jobs waiting</b> at %{x:.1f} h", i, width=1.6) | common
+        traces.append(({"x": middles(edges), "y": waiting.astype("f4"), "name": name}, style))
         below = {"yaxis": "y2", "showlegend": False, "hovertemplate": "<b>%{y:.1%} of GPUs in use</b> at %{x:.1f} h"}
-        traces.append(({"x": middles(edges), "y": share.astype("f4"), "name": name}, look | below))
+        traces.append(({"x": middles(edges), "y": share.astype("f4"), "name": name}, style | below))
     sides = {"x": time_axis(anchor="y2"), "y": axis("jobs waiting", domain=[0.54, 1])}
     sides["yaxis2"] = share_axis("GPUs in use", domain=[0, 0.46], range=[0, 1.03])
     return Drawing.of(traces, title="Queue and utilisation", zero=True, **sides)
@@ -69,7 +72,10 @@ def busy_window(runs, length: float = 86_400.0) -> tuple[float, float]:
         if mean.max() > 0:
             break
     total = np.convolve(mean, np.ones(8), "valid")
-    start = float(min(edges[int(total.argmax())] if len(total) else first, last - length))
+    busiest = first
+    if len(total):
+        busiest = edges[int(total.argmax())]
+    start = float(min(busiest, last - length))
     return start, start + length
 
 
@@ -79,7 +85,9 @@ def free_space(run, points: int = 400) -> Lines:
     line = timeline_of(run)
     time = line["time"].to_numpy()
     edges = np.linspace(time[0], max(time[-1], time[0] + 1e-9), points + 1)
-    used, up, wanted = (line[name].to_numpy().astype(float) for name in ("used", "capacity", "demanded"))
+    used = line["used"].to_numpy().astype(float)
+    up = line["capacity"].to_numpy().astype(float)
+    wanted = line["demanded"].to_numpy().astype(float)
     names = ("free in all", "free on the freest node", "requested by waiting jobs")
     values = (up - used, line["largest_free"].to_numpy().astype(float), np.maximum(wanted - used, 0.0))
     means = {name: bin_means(time, v, edges).astype("f4") for name, v in zip(names, values, strict=True)}

@@ -53,8 +53,9 @@ def plotter(compute):
     signature = inspect.signature(compute)
 
     def plot(*arguments, **options):
-        numbers = arguments and isinstance(arguments[0], signature.return_annotation)
-        return figure(arguments[0] if numbers else compute(*arguments, **options))
+        if arguments and isinstance(arguments[0], signature.return_annotation):
+            return figure(arguments[0])
+        return figure(compute(*arguments, **options))
 
     name = compute.__name__
     first = inspect.getdoc(compute).partition("\n")[0]

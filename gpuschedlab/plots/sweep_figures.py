@@ -15,17 +15,21 @@ NAMES = ("policy", "scenario", "cluster", "estimator")
 """Columns whose values say by themselves what they are."""
 HOWS = ("mean", "min", "max")
 """How the seeds of a choice are summed up."""
+COST_SIGN = {"lower": 1.0, "higher": -1.0}
+"""Factors that make costs of metrics, by which side of them is better."""
 
 
 def opened(sweep, columns: tuple[str, ...], metrics: tuple[str, ...]) -> tuple[pl.DataFrame, dict[str, dict]]:
     """Frame and knobs of a sweep (or of a frame like a sweep's); the columns and metrics must exist."""
-    frame = sweep if isinstance(sweep, pl.DataFrame) else getattr(sweep, "frame", None)
+    frame = getattr(sweep, "frame", None)
+    if isinstance(sweep, pl.DataFrame):
+        frame = sweep
     if frame is None or frame.is_empty():
         raise RunError(f"plots: found {sweep!r} without rows; expected a Sweep with finished cells, or its frame.")
-    for what, names in (("column", columns), ("metric", metrics)):
-        known = [c for c in frame.columns if (c in METRICS) == (what == "metric")]
-        if wrong := [name for name in names if name not in known]:
-            raise RunError(f"plots: found no {what} {wrong[0]!r} in the sweep; expected one of {', '.join(known)}.")
+    for noun, names in (("column", columns), ("metric", metrics)):
+        choices = [c for c in frame.columns if (c in METRICS) == (noun == "metric")]
+        if wrong := [name for name in names if name not in choices]:
+            raise RunError(f"plots: found no {noun} {wrong[0]!r} in the sweep; expected one of {', '.join(choices)}.")
     return frame, getattr(sweep, "knobs", {})
 
 
@@ -37,16 +41,16 @@ def differing(frame: pl.DataFrame, without: tuple[str, ...]) -> list[str]:
 
 def word(row: dict, by: list[str], knobs: dict[str, dict]) -> str:
     """Name of a row by some columns: "fair, queues 3"; `knobs` have the words of some columns."""
-    words = []
+    parts = []
     for column in by:
         value = row[column]
         if value is None:
             continue
         if column in NAMES:
-            words.append(str(value))
+            parts.append(str(value))
         else:
-            words.append(f"{spoken(column, knobs)} {knob_word(value, 6)}")
-    return ", ".join(words)
+            parts.append(f"{spoken(column, knobs)} {knob_word(value, 6)}")
+    return ", ".join(parts)
 
 
 def spoken(column: str, knobs: dict[str, dict]) -> str:
@@ -85,26 +89,39 @@ def sweep_lines(sweep, x: str, metric: str = "jct_mean") -> Lines:
         raise RunError(f"sweep_lines: found no row with a value of {x!r}; expected some.")
     named = isinstance(order[0], str)
     log = bool(about.get("log"))
-    order = order if named else sorted(order)
+    if not named:
+        order = sorted(order)
     uneven = not named and not log and _uneven(order)
     by = differing(frame, (x,)) or ["policy"]
     groups: dict[str, list[tuple]] = {}
     column = pl.col(metric).cast(pl.Float64)
     numbers = (getattr(column, how)().fill_null(np.nan).alias(f"{how} {metric}") for how in HOWS)
     for row in frame.group_by([*by, x], maintain_order=True).agg(*numbers, seeds=pl.len()).iter_rows(named=True):
-        for value in order if row[x] is None else [row[x]]:
+        choices = [row[x]]
+        if row[x] is None:
+            choices = order
+        for value in choices:
             summaries = (row[f"{how} {metric}"] for how in HOWS)
             groups.setdefault(word(row, by, knobs), []).append((order.index(value), *summaries, row["seeds"]))
     divisor, title = metric_axis(metric)
     values = {}
     for which, (name, rows) in zip(looks(groups), groups.items()):
-        place, *measured, seeds = np.array(sorted(rows), float).T
-        mean, low, high = (part / divisor for part in measured)
-        at = [order[int(i)] for i in place]
+        numbers_of_choices, mean, low, high, seeds = np.array(sorted(rows), float).T
+        mean = mean / divisor
+        low = low / divisor
+        high = high / divisor
+        choices = [order[int(i)] for i in numbers_of_choices]
+        if uneven:
+            points = {"x": [knob_word(v, 6) for v in choices], "y": mean}
+        else:
+            points = {"x": np.array(choices), "y": mean}
         whiskers = _whiskers(high - mean, mean - low) | {"color": COLOURS[which % len(COLOURS)]}
-        points = {"x": [knob_word(v, 6) for v in at] if uneven else np.array(at), "y": mean}
         values[name] = points | {"customdata": seeds.astype(int), "error_y": whiskers}
-    side = {"type": "category"} if named or uneven else {"type": "log"} if log else {}
+    side = {}
+    if named or uneven:
+        side["type"] = "category"
+    elif log:
+        side["type"] = "log"
     if uneven:
         side["categoryarray"] = [knob_word(v, 6) for v in order]
     label = axis(about.get("label", x) + " (uneven steps)" * uneven, **side)
@@ -124,27 +141,42 @@ def sweep_map(sweep, x: str, y: str, metric: str = "jct_mean") -> Landscape:
     """
     frame, knobs = opened(sweep, (x, y), (metric,))
     frame = frame.filter(pl.col(x).is_not_null() & pl.col(y).is_not_null())
-    if frame.is_empty() or (rest := differing(frame, (x, y))):
-        what = f"rows that differ in {', '.join(rest)} too" if not frame.is_empty() else f"no row with {x} and {y}"
+    problem = ""
+    if frame.is_empty():
+        problem = f"no row with {x} and {y}"
+    elif more := differing(frame, (x, y)):
+        problem = f"rows that differ in {', '.join(more)} too"
+    if problem:
         raise RunError(
-            f"sweep_map: found {what}; expected one value of each. Pass a part: sweep.filter(policy='tiresias')."
+            f"sweep_map: found {problem}; expected one value of each. Pass a part: sweep.filter(policy='tiresias')."
         )
-    columns, rows = (tuple(frame[c].unique(maintain_order=True).to_list()) for c in (x, y))
-    columns, rows = (v if isinstance(v[0], str) else tuple(sorted(v)) for v in (columns, rows))
+    columns = _choices(frame[x])
+    rows = _choices(frame[y])
     values = np.full((len(rows), len(columns)), np.nan)
     for a, b, value in frame.group_by(x, y, maintain_order=True).agg(pl.col(metric).mean()).iter_rows():
-        values[rows.index(b), columns.index(a)] = np.nan if value is None else value
+        if value is not None:
+            values[rows.index(b), columns.index(a)] = value
     divisor, title = metric_axis(metric)
     label = METRICS[metric].label
     policy = frame["policy"][0]
-    shown = values / divisor
+    heights = values / divisor
     sides = (axis(knobs.get(c, {}).get("label", c), type="category") for c in (x, y))
     hover = f"<b>%{{z:,.4~r}}</b><br>{spoken(x, knobs)} %{{x}}<br>{spoken(y, knobs)} %{{y}}<extra></extra>"
-    ramp = RAMP[:: -1 if METRICS[metric].better == "higher" else 1]
-    look = {"colorbar": {"title": {"text": title, "side": "right"}}, "hoverongaps": False, "xgap": 1, "ygap": 1}
-    words = ([knob_word(v, 6) for v in each] for each in (columns, rows))
-    table = {"text": texts(shown, ".4g"), "hover": hover, "colours": ramp, "look": look}
-    return Landscape(upper(f"{label} of {policy}"), *sides, title, *words, shown, **table)
+    ramp = RAMP
+    if METRICS[metric].better == "higher":
+        ramp = RAMP[::-1]
+    style = {"colorbar": {"title": {"text": title, "side": "right"}}, "hoverongaps": False, "xgap": 1, "ygap": 1}
+    labels = ([knob_word(v, 6) for v in choices] for choices in (columns, rows))
+    table = {"text": texts(heights, ".4g"), "hover": hover, "colours": ramp, "look": style}
+    return Landscape(upper(f"{label} of {policy}"), *sides, title, *labels, heights, **table)
+
+
+def _choices(column: pl.Series) -> tuple:
+    """Values of a knob or another column, once each: numbers in order, texts as they come."""
+    values = column.unique(maintain_order=True).to_list()
+    if isinstance(values[0], str):
+        return tuple(values)
+    return tuple(sorted(values))
 
 
 def sweep_front(sweep, *metrics: str | tuple[str, str]) -> Drawing:
@@ -163,7 +195,9 @@ def sweep_front(sweep, *metrics: str | tuple[str, str]) -> Drawing:
     RunError
         Not two metrics, no such metrics, or one of them is neither good nor bad.
     """
-    metrics = (metrics[0] if len(metrics) == 1 else metrics) or ("jct_mean", "unfair_fraction")
+    if len(metrics) == 1:
+        (metrics,) = metrics
+    metrics = metrics or ("jct_mean", "unfair_fraction")
     if isinstance(metrics, str) or len(metrics) != 2:
         raise RunError(
             f"sweep_front: found {metrics!r}; expected two metrics. Pass them as sweep_front(found, 'jct_mean', "
@@ -178,7 +212,7 @@ def sweep_front(sweep, *metrics: str | tuple[str, str]) -> Drawing:
     )
     means = means.drop_nulls([f"mean {m}" for m in metrics])
     groups = {name: part for (name,), part in means.partition_by("policy", as_dict=True, maintain_order=True).items()}
-    sign = np.array([1.0 if METRICS[m].better == "lower" else -1.0 for m in metrics])
+    sign = np.array([COST_SIGN[METRICS[m].better] for m in metrics])
     every = means.select(f"mean {m}" for m in metrics).to_numpy()
     divisors, titles = zip(*map(metric_axis, metrics))
     hover = "<b>%{x:,.4~r}, %{y:,.4~r}</b><br>%{customdata}<extra></extra>"
@@ -188,9 +222,12 @@ def sweep_front(sweep, *metrics: str | tuple[str, str]) -> Drawing:
     traces = [({"x": x, "y": y}, marks(ring, name="none better in both") | steps)]
     for which, (name, part) in zip(looks(groups), groups.items()):
         choices = [word(row, by, knobs) for row in part.iter_rows(named=True)]
-        mean, low, high = (part.select(f"{how} {m}" for m in metrics).to_numpy() / divisors for how in HOWS)
+        mean = part.select(f"mean {m}" for m in metrics).to_numpy() / divisors
+        low = part.select(f"min {m}" for m in metrics).to_numpy() / divisors
+        high = part.select(f"max {m}" for m in metrics).to_numpy() / divisors
         points = {"x": mean[:, 0], "y": mean[:, 1], "name": name, "customdata": choices}
-        points |= {f"error_{way}": _whiskers((high - mean)[:, k], (mean - low)[:, k]) for k, way in enumerate("xy")}
+        points["error_x"] = _whiskers((high - mean)[:, 0], (mean - low)[:, 0])
+        points["error_y"] = _whiskers((high - mean)[:, 1], (mean - low)[:, 1])
         traces.append((points, marks(line(which, most=0)["marker"] | {"size": 9}, hover)))
     title = " against ".join(METRICS[m].label for m in metrics)
     return Drawing.of(traces, upper(title), showlegend=True, x=titles[0], y=titles[1])
@@ -200,7 +237,9 @@ def best(cost: np.ndarray) -> np.ndarray:
     """Rows (indices) of costs (n, 2) that no other row beats in one and equals or beats in the other, by the first."""
     order = np.lexsort((cost[:, 1], cost[:, 0]))
     least = np.minimum.accumulate(cost[order, 1])
-    return order[np.concatenate([[True], least[1:] < least[:-1]])] if len(order) else order
+    if not len(order):
+        return order
+    return order[np.concatenate([[True], least[1:] < least[:-1]])]
 
 
 def _uneven(values: list[float]) -> bool:
@@ -228,15 +267,20 @@ def plot_sweep(sweep, x: str | None = None, y: str | None = None, metric="jct_me
     """
     if isinstance(sweep, Lines | Landscape | Drawing):
         return figure(sweep)
-    pair = (x, y) if x in METRICS and y in METRICS else metric if x is None and y is None else ""
-    if not isinstance(pair, str):
-        return figure(sweep_front(sweep, pair))
+    if x in METRICS and y in METRICS:
+        return figure(sweep_front(sweep, (x, y)))
+    if x is None and y is None and not isinstance(metric, str):
+        return figure(sweep_front(sweep, metric))
     if x is None or not isinstance(metric, str):
         raise RunError(
             f"plot_sweep: found x={x!r}, y={y!r}, metric={metric!r}; expected x (lines), x and y (map), each with one "
             "metric, or two metrics as x and y (front)."
         )
-    return figure(sweep_lines(sweep, x, metric) if y is None else sweep_map(sweep, x, y, metric))
+    if y is None:
+        return figure(sweep_lines(sweep, x, metric))
+    return figure(sweep_map(sweep, x, y, metric))
 
 
-plot_sweep_lines, plot_sweep_map, plot_sweep_front = map(plotter, (sweep_lines, sweep_map, sweep_front))
+plot_sweep_lines = plotter(sweep_lines)
+plot_sweep_map = plotter(sweep_map)
+plot_sweep_front = plotter(sweep_front)

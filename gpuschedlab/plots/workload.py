@@ -64,4 +64,6 @@ def demand(traces: dict) -> Drawing:
     return Drawing.of(drawn, title="GPUs requested", barmode="group", **size_axes(*sides))
 
 
-plot_arrivals, plot_durations, plot_demand = map(plotter, (arrivals, durations, demand))
+plot_arrivals = plotter(arrivals)
+plot_durations = plotter(durations)
+plot_demand = plotter(demand)

@@ -21,8 +21,13 @@ SWITCHES = (
 
 def find_browser() -> str | None:
     """Path of an installed Chromium or Chrome (or that in the environment variable `CHROMIUM`), or None."""
-    named = os.environ.get("CHROMIUM")
-    return next((found for name in ((named,) if named else NAMES) if (found := shutil.which(name))), None)
+    names = NAMES
+    if chosen := os.environ.get("CHROMIUM"):
+        names = (chosen,)
+    for name in names:
+        if path := shutil.which(name):
+            return path
+    return None
 
 
 def _opened(page: Path, folder: str | Path, *switches: str, timeout: float = 120.0) -> subprocess.CompletedProcess:
@@ -71,15 +76,15 @@ def screenshot(html: str | Path, png: str | Path, width: int = 1280, height: int
     if find_browser() and not html.is_file():
         raise RunError(f"screenshot: found no page {html}; expected an HTML file. Write it first.")
     with tempfile.TemporaryDirectory(prefix="gpuschedlab-", ignore_cleanup_errors=True) as folder:
-        made = Path(folder) / "page.png"
-        picture = (f"--screenshot={made}", f"--window-size={width},{height}")
-        done = _opened(html, folder, *picture, timeout=timeout)
-        if not made.is_file():
-            words = " ".join(done.stderr.split()[-40:]) or f"exit code {done.returncode}"
+        picture = Path(folder) / "page.png"
+        switches = (f"--screenshot={picture}", f"--window-size={width},{height}")
+        done = _opened(html, folder, *switches, timeout=timeout)
+        if not picture.is_file():
+            last_words = " ".join(done.stderr.split()[-40:]) or f"exit code {done.returncode}"
             raise RunError(
-                f"screenshot: {done.args[0]} made no picture of {html}: {words}. Open the page in a browser instead."
+                f"screenshot: {done.args[0]} made no picture of {html}: {last_words}. Open the page in a browser instead."
             )
-        shutil.copyfile(made, png)
+        shutil.copyfile(picture, png)
     return png
 
 
@@ -133,7 +138,9 @@ def save_figure(figure, path: str | Path, width: int = 960, height: int = 480) -
         drawn = SVG.replace("WIDTH", str(width)).replace("HEIGHT", str(height)).replace("GIVEN", given)
         page.write_text(document("", "figure", small=False).replace("</body>", f"{drawn}</body>"), encoding="utf-8")
         match = re.search(r"<body>(.*)</body>", _opened(page, folder, "--dump-dom").stdout, re.DOTALL)
-        text = unescape(match[1]).strip() if match else ""
+        text = ""
+        if match:
+            text = unescape(match[1]).strip()
         if not text.startswith("<svg"):
             raise RunError(f"save_figure: the browser made no SVG of it, but {text[:80]!r}. Save it as .png instead.")
         path.write_text(text, encoding="utf-8")

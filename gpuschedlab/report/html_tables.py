@@ -26,23 +26,36 @@ def written(name: str, value) -> str:
         return f"{value:.1%}"
     if METRICS[name].unit == "s":
         return spoken(value)
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.3g}" if value < 1000 else f"{value:,.0f}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if value < 1000:
+        return f"{value:,.3g}"
+    return f"{value:,.0f}"
 
 
 def _unit(name: str) -> str:
     """Unit that is not in the cells, and an arrow to where better is."""
     arrow = {"lower": "\u2193", "higher": "\u2191"}.get(METRICS[name].better, "")
-    shown = "" if METRICS[name].unit == "s" or name in SHARES else METRICS[name].unit
-    return f"{shown} {arrow if name != 'seconds' else ''}".strip()
+    if name == "seconds":
+        arrow = ""
+    unit = METRICS[name].unit
+    if unit == "s" or name in SHARES:
+        unit = ""
+    return f"{unit} {arrow}".strip()
 
 
 def _best(name: str, values: list) -> float | None:
-    """Value to mark, when there is a better and a worse, and fewer than half share the best."""
-    known = [v for v in values if v is not None]
-    if not METRICS[name].better or name == "seconds" or len(known) < 2:
+    """Value to mark, when there is a better and a worse, and fewer than half share the best; otherwise None."""
+    numbers = [v for v in values if v is not None]
+    if not METRICS[name].better or name == "seconds" or len(numbers) < 2:
         return None
-    best = min(known) if METRICS[name].better == "lower" else max(known)
-    return best if sum(written(name, v) == written(name, best) for v in known) <= len(known) / 2 else None
+    best = max(numbers)
+    if METRICS[name].better == "lower":
+        best = min(numbers)
+    sharing = sum(written(name, v) == written(name, best) for v in numbers)
+    if sharing > len(numbers) / 2:
+        return None
+    return best
 
 
 def comparison_table(runs: dict, censored: bool = False) -> str:
@@ -56,16 +69,20 @@ def comparison_table(runs: dict, censored: bool = False) -> str:
     best = {name: _best(name, frame[name].to_list()) for name in columns}
     body = []
     for row in frame.iter_rows(named=True):
-        shown = word = escape(row["policy"])
+        policy = escape(row["policy"])
+        breakable = policy
         if not re.search(r"[&<]", row["policy"]):  # a long name may be broken after its signs
-            shown = re.sub(r"([:,=@])", r"\1<wbr>", word)
-        cells = [f'<th scope="row" data-value="{word}">{shown}</th>']
+            breakable = re.sub(r"([:,=@])", r"\1<wbr>", policy)
+        cells = [f'<th scope="row" data-value="{policy}">{breakable}</th>']
         for name in columns:
-            value = row[name]
             text = written(name, row[name])
-            best_of_all = None not in (value, best[name]) and text == written(name, best[name])
-            mark = ' class="best"' if best_of_all else ""
-            data = f'data-label="{METRICS[name].label}" data-value="{"" if value is None else value}"'
+            value = row[name]
+            mark = ""
+            if value is None:
+                value = ""
+            elif best[name] is not None and text == written(name, best[name]):
+                mark = ' class="best"'
+            data = f'data-label="{METRICS[name].label}" data-value="{value}"'
             cells.append(f"<td{mark} {data}>{text}</td>")
         body.append(f"<tr>{''.join(cells)}</tr>")
     caption = (
@@ -85,22 +102,34 @@ def trace_sentence(runs: dict, censored: bool = False) -> str:
     cluster = cluster_of(run)
     span = jobs["submit"].max() - jobs["submit"].min()
     demand = float((jobs["gpus"] * jobs["duration"]).sum())
-    load = f", {demand / (span * cluster.total_gpus):.0%} of what the cluster has in that time" if span > 0 else ""
+    load = ""
+    if span > 0:
+        share = demand / (span * cluster.total_gpus)
+        load = f", {share:.0%} of what the cluster has in that time"
     sentence = (
         f"{jobs.height:,} jobs submitted over {span / 86_400:.3g} days request {demand / 3600:,.0f} GPU-hours{load}. "
         f"The cluster has {cluster.total_gpus:,} GPUs on {cluster.total_nodes} nodes ({escape(str(cluster))})."
     )
-    if cut := int(jobs["censored"].sum() or 0) if "censored" in jobs.columns else 0:
-        place = "kept" if censored else "left out of the times"
-        sentence += f" {cut:,} jobs with a duration that the log cuts off are {place}."
+    cut = 0
+    if "censored" in jobs.columns:
+        cut = int(jobs["censored"].sum() or 0)
+    if cut and censored:
+        sentence += f" {cut:,} jobs with a duration that the log cuts off are kept."
+    elif cut:
+        sentence += f" {cut:,} jobs with a duration that the log cuts off are left out of the times."
     return sentence
 
 
 def versions_sentence(runs: dict) -> str:
-    """What the numbers depend on besides the settings: the versions that the runs were made with."""
-    made = dict.fromkeys(tuple(run.info.get("versions", {}).items()) for run in runs.values())
-    named = "; ".join(", ".join(f"{name} {version}" for name, version in found) for found in made if found)
-    return f"The numbers depend on the versions of {escape(named)}. " if named else ""
+    """What the numbers depend on besides the settings: the versions that the runs were made with; empty if they are not known."""
+    versions_of_runs = dict.fromkeys(tuple(run.info.get("versions", {}).items()) for run in runs.values())
+    lists = []
+    for versions in versions_of_runs:
+        if versions:
+            lists.append(", ".join(f"{name} {version}" for name, version in versions))
+    if not lists:
+        return ""
+    return f"The numbers depend on the versions of {escape('; '.join(lists))}. "
 
 
 def _words(value) -> str:
@@ -112,7 +141,9 @@ def _words(value) -> str:
     if isinstance(value, float):
         return f"{value:,.6g}"
     text = str(value)
-    return escape(text if len(text) <= 300 else text[:297] + "...")
+    if len(text) > 300:
+        text = text[:297] + "..."
+    return escape(text)
 
 
 def _words_table(caption: str, heads: list[str], rows: list[list]) -> str:
@@ -171,23 +202,26 @@ def over_seeds(summaries: list[dict[str, dict]], metrics: tuple[str, ...] = SHOW
     for name in names:
         for metric in metrics:
             values = [[s.get(policy, {}).get(metric) for policy in (name, names[0])] for s in summaries]
-            known = [mine for mine, _ in values if mine is not None]
+            numbers = [mine for mine, _ in values if mine is not None]
             ratios = [mine / first - 1 for mine, first in values if mine is not None and first and name != names[0]]
-            row = {"policy": name, "metric": metric, "seeds": len(known)}
-            for part, numbers in (("mean", known), ("change", ratios)):
-                row[part], row["half" if part == "mean" else "change_half"] = mean_interval(np.array(numbers, float))
+            row = {"policy": name, "metric": metric, "seeds": len(numbers)}
+            row["mean"], row["half"] = mean_interval(np.array(numbers, float))
+            row["change"], row["change_half"] = mean_interval(np.array(ratios, float))
             rows.append(row)
     return rows
 
 
 def words(row: dict) -> tuple[str, str]:
     """Mean and paired difference of a row of `over_seeds`, as a person reads them."""
-    shown = {part: written(row["metric"], row[part]) for part in ("mean", "half")}
-    mean = shown["mean"] + (f" ± {shown['half']}" if row["half"] == row["half"] else "")
+    mean = written(row["metric"], row["mean"])
+    if row["half"] == row["half"]:
+        mean += f" ± {written(row['metric'], row['half'])}"
     if row["change"] != row["change"]:
         return mean, ""
-    half = f" ± {row['change_half']:.1%}" if row["change_half"] == row["change_half"] else ""
-    return mean, f"{row['change']:+.1%}{half}"
+    change = f"{row['change']:+.1%}"
+    if row["change_half"] == row["change_half"]:
+        change += f" ± {row['change_half']:.1%}"
+    return mean, change
 
 
 def seeds_table(rows: list[dict]) -> str:

@@ -49,8 +49,10 @@ def _drawings(runs: dict, window: tuple[float, float], censored: bool) -> dict[s
 
 def _with_logarithmic_queues(drawing: Drawing) -> Drawing:
     """Queues on a logarithmic axis: on a linear one the longest would flatten all others."""
-    queues = [trace | {"y": np.where(trace["y"] > 0, trace["y"], np.nan)} for trace in drawing.data[::2]]
-    data = [queues[i // 2] if i % 2 == 0 else trace for i, trace in enumerate(drawing.data)]
+    data = list(drawing.data)
+    for i, queue in enumerate(data):
+        if i % 2 == 0:
+            data[i] = queue | {"y": np.where(queue["y"] > 0, queue["y"], np.nan)}
     axis = drawing.layout["yaxis"] | {"type": "log", "dtick": 1}
     axis.pop("rangemode")
     return drawing._replace(data=data, layout=drawing.layout | {"yaxis": axis})
@@ -82,9 +84,15 @@ def _named_colours(compared: Comparison, censored: bool) -> str:
 def _page(compared: Comparison, title: str, window, censored: bool, command: str, seeds: list[dict] | None) -> str:
     """HTML of the page; parameters as in `write_report`."""
     runs = compared.runs
-    window = busy_window(runs, WINDOW) if window is None else window
+    if window is None:
+        window = busy_window(runs, WINDOW)
     here = files("gpuschedlab.report")
-    again = f'<section id="again"><h2>The command</h2><pre>{escape(command)}</pre></section>' if command else ""
+    again = ""
+    if command:
+        again = f'<section id="again"><h2>The command</h2><pre>{escape(command)}</pre></section>'
+    seeds_section = ""
+    if seeds:
+        seeds_section = seeds_table(seeds)
     return Template((here / "page.html").read_text()).substitute(
         {anchor: _html(anchor, each, list(runs)) for anchor, each in _drawings(runs, window, censored).items()},
         title=escape(title),
@@ -93,7 +101,7 @@ def _page(compared: Comparison, title: str, window, censored: bool, command: str
         trace=trace_sentence(runs, censored),
         left="".join(f"<p>{escape(line)}</p>" for line in left_of(runs)),
         comparison=comparison_table(runs, censored),
-        seeds=seeds_table(seeds) if seeds else "",
+        seeds=seeds_section,
         hours=f"{(window[1] - window[0]) / 3600:.3g}",
         runs=run_table(runs),
         again=again,
@@ -143,18 +151,25 @@ def write_report(
     MissingExtra
         plotly is not installed.
     """
-    compared = runs if isinstance(runs, Comparison) else Comparison(as_runs(runs))
+    compared = runs
+    if not isinstance(runs, Comparison):
+        compared = Comparison(as_runs(runs))
     runs = as_runs(compared.runs)
     path = Path(path)
-    title = title or f"{len(runs)} {'policies' if len(runs) > 1 else 'policy'} compared"
+    usual_title = f"{len(runs)} policy compared"
+    if len(runs) > 1:
+        usual_title = f"{len(runs)} policies compared"
+    title = title or usual_title
     text = _page(compared, title, window, censored, command, seeds)
     try:
         with whole(path) as part:
             part.write_text(text, encoding="utf-8")
     except OSError as error:
-        kept = " The earlier file is kept." if path.exists() else ""
+        earlier = ""
+        if path.exists():
+            earlier = " The earlier file is kept."
         raise RunError(
             f"report: found {error.strerror or error} on writing {len(text) / 1e6:.1f} MB to {path}; expected a "
-            f"folder with room for them.{kept} Free some space or give another path."
+            f"folder with room for them.{earlier} Free some space or give another path."
         ) from error
     return path

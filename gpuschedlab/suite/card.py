@@ -27,14 +27,19 @@ def difference(metric: str, found: tuple[float, float] | None) -> str:
     if found is None or found[0] != found[0]:
         return "–"
     mean, half = found
-    wide = f" ± {100 * half:.1f}" if half == half else ""
-    return f"{100 * mean:+.1f} {'points' if metric in SHARES else '%'}{wide}"
+    unit = "%"
+    if metric in SHARES:
+        unit = "points"
+    interval = ""
+    if half == half:
+        interval = f" ± {100 * half:.1f}"
+    return f"{100 * mean:+.1f} {unit}{interval}"
 
 
 def middle_seed(standing: Standing, policy: str, task: str) -> str:
     """Of a task in words: the nearest policy beside, and how the middle seed differs from it, with its interval from six seeds on."""
-    other = standing.nearest(policy, task)
-    middle = standing.middle(policy, other, task)
+    nearest = standing.nearest(policy, task)
+    middle = standing.middle(policy, nearest, task)
     if middle is None:
         return task
     metric = standing.frame.filter(task=task)["metric"][0]
@@ -42,23 +47,35 @@ def middle_seed(standing: Standing, policy: str, task: str) -> str:
     interval = ""
     if middle.low == middle.low:
         interval = f", 95 %: {100 * middle.low:+.1f} to {100 * middle.high:+.1f}"
-    return f"{task} ({amount} from {other} in the middle seed{interval})"
+    return f"{task} ({amount} from {nearest} in the middle seed{interval})"
 
 
 def sentences(standing: Standing, policy: str) -> list[str]:
-    """What the card says of a policy in words."""
-    said = []
+    """Sentences of the card on a policy."""
+    lines = []
     for verdict, tasks in standing.verdicts(policy).items():
         if tasks:
-            said.append(f"{WORDS[verdict]}: {', '.join(middle_seed(standing, policy, task) for task in tasks)}.")
-    near = [row["task"] for row in standing.rows(policy) if (d := row["others"].get("bound")) and d[0] + d[1] < 0.1]
-    said += [f"Within a tenth of what no schedule can beat: {', '.join(near)}."] if near else []
+            seeds = [middle_seed(standing, policy, task) for task in tasks]
+            lines.append(f"{WORDS[verdict]}: {', '.join(seeds)}.")
+    near = _near_bound(standing, policy)
+    if near:
+        lines.append(f"Within a tenth of what no schedule can beat: {', '.join(near)}.")
     costs = standing.costs(policy)
-    said.append(
+    lines.append(
         f"It preempts {costs['preemptions a job']:.2g} times a job and restarts {costs['restarts a job']:.2g} times; "
         f"{costs['GPU-time in restarts']:.1%} of the GPU-time goes into starts, {costs['GPU-time lost']:.1%} is lost."
     )
-    return said
+    return lines
+
+
+def _near_bound(standing: Standing, policy: str) -> list[str]:
+    """Tasks in which a policy is within a tenth of the bound, with its interval; empty if it is nowhere so near."""
+    tasks = []
+    for row in standing.rows(policy):
+        difference_from_bound = row["others"].get("bound")
+        if difference_from_bound and sum(difference_from_bound) < 0.1:
+            tasks.append(row["task"])
+    return tasks
 
 
 def write_card(standing: Standing, path: str | Path) -> Path:
@@ -69,47 +86,54 @@ def write_card(standing: Standing, path: str | Path) -> Path:
     RunError
         The file cannot be written.
     """
-    about = {task.name: task for task in TASKS}
-    body = "".join(_section(standing, policy, about) for policy in standing.policies)
-    notes = [f"{name}: {why}" for name, why in {**standing.skipped, **standing.failed}.items()]
-    seeds = ranges(tuple(standing.frame["seed"].unique().to_list()))
-    title = f"{', '.join(standing.policies)} on the suite"
-    style = files("gpuschedlab.report").joinpath("page.css").read_text(encoding="utf-8")
-    page = (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-        f"<title>{escape(title)}</title><style>{style}</style></head><body><h1>{escape(title)}</h1>"
-        f"<p class='soft'>Seeds {seeds} of {standing.frame['task'].n_unique()} tasks. Differences are paired seed by seed, with 95 % "
-        "intervals; below 0 is better. The bound is what no schedule can beat: of elastic jobs and of dates there is none. FIFO and "
-        f"SRTF know what the task's estimator says.</p>{body}"
-        + "".join(f"<p>{escape(note)}</p>" for note in notes)
-        + f"<footer>Written by gpuschedlab suite {escape(' '.join(standing.policies))}.</footer></body></html>\n"
-    )
+    page = _page(standing)
     try:
-        with whole(Path(path)) as made:
-            made.write_text(page, encoding="utf-8")
+        with whole(Path(path)) as file:
+            file.write_text(page, encoding="utf-8")
     except OSError as error:
         raise RunError(f"card {path}: {error}; expected a file that can be written.") from error
     return Path(path)
 
 
+def _page(standing: Standing) -> str:
+    """HTML of the card."""
+    about = {task.name: task for task in TASKS}
+    body = "".join(_section(standing, policy, about) for policy in standing.policies)
+    notes = [f"{name}: {why}" for name, why in {**standing.skipped, **standing.failed}.items()]
+    paragraphs = "".join(f"<p>{escape(note)}</p>" for note in notes)
+    seeds = ranges(tuple(standing.frame["seed"].unique().to_list()))
+    task_count = standing.frame["task"].n_unique()
+    title = escape(f"{', '.join(standing.policies)} on the suite")
+    command = escape(f"gpuschedlab suite {' '.join(standing.policies)}")
+    style = files("gpuschedlab.report").joinpath("page.css").read_text(encoding="utf-8")
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+        f"<title>{title}</title><style>{style}</style></head><body><h1>{title}</h1>"
+        f"<p class='soft'>Seeds {seeds} of {task_count} tasks. Differences are paired seed by seed, with 95 % "
+        "intervals; below 0 is better. The bound is what no schedule can beat: of elastic jobs and of dates there is none. FIFO and "
+        f"SRTF know what the task's estimator says.</p>{body}{paragraphs}"
+        f"<footer>Written by {command}.</footer></body></html>\n"
+    )
+
+
 def _section(standing: Standing, policy: str, about: dict) -> str:
+    """HTML of a policy: its sentences, and a table with a row for each task."""
     beside = (f"from {name}" for name in (*BESIDE, "the specialist"))
     heads = ("task", "what is special", "what counts", "value", *beside, "above the bound")
     rows = []
     for row in standing.rows(policy):
         task = about[row["task"]]
-        others = row["others"]
+        differences = row["others"]
         metric = row["metric"]
-        behind = [difference(metric, others.get(name)) for name in (*BESIDE, task.specialist, "bound")]
+        behind = [difference(metric, differences.get(name)) for name in (*BESIDE, task.specialist, "bound")]
         behind[-2] += f" ({task.specialist})"
         cells = [task.about, METRICS[metric].label, written(metric, row["value"]), *behind]
-        labelled = "".join(
-            f'<td data-label="{head}">{escape(cell)}</td>' for head, cell in zip(heads[1:], cells, strict=True)
-        )
+        labels = zip(heads[1:], cells, strict=True)
+        labelled = "".join(f'<td data-label="{head}">{escape(cell)}</td>' for head, cell in labels)
         rows.append(f'<tr><th scope="row">{escape(task.name)}</th>{labelled}</tr>')
-    said = "".join(f"<p>{escape(text)}</p>" for text in sentences(standing, policy))
+    paragraphs = "".join(f"<p>{escape(text)}</p>" for text in sentences(standing, policy))
     head = "".join(f'<th scope="col">{name}</th>' for name in heads)
     return (
-        f'<section><h2>{escape(policy)}</h2>{said}<table class="cards words"><thead><tr>{head}</tr></thead>'
+        f'<section><h2>{escape(policy)}</h2>{paragraphs}<table class="cards words"><thead><tr>{head}</tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table></section>"
     )

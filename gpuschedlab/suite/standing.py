@@ -48,11 +48,11 @@ class Standing:
 
         Of times relative to the other's, of shares (as late jobs) as they are. None where one of them has no figure.
         """
-        own = self.frame.filter(task=task, policy=policy)
-        rest = self.frame.filter(task=task, policy=other).select("seed", theirs="value")
+        runs = self.frame.filter(task=task, policy=policy)
+        compared = self.frame.filter(task=task, policy=other).select("seed", theirs="value")
         if other == "bound":
-            rest = own.select("seed", theirs="bound")
-        both = own.join(rest, on="seed", maintain_order="left").sort("seed")
+            compared = runs.select("seed", theirs="bound")
+        both = runs.join(compared, on="seed", maintain_order="left").sort("seed")
         if both.is_empty() or both["theirs"].null_count() or both["value"].null_count():
             return None
         theirs = both["theirs"].to_numpy()
@@ -85,9 +85,9 @@ class Standing:
     def nearest(self, policy: str, task: str) -> str | None:
         """The one with the least mean of those that stand beside a policy in a task; None where none has run the policy's seeds."""
         for rung in self.ladder(task):
-            other = rung["policy"]
-            if other not in self.policies and self.differences(policy, other, task) is not None:
-                return other
+            rival = rung["policy"]
+            if rival not in self.policies and self.differences(policy, rival, task) is not None:
+                return rival
         return None
 
     def ladder(self, task: str) -> list[dict]:
@@ -98,44 +98,60 @@ class Standing:
         means = self.frame.filter(task=task).group_by("policy", maintain_order=True)
         means = means.agg(seeds=pl.len(), value=pl.col("value").mean()).sort("value", maintain_order=True)
         best = means.filter(pl.col("seeds") == pl.col("seeds").max())["policy"][0]
-        rows = means.iter_rows(named=True)
-        return [row | {"behind": self.against(row["policy"], best, task, means.height)} for row in rows]
+        rungs = []
+        for row in means.iter_rows(named=True):
+            row["behind"] = self.against(row["policy"], best, task, means.height)
+            rungs.append(row)
+        return rungs
 
     def rows(self, policy: str) -> list[dict]:
         """Of each task: the task, mean of the policy's value, and by the name of each other policy, or bound, the paired difference."""
-        found = []
+        rows = []
         for task in self.frame["task"].unique(maintain_order=True):
-            one = self.frame.filter(task=task)
-            others = [name for name in one["policy"].unique(maintain_order=True) if name not in self.policies]
-            own = one.filter(policy=policy)
-            value = None if own.is_empty() else float(own["value"].mean())
-            differences = {name: self.against(policy, name, task) for name in (*others, "bound") if name != policy}
-            found.append(
-                {"task": task, "metric": one["metric"][0], "seeds": own.height, "value": value, "others": differences}
-            )
-        return found
+            runs_of_task = self.frame.filter(task=task)
+            names = runs_of_task["policy"].unique(maintain_order=True)
+            rivals = [name for name in names if name not in self.policies]
+            runs = runs_of_task.filter(policy=policy)
+            value = None
+            if not runs.is_empty():
+                value = float(runs["value"].mean())
+            differences = {name: self.against(policy, name, task) for name in (*rivals, "bound") if name != policy}
+            row = {"task": task, "metric": runs_of_task["metric"][0], "seeds": runs.height, "value": value}
+            rows.append(row | {"others": differences})
+        return rows
 
     def verdicts(self, policy: str) -> dict[str, list[str]]:
         """Tasks by how the policy stands to the best of the others: `wins`, `loses`, `open` (the seeds do not decide)."""
-        found: dict[str, list[str]] = {"wins": [], "loses": [], "open": []}
+        verdicts: dict[str, list[str]] = {"wins": [], "loses": [], "open": []}
         for row in self.rows(policy):
-            known = {name: d for name, d in row["others"].items() if d is not None and name != "bound"}
-            if known:
-                joint = [self.against(policy, name, row["task"], len(known) + 1) for name in known]
-                low = max(mean - half for mean, half in joint)
-                high = max(mean + half for mean, half in known.values())
-                found["wins" if high < 0 else "loses" if low > 0 else "open"].append(row["task"])
-        return found
+            rivals = {name: pair for name, pair in row["others"].items() if pair is not None and name != "bound"}
+            if not rivals:
+                continue
+            joint = [self.against(policy, name, row["task"], len(rivals) + 1) for name in rivals]
+            low = max(mean - half for mean, half in joint)
+            high = max(mean + half for mean, half in rivals.values())
+            verdict = "open"
+            if high < 0:
+                verdict = "wins"
+            elif low > 0:
+                verdict = "loses"
+            verdicts[verdict].append(row["task"])
+        return verdicts
 
     def costs(self, policy: str) -> dict[str, float]:
         """Means over all runs of a policy, of `COSTS`: preemptions and restarts a job, and shares of GPU-time."""
-        own = self.frame.filter(policy=policy)
-        held = float(own["gpu_time"].sum()) or 1.0
+        runs = self.frame.filter(policy=policy)
+        sums = (
+            runs.select("jobs", "preemptions", "gpu_time", "gpu_time_overhead", "gpu_time_lost")
+            .sum()
+            .row(0, named=True)
+        )
+        gpu_time = float(sums["gpu_time"]) or 1.0
         return {
-            "preemptions a job": float(own["preemptions"].sum() / max(own["jobs"].sum(), 1)),
-            "restarts a job": float(own["restarts_mean"].mean() or 0.0),
-            "GPU-time in restarts": float(own["gpu_time_overhead"].sum()) / held,
-            "GPU-time lost": float(own["gpu_time_lost"].sum()) / held,
+            "preemptions a job": float(sums["preemptions"] / max(sums["jobs"], 1)),
+            "restarts a job": float(runs["restarts_mean"].mean() or 0.0),
+            "GPU-time in restarts": float(sums["gpu_time_overhead"]) / gpu_time,
+            "GPU-time lost": float(sums["gpu_time_lost"]) / gpu_time,
         }
 
 
@@ -172,7 +188,7 @@ def stand(
     PolicyError, RunError
         A word names no policy, or the folder cannot be written.
     """
-    asked = contenders_of(words)
+    candidates = contenders_of(words)
     parts = []
     skipped = {}
     failed = {}
@@ -180,22 +196,20 @@ def stand(
         if why := task.there():
             skipped[task.name] = why
             continue
-        others = [word for word in (*BESIDE, task.specialist) if word not in asked]
-        contenders = asked | contenders_of(list(dict.fromkeys(others)))
-        policies = {word: policy if own is None else (policy, own) for word, (policy, own) in contenders.items()}
+        rivals = [name for name in (*BESIDE, task.specialist) if name not in candidates]
+        contenders = candidates | contenders_of(list(dict.fromkeys(rivals)))
         done = sweep(
             task.make(),
-            policies,
+            _swept(contenders),
             Path(folder) / f"{task.name}-{task.version}",
             seeds=seeds,
             workers=workers,
             strict=False,
             progress=progress,
         )
-        lost = Counter((what.rpartition(" on ")[0], why) for what, why in done.failed.items())
-        failed |= {
-            f"{task.name}: {policy}": f"{count} of {seeds} seeds: {why}" for (policy, why), count in lost.items()
-        }
+        failures = Counter((run.rpartition(" on ")[0], why) for run, why in done.failed.items())
+        for (policy, why), count in failures.items():
+            failed[f"{task.name}: {policy}"] = f"{count} of {seeds} seeds: {why}"
         parts.append(_rows(task, done.frame, seeds))
         if each is not None:
             each(task, Standing(tuple(words), parts[-1]))
@@ -204,20 +218,31 @@ def stand(
     return Standing(tuple(words), pl.concat(parts), skipped, failed)
 
 
+def _swept(contenders: Mapping[str, tuple]) -> dict:
+    """Policies by name, as a sweep takes them: a policy alone, or with the estimator that it brings."""
+    policies = {}
+    for name, (policy, estimator) in contenders.items():
+        policies[name] = policy
+        if estimator is not None:
+            policies[name] = (policy, estimator)
+    return policies
+
+
 def _rows(task: Task, frame: pl.DataFrame, seeds: int) -> pl.DataFrame:
     """Rows of a task, with the bound of each seed where its metric has one."""
-    bounds = [least_jct(task.make()(seed)) if task.metric == "jct_mean" else None for seed in range(seeds)]
-    known = pl.DataFrame(
-        {"seed": range(seeds), "bound": bounds}, schema={"seed": frame.schema["seed"], "bound": pl.Float64}
-    )
-    found = frame.with_columns(
+    bounds = [None] * seeds
+    if task.metric == "jct_mean":
+        bounds = [least_jct(task.make()(seed)) for seed in range(seeds)]
+    schema = {"seed": frame.schema["seed"], "bound": pl.Float64}
+    bounds_by_seed = pl.DataFrame({"seed": range(seeds), "bound": bounds}, schema=schema)
+    rows = frame.with_columns(
         task=pl.lit(task.name),
         version=pl.lit(task.version),
         metric=pl.lit(task.metric),
         value=pl.col(task.metric).cast(pl.Float64),
     )
     columns = ("task", "version", "metric", "policy", "seed", "jobs", "value", *COSTS)
-    return found.select(columns).join(known, on="seed", how="left", maintain_order="left")
+    return rows.select(columns).join(bounds_by_seed, on="seed", how="left", maintain_order="left")
 
 
 def least_jct(scenario: Scenario) -> float | None:
@@ -235,24 +260,27 @@ def least_jct(scenario: Scenario) -> float | None:
     together = 1.0
     if speeds is not None and speeds.sharing is not None:
         together = max(1.0, float(np.nanmax(speeds.sharing + speeds.sharing.T)))
-    work = (trace["gpus"] * trace["duration"]).to_numpy() / (scenario.cluster.total_gpus * together)
-    return max(_shortest_remaining(trace["submit"].to_numpy(), work), float(trace["duration"].mean()))
+    gpu_time = (trace["gpus"] * trace["duration"]).to_numpy()
+    work = gpu_time / (scenario.cluster.total_gpus * together)
+    divided = _shortest_remaining(trace["submit"].to_numpy(), work)
+    alone = float(trace["duration"].mean())
+    return max(divided, alone)
 
 
 def _shortest_remaining(submit: np.ndarray, work: np.ndarray) -> float:
     """Mean completion time (s) of jobs in order of submission on one machine, shortest remaining work (s) first."""
-    now = 0.0
+    time = 0.0
     total = 0.0
-    left = []
+    unfinished = []  # a heap of remaining work and submission
     arrivals = [*zip(submit.tolist(), work.tolist(), strict=True)]
-    for at, seconds in [*arrivals, (np.inf, 0.0)]:
-        while left and now + left[0][0] <= at:
-            needed, since = heapq.heappop(left)
-            now += needed
-            total += now - since
-        if left:
-            needed, since = left[0]
-            heapq.heapreplace(left, (needed - (at - now), since))
-        now = at
-        heapq.heappush(left, (seconds, at))
+    for arrival, seconds in [*arrivals, (np.inf, 0.0)]:
+        while unfinished and time + unfinished[0][0] <= arrival:
+            remaining, submitted = heapq.heappop(unfinished)
+            time += remaining
+            total += time - submitted
+        if unfinished:
+            remaining, submitted = unfinished[0]
+            heapq.heapreplace(unfinished, (remaining - (arrival - time), submitted))
+        time = arrival
+        heapq.heappush(unfinished, (seconds, arrival))
     return total / max(len(arrivals), 1)

@@ -40,10 +40,13 @@ class HarderWeek(Recipe):
 
     def scenario(self, seed: int = 0) -> Scenario:
         """Trace, cluster, and what goes wrong."""
-        made = self.week.scenario(seed).replace(delays=Delays(restart=60.0, checkpoint=1800.0))
+        scenario = self.week.scenario(seed).replace(delays=Delays(restart=60.0, checkpoint=1800.0))
         if self.mtbf:
-            made = made.replace(cluster=made.cluster.with_failures(self.mtbf * DAY, self.mttr * DAY, 14 * DAY, seed))
-        return made.replace(estimator=Noisy(error=self.error, rng=seed)) if self.error else made
+            cluster = scenario.cluster.with_failures(self.mtbf * DAY, self.mttr * DAY, 14 * DAY, seed)
+            scenario = scenario.replace(cluster=cluster)
+        if self.error:
+            return scenario.replace(estimator=Noisy(error=self.error, rng=seed))
+        return scenario
 
 
 @dataclass(frozen=True)
@@ -57,33 +60,52 @@ class Fetched(Recipe):
     def scenario(self, seed: int = 0) -> Scenario:
         """Jobs of a week on 70 nodes of 8 GPUs."""
         trace = _helios(self.name)
-        week = trace.filter(pl.col("submit").is_between(seed * 7 * DAY, (seed + 1) * 7 * DAY, closed="left"))
+        start = seed * 7 * DAY
+        end = (seed + 1) * 7 * DAY
+        week = trace.filter(pl.col("submit").is_between(start, end, closed="left"))
         if week.is_empty():
-            raise TraceError(
-                f"suite: found no jobs in week {seed} of {self.name}; expected a seed below {int(trace['submit'].max() / DAY / 7) + 1}."
-            )
-        return Scenario(week.with_columns(pl.col("submit") - seed * 7 * DAY), Cluster.homogeneous(70, 8), seed=seed)
+            week_count = int(trace["submit"].max() / DAY / 7) + 1
+            raise TraceError(f"suite: found no jobs in week {seed} of {self.name}; expected a seed below {week_count}.")
+        return Scenario(week.with_columns(pl.col("submit") - start), Cluster.homogeneous(70, 8), seed=seed)
 
 
 def helios_folder() -> Path | None:
     """Folder of Helios' logs where it has been fetched; None elsewhere."""
     logs = sorted(Path(need("pooch").os_cache("gpuschedlab")).joinpath("helios").rglob("cluster_log.csv"))
-    return logs[0].parent.parent if logs else None
+    if not logs:
+        return None
+    return logs[0].parent.parent
+
+
+def _why_no_helios() -> str:
+    """Why the task of Helios' log cannot be run on this machine; empty if it can."""
+    if helios_folder():
+        return ""
+    return "not on this machine; gpuschedlab trace fetch helios brings it (36 MB)"
 
 
 @cache
 def _helios(name: str) -> pl.DataFrame:
+    """Jobs of a cluster of Helios with at most 64 GPUs."""
     trace = read("helios", helios_folder() / name)
     return trace.filter(pl.col("gpus") <= 64).drop([c for c in ("model", "gpu_type") if c in trace.columns])
 
 
 def _week(preset: str, load: float) -> Callable[[], Recipe]:
+    """Recipe of a generated week at a load, which is made when it is called."""
     amount = Amount(days=7, jobs=4000, load=load, cluster_gpus=256)
     return lambda: Week(preset, amount, cluster=CLUSTER, warm=0.0)
 
 
 OF_PAPERS = ("goodput", "deadlines", "finetuning", "prompts")
 """The order of the papers' tasks; others come after them."""
+
+
+def _tasks_of_papers() -> list[Task]:
+    """Tasks that papers bring, in the order of `OF_PAPERS`."""
+    tasks = [module.TASK for module in loaded_of_papers("task")]
+    return sorted(tasks, key=lambda task: (*OF_PAPERS, task.name).index(task.name))
+
 
 TASKS = (
     Task("venus-0.7", 1, _week("venus", 0.7), "lucid", "a quiet week as in Helios Venus"),
@@ -105,18 +127,7 @@ TASKS = (
         "nodes fail every five days; checkpoints every half hour",
     ),
     Task("estimates", 1, lambda: HarderWeek(error=1.0), "tiresias", "estimates that err by a factor of e, commonly"),
-    *sorted(
-        (module.TASK for module in loaded_of_papers("task")), key=lambda task: (*OF_PAPERS, task.name).index(task.name)
-    ),
-    Task(
-        "helios",
-        1,
-        Fetched,
-        "lucid",
-        "weeks of the log of Helios Venus itself",
-        there=lambda: (
-            "" if helios_folder() else "not on this machine; gpuschedlab trace fetch helios brings it (36 MB)"
-        ),
-    ),
+    *_tasks_of_papers(),
+    Task("helios", 1, Fetched, "lucid", "weeks of the log of Helios Venus itself", there=_why_no_helios),
 )
 """All tasks, in the order in which they are shown."""

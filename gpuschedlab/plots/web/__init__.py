@@ -49,16 +49,22 @@ def plotly() -> bytes:
 @cache
 def script() -> str:
     """JavaScript that draws figures, with the house style in it."""
-    look = json.dumps({"template": template(), "dark": DARK})
-    draw, *parts = ((HERE / f"{name}.js").read_text(encoding="utf-8") for name in ("draw", "legend", "screen"))
-    whole = draw.replace("/*LOOK*/ {}", look).replace("  /*LEGEND*/\n", parts[0]).replace("  /*SCREEN*/\n", parts[1])
-    return re.sub(r"(?m)^ *(//.*\n)?", "", whole)  # comments and indents are for who reads the files
+    house_style = json.dumps({"template": template(), "dark": DARK})
+    code = _text("draw.js").replace("/*LOOK*/ {}", house_style)
+    code = code.replace("  /*LEGEND*/\n", _text("legend.js"))
+    code = code.replace("  /*SCREEN*/\n", _text("screen.js"))
+    return re.sub(r"(?m)^ *(//.*\n)?", "", code)  # comments and indents are for who reads the files
 
 
 @cache
 def css() -> str:
     """Style sheet of figures in a grid."""
-    return (HERE / "board.css").read_text(encoding="utf-8")
+    return _text("board.css")
+
+
+def _text(name: str) -> str:
+    """Text of a file beside this one."""
+    return (HERE / name).read_text(encoding="utf-8")
 
 
 @cache
@@ -83,39 +89,62 @@ def fragment(
 
     With `states`, the page has their controls, and shows the note and figures of the combination that they say.
     """
-    here = f"gpuschedlab-{uuid4().hex}"
-    shown = {} if states else {p.name: encoded(plain(figures[p.name])) for p in places if p.name in figures}
-    pack = packed({"places": [p._asdict() for p in places], "figures": shown, "note": note, "states": states or None})
-    queued = json.dumps({"id": here, "board": board, "pack": pack})
-    asked = f"<script>{(HERE / 'states.js').read_text(encoding='utf-8')}</script>" if states else ""
-    two = " gpuschedlab-two" if columns == 2 else ""
-    twin = (f' data-board="{escape(board)}" hidden' if board else "") + " data-states" * bool(states)
+    identity = f"gpuschedlab-{uuid4().hex}"
+    encoded_figures = {}
+    attributes = ""
+    state_script = ""
+    if board:
+        attributes = f' data-board="{escape(board)}" hidden'
+    if states:
+        attributes += " data-states"
+        state_script = f"<script>{_text('states.js')}</script>"
+    else:
+        encoded_figures = {p.name: encoded(plain(figures[p.name])) for p in places if p.name in figures}
+    grid = "gpuschedlab-figures"
+    if columns == 2:
+        grid += " gpuschedlab-two"
+    placeholder = ""
+    if not pictures and not board:
+        placeholder = NOT_DRAWN
+    listed = [place._asdict() for place in places]
+    pack = packed({"places": listed, "figures": encoded_figures, "note": note, "states": states or None})
+    queued = json.dumps({"id": identity, "board": board, "pack": pack})
     return (
-        f'<div id="{here}"{twin}><style>{css()}</style><div class="gpuschedlab-frame">{pictures}'
-        f'<div class="gpuschedlab-figures{two}">{"" if pictures or board else NOT_DRAWN}</div></div>'
-        f"{asked}<script>(window.gpuschedlabQueue ??= []).push({queued})</script></div>"
+        f'<div id="{identity}"{attributes}><style>{css()}</style><div class="gpuschedlab-frame">{pictures}'
+        f'<div class="{grid}">{placeholder}</div></div>'
+        f"{state_script}<script>(window.gpuschedlabQueue ??= []).push({queued})</script></div>"
     )
 
 
 def pictures_of(figures: dict, places: tuple[Place, ...], columns: int = 1, note: str = "", board: str = "") -> str:
     """HTML of pictures of figures for where no script runs, as in `fragment`; without matplotlib a sentence stands in their place."""
-    places = [p for p in places if p.name in figures]
-    shown = [_picture(figures[p.name], p, columns) for p in places] if has("matplotlib") else [NO_PICTURE]
-    here = f"gpuschedlab-{uuid4().hex}"
-    # A page that runs scripts has the board itself; browsers before 2024 know it by the script alone.
-    hiding = (
-        f"<style>@media (scripting: enabled) {{ #{here} {{ display: none }} }}</style>"
-        f'<script>document.getElementById("{here}").hidden = true</script>'
-    )
-    twin = f' data-pictures="{escape(board)}"' if board else ""
-    return f'<div id="{here}" class="gpuschedlab-pictures"{twin}>{hiding if board else ""}{note}{"".join(shown)}</div>'
+    pictures = NO_PICTURE
+    if has("matplotlib"):
+        pictures = "".join(_picture(figures[place.name], place, columns) for place in places if place.name in figures)
+    identity = f"gpuschedlab-{uuid4().hex}"
+    attribute = ""
+    hiding = ""
+    if board:
+        attribute = f' data-pictures="{escape(board)}"'
+        # A page that runs scripts has the board itself; browsers before 2024 know it by the script alone.
+        hiding = (
+            f"<style>@media (scripting: enabled) {{ #{identity} {{ display: none }} }}</style>"
+            f'<script>document.getElementById("{identity}").hidden = true</script>'
+        )
+    return f'<div id="{identity}" class="gpuschedlab-pictures"{attribute}>{hiding}{note}{pictures}</div>'
 
 
 def _picture(figure, place: Place, columns: int) -> str:
-    """One picture, twice as wide where it is as wide as a grid of two."""
+    """One picture, twice as wide where it is as wide as a grid of two; a sentence if it cannot be drawn."""
     from gpuschedlab.plots.web.picture import png
 
-    width = min(place.width or WIDTHS[-1], WIDTHS[1 if columns == 1 else 2 if place.wide else 0])
+    in_grid, alone, across = WIDTHS
+    room = in_grid
+    if columns == 1:
+        room = alone
+    elif place.wide:
+        room = across
+    width = min(place.width or across, room)
     try:
         content, title = png(figure, width, place.height + CAPTION, kind="WEBP")  # half of a PNG
     except Exception as error:  # what only plotly understands is drawn where there are scripts
@@ -126,8 +155,13 @@ def _picture(figure, place: Place, columns: int) -> str:
 
 def output(figures: dict, places: tuple[Place, ...], columns: int = 1, note="", board="", states=None) -> str:
     """HTML of figures for a cell's output, as `fragment`; the first in a kernel carries the library; a `board` has no pictures."""
-    pictures = "" if board else pictures_of(figures, places, columns, note)
-    return fragment(figures, places, columns, note, board, pictures, states) + (library() if carries_library() else "")
+    pictures = ""
+    if not board:
+        pictures = pictures_of(figures, places, columns, note)
+    html = fragment(figures, places, columns, note, board, pictures, states)
+    if carries_library():
+        return html + library()
+    return html
 
 
 def document(body: str, title: str, small: bool = True) -> str:

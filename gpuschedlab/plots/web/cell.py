@@ -26,8 +26,8 @@ def execution() -> Execution | None:
 
 def in_batch() -> bool:
     """Whether cells are run by a program, such as papermill or a site's build, and by no front end that names them."""
-    now = execution()
-    return now is not None and not now.cell and "VOILA_REQUEST_URL" not in os.environ
+    current = execution()
+    return current is not None and not current.cell and "VOILA_REQUEST_URL" not in os.environ
 
 
 _carrier: Execution | None = None
@@ -36,9 +36,15 @@ _carrier: Execution | None = None
 def carries_library() -> bool:
     """Whether an output brings plotly: the first in a kernel does, and again when its cell is run again, which replaces it."""
     global _carrier
-    now = execution()
-    if now is None:
+    current = execution()
+    if current is None:
         return True
-    carries = _carrier is None or (now.cell and _carrier.cell == now.cell and _carrier.request != now.request)
-    _carrier = now if carries else _carrier
-    return bool(carries)
+    if _carrier is None or _replaces(current, _carrier):
+        _carrier = current
+        return True
+    return False
+
+
+def _replaces(current: Execution, earlier: Execution) -> bool:
+    """Whether the cell of an earlier execution is run again; False if the front end does not say which cell is run."""
+    return bool(current.cell) and earlier.cell == current.cell and earlier.request != current.request

@@ -25,11 +25,14 @@ def nested(flat: dict) -> dict:
         if name not in WHOLE:
             parts = name.split("_")
         last = parts.pop()
-        place = tree
+        branch = tree
         for part in parts:
-            place[part] = place = dict(place.get(part) or {})
-        both = isinstance(value, dict) and isinstance(place.get(last), dict)
-        place[last] = place[last] | value if both else value
+            branch[part] = dict(branch.get(part) or {})
+            branch = branch[part]
+        if isinstance(value, dict) and isinstance(branch.get(last), dict):
+            branch[last] = branch[last] | value
+        else:
+            branch[last] = value
     return tree
 
 
@@ -37,11 +40,14 @@ def plain(figure, still: bool = False) -> dict:
     """`data` and `layout` of a `Drawing` or of a plotly figure, as plain data with numpy arrays in it; its record, unless `still`."""
     if isinstance(figure, Drawing):
         if figure.record is not None and not still:
-            return {"record": figure.record} if figure.record else {}
+            if not figure.record:
+                return {}
+            return {"record": figure.record}
         data = [nested(style | data) for style, data in zip(figure.style, figure.data, strict=True)]
         return {"data": data, "layout": nested(figure.layout | figure.live)}
-    made = figure.to_plotly_json()
-    return {"data": made["data"], "layout": {k: v for k, v in made["layout"].items() if k != "template"}}
+    description = figure.to_plotly_json()
+    layout = {name: value for name, value in description["layout"].items() if name != "template"}
+    return {"data": description["data"], "layout": layout}
 
 
 def encoded(value, pack=lambda raw: b64encode(raw).decode()):
@@ -51,11 +57,20 @@ def encoded(value, pack=lambda raw: b64encode(raw).decode()):
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, np.ndarray):
-        if value.dtype.kind not in "fiub" or value.ndim not in (1, 2) or not value.size:
-            return encoded(value.tolist(), pack)
-        kind = "f4" if value.dtype.kind == "f" else "i4"
-        raw = np.ascontiguousarray(value, f"<{kind}").tobytes()
-        return {"dtype": kind, "shape": list(value.shape), "bdata": pack(raw)}
+        return _encoded_array(value, pack)
     if isinstance(value, list | tuple):
         return [encoded(part, pack) for part in value]
-    return None if isinstance(value, float) and not np.isfinite(value) else value
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value
+
+
+def _encoded_array(array: np.ndarray, pack) -> dict | list:
+    """Bytes, type and shape of an array of numbers; a list if the array is empty, has no numbers, or more than two axes."""
+    if array.dtype.kind not in "fiub" or array.ndim not in (1, 2) or not array.size:
+        return encoded(array.tolist(), pack)
+    dtype = "i4"
+    if array.dtype.kind == "f":
+        dtype = "f4"
+    raw = np.ascontiguousarray(array, f"<{dtype}").tobytes()
+    return {"dtype": dtype, "shape": list(array.shape), "bdata": pack(raw)}

@@ -8,8 +8,11 @@ import io
 import re
 import textwrap
 from base64 import b64decode
+from collections.abc import Iterable
 from importlib.resources import files
 from itertools import chain
+from math import ceil
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,41 +33,51 @@ DRAW = {"scatter": traces.scatter, "scattergl": traces.scatter, "bar": traces.ba
 def png(figure, width: int, height: int, dark: bool = False, kind: str = "PNG") -> tuple[bytes, str]:
     """Picture of a `Drawing` or a plotly figure, in pixels, for a `dark` page or a light one, and its title with the traces it lacks."""
     content = _read(plain(figure, still=True))
-    look = dict(need("matplotlib", "pictures").rc_params_from_file(LOOK, use_default_template=False))
+    settings = dict(need("matplotlib", "pictures").rc_params_from_file(LOOK, use_default_template=False))
+    colours = COLOURS
     if dark:
         content = shaded(content)
-        look = shaded(look)
-    with mpl("style").context(["default", look]):  # whatever the reader's own matplotlib looks like
-        drawn = mpl("figure").Figure((width / PIXELS, height / PIXELS), PIXELS)
-        canvas = mpl("backends.backend_agg").FigureCanvasAgg(drawn)
-        missing = _fill(drawn, content["data"], content["layout"], shaded(COLOURS) if dark else COLOURS)
+        settings = shaded(settings)
+        colours = shaded(COLOURS)
+    with mpl("style").context(["default", settings]):  # whatever the reader's own matplotlib looks like
+        canvas_figure = mpl("figure").Figure((width / PIXELS, height / PIXELS), PIXELS)
+        canvas = mpl("backends.backend_agg").FigureCanvasAgg(canvas_figure)
+        missing = _fill(canvas_figure, content["data"], content["layout"], colours)
         canvas.draw()
-    colours = np.asarray(canvas.buffer_rgba())[..., :3]  # as they are: a palette would lose the rare ones
-    out = io.BytesIO()
-    need("PIL.Image", "pictures").fromarray(colours).save(out, kind, lossless=True, method=1)  # for WebP
-    return out.getvalue(), " ".join([*words(content["layout"].get("title")).split(), *missing])
+    pixels = np.asarray(canvas.buffer_rgba())[..., :3]  # as they are: a palette would lose the rare ones
+    file = io.BytesIO()
+    need("PIL.Image", "pictures").fromarray(pixels).save(file, kind, lossless=True, method=1)  # for WebP
+    title = words(content["layout"].get("title"))
+    return file.getvalue(), " ".join([*title.split(), *missing])
 
 
 def shaded(value):
     """Copy of plain data in the colours for a dark page; but for what stands on a bar."""
     if isinstance(value, dict):
-        return {name: part if name in ("insidetextfont", "pattern") else shaded(part) for name, part in value.items()}
+        on_bars = {name: part for name, part in value.items() if name in ("insidetextfont", "pattern")}
+        return {name: shaded(part) for name, part in value.items()} | on_bars
     if isinstance(value, list | tuple):
         return [shaded(part) for part in value]
-    return DARK.get(value, value) if isinstance(value, str) else value
+    if isinstance(value, str):
+        return DARK.get(value, value)
+    return value
 
 
 def _read(value):
     """Copy of plain data, in which arrays as plotly writes them are numpy's, and all colours known to matplotlib."""
     if isinstance(value, dict) and "bdata" in value:
-        flat = np.frombuffer(b64decode(value["bdata"]), f"<{value['dtype']}")
-        return flat.reshape([int(n) for n in re.findall(r"\d+", str(value.get("shape", flat.shape)))])
+        numbers = np.frombuffer(b64decode(value["bdata"]), f"<{value['dtype']}")
+        lengths = re.findall(r"\d+", str(value.get("shape", numbers.shape)))
+        return numbers.reshape([int(length) for length in lengths])
     if isinstance(value, dict):
         return {name: _read(part) for name, part in value.items() if part is not None}
     if isinstance(value, str) and re.match(r"rgba?\(", value):
-        red, green, blue, *alpha = map(float, re.findall(r"[\d.]+", value))
-        return mpl("colors").to_hex((red / 255, green / 255, blue / 255, *alpha), keep_alpha=True)
-    return [_read(part) for part in value] if isinstance(value, list) else value
+        parts = [float(part) for part in re.findall(r"[\d.]+", value)]
+        channels = [part / 255 for part in parts[:3]]
+        return mpl("colors").to_hex((*channels, *parts[3:]), keep_alpha=True)
+    if isinstance(value, list):
+        return [_read(part) for part in value]
+    return value
 
 
 def _fill(figure, data: list, layout: dict, colours) -> list[str]:
@@ -72,36 +85,40 @@ def _fill(figure, data: list, layout: dict, colours) -> list[str]:
     data = [trace for trace in data if trace.get("visible", True) is True]
     panels = _panels(figure, data, layout)
     keys = []
-    missing = {}
+    missing_kinds = {}
     for number, trace in enumerate(data):
         kind = trace.get("type", "scatter")
+        colour = colours[number % len(colours)]
         try:
-            key = DRAW[kind](panels[_pair(trace)], trace, colours[number % len(colours)])
+            key = DRAW[kind](panels[_pair(trace)], trace, colour)
         except Exception:  # a figure is anybody's, and more than its picture shows: what cannot be drawn is named in it
             key = None
-            missing[kind] = ""
+            missing_kinds[kind] = ""
         if key and trace.get("name") and trace.get("showlegend", True):
             keys.append((tuple(key), words(trace["name"])))
     for (x, y), panel in panels.items():
-        panel.x.dress(panel.ax, len(panels) == 1 or panel.x.about.get("anchor", "y") == y)
-        panel.y.dress(panel.ax, len(panels) == 1 or panel.y.about.get("anchor", "x") == x)
+        alone = len(panels) == 1
+        panel.x.dress(panel.ax, alone or panel.x.about.get("anchor", "y") == y)
+        panel.y.dress(panel.ax, alone or panel.y.about.get("anchor", "x") == x)
     _around(figure, panels, layout)
     height = figure.bbox.height
     top = _head(figure, layout, keys)
     bottom = 0
-    if missing:
-        missing = [f"(Not as on a page with scripts: {', '.join(missing)}.)"]
+    sentences = []
+    if missing_kinds:
+        sentences = [f"(Not as on a page with scripts: {', '.join(missing_kinds)}.)"]
         bottom = 16 / height
-        figure.text(0.005, 3 / height, missing[0], fontsize=10 * POINT, color=STOP["color"])
+        figure.text(0.005, 3 / height, sentences[0], fontsize=10 * POINT, color=STOP["color"])
     figure.tight_layout(pad=0.6)
     room = figure.subplotpars
     figure.subplots_adjust(top=room.top - top / height, bottom=room.bottom + bottom, hspace=0, wspace=0)
     for panel in panels.values():
         traces.write_later(panel)
-    return missing
+    return sentences
 
 
 def _pair(trace: dict) -> tuple[str, str]:
+    """Names of the two axes of a trace."""
     return trace.get("xaxis", "x"), trace.get("yaxis", "y")
 
 
@@ -114,16 +131,22 @@ def _panels(figure, data: list, layout: dict) -> dict[tuple[str, str], Panel]:
         values = [trace[name[0]] for trace in data if name in _pair(trace) and name[0] in trace]
         sides[name] = Side(name, layout, values)
     # borders of columns from the left and of rows from the top, with what is between panels
-    columns, rows = (sorted({0, 1, *(end for pair in pairs for end in sides[pair[way]].domain)}) for way in (0, 1))
+    columns = _borders(sides[x] for x, _ in pairs)
+    rows = _borders(sides[y] for _, y in pairs)
     ratios = {"width_ratios": np.diff(columns), "height_ratios": np.diff(rows)[::-1]}
-    grid = figure.add_gridspec(len(rows) - 1, len(columns) - 1, **ratios)
+    last_row = len(rows) - 1
+    grid = figure.add_gridspec(last_row, len(columns) - 1, **ratios)
     for pair in pairs:
-        x, y = both = [sides[name] for name in pair]
-        column = slice(*map(columns.index, x.domain))
-        row = slice(*(len(rows) - 1 - rows.index(end) for end in y.domain[::-1]))
-        like = {f"share{name[0]}": next((p.ax for other, p in panels.items() if name in other), None) for name in pair}
-        ax = figure.add_subplot(grid[row, column], label=" ".join(pair), **like)
-        for side in both:
+        x_name, y_name = pair
+        x = sides[x_name]
+        y = sides[y_name]
+        left, right = x.domain
+        bottom, top = y.domain
+        column = slice(columns.index(left), columns.index(right))
+        row = slice(last_row - rows.index(top), last_row - rows.index(bottom))
+        shared = {f"share{name[0]}": _axes_with(panels, name) for name in pair}
+        ax = figure.add_subplot(grid[row, column], label=" ".join(pair), **shared)
+        for side in (x, y):
             if side.log:
                 getattr(ax, f"set_{side.way}scale")("log")
             if side.dates:
@@ -133,61 +156,125 @@ def _panels(figure, data: list, layout: dict) -> dict[tuple[str, str], Panel]:
     return panels
 
 
+def _borders(sides: Iterable[Side]) -> list[float]:
+    """Ends of axes as shares of the figure, ascending, with those of the figure."""
+    ends = {0, 1}
+    for side in sides:
+        ends.update(side.domain)
+    return sorted(ends)
+
+
+def _axes_with(panels: dict, name: str):
+    """Return matplotlib's axes of the first panel that has an axis of plotly's; None if no panel has it."""
+    for pair, panel in panels.items():
+        if name in pair:
+            return panel.ax
+    return None
+
+
 def _around(figure, panels: dict, layout: dict):
     """Lines, rectangles and notes of the layout, on axes or on all of the figure ("paper")."""
-    things = [*layout.get("shapes", ()), *layout.get("annotations", ())]
+    marks = [*layout.get("shapes", ()), *layout.get("annotations", ())]
     host = next(iter(panels.values()))
     paper = host.ax
-    if things and len(panels) > 1:
+    if marks and len(panels) > 1:
         paper = figure.add_subplot(paper.get_gridspec()[:, :], frameon=False, xticks=[], yticks=[], label="paper")
-    for thing in things:
-        ways = []
-        points = []
-        is_note = "text" in thing
-        for way in "xy":
-            name, _, domain = thing.get(f"{way}ref", way).partition(" ")
-            panel = next((p for pair, p in panels.items() if name in pair), host)
-            side = getattr(panel, way)
-            ax = paper if name == "paper" else panel.ax
-            side = None if domain or name == "paper" else side
-            ways.append(ax.transData if side else ax.transAxes)
-            ends = [thing.get(way, 0.5)] if is_note else [thing.get(f"{way}{i}", i) for i in (0, 1)]
-            points.append([side.place(end, is_note) if side else end for end in ends])
-        if is_note:
-            look = {f"{'hv'[i]}a": thing.get(f"{way}anchor", "center") for i, way in enumerate("xy")}
-            look = {name: {"auto": "center", "middle": "center"}.get(at, at) for name, at in look.items()}
-            look |= {"color": thing.get("font", {}).get("color", style("text.color")), "annotation_clip": False}
-            shift = [thing.get(f"{way}shift", 0) * POINT for way in "xy"]
-            paper.annotate(words(thing), [ends[0] for ends in points], shift, tuple(ways), "offset points", **look)
-            continue
-        (left, right), (bottom, top) = points
-        line = thing.get("line", {})
-        flat = thing.get("type") == "line"
-        look = {"edgecolor": line.get("color", style("text.color")), "linewidth": line.get("width", 2) * POINT}
-        look |= {"linestyle": traces.STROKES.get(line.get("dash"), "-"), "alpha": thing.get("opacity")}
-        look |= {"facecolor": thing.get("fillcolor", "none"), "zorder": 0.5 if thing.get("layer") == "below" else 2.5}
-        corners = [(left, bottom), *([] if flat else [(left, top)]), (right, top), (right, bottom)][: 2 if flat else 4]
-        transform = mpl("transforms").blended_transform_factory(*ways)
-        drawn = mpl("patches").Polygon(corners, closed=not flat, transform=transform, **look)
-        panel.ax.add_artist(drawn).set(in_layout=False, clip_on="paper" not in (thing.get("xref"), thing.get("yref")))
+    for mark in marks:
+        x = _span(mark, "x", panels, paper)
+        y = _span(mark, "y", panels, paper)
+        if "text" in mark:
+            _write_note(paper, mark, x, y)
+        else:
+            _draw_shape(mark, x, y)
+
+
+class Span(NamedTuple):
+    """How far a mark reaches along one direction, and in which coordinates."""
+
+    ends: list  # one position of a note, two of a shape
+    transform: object  # matplotlib's, from these positions to pixels
+    ax: object  # axes of the panel that the mark refers to; of the first panel, if it refers to the figure
+
+
+def _span(mark: dict, direction: str, panels: dict, paper) -> Span:
+    """Positions of a shape or a note along "x" or "y": on an axis, or as shares of it or of the figure."""
+    is_note = "text" in mark
+    name, _, domain = mark.get(f"{direction}ref", direction).partition(" ")
+    host = next(iter(panels.values()))
+    panel = next((panel for pair, panel in panels.items() if name in pair), host)
+    if is_note:
+        ends = [mark.get(direction, 0.5)]
+    else:
+        ends = [mark.get(f"{direction}{i}", i) for i in (0, 1)]
+    if name == "paper":
+        return Span(ends, paper.transAxes, panel.ax)
+    if domain:
+        return Span(ends, panel.ax.transAxes, panel.ax)
+    side = getattr(panel, direction)
+    return Span([side.place(end, is_note) for end in ends], panel.ax.transData, panel.ax)
+
+
+def _write_note(paper, note: dict, x: Span, y: Span):
+    """Write a note at its point."""
+    anchors = {"ha": note.get("xanchor", "center"), "va": note.get("yanchor", "center")}
+    for name, anchor in anchors.items():
+        if anchor in ("auto", "middle"):
+            anchors[name] = "center"
+    colour = note.get("font", {}).get("color", style("text.color"))
+    point = [x.ends[0], y.ends[0]]
+    shift = [note.get("xshift", 0) * POINT, note.get("yshift", 0) * POINT]
+    transforms = (x.transform, y.transform)
+    paper.annotate(
+        words(note), point, shift, transforms, "offset points", color=colour, annotation_clip=False, **anchors
+    )
+
+
+def _draw_shape(shape: dict, x: Span, y: Span):
+    """Draw a line or a rectangle between its ends."""
+    left, right = x.ends
+    bottom, top = y.ends
+    corners = [(left, bottom), (left, top), (right, top), (right, bottom)]
+    is_line = shape.get("type") == "line"
+    if is_line:
+        corners = [(left, bottom), (right, top)]
+    line = shape.get("line", {})
+    depth = 2.5
+    if shape.get("layer") == "below":
+        depth = 0.5
+    polygon = mpl("patches").Polygon(
+        corners,
+        closed=not is_line,
+        transform=mpl("transforms").blended_transform_factory(x.transform, y.transform),
+        edgecolor=line.get("color", style("text.color")),
+        linewidth=line.get("width", 2) * POINT,
+        linestyle=traces.STROKES.get(line.get("dash"), "-"),
+        alpha=shape.get("opacity"),
+        facecolor=shape.get("fillcolor", "none"),
+        zorder=depth,
+    )
+    on_paper = "paper" in (shape.get("xref"), shape.get("yref"))
+    y.ax.add_artist(polygon).set(in_layout=False, clip_on=not on_paper)
 
 
 def _head(figure, layout: dict, keys: list) -> float:
     """Write the title and the legend over the whole width; returns how much they take, in pixels."""
-    first, _, rest = words(layout.get("title")).partition("\n")
+    title, _, subtitle = words(layout.get("title")).partition("\n")
     width, height = figure.bbox.size
     used = 4.0
-    for text, size, weight in ((first, 14, "bold"), (rest, 12, "normal")):
+    for text, size, weight in ((title, 14, "bold"), (subtitle, 12, "normal")):
         for line in textwrap.wrap(text, int(width / (0.58 * size))):
             figure.text(8 / width, 1 - used / height, line, va="top", fontsize=size * POINT, weight=weight)
             used += 1.35 * size
     if layout.get("showlegend", len(keys) > 1) and keys:
         lengths = [52 + 6.4 * len(name) for _, name in keys]
-        columns = len(keys) if sum(lengths) < width else max(1, int(width // max(lengths)))
+        columns = len(keys)
+        if sum(lengths) >= width:
+            columns = max(1, int(width // max(lengths)))
         # matplotlib fills columns, plotly rows
         keys = [key for column in range(columns) for key in keys[column::columns]]
-        dot = {mpl("collections").PathCollection: mpl("legend_handler").HandlerPathCollection([0.5], sizes=[28])}
+        one_dot = mpl("legend_handler").HandlerPathCollection([0.5], sizes=[28])
+        handlers = {mpl("collections").PathCollection: one_dot}
         corner = {"loc": "upper left", "bbox_to_anchor": (6 / width, 1 - used / height)}
-        figure.legend(*zip(*keys), ncols=columns, handler_map=dot, **corner)
-        used += 17.5 * -(-len(keys) // columns) + 4
+        figure.legend(*zip(*keys), ncols=columns, handler_map=handlers, **corner)
+        used += 17.5 * ceil(len(keys) / columns) + 4
     return used

@@ -5,6 +5,7 @@ Each function takes a panel, a trace and its colour, and returns what stands for
 
 import re
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,6 +22,9 @@ SYMBOLS |= {"triangle-up": "^", "triangle-down": "v", "triangle-left": "<", "tri
 SYMBOLS |= {"x-thin": "x", "line-ns": "|", "line-ew": "_", "cross-thin": "+"}
 HATCHES = {"/": "///", "\\": "\\\\\\", "x": "xxx", "-": "---", "|": "|||", "+": "++", ".": "..."}
 OPPOSITE = {"left": "right", "right": "left", "top": "bottom", "bottom": "top"}
+ASIDE = {"left": -8, "right": 8}
+UPWARDS = {"top": 6, "bottom": -6}
+"""Points by which a text stands beside its point."""
 MOST = 400
 """Texts in a trace, beyond which none is written."""
 LARGEST = 40
@@ -41,18 +45,23 @@ class Panel:
 
     def at(self, trace: dict) -> tuple:
         """Positions of a trace's points, two arrays (n,)."""
-        n = len(trace.get("x", trace.get("y")))
-        return tuple(side.at(trace.get(way, range(n))) for way, side in (("x", self.x), ("y", self.y)))
+        numbers = range(len(trace.get("x", trace.get("y"))))
+        return self.x.at(trace.get("x", numbers)), self.y.at(trace.get("y", numbers))
 
 
 def texts(trace: dict, count: int) -> list[str]:
     """Texts of a trace's points: as they are given, or in a template of plotly's (`%{x:.2f}`); none if they are too many."""
     if count > MOST or not {"text", "texttemplate"} & trace.keys():
         return []
-    rows, form = trace | {"text": np.broadcast_to(trace.get("text", ""), count)}, trace.get("texttemplate", "%{text}")
+    columns = trace | {"text": np.broadcast_to(trace.get("text", ""), count)}
+    template = trace.get("texttemplate", "%{text}")
 
-    def text(i):
-        return words(re.sub(r"%\{(\w+):?([^}]*)\}", lambda found: spelled(rows[found[1]][i], found[2]), form))
+    def text(i: int) -> str:
+        def filled_in(field: re.Match) -> str:
+            column, form = field.groups()
+            return spelled(columns[column][i], form)
+
+        return words(re.sub(r"%\{(\w+):?([^}]*)\}", filled_in, template))
 
     return [text(i) for i in range(count)]
 
@@ -61,141 +70,248 @@ def scatter(panel: Panel, trace: dict, colour: str) -> list:
     """Lines, areas, points, whiskers and texts."""
     line = trace.get("line", {})
     marker = trace.get("marker", {})
-    colour = line.get("color") or (own if isinstance(own := marker.get("color"), str) else colour)
-    at, keys = _filled(panel, trace, colour)
-    mode = trace.get("mode") or ("lines+markers" if len(at[0]) < 20 else "lines")
+    if line.get("color"):
+        colour = line["color"]
+    elif isinstance(marker.get("color"), str):
+        colour = marker["color"]
+    x, y, artists = _filled(panel, trace, colour)
+    usual_mode = "lines"
+    if len(x) < 20:
+        usual_mode = "lines+markers"
+    mode = trace.get("mode") or usual_mode
     if "lines" in mode:
-        stroke = {"linewidth": line.get("width", 2) * POINT, "linestyle": STROKES.get(line.get("dash"), "-")}
-        drawn = panel.ax.plot(*at, color=colour, drawstyle=STEPS.get(line.get("shape"), "default"), **stroke)
-        keys = keys or drawn
-    _whiskers(panel, trace, at, colour)
+        lines = panel.ax.plot(
+            x,
+            y,
+            color=colour,
+            drawstyle=STEPS.get(line.get("shape"), "default"),
+            linewidth=line.get("width", 2) * POINT,
+            linestyle=STROKES.get(line.get("dash"), "-"),
+        )
+        artists = artists or lines
+    _draw_whiskers(panel, trace, (x, y), colour)
     if "markers" in mode:
-        keys.append(_points(panel, at, marker, colour))
+        artists.append(_draw_markers(panel, (x, y), marker, colour))
     if "text" in mode:
-        places = np.broadcast_to(trace.get("textposition", "middle center"), len(at[0]))
-        for x, y, text, place in zip(*at, texts(trace, len(at[0])), places):
-            down, side = place.split()
-            shift = {"left": -8, "right": 8}.get(side, 0), {"top": 6, "bottom": -6}.get(down, 0)
-            # plotly says on which side the text is, matplotlib which of its edges is at the point
-            anchors = {"ha": OPPOSITE.get(side, side), "va": OPPOSITE.get(down, "center")}
-            panel.ax.annotate(text, (x, y), shift, textcoords="offset points", zorder=4, **anchors)
-    return keys
+        _write_beside_points(panel, trace, x, y)
+    return artists
 
 
-def _filled(panel: Panel, trace: dict, colour: str) -> tuple[tuple, list]:
-    """Fill below a line, or between it and the line before; returns where the line is, and the area."""
+def _write_beside_points(panel: Panel, trace: dict, x: np.ndarray, y: np.ndarray):
+    """Write the texts of a trace beside its points."""
+    positions = np.broadcast_to(trace.get("textposition", "middle center"), len(x))
+    for point_x, point_y, text, position in zip(x, y, texts(trace, len(x)), positions):
+        vertical, horizontal = position.split()
+        shift = (ASIDE.get(horizontal, 0), UPWARDS.get(vertical, 0))
+        # plotly says on which side the text is, matplotlib which of its edges is at the point
+        anchors = {"ha": OPPOSITE.get(horizontal, horizontal), "va": OPPOSITE.get(vertical, "center")}
+        panel.ax.annotate(text, (point_x, point_y), shift, textcoords="offset points", zorder=4, **anchors)
+
+
+def _filled(panel: Panel, trace: dict, colour: str) -> tuple[np.ndarray, np.ndarray, list]:
+    """Fill below a line, or between it and the line before.
+
+    Return x and y of the line, which is on top of its stack, and the artists of the area; these are empty if nothing is filled.
+    """
     x, y = panel.at(trace)
     fill = trace.get("fill")
-    group = trace.get("stackgroup")
-    floor = panel.tops.get(group, 0)
-    before = panel.tops.get("line")
-    if group:
-        y = panel.tops[group] = floor + np.nan_to_num(y)
-    elif fill == "tonexty" and before is not None:
-        floor = np.interp(x, *before)
-    panel.tops["line"] = x, y
-    if not group and fill not in ("tozeroy", "tonexty", "toself"):
-        return (x, y), []
+    stack = trace.get("stackgroup")
+    floor = panel.tops.get(stack, 0)
+    line_before = panel.tops.get("line")
+    if stack:
+        y = floor + np.nan_to_num(y)
+        panel.tops[stack] = y
+    elif fill == "tonexty" and line_before is not None:
+        floor = np.interp(x, *line_before)
+    panel.tops["line"] = (x, y)
+    if not stack and fill not in ("tozeroy", "tonexty", "toself"):
+        return x, y, []
     hatch = HATCHES.get(trace.get("fillpattern", {}).get("shape"))
-    pale = "none" if hatch else mpl("colors").to_rgba(colour, 0.35)
-    look = {"facecolor": trace.get("fillcolor", pale), "edgecolor": colour, "linewidth": 0, "hatch": hatch}
+    pale = "none"
+    if not hatch:
+        pale = mpl("colors").to_rgba(colour, 0.35)
+    area = {"facecolor": trace.get("fillcolor", pale), "edgecolor": colour, "linewidth": 0, "hatch": hatch}
     if fill == "toself":
-        return (x, y), panel.ax.fill(x, y, **look)
-    step = "post" if trace.get("line", {}).get("shape") == "hv" else None
-    return (x, y), [panel.ax.fill_between(x, floor, y, step=step, **look)]
+        return x, y, panel.ax.fill(x, y, **area)
+    if trace.get("line", {}).get("shape") == "hv":
+        area["step"] = "post"
+    return x, y, [panel.ax.fill_between(x, floor, y, **area)]
 
 
-def _points(panel: Panel, at: tuple, marker: dict, colour: str):
-    """Markers; not cut at the border where the axes are as long as their data."""
-    n = len(at[0])
+def _draw_markers(panel: Panel, points: tuple, marker: dict, colour: str):
+    """Draw markers and return them; they are not cut at the border where the axes are as long as their data."""
+    x, y = points
+    drawn_points = np.arange(len(x))
     most = marker.get("maxdisplayed", 0)
+    if 0 < most < len(x):
+        drawn_points = np.linspace(0, len(x) - 1, most).astype(int)
+    fill = _of_points(marker.get("color", colour), drawn_points)
+    size = _of_points(marker.get("size", 6), drawn_points)
+    symbols = np.atleast_1d(_of_points(marker.get("symbol", "circle"), drawn_points)).astype(str)
     edge = marker.get("line", {})
-    shown = np.linspace(0, n - 1, most).astype(int) if 0 < most < n else np.arange(n)
-    given = marker.get("color", colour), marker.get("size", 6), marker.get("symbol", "circle")
-    fill, size, kinds = (np.asarray(each)[shown] if np.ndim(each) else each for each in given)
-    kinds = np.atleast_1d(kinds).astype(str)
-    hollow = "-open" in kinds[0]
-    thin = kinds[0].startswith(("x-thin", "line", "cross-thin"))
-    look = {"linewidths": edge.get("width", 1.5 if hollow or thin else 0) * POINT, "zorder": 3}
-    look |= {"clip_on": any("range" in side.about for side in (panel.x, panel.y))}
-    rim = "face" if thin else edge.get("color", "face")
-    points = panel.ax.scatter(*(way[shown] for way in at), np.square(size * POINT), fill, edgecolors=rim, **look)
+    edge_colour = edge.get("color", "face")
+    usual_width = 0
+    hollow = "-open" in symbols[0]
+    thin = symbols[0].startswith(("x-thin", "line", "cross-thin"))
+    if thin:
+        edge_colour = "face"
+    if hollow or thin:
+        usual_width = 1.5
+    markers = panel.ax.scatter(
+        x[drawn_points],
+        y[drawn_points],
+        np.square(size * POINT),
+        fill,
+        edgecolors=edge_colour,
+        linewidths=edge.get("width", usual_width) * POINT,
+        zorder=3,
+        clip_on="range" in panel.x.about or "range" in panel.y.about,
+    )
     if hollow:
-        points.set(edgecolor=fill, facecolor="none")
-    shapes = [mpl("markers").MarkerStyle(SYMBOLS.get(kind.removesuffix("-open"), "o")) for kind in kinds]
-    points.set_paths([shape.get_path().transformed(shape.get_transform()) for shape in shapes])
-    return points
+        markers.set(edgecolor=fill, facecolor="none")
+    paths = []
+    for symbol in symbols:
+        shape = mpl("markers").MarkerStyle(SYMBOLS.get(symbol.removesuffix("-open"), "o"))
+        paths.append(shape.get_path().transformed(shape.get_transform()))
+    markers.set_paths(paths)
+    return markers
 
 
-def _whiskers(panel: Panel, trace: dict, at: tuple, colour: str):
-    for way in "xy":
-        bar = trace.get(f"error_{way}", {})
-        if "array" in bar:
-            ends = np.abs([bar.get("arrayminus", bar["array"]), bar["array"]])
-            look = {"ecolor": bar.get("color", colour), "elinewidth": 0.9, "capsize": 2}
-            panel.ax.errorbar(*at, fmt="none", **{f"{way}err": ends}, **look)
+def _of_points(value, points: np.ndarray):
+    """Values of some points; a single value, which all points have, is returned as it is."""
+    if np.ndim(value):
+        return np.asarray(value)[points]
+    return value
+
+
+def _draw_whiskers(panel: Panel, trace: dict, points: tuple, colour: str):
+    """Draw the error bars of a trace."""
+    for direction in ("x", "y"):
+        bar = trace.get(f"error_{direction}", {})
+        if "array" not in bar:
+            continue
+        below = bar.get("arrayminus", bar["array"])
+        lengths = {f"{direction}err": np.abs([below, bar["array"]])}
+        ink = bar.get("color", colour)
+        panel.ax.errorbar(*points, fmt="none", ecolor=ink, elinewidth=0.9, capsize=2, **lengths)
 
 
 def bars(panel: Panel, trace: dict, colour: str) -> list:
     """Bars with whiskers and texts; those in bars are written once these have their place."""
-    flat = trace.get("orientation") == "h"
+    horizontal = trace.get("orientation") == "h"
     marker = trace.get("marker", {})
-    at, low, high, half = _extent(panel, trace, flat)
-    corners = np.array([[at - half, low], [at - half, high], [at + half, high], [at + half, low]])
-    corners = np.moveaxis(corners, -1, 0)[..., :: -1 if flat else 1]
-    rim = marker.get("line", {})
-    look = {"edgecolor": rim.get("color", INK), "linewidth": rim.get("width", 0) * POINT}
-    drawn = [(corners, {"facecolor": marker.get("color", colour)})]
+    fill = marker.get("color", colour)
+    edge = marker.get("line", {})
+    extents = _extents(panel, trace, horizontal)
+    corners = _corners(extents, horizontal)
+    rim = {"edgecolor": edge.get("color", INK), "linewidth": edge.get("width", 0) * POINT}
+    polygons = mpl("collections").PolyCollection
+    artists = [panel.ax.add_collection(polygons(corners, **rim, facecolor=fill))]
     if hatch := HATCHES.get(marker.get("pattern", {}).get("shape")):
         # the largest alone: in what is a few pixels wide no pattern shows, and each takes its time
-        largest = np.sort(np.argsort(-np.nan_to_num(half * np.abs(high - low)), kind="stable")[:LARGEST])
-        drawn.append((corners[largest], {"facecolor": "none", "hatch": hatch}))
-    drawn = [panel.ax.add_collection(mpl("collections").PolyCollection(at, **look, **own)) for at, own in drawn]
+        area = np.nan_to_num(extents.half_width * np.abs(extents.high - extents.low))
+        largest = np.sort(np.argsort(-area, kind="stable")[:LARGEST])
+        hatched = polygons(corners[largest], **rim, facecolor="none", hatch=hatch)
+        artists.append(panel.ax.add_collection(hatched))
+    length_side = panel.y
+    ends = (extents.middle, extents.high)
+    if horizontal:
+        length_side = panel.x
+        ends = (extents.high, extents.middle)
     if "base" not in trace:
-        (panel.x if flat else panel.y).zero(panel.ax)
-    _whiskers(panel, trace, (high, at) if flat else (at, high), style("text.color"))
-    inks = _inks(np.resize(mpl("colors").to_rgba_array(marker.get("color", colour)), (len(corners), 4)))
-    for text, box, ink in zip(texts(trace, len(corners)), corners, inks):
-        if trace.get("textposition") == "outside":
-            shift, anchors = ((3, 0), ("left", "center")) if flat else ((0, 2), ("center", "bottom"))
-            look = dict(zip(("ha", "va"), anchors))
-            panel.ax.annotate(text, (box[1] + box[2]) / 2, shift, textcoords="offset points", **look)
+        length_side.zero(panel.ax)
+    _draw_whiskers(panel, trace, ends, style("text.color"))
+    colours = np.resize(mpl("colors").to_rgba_array(fill), (len(corners), 4))
+    outside = trace.get("textposition") == "outside"
+    for text, box, ink in zip(texts(trace, len(corners)), corners, _inks(colours)):
+        if outside:
+            _write_at_end(panel, text, (box[1] + box[2]) / 2, horizontal)
         else:
             panel.later.append((text, box, trace.get("insidetextfont", {}).get("color", ink)))
-    return drawn
+    return artists
+
+
+def _write_at_end(panel: Panel, text: str, end: np.ndarray, horizontal: bool):
+    """Write a text beyond the end of a bar."""
+    if horizontal:
+        panel.ax.annotate(text, end, (3, 0), textcoords="offset points", ha="left", va="center")
+    else:
+        panel.ax.annotate(text, end, (0, 2), textcoords="offset points", ha="center", va="bottom")
 
 
 def _inks(fills: np.ndarray) -> np.ndarray:
     """Colour of the text on each bar, from its colour (n, 4), through which the page may shine: white on dark ones."""
-    page = mpl("colors").to_rgb(style("figure.facecolor"))
-    solid = fills[:, 3:]
-    return np.where((fills[:, :3] * solid + np.array(page) * (1 - solid)) @ BRIGHTNESS > 0.5, INK, "#FFFFFF")
+    page = np.array(mpl("colors").to_rgb(style("figure.facecolor")))
+    opacity = fills[:, 3:]
+    blended = fills[:, :3] * opacity + page * (1 - opacity)
+    return np.where(blended @ BRIGHTNESS > 0.5, INK, "#FFFFFF")
 
 
 BRIGHTNESS = np.array([0.299, 0.587, 0.114])
 """Weights of red, green and blue in how bright a colour is."""
 
 
-def _extent(panel: Panel, trace: dict, flat: bool) -> tuple:
-    """Middles, ends and half widths of bars, each (n,)."""
-    at, size = panel.at(trace)[:: -1 if flat else 1]
-    side = (panel.x, panel.y)[flat]
+class Extents(NamedTuple):
+    """Where bars are, each (n,): along the axis on which they stand, and along the one that shows their length."""
+
+    middle: np.ndarray  # on the axis on which they stand
+    half_width: np.ndarray
+    low: np.ndarray  # where they begin
+    high: np.ndarray  # where they end; below `low` if the value is negative
+
+
+def _corners(extents: Extents, horizontal: bool) -> np.ndarray:
+    """Corners (n, 4, 2) of bars, as x and y."""
+    left = extents.middle - extents.half_width
+    right = extents.middle + extents.half_width
+    low = extents.low
+    high = extents.high
+    corners = np.array([[left, low], [left, high], [right, high], [right, low]])
+    corners = np.moveaxis(corners, -1, 0)
+    if horizontal:
+        return corners[..., ::-1]
+    return corners
+
+
+def _extents(panel: Panel, trace: dict, horizontal: bool) -> Extents:
+    """Middles, half widths and ends of bars."""
+    middle, size = panel.at(trace)
+    if horizontal:
+        middle, size = size, middle
     width = trace.get("width")
     base = trace.get("base", 0.0)
     if width is None:
         # plotly's rule: traces that lie over each other are spaced each for itself
-        near = [trace] if panel.mode == "overlay" else panel.bars
-        gaps = np.diff(np.unique(np.concatenate([panel.at(t)[flat] for t in near])))
-        width = 0.75 * (gaps[gaps > 0].min() if side.categories is None and (gaps > 0).any() else 1.0)
+        neighbours = panel.bars
+        if panel.mode == "overlay":
+            neighbours = [trace]
+        width = _usual_width(panel, neighbours, horizontal)
         if panel.mode == "group":
-            width /= len(near)
-            at = at + ([t is trace for t in near].index(True) - (len(near) - 1) / 2) * width
+            width /= len(neighbours)
+            rank = next(i for i, neighbour in enumerate(neighbours) if neighbour is trace)
+            middle = middle + (rank - (len(neighbours) - 1) / 2) * width
     if "base" not in trace and panel.mode in ("stack", "relative"):
-        keys = list(zip(at, size < 0))
-        base = [panel.tops.get(key, 0.0) for key in keys]
-        panel.tops.update(zip(keys, base + np.nan_to_num(size)))
-    low, half = (np.broadcast_to(np.asarray(each, float), at.shape) for each in (base, width))
-    return at, low, low + size, half / 2
+        stacks = list(zip(middle, size < 0))
+        base = [panel.tops.get(stack, 0.0) for stack in stacks]
+        panel.tops.update(zip(stacks, base + np.nan_to_num(size)))
+    low = np.broadcast_to(np.asarray(base, float), middle.shape)
+    widths = np.broadcast_to(np.asarray(width, float), middle.shape)
+    return Extents(middle, widths / 2, low, low + size)
+
+
+def _usual_width(panel: Panel, traces: list[dict], horizontal: bool) -> float:
+    """Three quarters of the least distance of bars; 0.75 if they stand on categories, or all at one place."""
+    side = panel.x
+    axis = 0
+    if horizontal:
+        side = panel.y
+        axis = 1
+    positions = np.concatenate([panel.at(trace)[axis] for trace in traces])
+    distances = np.diff(np.unique(positions))
+    distances = distances[distances > 0]
+    if side.categories is not None or len(distances) == 0:
+        return 0.75
+    return 0.75 * distances.min()
 
 
 def write_later(panel: Panel):
@@ -203,32 +319,49 @@ def write_later(panel: Panel):
     left, right = sorted(panel.ax.get_xlim())
     bottom, top = sorted(panel.ax.get_ylim())
     for text, box, ink in panel.later:
-        seen = np.clip(box, (left, bottom), (right, top))
-        width, height = np.ptp(panel.ax.transData.transform(seen), axis=0)
+        visible = np.clip(box, (left, bottom), (right, top))
+        width, height = np.ptp(panel.ax.transData.transform(visible), axis=0)
         if width > 6 * len(text) + 3 and height > 8:
-            panel.ax.text(*seen.mean(axis=0), text, ha="center", va="center", fontsize=10 * POINT, color=ink)
+            panel.ax.text(*visible.mean(axis=0), text, ha="center", va="center", fontsize=10 * POINT, color=ink)
 
 
 def heat(panel: Panel, trace: dict, colour: str) -> list:
     """Map of values, with their texts, and what its colours mean."""
     z = np.ma.masked_invalid(np.asarray(trace["z"], float))
-    borders = []
-    for at, n in zip(panel.at(dict(zip("yx", map(range, z.shape))) | trace), z.shape[::-1]):
-        if len(at) == n:  # n middles get their borders, n + 1 borders are given as they are
-            at = np.pad(at, 1, "reflect", reflect_type="odd") if n > 1 else at + np.array([-1, 0, 1])
-            at = (at[1:] + at[:-1]) / 2
-        borders.append(at)
-    look = {"vmin": trace.get("zmin"), "vmax": trace.get("zmax"), "linewidth": trace.get("xgap", 0) * POINT}
+    row_count, column_count = z.shape
+    x, y = panel.at({"x": range(column_count), "y": range(row_count)} | trace)
+    x_borders = _borders(x, column_count)
+    y_borders = _borders(y, row_count)
+    colouring = {"vmin": trace.get("zmin"), "vmax": trace.get("zmax"), "linewidth": trace.get("xgap", 0) * POINT}
     if scale := trace.get("colorscale"):
-        look["cmap"] = mpl("colors").LinearSegmentedColormap.from_list("", list(map(tuple, scale)))
-    drawn = panel.ax.pcolormesh(*borders, z, edgecolors=style("figure.facecolor"), **look)
+        stops = [tuple(stop) for stop in scale]
+        colouring["cmap"] = mpl("colors").LinearSegmentedColormap.from_list("", stops)
+    mesh = panel.ax.pcolormesh(x_borders, y_borders, z, edgecolors=style("figure.facecolor"), **colouring)
     if trace.get("showscale", True):
-        bar = panel.ax.figure.colorbar(drawn, cax=panel.ax.inset_axes([1.02, 0, 0.025, 1]))
+        bar = panel.ax.figure.colorbar(mesh, cax=panel.ax.inset_axes([1.02, 0, 0.025, 1]))
         bar.set_label(words(trace.get("colorbar", {}).get("title")))
         bar.outline.set_visible(False)
-    spots = np.meshgrid(*((at[1:] + at[:-1]) / 2 for at in borders))
-    flat = {name: np.ravel(trace[name]) for name in ("text", "z") if name in trace}
-    for x, y, text, ink in zip(*map(np.ravel, spots), texts(trace | flat, z.size), drawn.to_rgba(z).reshape(-1, 4)):
-        look = {"ha": "center", "va": "center", "color": "white" if ink[:3] @ (0.3, 0.6, 0.1) < 0.5 else INK}
-        panel.ax.text(x, y, text, **look).set_in_layout(False)
+    middle_x, middle_y = np.meshgrid(_middles(x_borders), _middles(y_borders))
+    columns = {name: np.ravel(trace[name]) for name in ("text", "z") if name in trace}
+    cell_texts = texts(trace | columns, z.size)
+    fills = mesh.to_rgba(z).reshape(-1, 4)
+    for cell_x, cell_y, text, fill in zip(middle_x.ravel(), middle_y.ravel(), cell_texts, fills):
+        ink = INK
+        if fill[:3] @ (0.3, 0.6, 0.1) < 0.5:
+            ink = "white"
+        panel.ax.text(cell_x, cell_y, text, ha="center", va="center", color=ink).set_in_layout(False)
     return []
+
+
+def _borders(positions: np.ndarray, count: int) -> np.ndarray:
+    """Borders (n + 1,) of cells: n middles get theirs, n + 1 borders are returned as they are."""
+    if len(positions) != count:
+        return positions
+    if count > 1:
+        return _middles(np.pad(positions, 1, "reflect", reflect_type="odd"))
+    return _middles(positions + np.array([-1, 0, 1]))
+
+
+def _middles(borders: np.ndarray) -> np.ndarray:
+    """Middles (n,) between borders (n + 1,)."""
+    return (borders[1:] + borders[:-1]) / 2

@@ -77,7 +77,7 @@ def seat_on(S, running, first, nodes):
         for k in range(wide):
             node = S.nodes[nodes[first[i] + k]]
             slots = min(node.free, slots_left - SLOTS * (wide - 1 - k))
-            fits = fits and slots > 0 and node.down == 0 and node.type == type_
+            fits = fits and slots > 0 and node.down == 0 and (node.type == type_ or S.rule[0].across == 1)
             S.place_node[k] = nodes[first[i] + k]
             S.place_slots[k] = slots
             slots_left -= slots

@@ -48,7 +48,9 @@ class Decisions:
     """Log of a simulation's decisions so far: on all jobs with these names, or on one."""
 
     def __init__(self, names: pl.Series, one: bool | str = True):
-        self.one = None if one is True else row_of(names, str(one))
+        self.one = None
+        if one is not True:
+            self.one = row_of(names, str(one))
         jobs = len(names)
         self.waited = False  # the one job, at the last event
         self.parts: list[np.ndarray] = []
@@ -83,89 +85,104 @@ class Decisions:
             run = twin.run(until)
             times = np.append(-np.inf, run.timeline["time"].to_numpy())
             for start, end in waits_of(run, self.one):
-                if simulation.now < (before := times[np.searchsorted(times, start) - 1]) and start < end:
-                    simulation.go(before, watch=until == np.inf)
+                event_before = times[np.searchsorted(times, start) - 1]
+                if simulation.now < event_before and start < end:
+                    simulation.go(event_before, watch=until == np.inf)
                 self._step(simulation, min(end, until))
             simulation.go(until, watch=until == np.inf)
         else:
             self._step(simulation, until)
 
     def _step(self, simulation, until: float):
-        while not simulation.over and (time := next_instant(simulation.state)) <= until and time < 1e300:
+        """Let a simulation go on until an instant (s), event by event, and log what each leaves."""
+        while not simulation.over:
+            time = next_instant(simulation.state)
+            if time > until or time >= 1e300:
+                break
             simulation.go(time, watch=until == np.inf)
             self._record(simulation)
         simulation.go(until)
 
     def _record(self, simulation):
+        """Log why jobs wait at this instant."""
         state = simulation.state
-        now = simulation.now
+        instant = simulation.now
         decided = self._has_decided(simulation)
-        self.decided = now if decided else self.decided
+        if decided:
+            self.decided = instant
         if self.one is not None:
             waited = self.waited
             self.waited = state.job["state"][self.one] == WAITING
             if not waited and not self.waited:
                 return
         jobs = waiting_jobs(state)
-        place = None
+        position = None
         if not decided:
             jobs = jobs[state.job["waiting_since"][jobs] > self.decided]
         self._record_started(simulation)
         if self.one is not None:
-            jobs, place = self._near(simulation, jobs)
+            jobs, position = self._near(simulation, jobs)
         if len(jobs) == 0:
             return
-        rows = _blank(now, jobs)
+        rows = _blank(instant, jobs)
         _measure(state, jobs, rows)
         if state.rule["rounds"][0] == 0:
             _order(simulation, jobs, rows)
-        if self.decided < now:
+        if self.decided < instant:
             rows["reason"] = UNDECIDED
             rows["until"] = state.scalar["decide_at"][0]
         elif state.rule["rounds"][0] == 1:
             self._of_round(simulation, jobs, rows)
-        if place is not None:
-            rows["place"] = place
+        if position is not None:
+            rows["place"] = position
             mine = jobs == self.one
             jobs = jobs[mine]
             rows = rows[mine]
         self._keep(state, jobs, rows)
 
     def _near(self, simulation, jobs) -> tuple[np.ndarray, int | None]:
-        """Of waiting jobs those that say why the one job waits: itself, the first of its queue, those with a promise; its place."""
+        """Of waiting jobs those that say why the one job waits: itself, the first of its queue, those with a promise; its place.
+
+        The place is None if a round decides, or if the one job does not wait.
+        """
         state = simulation.state
-        one = self.one
-        if state.rule["rounds"][0] == 1 or one not in jobs:
-            return jobs[jobs == one], None
+        job = self.one
+        if state.rule["rounds"][0] == 1 or job not in jobs:
+            return jobs[jobs == job], None
         key = _keys(simulation, jobs, state.rule["moving"][0] == ALL)
-        mine = np.searchsorted(jobs, [one])
-        place = int(standing(state, jobs[mine], key[mine], jobs, key)[0, 0])
+        mine = np.searchsorted(jobs, [job])
+        before, *_ = standing(state, jobs[mine], key[mine], jobs, key)
+        position = int(before[0])
         if state.rule["backfill"][0] == GREEDY:
-            return jobs[mine], place
-        queue = state.job["stage"][jobs] == state.job["stage"][one]
-        first = standing(state, jobs[mine], key[mine], jobs[queue], key[queue])[1].astype(np.int64)
+            return jobs[mine], position
+        queue = state.job["stage"][jobs] == state.job["stage"][job]
+        _, first, *_ = standing(state, jobs[mine], key[mine], jobs[queue], key[queue])
+        first = first.astype(np.int64)
         promised = state.reservation["job"][: state.scalar["reservations"][0]]
-        return np.unique([one, *first[first >= 0], *promised[np.isin(promised, jobs)]]).astype(np.int64), place
+        promised = promised[np.isin(promised, jobs)]
+        near = np.unique([job, *first[first >= 0], *promised])
+        return near.astype(np.int64), position
 
     def _has_decided(self, simulation) -> bool:
         """Whether a decision was taken at this instant."""
         scalar = simulation.state.scalar[0]
         rule = simulation.state.rule[0]
-        now = simulation.now
+        instant = simulation.now
         if rule["rounds"] == 1:
-            return simulation.answered[0] == now
+            answered_at, *_ = simulation.answered
+            return answered_at == instant
         # A decision puts off the next one by the whole interval; what has happened since waits for less.
-        soon = scalar["decide_at"] - now < rule["interval"] * (1 - 1e-6)
+        soon = scalar["decide_at"] - instant < rule["interval"] * (1 - 1e-6)
         return rule["interval"] == 0 or not (scalar["dirty"] == 1 and soon)
 
     def _record_started(self, simulation):
         """Log which jobs have started at this instant."""
         state = simulation.state
-        now = simulation.now
+        instant = simulation.now
         running = state.running[: state.scalar["running"][0]].astype(np.int64)
-        began = np.sort(running[state.job["started"][running] == now])
+        began = np.sort(running[state.job["started"][running] == instant])
         began = began[state.job["starts"][began] != self.seen["starts"][began]]
-        rows = _blank(now, began)
+        rows = _blank(instant, began)
         rows["missing"] = 0
         rows["place"] = -1
         if state.rule["rounds"][0] == 0:
@@ -179,13 +196,17 @@ class Decisions:
         """Append the rows that say something new, each with how the wait began where it is the first of one."""
         first = self.last["reason"][jobs] == STARTED
         if first.any():
-            began = np.full(len(jobs), PROFILED if state.rule["profile"][0] > 0 else PREEMPTED)
-            began[state.job["preemptions"][jobs] > self.seen["preemptions"][jobs]] = PREEMPTED
-            began[state.body["failures"][jobs] > self.seen["failures"][jobs]] = FAILED
+            preemptions = state.job["preemptions"][jobs]
+            failures = state.body["failures"][jobs]
+            began = np.full(len(jobs), PREEMPTED)
+            if state.rule["profile"][0] > 0:
+                began[:] = PROFILED
+            began[preemptions > self.seen["preemptions"][jobs]] = PREEMPTED
+            began[failures > self.seen["failures"][jobs]] = FAILED
             began[state.job["starts"][jobs] == 0] = SUBMITTED
             rows["began"] = np.where(first, began, 0)
-            self.seen["preemptions"][jobs] = state.job["preemptions"][jobs]
-            self.seen["failures"][jobs] = state.body["failures"][jobs]
+            self.seen["preemptions"][jobs] = preemptions
+            self.seen["failures"][jobs] = failures
         before = self.last[jobs]
         news = first.copy()
         for name in KEPT:
@@ -197,32 +218,34 @@ class Decisions:
     def _of_round(self, simulation, jobs, rows):
         """What the round decided of each waiting job, and what it says of it in its own words."""
         _, answer, why = simulation.answered
-        given = np.zeros(len(simulation.state.job), bool)
-        given[answer["job"][answer["slots"] > 0]] = True
-        rows["reason"] = np.where(given[jobs], UNPLACED, LEFT)
+        has_gpus = np.zeros(len(simulation.state.job), bool)
+        has_gpus[answer["job"][answer["slots"] > 0]] = True
+        rows["reason"] = np.where(has_gpus[jobs], UNPLACED, LEFT)
         rows["place"] = -1
         if why is not None:
-            said = dict(zip(answer["job"].tolist(), why(), strict=True))
-            rows["note"] = [self.notes.setdefault(said[job], len(self.notes)) for job in jobs.tolist()]
+            note_of_job = dict(zip(answer["job"].tolist(), why(), strict=True))
+            rows["note"] = [self.notes.setdefault(note_of_job[job], len(self.notes)) for job in jobs.tolist()]
 
     def frame(self) -> pl.DataFrame:
         """The log as a frame (`Run.decisions`)."""
         rows = np.frombuffer(b"".join(part.tobytes() for part in self.parts), ROW)
         columns = {name: rows[name] for name in ROW.names}
-        for name, words in (("reason", REASONS), ("began", BEGINNINGS), ("note", [*self.notes])):
-            columns[name] = pl.Series(words, dtype=pl.Utf8).gather(rows[name].astype(np.int64))
-        frame = pl.DataFrame(columns)
-        none = {name: pl.when(pl.col(name) >= 0).then(pl.col(name)) for name in ("place", "blocker")}
-        nan = {name: pl.col(name).fill_nan(None) for name in NUMBERS if name not in ("missing", "until")}
-        nan["until"] = pl.when(pl.col("until").is_finite()).then(pl.col("until"))
-        texts = {name: pl.when(pl.col(name) != "").then(pl.col(name)) for name in ("began", "note")}
-        return frame.with_columns(**none, **nan, **texts)
+        for name, texts in (("reason", REASONS), ("began", BEGINNINGS), ("note", [*self.notes])):
+            columns[name] = pl.Series(texts, dtype=pl.Utf8).gather(rows[name].astype(np.int64))
+        with_nulls = [pl.when(pl.col("until").is_finite()).then(pl.col("until"))]
+        for name in ("place", "blocker"):
+            with_nulls.append(pl.when(pl.col(name) >= 0).then(pl.col(name)))
+        for name in ("key", "free", "ahead", "later", "leased"):
+            with_nulls.append(pl.col(name).fill_nan(None))
+        for name in ("began", "note"):
+            with_nulls.append(pl.when(pl.col(name) != "").then(pl.col(name)))
+        return pl.DataFrame(columns).with_columns(with_nulls)
 
 
-def _blank(now: float, jobs: np.ndarray) -> np.ndarray:
+def _blank(instant: float, jobs: np.ndarray) -> np.ndarray:
     """Rows of an instant that say nothing of their jobs yet."""
     rows = np.full(len(jobs), BLANK)
-    rows["time"] = now
+    rows["time"] = instant
     rows["job"] = jobs
     return rows
 
@@ -254,30 +277,32 @@ def _order(simulation, jobs, rows):
         _planned(state, jobs, rows)
         return
     stage = state.job["stage"][jobs]
-    for s in np.unique(stage):
-        mine = order[stage[order] == s]
-        head = mine[0]
-        rest = mine[1:]
-        rows["reason"][rest] = BEHIND_HEAD
-        rows["blocker"][rest] = jobs[head]
-        rows["missing"][rest], rows["free"][rest] = rows["missing"][head], rows["free"][head]
+    stages_in_order = stage[order]
+    for number in np.unique(stage):
+        queue = order[stages_in_order == number]
+        head = queue[0]
+        followers = queue[1:]
+        rows["reason"][followers] = BEHIND_HEAD
+        rows["blocker"][followers] = jobs[head]
+        rows["missing"][followers] = rows["missing"][head]
+        rows["free"][followers] = rows["free"][head]
 
 
 def _planned(state, jobs, rows):
     """Which promise holds each job that would fit."""
     fits = np.flatnonzero(rows["missing"] <= 0)
-    held = held_by(state, jobs[fits])
+    promise = held_by(state, jobs[fits])
     rows["reason"][fits] = UNDECIDED
     rows["until"][fits] = state.scalar["decide_at"][0]
-    rows["reason"][fits[held == -2]] = AT_WINDOW
-    fits = fits[held >= 0]
-    promised = state.reservation[held[held >= 0]]
-    rows["reason"][fits] = RESERVED
-    rows["blocker"][fits] = promised["job"]
-    rows["until"][fits] = promised["start"]
-    at = np.searchsorted(jobs, promised["job"])
+    rows["reason"][fits[promise == -2]] = AT_WINDOW
+    reserved = fits[promise >= 0]
+    promised = state.reservation[promise[promise >= 0]]
+    rows["reason"][reserved] = RESERVED
+    rows["blocker"][reserved] = promised["job"]
+    rows["until"][reserved] = promised["start"]
+    blockers = np.searchsorted(jobs, promised["job"])
     for name in ("missing", "free"):
-        rows[name][fits] = rows[name][at]
+        rows[name][reserved] = rows[name][blockers]
 
 
 def _keys(simulation, jobs, drift: bool) -> np.ndarray:
@@ -285,7 +310,8 @@ def _keys(simulation, jobs, drift: bool) -> np.ndarray:
     body = simulation.state.body
     if not drift:
         return body["key"][jobs]
-    return keys_now(simulation.state, jobs) + BEHIND * (body["gated"][jobs] == 1)
+    gated = body["gated"][jobs] == 1
+    return keys_now(simulation.state, jobs) + np.where(gated, BEHIND, 0.0)
 
 
 def _running(simulation, jobs, key, rows):
@@ -294,5 +320,8 @@ def _running(simulation, jobs, key, rows):
     running = state.running[: state.scalar["running"][0]].astype(np.int64)
     running = running[state.body["guest"][running] == 0]
     theirs = _keys(simulation, running, state.rule["moving"][0] != STILL)
-    found = standing(state, jobs, key, running, theirs)
-    rows["ahead"], rows["later"], rows["leased"], rows["until"] = *(found[2:5] / SLOTS), found[5]
+    _, _, ahead, later, leased, until = standing(state, jobs, key, running, theirs)
+    rows["ahead"] = ahead / SLOTS
+    rows["later"] = later / SLOTS
+    rows["leased"] = leased / SLOTS
+    rows["until"] = until

@@ -40,8 +40,12 @@ class Explanation:
 
     def text(self, every: bool = False) -> str:
         """Lines of text, one for each reason, or for each instant at which something changed (`every`)."""
-        rows = self.steps if every else self.reasons
-        spans = [f"{hours(a)}, for {lasting(b - a)}" for a, b in rows.select("start", "end").iter_rows()]
+        rows = self.reasons
+        if every:
+            rows = self.steps
+        spans = []
+        for start, end in rows.select("start", "end").iter_rows():
+            spans.append(f"{hours(start)}, for {lasting(end - start)}")
         wide = max(map(len, spans), default=0)
         lines = [f"  {span:>{wide}}  {text}" for span, text in zip(spans, rows["text"], strict=True)]
         return "\n".join([self.about, *lines])
@@ -50,12 +54,12 @@ class Explanation:
         return self.text()
 
     def _repr_html_(self):
-        rows = "".join(
-            f"<tr><td>{hours(a)}</td><td>{lasting(b - a)}</td><td style='text-align:left'>{escape(text)}</td></tr>"
-            for a, b, text in self.reasons.select("start", "end", "text").iter_rows()
-        )
+        rows = []
+        for start, end, text in self.reasons.select("start", "end", "text").iter_rows():
+            reason = f"<td style='text-align:left'>{escape(text)}</td>"
+            rows.append(f"<tr><td>{hours(start)}</td><td>{lasting(end - start)}</td>{reason}</tr>")
         head = "<tr><th>from</th><th>for</th><th style='text-align:left'>why it waited</th></tr>"
-        return f"<p>{escape(self.about)}</p><table>{head}{rows}</table>"
+        return f"<p>{escape(self.about)}</p><table>{head}{''.join(rows)}</table>"
 
 
 def explain(run, job: str | int) -> Explanation:
@@ -71,9 +75,12 @@ def explain(run, job: str | int) -> Explanation:
     rows = []
     texts = [phrase(context.group(steps[i : i + 1])) for i in range(steps.height)]
     steps = steps.with_columns(text=pl.Series(texts, dtype=pl.Utf8))
-    for group in (steps[a:b] for a, b in pairwise(borders)):
+    for first, behind in pairwise(borders):
+        group = steps[first:behind]
         start, reason, blocker = group.select("start", "reason", "blocker").row(0)
-        rows.append((start, group["end"][-1], reason, blocker, group["missing"].min(), phrase(context.group(group))))
+        end = group["end"][-1]
+        missing = group["missing"].min()
+        rows.append((start, end, reason, blocker, missing, phrase(context.group(group))))
     schema = steps.select("start", "end", "reason", "blocker", "missing", "text").schema
     reasons = pl.DataFrame(rows, schema=schema, orient="row")
     return Explanation(str(run.jobs["job_id"][row]), context.about(steps), steps, reasons)
@@ -82,52 +89,70 @@ def explain(run, job: str | int) -> Explanation:
 def row_of(names: pl.Series, job: str) -> int:
     """Row of a job by its name, among the names of all."""
     names = names.cast(pl.Utf8)
-    found = (names == job).arg_true()
-    if len(found):
-        return int(found[0])
+    rows = (names == job).arg_true()
+    if len(rows):
+        return int(rows[0])
     near = get_close_matches(job, names.head(CANDIDATES).to_list(), 1)
-    advice = f"did you mean {near[0]}?" if near else "run.jobs['job_id'] lists them."
-    span = f", such as {names[0]}" if len(names) else ""
-    raise TraceError(f"explain: found no job {job!r}; expected one of the {len(names):,} of the run{span}: {advice}")
+    advice = "run.jobs['job_id'] lists them."
+    if near:
+        advice = f"did you mean {near[0]}?"
+    example = ""
+    if len(names):
+        example = f", such as {names[0]}"
+    raise TraceError(f"explain: found no job {job!r}; expected one of the {len(names):,} of the run{example}: {advice}")
 
 
 def waits_of(run, row: int) -> np.ndarray:
     """(k, 2) start and end (s) of a job's waits, those of no time among them."""
-    held = run.allocations.filter(pl.col("job") == row).select("start", "end").unique().sort("start").to_numpy()
+    allocations = run.allocations.filter(pl.col("job") == row).select("start", "end").unique().sort("start")
+    gpus_from = allocations["start"].to_numpy()
+    gpus_until = allocations["end"].to_numpy()
     submit = run.jobs.row(row, named=True)["submit"]
-    end = run.jobs["end"][row]
-    starts = np.maximum.accumulate(np.append(submit, held[:, 1]))
-    return np.column_stack([starts, np.append(held[:, 0], run.info["now"] if end is None else starts[-1])])
+    starts = np.maximum.accumulate(np.append(submit, gpus_until))
+    last_end = starts[-1]
+    if run.jobs["end"][row] is None:
+        last_end = run.info["now"]
+    return np.column_stack([starts, np.append(gpus_from, last_end)])
 
 
 def steps_of(run, row: int) -> tuple[pl.DataFrame, list[int]]:
     """Rows of a job's waits, each with its end and `blocker` by name; and the borders of those of one reason and one blocker."""
     mine = run.decisions.filter(pl.col("job") == row)
     over = run.jobs["end"][row]
-    over = run.info["now"] if over is None else over
+    if over is None:
+        over = run.info["now"]
     ends = mine["time"].shift(-1).fill_null(over)
     names = run.jobs["job_id"].cast(pl.Utf8)
     frame = mine.with_columns(end=ends, blocker=names.gather(mine["blocker"])).rename({"time": "start"})
-    kept = ("start", "end", "reason", "began", "gated", "place", "blocker", "key", "free", "missing")
-    steps = frame.filter(pl.col("reason") != "started").select(*kept, "ahead", "later", "leased", "until", "note")
-    keys = list(steps.select("reason", "blocker", "began").iter_rows())
-    starts = [i for i, key in enumerate(keys) if i == 0 or key[:2] != keys[i - 1][:2] or key[2] is not None]
-    return steps, [*starts, steps.height]
+    columns = ("start", "end", "reason", "began", "gated", "place", "blocker", "key", "free", "missing")
+    steps = frame.filter(pl.col("reason") != "started").select(*columns, "ahead", "later", "leased", "until", "note")
+    borders = []
+    cause_before = None
+    for i, (reason, blocker, began) in enumerate(steps.select("reason", "blocker", "began").iter_rows()):
+        cause = (reason, blocker)
+        if cause != cause_before or began is not None:
+            borders.append(i)
+        cause_before = cause
+    borders.append(steps.height)
+    return steps, borders
 
 
 class Context:
     """What the words about a job need of the run beside its own rows."""
 
     def __init__(self, run, row: int):
-        self.run, self.row, self.job = run, row, run.jobs.row(row, named=True)
+        self.run = run
+        self.row = row
+        self.job = run.jobs.row(row, named=True)
         self.log = run.info.get("log", {})
         starts = run.decisions.filter((pl.col("reason") == "started") & (pl.col("job") != row))
         self.started = starts["time"].to_numpy()
         self.later = run.jobs["submit"].gather(starts["job"]).to_numpy() > self.job["submit"]
         self.total = cluster_of(run).total_gpus
-        self.times, self.capacity, self.used, self.running = (
-            run.timeline[name].to_numpy() for name in ("time", "capacity", "used", "running")
-        )
+        self.times = run.timeline["time"].to_numpy()
+        self.capacity = run.timeline["capacity"].to_numpy()
+        self.used = run.timeline["used"].to_numpy()
+        self.running = run.timeline["running"].to_numpy()
 
     def group(self, steps: pl.DataFrame) -> dict:
         """Facts about steps of one reason: ranges are (least, most)."""
@@ -135,36 +160,50 @@ class Context:
         start = steps["start"][0]
         end = steps["end"][-1]
         blocker = first["blocker"]
-        needs = self.job["gpus"] if blocker is None else self.run.jobs["gpus"][row_of(self.run.jobs["job_id"], blocker)]
-        a, b = np.searchsorted(self.started, [start, end])
-        ticks = slice(max(0, np.searchsorted(self.times, start, "right") - 1), np.searchsorted(self.times, end))
-        ranges = {name: (steps[name].min(), steps[name].max()) for name in RANGES}
-        return ranges | {
+        needs = self.job["gpus"]
+        if blocker is not None:
+            needs = self.run.jobs["gpus"][row_of(self.run.jobs["job_id"], blocker)]
+        first_start, behind_starts = np.searchsorted(self.started, [start, end])
+        passed = self.later[first_start:behind_starts].sum()
+        ranges = {name: (steps[name].min(), steps[name].max()) for name in (*RANGES, "until")}
+        facts_of_job = {
             "reason": first["reason"],
             "began": first["began"],
             "gated": bool(steps["gated"].any()),
             "blocker": blocker,
             "needs": needs,
-            "until": (steps["until"].min(), steps["until"].max()),
             "steps": steps.height,
-            "chosen": int(b - a),
-            "passed": int(self.later[a:b].sum()),
-            "down": float(self.total - self.capacity[ticks].min()) if len(self.times) else 0.0,
-            "used": (self.used[ticks].min(), self.used[ticks].max()) if len(self.times) else (0.0, 0.0),
-            "running": (self.running[ticks].min(), self.running[ticks].max()) if len(self.times) else (0, 0),
+            "chosen": int(behind_starts - first_start),
+            "passed": int(passed),
             "rule": self.log,
             "note": steps["note"][-1],
         }
+        return ranges | facts_of_job | self._of_cluster(start, end)
+
+    def _of_cluster(self, start: float, end: float) -> dict:
+        """GPUs that were down at most, and ranges of GPUs in use and running jobs between two instants; 0 without a timeline."""
+        if not len(self.times):
+            return {"down": 0.0, "used": (0.0, 0.0), "running": (0, 0)}
+        first = np.searchsorted(self.times, start, "right") - 1
+        ticks = slice(max(0, first), np.searchsorted(self.times, end))
+        used = self.used[ticks]
+        running = self.running[ticks]
+        down = float(self.total - self.capacity[ticks].min())
+        return {"down": down, "used": (used.min(), used.max()), "running": (running.min(), running.max())}
 
     def about(self, steps: pl.DataFrame) -> str:
         """Head line: what the job asked for, under which policy, and how long it waited."""
         job = self.job
         waits = int(steps["began"].count())
         waited = float((steps["end"] - steps["start"]).sum())
-        policy = self.run.info["policy"]
-        order = self.log.get("key")
-        served = f"{policy}, which serves by the lowest key ({order})" if order else policy
-        often = f" in {waits} waits" if waits > 1 else ""
-        total = f"waited {hours(waited)}{often}" if steps.height else "did not wait"
+        served = self.run.info["policy"]
+        if order := self.log.get("key"):
+            served += f", which serves by the lowest key ({order})"
+        total = "did not wait"
+        if steps.height:
+            total = f"waited {hours(waited)}"
+            if waits > 1:
+                total += f" in {waits} waits"
         since = f"submitted at {hours(job['submit'])}"
-        return f"job {job['job_id']} of {span((job['gpus'],) * 2, 'GPU')}, {since}, {total} under {served}."
+        demand = span((job["gpus"], job["gpus"]), "GPU")
+        return f"job {job['job_id']} of {demand}, {since}, {total} under {served}."

@@ -2,12 +2,12 @@
 
 from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.errors import PolicyError, SpeedError
-from gpuschedlab.sim.engine.jobs import records as found
+from gpuschedlab.sim.engine.jobs import records
 
 NUMBERS = {
-    found.BAD_KEY: ("key", ("not finite", "a finite number: the lower, the earlier")),
-    found.BAD_CHANGE: ("change", ("no number", "an instant (s), or inf")),
-    found.BAD_GATE: ("gate", ("no number", "a number: the lower, the earlier")),
+    records.BAD_KEY: ("key", ("not finite", "a finite number: the lower, the earlier")),
+    records.BAD_CHANGE: ("change", ("no number", "an instant (s), or inf")),
+    records.BAD_GATE: ("gate", ("no number", "a number: the lower, the earlier")),
 }
 """Function of a policy, what is wrong with its value, and what was expected."""
 
@@ -20,32 +20,41 @@ def fault_of(simulation) -> SpeedError | PolicyError:
     b = simulation.state.body[j]
     who = f"job {simulation.trace['job_id'][j]}"
     models = simulation.state.job["model"]
-    name = "without a model" if models[j] < 0 else f"model {simulation.speeds.models[models[j]]}"
-    if fault == found.NO_SPEED:
+    name = "without a model"
+    if models[j] >= 0:
+        name = f"model {simulation.speeds.models[models[j]]}"
+    if fault == records.NO_SPEED:
         return SpeedError(
             f"{who} ({name}) was given {b['got'] / SLOTS:g} GPUs of {simulation.cluster.gpu_types[b['type']]} on {b['nodes']} "
             "nodes, which its speed table lacks. Allow only configurations of speeds.configurations(), or extend the table."
         )
     if fault in NUMBERS:
-        what, wanted = NUMBERS[fault]
+        function, (wrong, expected) = NUMBERS[fault]
         return PolicyError(
-            f"{simulation.policy.name}.{what} gave {who} at t={simulation.now:g} s a value that is {wanted[0]}; expected {wanted[1]}. "
+            f"{simulation.policy.name}.{function} gave {who} at t={simulation.now:g} s a value that is {wrong}; expected {expected}. "
             "Mind divisions by zero (a job is just submitted, has no estimate) and logarithms."
         )
-    if fault == found.BAD_STANDING:
+    if fault == records.BAD_STANDING:
         return PolicyError(
             f"{simulation.policy.name}.standing at t={simulation.now:g} s: found another number of values than accounts; expected "
             f"{len(simulation.state.ledger)}, one for each usage. Return an array as long as `usage`."
         )
-    if fault == found.TAKEN:
+    if fault == records.TAKEN:
         return PolicyError(
             f"{simulation.policy.name} at t={simulation.now:g} s: nodes names GPUs for {who} that other jobs hold, or that its node "
             "cannot give as one cell. See view.free; jobs without named nodes stay where they are."
         )
-    other = int(b["partner"] if fault == found.NO_PAIR else b["source"])
-    table = "transfer" if fault == found.NO_TRANSFER else "merged" if b["joint"] else "sharing"
-    relation = "started from the result of" if fault == found.NO_TRANSFER else "shares GPUs with"
+    second = int(b["source"])
+    if fault == records.NO_PAIR:
+        second = int(b["partner"])
+    table = "sharing"
+    relation = "shares GPUs with"
+    if fault == records.NO_TRANSFER:
+        table = "transfer"
+        relation = "started from the result of"
+    elif b["joint"]:
+        table = "merged"
     return SpeedError(
-        f"{who} ({name}) {relation} job {simulation.trace['job_id'][other]}, and Speeds.{table} has no row for the two models. "
+        f"{who} ({name}) {relation} job {simulation.trace['job_id'][second]}, and Speeds.{table} has no row for the two models. "
         "Extend the table, or do not bring them together."
     )

@@ -15,45 +15,80 @@ def story(run, job: str | int) -> str:
     row = explanation.row_of(run.jobs["job_id"], str(job))
     mine = run.jobs.row(row, named=True)
     first = run.info.get("log", {}).get("first") or "jobs that go before it"
-    start, end = max(explanation.waits_of(run, row).tolist(), key=lambda wait: wait[1] - wait[0])
-    needs = extent((mine["gpus"],) * 2, "GPU")
+    start, end = max(explanation.waits_of(run, row).tolist(), key=_length)
     if end - start < 0.5:
-        return f"No wait: {needs} {'was' if mine['gpus'] == 1 else 'were'} free for it at once."
-    stops = mine["preemptions"]
-    often = f", stopped {'once' if stops == 1 else f'{stops} times'}" if stops else ""
-    steps, borders = (pl.DataFrame(), []) if run.decisions is None else explanation.steps_of(run, row)
+        return f"No wait: {_demand(mine['gpus'])} free for it at once."
     waits = f"Waits {span(mine['queueing'])}"
+    stops = _stops(mine["preemptions"])
     longest = f"In its longest wait ({span(end - start)})"
+    needs = f"it needs {mine['gpus']:g}"
+    steps = pl.DataFrame()
+    borders = []
+    if run.decisions is not None:
+        steps, borders = explanation.steps_of(run, row)
     if steps.is_empty():
-        line = run.timeline.filter(pl.col("time").is_between(start, end, closed="left"))
-        free = (line["capacity"] - line["used"]).to_numpy()
+        instants = run.timeline.filter(pl.col("time").is_between(start, end, closed="left"))
+        free = (instants["capacity"] - instants["used"]).to_numpy()
         if not len(free):
-            return f"{waits}{often}."
-        return f"{waits}{often}. {longest} {_free(free.min(), free.max(), ' GPUs')} free; it needs {mine['gpus']:g}."
-    reasons = steps[borders[:-1]].with_columns(end=steps["end"].gather(np.array(borders[1:]) - 1))
+            return f"{waits}{stops}."
+        return f"{waits}{stops}. {longest} {_free(free.min(), free.max(), 'GPU')} free; {needs}."
+    ends = steps["end"].gather(np.array(borders[1:]) - 1)
+    reasons = steps[borders[:-1]].with_columns(end=ends)
     reasons = reasons.with_columns(s=pl.col("end") - pl.col("start"))
     within = reasons.filter((pl.col("start") < end) & (pl.col("end") > start))
     main = within.sort("s", descending=True).row(0, named=True)
     part = steps.filter((pl.col("start") >= main["start"]) & (pl.col("start") < main["end"]))
-    total = cluster_of(run).total_gpus
-    least_most = (part["free"].min(), part["free"].max())
+    least_free = part["free"].min()
+    most_free = part["free"].max()
     if main["reason"] == "behind":
-        return waits + _behind(run, reasons.filter(pl.col("reason") == "behind"), main, _free(*least_most)) + "."
-    often += f" for {first}" * (stops > 0)
+        blocked = reasons.filter(pl.col("reason") == "behind")
+        return waits + _behind(run, blocked, main, _free(least_free, most_free)) + "."
+    holders = first
+    if mine["preemptions"] > 0:
+        stops += f" for {first}"
+        holders = "these"
     if main["reason"] not in ("room", "nodes"):
-        return f"{waits}{often}. {longest}: {phrase(explanation.Context(run, row).group(part))}."
+        return f"{waits}{stops}. {longest}: {phrase(explanation.Context(run, row).group(part))}."
     ahead = part["ahead"].drop_nulls()
-    hold = (
-        f" {'these' if stops else first} hold {extent((ahead.min(), ahead.max()))} of {total} GPUs and"
-        if ahead.sum()
-        else ""
-    )
-    scattered = ", too scattered for the placement rule" if part["free"].max() >= mine["gpus"] else ""
-    return f"{waits}{often}. {longest}{hold} {_free(*least_most, '' if hold else ' GPUs')} free{scattered}; it needs {mine['gpus']:g}."
+    free = _free(least_free, most_free, "GPU")
+    if ahead.sum():
+        total = cluster_of(run).total_gpus
+        longest += f" {holders} hold {extent((ahead.min(), ahead.max()))} of {total} GPUs and"
+        free = _free(least_free, most_free)
+    scattered = ""
+    if most_free >= mine["gpus"]:
+        scattered = ", too scattered for the placement rule"
+    return f"{waits}{stops}. {longest} {free} free{scattered}; {needs}."
 
 
-def _free(least: float, most: float, what: str = "") -> str:
-    return f"{extent((least, most))}{what.removesuffix('s') if most == 1 else what} {'is' if most == least == 1 else 'are'}"
+def _length(wait: list[float]) -> float:
+    """How long a wait lasts (s)."""
+    start, end = wait
+    return end - start
+
+
+def _demand(gpus: float) -> str:
+    """A number of GPUs, with the verb that follows."""
+    if gpus == 1:
+        return f"{extent((gpus, gpus), 'GPU')} was"
+    return f"{extent((gpus, gpus), 'GPU')} were"
+
+
+def _stops(preemptions: int) -> str:
+    """How often a job was stopped; empty if it never was."""
+    if preemptions == 0:
+        return ""
+    if preemptions == 1:
+        return ", stopped once"
+    return f", stopped {preemptions} times"
+
+
+def _free(least: float, most: float, noun: str = "") -> str:
+    """A range of free GPUs, with the verb that follows."""
+    verb = "are"
+    if least == most == 1:
+        verb = "is"
+    return f"{extent((least, most), noun)} {verb}"
 
 
 def _behind(run, reasons: pl.DataFrame, main: dict, free: str) -> str:

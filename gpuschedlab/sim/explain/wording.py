@@ -5,19 +5,31 @@ BEGAN = {"preempted": "preempted; ", "failed": "its node failed; ", "profiled": 
 
 def hours(seconds: float, digits: int = 0) -> str:
     """Write a time in hours, to two decimals or to so many digits."""
-    return f"{seconds / 3600:.{digits}g} h" if digits else f"{seconds / 3600:.2f} h"
+    if digits:
+        return f"{seconds / 3600:.{digits}g} h"
+    return f"{seconds / 3600:.2f} h"
 
 
 def lasting(seconds: float) -> str:
     """Write how long something lasted, in the unit that reads best."""
-    return f"{seconds:.3g} s" if seconds < 120 else f"{seconds / 60:.3g} min" if seconds < 7200 else hours(seconds, 3)
+    if seconds < 120:
+        return f"{seconds:.3g} s"
+    if seconds < 7200:
+        return f"{seconds / 60:.3g} min"
+    return hours(seconds, 3)
 
 
 def span(least_most: tuple[float, float], noun: str = "") -> str:
     """Write a range of numbers, or the one number that it is, and what is counted."""
     low, high = least_most
-    number = f"{low:g}" if low == high else f"{low:g} to {high:g}"
-    return f"{number} {noun}{'' if high == 1 else 's'}" if noun else number
+    number = f"{low:g}"
+    if low != high:
+        number = f"{low:g} to {high:g}"
+    if not noun:
+        return number
+    if high == 1:
+        return f"{number} {noun}"
+    return f"{number} {noun}s"
 
 
 def phrase(facts: dict) -> str:
@@ -26,7 +38,7 @@ def phrase(facts: dict) -> str:
 
 
 def _beside(facts: dict) -> str:
-    """What else held then: jobs before it, running ones that may not be preempted, nodes that were down."""
+    """What else held then: jobs before it, running ones that may not be preempted, nodes that were down; empty if nothing did."""
     parts = []
     if facts["gated"]:
         parts.append("the policy's gate held it back")
@@ -35,28 +47,42 @@ def _beside(facts: dict) -> str:
     if facts["ahead"][1]:
         parts.append(f"running jobs that go before it held {span(facts['ahead'], 'GPU')}")
     if facts["later"][1] and facts["free"][1] + facts["later"][1] >= facts["needs"]:
-        claimed = ", or only such as jobs before it claim" if facts["place"][1] else ""
+        claimed = ""
+        if facts["place"][1]:
+            claimed = ", or only such as jobs before it claim"
         parts.append(
             f"running jobs that go after it held {span(facts['later'])}, and stopping the last of them frees no places that "
             f"the placement rule accepts{claimed}"
         )
     if facts["leased"][1]:
-        until = f" until {hours(facts['until'][0])}" if facts["until"][0] is not None else ""
-        parts.append(f"others held {span(facts['leased'])} by leases{until}")
+        parts.append(f"others held {span(facts['leased'])} by leases{_instant(' until', facts['until'][0])}")
     if facts["down"] > 0:
         parts.append(f"up to {span((facts['down'], facts['down']), 'GPU')} were down")
     if facts["chosen"] and facts["reason"] != "behind":
-        later = f", {facts['passed']} of them submitted later" if facts["passed"] else ""
-        parts.append(f"{span((facts['chosen'],) * 2, 'other job')} started meanwhile{later}")
+        started = f"{span((facts['chosen'],) * 2, 'other job')} started meanwhile"
+        if facts["passed"]:
+            started += f", {facts['passed']} of them submitted later"
+        parts.append(started)
     return "".join(f"; {part}" for part in parts)
 
 
+def _instant(before: str, seconds: float | None) -> str:
+    """An instant after some words, such as "until"; empty if there is none."""
+    if seconds is None:
+        return ""
+    return f"{before} {hours(seconds)}"
+
+
 def _before(facts: dict) -> str:
-    """Waiting jobs that go before it, beside the one that it waits behind."""
+    """Waiting jobs that go before it, beside the one that it waits behind; empty if there is none."""
     least, most = facts["place"]
-    if facts["blocker"] is not None and most:
-        return span((least - 1, most - 1), "other waiting job") if most > 1 else ""
-    return span((least, most), "waiting job") if most else ""
+    if not most:
+        return ""
+    if facts["blocker"] is None:
+        return span((least, most), "waiting job")
+    if most > 1:
+        return span((least - 1, most - 1), "other waiting job")
+    return ""
 
 
 def _needs(facts: dict) -> str:
@@ -64,31 +90,44 @@ def _needs(facts: dict) -> str:
     needs = facts["needs"]
     _, free = facts["free"]
     least, most = facts["missing"]
-    were = "was" if facts["free"] == (1, 1) else "were"
-    some = f"needs {span((needs, needs), 'GPU')}: {span(facts['free'])} {were} free"
+    verb = "were"
+    if facts["free"] == (1, 1):
+        verb = "was"
+    sentence = f"needs {span((needs, needs), 'GPU')}: {span(facts['free'])} {verb} free"
     if most <= 0:
-        return f"{some}, enough for it"
+        return f"{sentence}, enough for it"
     if free + least > needs:
         usable = span((needs - most, needs - least))
-        some += f", but only {usable} where the placement rule {facts['rule'].get('placement', '')!r} allows"
-    return f"{some}, {span((least, most))} missing"
+        placement = facts["rule"].get("placement", "")
+        sentence += f", but only {usable} where the placement rule {placement!r} allows"
+    return f"{sentence}, {span((least, most))} missing"
 
 
 def _behind(facts: dict) -> str:
+    """Words for a job that waits behind the first of its queue."""
     return f"behind job {facts['blocker']}, which goes first and {_needs(facts)}; backfill is none, so no job passes it"
 
 
 def _reserved(facts: dict) -> str:
-    at = f" to start at {hours(facts['until'][1])}" if facts["until"][1] is not None else ""
-    return f"would fit, but by the estimates it would delay job {facts['blocker']}, which goes first, is{at}, and {_needs(facts)}"
+    """Words for a job that would delay a promised one."""
+    start = _instant(" to start at", facts["until"][1])
+    return f"would fit, but by the estimates it would delay job {facts['blocker']}, which goes first, is{start}, and {_needs(facts)}"
 
 
 def _left(facts: dict) -> str:
+    """Words for a job to which a round gave no GPUs."""
     if facts["note"]:
         return f"{facts['note']}; it {_needs(facts)}"
-    decided = "the decision" if facts["steps"] == 1 else "the decisions"
+    decisions = "the decisions"
+    if facts["steps"] == 1:
+        decisions = "the decision"
     gave = f"{span(facts['used'], 'GPU')} to {span(facts['running'], 'job')}"
-    return f"{decided} of the policy gave {gave}, and it none; it {_needs(facts)}"
+    return f"{decisions} of the policy gave {gave}, and it none; it {_needs(facts)}"
+
+
+def _undecided(facts: dict) -> str:
+    """Words for a job that no decision has looked at."""
+    return "no decision since it began to wait" + _instant("; the next one was due at", facts["until"][1])
 
 
 PHRASES = {
@@ -96,10 +135,7 @@ PHRASES = {
     "nodes": _needs,
     "behind": _behind,
     "reserved": _reserved,
-    "undecided": lambda facts: (
-        "no decision since it began to wait"
-        + (f"; the next one was due at {hours(facts['until'][1])}" if facts["until"][1] is not None else "")
-    ),
+    "undecided": _undecided,
     "left": _left,
     "unplaced": lambda facts: f"the decision gave it GPUs, and no nodes were found for them; it {_needs(facts)}",
     "window": lambda facts: "would fit, but by its estimate it would run into a window in which nodes are taken",

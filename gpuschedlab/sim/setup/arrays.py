@@ -12,38 +12,51 @@ from gpuschedlab.errors import ClusterError
 from gpuschedlab.sim.engine.jobs import records
 from gpuschedlab.sim.engine.jobs.records import LEDGER, TREE
 from gpuschedlab.sim.engine.jobs.state import WORK_SPACE, State, copied, filled, new_log
-from gpuschedlab.sim.setup.eligibility import able_to_run, check_eligible
+from gpuschedlab.sim.setup.eligibility import EmptyCluster, Placing, Requests, able_to_run, check_eligible
 from gpuschedlab.sim.setup.prepared import NEW_BODY, NEW_JOB, Prepared, constant
 
 
 def _classes(prepared: Prepared, job, rule):
     """Group jobs by demand (`Prepared.demands`): the classes, each with the one that its jobs join later, and the class of each."""
     tight = (rule["placement"][0] == RELAX) & (job["spread"] < rule["skew"][0])
-    demand, slots, model, asked, _ = prepared.demands(bool(rule["sharing"][0]))
-    # To be profiled, insisting, relaxed: one number a demand.
-    last = demand * 4
-    middle = last + tight if tight.any() else last
-    stage = job["stage"]
-    codes = (middle + 2 * stage if stage.any() else middle, middle, last)
-    sizes = {id(code): np.bincount(code, minlength=4 * len(slots)) for code in codes}
-    size = sum(sizes[id(code)] for code in codes)
+    demands = prepared.demands(bool(rule["sharing"][0]))
+    # One number a demand: of jobs that are to be profiled, that insist on few nodes, and that are relaxed.
+    relaxed_code = demands.of_job * 4
+    insisting_code = relaxed_code
+    if tight.any():
+        insisting_code = relaxed_code + tight
+    profiled_code = insisting_code
+    if job["stage"].any():
+        profiled_code = insisting_code + 2 * job["stage"]
+    codes = (profiled_code, insisting_code, relaxed_code)
+    size = sum(_once_each(codes, lambda code: np.bincount(code, minlength=4 * len(demands.slots))))
     rows = np.flatnonzero(size)
     number = np.zeros(len(size), np.int32)
     number[rows] = np.arange(len(rows))
-    numbers = {id(code): number[code] for code in codes}
-    first, base, relaxed = (numbers[id(code)] for code in codes)
+    first, base, relaxed = _once_each(codes, lambda code: number[code])
     cls = np.zeros(len(rows), records.CLASS)
+    demand_of_class = rows // 4
     cls["tight"] = rows & 1
     cls["stage"] = rows >> 1 & 1
-    cls["slots"] = slots[rows // 4]
-    cls["model"] = model[rows // 4]
-    cls["asked"] = asked[rows // 4]
+    cls["slots"] = demands.slots[demand_of_class]
+    cls["model"] = demands.model[demand_of_class]
+    cls["asked"] = demands.nodes[demand_of_class]
     cls["relaxed"] = cls["next"] = np.arange(len(cls))
     cls["relaxed"][base] = relaxed
     cls["next"][first] = base
-    cls["room"] = size[rows]
-    cls["base"] = cls["first"] = cls["head"] = np.cumsum(size[rows]) - size[rows]
+    room = size[rows]
+    cls["room"] = room
+    cls["base"] = cls["first"] = cls["head"] = np.cumsum(room) - room
     return cls, first, int(size.sum())
+
+
+def _once_each(codes: tuple[np.ndarray, ...], function) -> list[np.ndarray]:
+    """What a function makes of each array; arrays that are the same object are computed once."""
+    results = {}
+    for code in codes:
+        if id(code) not in results:
+            results[id(code)] = function(code)
+    return [results[id(code)] for code in codes]
 
 
 def _classed(prepared: Prepared, job, body, rule):
@@ -56,12 +69,13 @@ def _classed(prepared: Prepared, job, body, rule):
     if not fresh.all():
         cls, first, size = _classes(prepared, job, rule)
     else:
-        of = (rule["sharing"][0], rule["placement"][0], rule["skew"][0], profiled)
+        rule_of_classes = (rule["sharing"][0], rule["placement"][0], rule["skew"][0], profiled)
         key = ("classes",)  # a word alone is a column of the trace
-        made = prepared.made.get(key)
-        if made is None or made[0] != of:
-            made = prepared.made[key] = (of, _classes(prepared, job, rule))
-        cls, first, size = made[1]
+        cached_rule, classes = prepared.cache.get(key, (None, None))
+        if cached_rule != rule_of_classes:
+            classes = _classes(prepared, job, rule)
+            prepared.cache[key] = (rule_of_classes, classes)
+        cls, first, size = classes
     body["base"] = body["cls"] = first
     return copied(cls), size
 
@@ -74,9 +88,10 @@ def build_state(prepared: Prepared, policy, ready=None) -> State:
     n = len(job)
     capacity = int(ruled["nodes"]["size"].sum())
     count, member, sizes = index_nodes(ruled["nodes"], len(ruled["pools"]))
-    smallest = _smallest(prepared)
+    node_count = len(ruled["nodes"])
     # Twice: within a decision, jobs that start already hold what preempted ones vacated.
-    entry = np.zeros(2 * (capacity // smallest) + len(ruled["nodes"]) + 1, records.ENTRY)
+    busy = 2 * (capacity // _smallest(prepared))
+    entry = np.zeros(busy + node_count + 1, records.ENTRY)
     entry["next"] = np.arange(1, len(entry) + 1)
     scalar = np.zeros(1, records.SCALARS)
     scalar["capacity"] = capacity
@@ -84,7 +99,11 @@ def build_state(prepared: Prepared, policy, ready=None) -> State:
     scalar["culprit"] = -1
     scalar["head"] = -1
     scalar["now"] = min(0.0, float(job["submit"].min(initial=0.0)))
-    scalar["stand_at"] = scalar["now"] if ruled["rule"]["period"][0] > 0 else np.inf
+    scalar["stand_at"] = np.inf
+    if ruled["rule"]["period"][0] > 0:
+        scalar["stand_at"] = scalar["now"]
+    work_length = max(n, node_count) + 2
+    work_space = {name: np.zeros(work_length, np.int32) for name in WORK_SPACE}
     return State(
         job=job,
         body=body,
@@ -99,7 +118,7 @@ def build_state(prepared: Prepared, policy, ready=None) -> State:
         count=count,
         member=member,
         sizes=sizes,
-        **{name: np.zeros(max(n, len(ruled["nodes"])) + 2, np.int32) for name in WORK_SPACE},
+        **work_space,
         **ruled,
         **prepared.constant,
     )
@@ -116,7 +135,9 @@ def arrange(prepared: Prepared, job: np.ndarray, body: np.ndarray, policy, ready
     cluster = prepared.cluster
     checkpoint = prepared.delays.checkpoint
     rule = policy.rule()
-    rule["checkpoint"] = np.inf if checkpoint is None else checkpoint
+    rule["checkpoint"] = np.inf
+    if checkpoint is not None:
+        rule["checkpoint"] = checkpoint
     profiler_nodes = getattr(policy, "profiler_nodes", 0)
     if profiler_nodes >= cluster.total_nodes:
         raise ClusterError(
@@ -124,7 +145,8 @@ def arrange(prepared: Prepared, job: np.ndarray, body: np.ndarray, policy, ready
             f"({cluster.total_nodes}), or jobs would have none left to run on. Use a larger cluster, or set the policy's "
             "profiler_nodes to 0."
         )
-    _check_eligible(prepared, policy.placement, profiler_nodes, every=bool(rule["rounds"][0]))
+    placing = Placing(policy.placement, profiler_nodes, across=bool(rule["across"][0]))
+    _check_eligible(prepared, placing, every=bool(rule["rounds"][0]))
     nodes, pools, lacking = _nodes(prepared, profiler_nodes, ready)
     cls, heap_size = _classed(prepared, job, body, rule)
     heap = np.zeros(heap_size + 1, np.int32)
@@ -152,31 +174,41 @@ def _planned(prepared: Prepared, rule, nodes: np.ndarray, pools: int):
     """Rows that a plan needs: for jobs, for the nodes that it promises (linked), and for steps of what will be free."""
     if rule["backfill"] != records.PLAN:
         return 1, np.zeros(1, records.ENTRY), 1
-    n = len(prepared.body["slots"])
-    parts = np.sort(np.minimum(-(-prepared.body["slots"] // SLOTS), len(nodes)))
-    parts = int(parts[n - int(min(n, rule["depth"] * pools)) :].sum())
+    slots = prepared.body["slots"]
+    n = len(slots)
+    whole_gpus = -(-slots // SLOTS)
+    nodes_of_jobs = np.sort(np.minimum(whole_gpus, len(nodes)))
+    depth = int(min(n, rule["depth"] * pools))
+    parts = int(nodes_of_jobs[n - depth :].sum())
     promised = np.zeros(parts + 1, records.ENTRY)
     promised["next"] = np.arange(1, len(promised) + 1)
     # One a node, one for each part of a running job, two for each of a job that starts, is promised a start, or a window.
     busy = int(nodes["size"].sum()) // _smallest(prepared)
-    twice = busy + (2 if rule["keep"] else 1) * parts + len(prepared.constant["window"])
+    plans = 1
+    if rule["keep"]:
+        plans = 2
+    twice = busy + plans * parts + len(prepared.constant["window"])
     return n + 1, promised, len(nodes) + busy + 2 * twice
 
 
-def _check_eligible(prepared: Prepared, placement: str, spared: int, every: bool):
+def _check_eligible(prepared: Prepared, placing: Placing, every: bool):
     """Check once that each job could ever be placed; `every`: on types without a speed, too, as rounds choose other GPUs."""
-    key = ("placeable", placement, spared, every)
-    if key not in prepared.made:
+    key = ("placeable", placing, every)
+    if key in prepared.cache:
+        return
+    empty = EmptyCluster(prepared.cluster, placing)
+    slots = prepared.body["slots"]
+    if every and prepared.turns is not None:
+        check_eligible(empty, Requests(slots, prepared.asked, prepared.turns > 0), prepared.trace)
+    else:
         usable = prepared.constant["known"] > 0
         if every:
             usable = np.ones_like(usable)
-        _, slots, _, asked, knows = prepared.demands(False)
-        by_job = every and prepared.turns is not None
-        if by_job or not able_to_run(prepared.cluster, placement, spared, slots, asked, usable[knows]).all():
-            usable = prepared.turns > 0 if by_job else usable[prepared.body["knows"]]
-            jobs = prepared.trace, prepared.body["slots"], prepared.asked
-            check_eligible(prepared.cluster, placement, spared, *jobs, usable)
-        prepared.made[key] = True
+        demands = prepared.demands(False)
+        requests = Requests(demands.slots, demands.nodes, usable[demands.known])
+        if not able_to_run(empty, requests).all():
+            check_eligible(empty, Requests(slots, prepared.asked, usable[prepared.body["knows"]]), prepared.trace)
+    prepared.cache[key] = True
 
 
 def _nodes(prepared: Prepared, profiler_nodes: int, ready):
@@ -184,9 +216,9 @@ def _nodes(prepared: Prepared, profiler_nodes: int, ready):
     if ready is not None and profiler_nodes:
         return _divided(prepared.cluster, profiler_nodes, ready)
     key = ("nodes", profiler_nodes)
-    if key not in prepared.made:
-        prepared.made[key] = _divided(prepared.cluster, profiler_nodes, np.arange(prepared.cluster.total_nodes))
-    return tuple(copied(part) for part in prepared.made[key])
+    if key not in prepared.cache:
+        prepared.cache[key] = _divided(prepared.cluster, profiler_nodes, np.arange(prepared.cluster.total_nodes))
+    return tuple(copied(part) for part in prepared.cache[key])
 
 
 def _divided(cluster: Cluster, profiler_nodes: int, ready: np.ndarray):
@@ -199,31 +231,28 @@ def _divided(cluster: Cluster, profiler_nodes: int, ready: np.ndarray):
     wanted = np.bincount(alike[:profiler_nodes], minlength=types * LEVELS)
     stage = np.zeros(len(nodes), int)
     for kind in np.flatnonzero(wanted):
-        stage[ready[alike[ready] == kind][: wanted[kind]]] = 1
-    place = stage * types + nodes["type"]
-    kinds = np.unique(np.concatenate([place, types + np.flatnonzero(wanted) // LEVELS]))
-    nodes["pool"] = np.searchsorted(kinds, place)
-    pools = np.zeros(len(kinds), records.POOL)
-    pools["stage"], pools["type"] = np.divmod(kinds, types)
-    pools["free"] = pools["size"] = pools["total"] = np.bincount(nodes["pool"], nodes["size"], len(kinds))
-    short = (wanted - np.bincount(alike[stage == 1], minlength=len(wanted))).reshape(types, LEVELS)
-    return nodes, pools, np.where(pools["stage"][:, None] == 1, short[pools["type"]], 0).astype(np.int32)
+        ready_of_kind = ready[alike[ready] == kind]
+        stage[ready_of_kind[: wanted[kind]]] = 1
+    purpose = stage * types + nodes["type"]
+    profiled_types = np.flatnonzero(wanted) // LEVELS
+    purposes = np.unique(np.concatenate([purpose, types + profiled_types]))
+    nodes["pool"] = np.searchsorted(purposes, purpose)
+    pools = np.zeros(len(purposes), records.POOL)
+    pools["stage"], pools["type"] = np.divmod(purposes, types)
+    pools["free"] = pools["size"] = pools["total"] = np.bincount(nodes["pool"], nodes["size"], len(purposes))
+    taken = np.bincount(alike[stage == 1], minlength=len(wanted))
+    missing = (wanted - taken).reshape(types, LEVELS)
+    lacking = np.where(pools["stage"][:, None] == 1, missing[pools["type"]], 0)
+    return nodes, pools, lacking.astype(np.int32)
 
 
 def open_ledger(prepared, policy, job: np.ndarray, body: np.ndarray) -> dict[str, np.ndarray]:
     """Ledger of a policy's accounts, nothing used yet, and their tree; accounts and points are put into jobs, which have none yet."""
     trace = prepared.trace.frame
-    found = policy.accounts(trace)
-    if found is None:  # jobs that are alike in all columns that are charged have an account, and each account one share
-        account = constant(-1, trace.height)
-        columns = policy.charged
-        if columns and not set(columns) - set(trace.columns):
-            whole = pl.all_horizontal(pl.col(columns).is_not_null())
-            ranks = trace.select(pl.when(whole).then(pl.struct(columns).rank("dense"))).to_series()
-            account = ranks.rank("dense").fill_null(0).to_numpy().astype(np.int64) - 1
-        each = np.arange(account.max(initial=-1) + 1)
-        found = account, (np.append(-1, 0 * each), np.append(0.0, 1.0 + 0 * each), np.append(-1, each))
-    account, (parent, shares, of_row) = found
+    accounts = policy.accounts(trace)
+    if accounts is None:
+        accounts = _charged_accounts(trace, policy.charged)
+    account, (parent, shares, of_row) = accounts
     tree = np.zeros(len(parent), TREE)
     tree["parent"] = parent
     tree["shares"] = shares
@@ -236,10 +265,27 @@ def open_ledger(prepared, policy, job: np.ndarray, body: np.ndarray) -> dict[str
     return {"ledger": np.zeros(1 + max(of_row, default=-1), LEDGER), "tree": tree}
 
 
+def _charged_accounts(trace: pl.DataFrame, columns) -> tuple:
+    """Account (n,) of each job, and their tree as `Ordered.accounts` returns it.
+
+    Jobs that are alike in all columns that are charged have an account, and each account one share. Without such columns no job has one.
+    """
+    account = constant(-1, trace.height)
+    if columns and not set(columns) - set(trace.columns):
+        complete = pl.all_horizontal(pl.col(columns).is_not_null())
+        ranks = trace.select(pl.when(complete).then(pl.struct(columns).rank("dense"))).to_series()
+        account = ranks.rank("dense").fill_null(0).to_numpy().astype(np.int64) - 1
+    numbers = np.arange(account.max(initial=-1) + 1)
+    parent = np.append(-1, np.zeros_like(numbers))
+    shares = np.append(0.0, np.ones(len(numbers)))
+    return account, (parent, shares, np.append(-1, numbers))
+
+
 def open_quotas(prepared, policy) -> dict[str, np.ndarray]:
     """Quotas of a policy, and what jobs claim of them."""
     trace = prepared.trace.frame
-    claims, most = policy.quotas(trace, prepared.cluster) or (np.zeros((trace.height, 0), CLAIM), np.zeros(0))
+    no_quotas = (np.zeros((trace.height, 0), CLAIM), np.zeros(0))
+    claims, most = policy.quotas(trace, prepared.cluster) or no_quotas
     return {"claim": np.ascontiguousarray(claims), "quota": np.array(most, float)}
 
 
@@ -247,20 +293,29 @@ def charge_past(state: State):
     """Charge the accounts of a new ledger for what the logs of a state say, and for what its jobs hold."""
     if not len(state.ledger):
         return
-    now = state.scalar["now"][0]
+    instant = state.scalar["now"][0]
     body = state.body
-    h = state.rule["half_life"][0]
+    half_life = state.rule["half_life"][0]
     log = state.stretches[: state.scalar["stretches"][0]]
     runs = state.running[: state.scalar["running"][0]]
     job = np.concatenate([log["job"], runs])
     slots = np.concatenate([log["slots"], body["got"][runs]])
     shared = np.concatenate([log["partner"], body["partner"][runs]]) >= 0
     start = np.concatenate([log["start"], body["stretch"][runs]])
-    end = np.append(log["end"], np.full(len(runs), now))
-    worth = end - start if h == math.inf else h / math.log(2) * -np.expm1(-math.log(2) * (end - start) / h)
-    usage = slots / SLOTS * np.where(shared, 0.5, 1.0) * worth * 0.5 ** ((now - end) / h)
-    account = body["account"]
+    end = np.append(log["end"], np.full(len(runs), instant))
+    worth = end - start
+    if half_life != math.inf:
+        remembered = -np.expm1(-math.log(2) * worth / half_life)
+        worth = half_life / math.log(2) * remembered
+    gpus = slots / SLOTS * np.where(shared, 0.5, 1.0)
+    decay = 0.5 ** ((instant - end) / half_life)
     body["charged"][runs] = body["got"][runs] * np.where(body["partner"][runs] >= 0, 1, 2)
-    state.ledger["since"] = now
-    for name, of, values in (("usage", account[job], usage), ("held", account[runs], body["charged"][runs])):
-        state.ledger[name] = np.bincount(of[of >= 0], values[of >= 0], len(state.ledger))
+    state.ledger["since"] = instant
+    state.ledger["usage"] = _sums(body["account"][job], gpus * worth * decay, len(state.ledger))
+    state.ledger["held"] = _sums(body["account"][runs], body["charged"][runs], len(state.ledger))
+
+
+def _sums(account: np.ndarray, values: np.ndarray, accounts: int) -> np.ndarray:
+    """Sum of values (n,) in each account; those of account -1 are in none."""
+    has_account = account >= 0
+    return np.bincount(account[has_account], values[has_account], accounts)

@@ -18,57 +18,61 @@ def unfinished(simulation) -> pl.DataFrame:
     """Jobs submitted and not done, with what they have received."""
     index = refresh_active(simulation.state)
     job = simulation.state.job[index]
-    values = {name: job[name] for name in PAST} | {"attained": job["attained"] * simulation.state.body["jobs"][index]}
-    return (
-        simulation.trace[index]
-        .select("job_id")
-        .with_columns(**{k: pl.Series(k, v) for k, v in values.items()}, running=pl.Series(job["state"] == RUNNING))
-    )
+    values = {name: job[name] for name in PAST}
+    values["attained"] = job["attained"] * simulation.state.body["jobs"][index]
+    values["running"] = job["state"] == RUNNING
+    columns = [pl.Series(name, column) for name, column in values.items()]
+    return simulation.trace[index].select("job_id").with_columns(columns)
 
 
 def begin(simulation, start: float, initial: pl.DataFrame | None):
     """Set a new simulation to `start`, with the jobs of `initial` in the system."""
     s = simulation.state
     trace = simulation.trace
-    early = int(np.searchsorted(s.job["submit"], start, "left" if initial is None else "right"))
-    if initial is None and early == 0:
-        charge_before(simulation)
-        return
-    known = initial["job_id"].to_list() if initial is not None else []
-    place = {name: i for i, name in enumerate(trace["job_id"][:early].to_list())}
-    if set(known) != set(place):
-        odd = sorted(set(known) ^ set(place))[0]
+    names = []
+    if initial is None:
+        early = int(np.searchsorted(s.job["submit"], start, "left"))
+        if early == 0:
+            charge_before(simulation)
+            return
+    else:
+        early = int(np.searchsorted(s.job["submit"], start, "right"))
+        names = initial["job_id"].to_list()
+    row_of_name = {name: i for i, name in enumerate(trace["job_id"][:early].to_list())}
+    if set(names) != set(row_of_name):
+        odd = min(set(names) ^ set(row_of_name))
         raise RunError(
             f"start={start:g} s: job {odd} is in only one of trace (submitted by then) and `initial`; expected "
             "`initial` to list exactly the jobs submitted by then and not done. Drop those that are done from the trace."
         )
-    at = np.array([place[name] for name in known], np.int64)
+    rows = np.array([row_of_name[name] for name in names], np.int64)
     for name in ("executed", "attained", "progress"):
-        s.job[name][at] = initial[name].to_numpy()
+        s.job[name][rows] = initial[name].to_numpy()
     s.job["attained"] /= s.body["jobs"]
-    started = at[initial["executed"].to_numpy() > 0]
+    started = rows[initial["executed"].to_numpy() > 0]
     s.job["starts"][started] = 1
     s.body["first"][started] = s.job["submit"][started]
     s.body["segment"][:] = 0
     s.scalar["arrived"] = early
     stage = np.zeros(len(s.job), int)
-    stage[at] = initial["stage"].to_numpy() if "stage" in initial.columns else 0
-    running = np.sort(at[initial["running"].to_numpy()])
+    if "stage" in initial.columns:
+        stage[rows] = initial["stage"].to_numpy()
+    running = np.sort(rows[initial["running"].to_numpy()])
     s.job["starts"][running] = 0
     admit(s)
     if "nodes" in initial.columns:
-        _seat_on_nodes(s, at, initial)
-    for each in (0, 1):  # the profiler takes nodes where none of the others run
-        seat(s, running[stage[running] == each])
+        _seat_on_nodes(s, rows, initial)
+    for number in (0, 1):  # the profiler takes nodes where none of the others run
+        seat(s, running[stage[running] == number])
     s.job["starts"][running] = 1
     s.job["stage"][started] = stage[started]
     # How contended their past was, and since when they wait or run: queues are sorted again by it.
     if "contention" in initial.columns:
-        past = float(s.scalar["now"][0]) - s.job["submit"][at]
-        s.body["contention0"][at] = -initial["contention"].to_numpy() * past
+        past = float(s.scalar["now"][0]) - s.job["submit"][rows]
+        s.body["contention0"][rows] = -initial["contention"].to_numpy() * past
     for name in ("waiting_since", "started"):
         if name in initial.columns:
-            s.job[name][at] = initial[name].to_numpy()
+            s.job[name][rows] = initial[name].to_numpy()
     rebuild(simulation)
 
 
@@ -117,7 +121,9 @@ def rebuild(simulation):
     state.scalar["exhausted"] = 0
     for name in ("timers", "running", "ranked", "waiting", "reservations", "free_promise"):
         state.scalar[name] = 0
-    state.scalar["stand_at"] = state.scalar["now"] if new["rule"]["period"][0] > 0 else np.inf
+    state.scalar["stand_at"] = np.inf
+    if new["rule"]["period"][0] > 0:
+        state.scalar["stand_at"] = state.scalar["now"]
     simulation.state = state.replace(**new)
     simulation.serve()
     reinsert(simulation.state)
@@ -132,17 +138,19 @@ def charge_before(simulation):
     if past is None or not len(state.ledger):
         return
     account = _accounts_of(simulation, past)
-    there = account >= 0
-    now = float(state.scalar["now"][0])
+    has_account = account >= 0
+    instant = float(state.scalar["now"][0])
     half_life = float(state.rule["half_life"][0])
     begin = past["started"].to_numpy()
     end = past["ended"].to_numpy()
     worth = end - begin
     if half_life < np.inf:
         rate = np.log(2) / half_life
-        worth = (np.exp(-rate * (now - end)) - np.exp(-rate * (now - begin))) / rate
+        decay_of_end = np.exp(-rate * (instant - end))
+        decay_of_begin = np.exp(-rate * (instant - begin))
+        worth = (decay_of_end - decay_of_begin) / rate
     usage = past["gpus"].to_numpy() * worth
-    state.ledger["usage"] += np.bincount(account[there], usage[there], len(state.ledger))
+    state.ledger["usage"] += np.bincount(account[has_account], usage[has_account], len(state.ledger))
 
 
 def _accounts_of(simulation, past: pl.DataFrame) -> np.ndarray:
@@ -153,6 +161,7 @@ def _accounts_of(simulation, past: pl.DataFrame) -> np.ndarray:
         return tree[0]
     columns = list(policy.charged)
     account = pl.Series("account_row", simulation.state.body["account"], dtype=pl.Int64)
-    known = simulation.trace.select(columns).with_columns(account).unique(columns, keep="first", maintain_order=True)
-    rows = past.select(columns).join(known, on=columns, how="left", maintain_order="left")["account_row"]
+    accounts = simulation.trace.select(columns).with_columns(account)
+    accounts = accounts.unique(columns, keep="first", maintain_order=True)
+    rows = past.select(columns).join(accounts, on=columns, how="left", maintain_order="left")["account_row"]
     return rows.fill_null(-1).to_numpy()

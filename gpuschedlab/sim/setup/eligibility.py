@@ -1,7 +1,7 @@
 """Eligibility: which nodes jobs may have, of the partitions and GPU types that they ask for, and whether such could ever hold them."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -18,14 +18,20 @@ def with_lists(trace: pl.DataFrame, cluster: Cluster, types: str | None) -> pl.D
     """The trace with what jobs are bound to as lists, in columns `gpu_types` and `partitions`; null: anything will do."""
     if types not in (None, "requested"):
         raise TraceError(f"types: found {types!r}; expected None (jobs run on any), or 'requested'.")
-    bound = {"gpu_types": "gpu_type"} if types else {}
-    bound |= {"partitions": "vc"} if partitions_of(cluster) else {}
+    bound = {}
+    if types:
+        bound["gpu_types"] = "gpu_type"
+    if partitions_of(cluster):
+        bound["partitions"] = "vc"
     for name, single in bound.items():
-        lists = [pl.col(name)] if name in trace.columns else []
-        lists += [pl.concat_list(single)] if single in trace.columns else []
+        lists = []
+        if name in trace.columns:
+            lists.append(pl.col(name))
+        if single in trace.columns:
+            lists.append(pl.concat_list(single))
         if lists:
-            some = pl.coalesce(pl.when(found.list.drop_nulls().list.len() > 0).then(found) for found in lists)
-            trace = trace.with_columns(some.alias(name))
+            full_lists = [pl.when(column.list.drop_nulls().list.len() > 0).then(column) for column in lists]
+            trace = trace.with_columns(pl.coalesce(full_lists).alias(name))
     return trace
 
 
@@ -35,99 +41,176 @@ def partitions_of(cluster: Cluster) -> set[str]:
 
 
 def eligibility_of(trace: pl.DataFrame, cluster: Cluster, types: str | None) -> np.ndarray | None:
-    """Place (n, T) of each type of nodes among those that a job asks for, from 1; 0: it may not have them. None: all are alike."""
-    names = [
-        n for n, binds in (("gpu_types", types), ("partitions", partitions_of(cluster))) if binds and n in trace.columns
-    ]
+    """Place (n, T) of each type of nodes among those that a job asks for, from 1; 0: it may not have them. None: all are alike.
+
+    -1: nodes of its partition whose GPU type it does not ask for.
+    """
+    names = []
+    if types and "gpu_types" in trace.columns:
+        names.append("gpu_types")
+    if "partitions" in trace.columns and partitions_of(cluster):
+        names.append("partitions")
     if not names:
         return None
-    asked = trace.select(pl.col(names).list.join("\0").fill_null(""))
-    kinds = asked.unique(maintain_order=True)
-    turns = np.array([_turns(cluster, dict(zip(names, row, strict=True))) for row in kinds.iter_rows()], np.int8)
-    rows = asked.join(kinds.with_row_index("kind"), on=names, how="left", maintain_order="left")["kind"].to_numpy()
-    found = turns.reshape(-1, len(cluster.gpu_types))[rows]
-    if not (found > 0).any(axis=1).all():
-        raise _lacking(asked.filter(~(found > 0).any(axis=1)), trace.height, cluster)
-    return None if (found == 1).all() else found
+    requests = trace.select(pl.col(names).list.join("\0").fill_null(""))
+    kinds = requests.unique(maintain_order=True)
+    turns_of_kinds = [_turns(cluster, row) for row in kinds.iter_rows(named=True)]
+    numbered = kinds.with_row_index("kind")
+    rows = requests.join(numbered, on=names, how="left", maintain_order="left")["kind"].to_numpy()
+    turns = np.array(turns_of_kinds, np.int8).reshape(-1, len(cluster.gpu_types))[rows]
+    has_nodes = (turns > 0).any(axis=1)
+    if not has_nodes.all():
+        raise _lacking(requests.filter(~has_nodes), trace.height, cluster)
+    if (turns == 1).all():
+        return None
+    return turns
 
 
-def _turns(cluster: Cluster, asked: dict[str, str]) -> list[int]:
+def _turns(cluster: Cluster, request: dict[str, str]) -> list[int]:
     """Place of each type of nodes for one request."""
-    wanted = asked.get("gpu_types", "").lower().split("\0")
-    of = {g.kind: set(g.partitions) for g in cluster.groups}
-    parts = set(asked.get("partitions", "").split("\0"))
-    here = [parts == {""} or bool(parts & of[kind]) for kind in cluster.gpu_types]
-    types = [bare(kind).lower() for kind in cluster.gpu_types]
-    return [
-        ok * (1 if wanted == [""] else wanted.index(t) + 1 if t in wanted else 0)
-        for ok, t in zip(here, types, strict=True)
-    ]
+    wanted_types = request.get("gpu_types", "").lower().split("\0")
+    wanted_partitions = set(request.get("partitions", "").split("\0"))
+    partitions = {group.kind: set(group.partitions) for group in cluster.groups}
+    turns = []
+    for kind in cluster.gpu_types:
+        name = bare(kind).lower()
+        if wanted_partitions != {""} and not wanted_partitions & partitions[kind]:
+            turns.append(0)
+        elif wanted_types == [""]:
+            turns.append(1)
+        elif name in wanted_types:
+            turns.append(wanted_types.index(name) + 1)
+        else:
+            turns.append(-1)
+    return turns
 
 
-def _lacking(asked: pl.DataFrame, jobs: int, cluster: Cluster) -> ClusterError:
+def _lacking(requests: pl.DataFrame, jobs: int, cluster: Cluster) -> ClusterError:
     """Error that counts the requests that no node meets, the commonest first."""
     from gpuschedlab.sim.setup.unknown_names import commonest
 
-    counts = (
-        asked.group_by(asked.columns, maintain_order=True)
-        .len()
-        .sort("len", *asked.columns, descending=[True, *[False] * asked.width])
-    )
-    words = ((" in ".join(w.replace("\0", " or ") or "any" for w in row[:-1]), row[-1]) for row in counts.iter_rows())
+    columns = requests.columns
+    counts = requests.group_by(columns, maintain_order=True).len()
+    counts = counts.sort("len", *columns, descending=[True, *[False] * len(columns)])
+    named_counts = []
+    for *values, count in counts.iter_rows():
+        alternatives = [value.replace("\0", " or ") or "any" for value in values]
+        named_counts.append((" in ".join(alternatives), count))
+    nouns = " in ".join(column.replace("_", " ") for column in columns)
     return ClusterError(
-        f"{asked.height} of {jobs} jobs ask for {' in '.join(c.replace('_', ' ') for c in asked.columns)} that no node has: "
-        f"{commonest(words)}; expected {', '.join(cluster.gpu_types)}. Give the cluster such nodes, set what they ask "
+        f"{requests.height} of {jobs} jobs ask for {nouns} that no node has: "
+        f"{commonest(named_counts)}; expected {', '.join(cluster.gpu_types)}. Give the cluster such nodes, set what they ask "
         "for to null, or leave the jobs out."
     )
 
 
+@dataclass(frozen=True)
+class Placing:
+    """How a policy places jobs."""
+
+    rule: str  # the placement rule
+    spared: int = 0  # the first nodes, which a profiler has and other jobs do not
+    across: bool = False  # whether a job may hold GPUs of several types
+
+
+@dataclass(frozen=True)
+class EmptyCluster:
+    """A cluster whose nodes are all up and empty, and how jobs are placed on it."""
+
+    cluster: Cluster
+    placing: Placing
+
+
+@dataclass(frozen=True)
+class Requests:
+    """What jobs ask for, or demands that several jobs have in common: rows (n,)."""
+
+    slots: np.ndarray  # (n,) hundredths of a GPU
+    nodes: np.ndarray  # (n,) nodes over which they are to be spread evenly; 0: any number
+    usable: np.ndarray  # (n, T) whether they may have nodes of a type
+
+
 @lru_cache(maxsize=4096)
-def can_ever(
-    groups: tuple[Nodes, ...], rule: str, spared: int, types: tuple[str, ...], gpus: float, asked: int
-) -> bool:
-    """Whether a placement rule finds room for a job where all nodes are up and empty."""
-    first = np.cumsum([0, *(g.nodes for g in groups)])
-    left = [g.nodes - min(max(spared - at, 0), g.nodes) for g, at in zip(groups, first, strict=False)]
-    others = tuple(replace(g, nodes=n) for g, n in zip(groups, left, strict=True) if n and g.kind in types)
+def can_ever(groups: tuple[Nodes, ...], placing: Placing, types: tuple[str, ...], gpus: float, asked: int) -> bool:
+    """Whether a job has room if all nodes are up and empty."""
+    usable_groups = []
+    spared = placing.spared
+    for group in groups:
+        spared_of_group = min(spared, group.nodes)
+        spared -= spared_of_group
+        if spared_of_group < group.nodes and group.kind in types:
+            usable_groups.append(replace(group, nodes=group.nodes - spared_of_group))
     if asked:
-        enough = [(g.kind, g.nodes) for g in others if g.gpus_per_node >= gpus / asked - 1e-9]
-        return any(sum(n for kind, n in enough if kind == each) >= asked for each in types)
-    return bool(others) and bool(FreeGpus(Cluster(others), rule).fits(np.array([gpus]))[0])
+        gpus_of_node = gpus / asked - 1e-9
+        nodes = dict.fromkeys(types, 0)
+        for group in usable_groups:
+            if group.gpus_per_node >= gpus_of_node:
+                nodes[group.kind] += group.nodes
+        if placing.across:
+            return sum(nodes.values()) >= asked
+        return any(count >= asked for count in nodes.values())
+    if not usable_groups:
+        return False
+    if placing.across:
+        return sum(group.nodes * group.gpus_per_node for group in usable_groups) >= gpus - 1e-9
+    free_gpus = FreeGpus(Cluster(tuple(usable_groups)), placing.rule)
+    return bool(free_gpus.fits(np.array([gpus]))[0])
 
 
-def able_to_run(cluster: Cluster, rule: str, spared: int, slots, asked, usable: np.ndarray) -> np.ndarray:
-    """Whether jobs (n,) could ever be placed: `slots` (n,) hundredths of a GPU on `asked` (n,) nodes, of the types of `usable` (n, T)."""
+def able_to_run(empty: EmptyCluster, requests: Requests) -> np.ndarray:
+    """Whether jobs (n,) could ever be placed on an empty cluster."""
+    cluster = empty.cluster
     T = len(cluster.gpu_types)
-    most = int(asked.max(initial=0)) + 1
-    code = slots.astype(np.int64) * most + asked << T | usable @ (1 << np.arange(T))
-    kinds, kind = np.unique(code, return_inverse=True)
-    able = np.empty(len(kinds), bool)
-    for i, found in enumerate(kinds.tolist()):
-        types = tuple(name for t, name in enumerate(cluster.gpu_types) if found >> t & 1)
-        able[i] = can_ever(cluster.groups, rule, spared, types, (found >> T) // most / SLOTS, (found >> T) % most)
-    return able[kind]
+    nodes = requests.nodes
+    most_nodes = int(nodes.max(initial=0)) + 1
+    demand = requests.slots.astype(np.int64) * most_nodes + nodes
+    type_bits = requests.usable @ (1 << np.arange(T))
+    codes, code_of_job = np.unique(demand << T | type_bits, return_inverse=True)
+    able = np.empty(len(codes), bool)
+    for i, code in enumerate(codes.tolist()):
+        types = tuple(name for t, name in enumerate(cluster.gpu_types) if code >> t & 1)
+        slots, node_count = divmod(code >> T, most_nodes)
+        able[i] = can_ever(cluster.groups, empty.placing, types, slots / SLOTS, node_count)
+    return able[code_of_job]
 
 
-def check_eligible(cluster: Cluster, rule: str, spared: int, trace: Mapping, slots, asked, usable: np.ndarray):
+def check_eligible(empty: EmptyCluster, requests: Requests, trace: Mapping):
     """Raise an error for the jobs of a trace that are not `able_to_run`."""
-    able = able_to_run(cluster, rule, spared, slots, asked, usable)
+    able = able_to_run(empty, requests)
     if not able.all():
-        raise _never(cluster, rule, spared, trace, slots, asked, usable, np.flatnonzero(~able))
+        raise _never(empty, requests, trace, np.flatnonzero(~able))
 
 
-def _never(cluster, rule, spared, trace, slots, asked, usable, rows) -> ClusterError:
+def _never(empty: EmptyCluster, requests: Requests, trace: Mapping, rows: np.ndarray) -> ClusterError:
     """Error that names the largest of the jobs (rows) that could never run."""
-    i = int(rows[np.argmax(slots[rows])])
-    on = f" on just {asked[i]} node{'s' if asked[i] > 1 else ''}, evenly" if asked[i] else ""
-    more = f", and {len(rows) - 1} more jobs ask too much" if len(rows) > 1 else ""
-    nodes = f"node{'s' * (spared > 1)} that profiler_nodes sets aside"
+    cluster = empty.cluster
+    spared = empty.placing.spared
+    i = int(rows[np.argmax(requests.slots[rows])])
+    advice = ""
+    beside = ""
+    if spared:
+        advice = " fewer profiler_nodes,"
+        beside = f" beside the {_nodes(spared)} that profiler_nodes sets aside"
+    request = f"{trace['gpus'][i]:g} GPUs"
+    if requests.nodes[i]:
+        advice += " null for its nodes,"
+        request += f" on just {_nodes(requests.nodes[i])}, evenly"
+    if len(rows) > 1:
+        request += f", and {len(rows) - 1} more jobs ask too much"
     room = np.bincount(cluster.node_type[spared:], cluster.node_gpus[spared:], len(cluster.gpu_types))
-    most = (room * usable[i]).max()
-    known = " on which its model is known" if most < room.max() else ""
+    most = (room * requests.usable[i]).max()
+    pool = "the largest pool of one GPU type"
+    if most < room.max():
+        pool += " on which its model is known"
     return ClusterError(
-        f"job {trace['job_id'][i]} asks for {trace['gpus'][i]:g} GPUs{on}{more}; the rule {rule!r} could never place it on "
-        f"{cluster}, all nodes up and empty: the largest pool of one GPU type{known} has {most:g}"
-        f"{f' beside the {spared} {nodes}' if spared else ''}. "
-        f"Use a larger cluster,{' fewer profiler_nodes,' if spared else ''}{' null for its nodes,' if on else ''} or drop them: "
-        "trace.filter(pl.col('gpus') <= ...)."
+        f"job {trace['job_id'][i]} asks for {request}; the rule {empty.placing.rule!r} could never place it on "
+        f"{cluster}, all nodes up and empty: {pool} has {most:g}{beside}. "
+        f"Use a larger cluster,{advice} or drop them: trace.filter(pl.col('gpus') <= ...)."
     )
+
+
+def _nodes(count: int) -> str:
+    """A number of nodes in words."""
+    if count == 1:
+        return "1 node"
+    return f"{count} nodes"

@@ -35,7 +35,7 @@ def part_of(scenario, first: int, count: int, pace: float):
             f"Scenario.part: found rows {first} to {first + count} at a pace of {pace}; expected one or more rows of the "
             f"{scenario.trace.height} jobs, and a pace above 0."
         )
-    whole = scenario.prepared
+    prepared = scenario.prepared
     warm_jobs = scenario.played.height - scenario.trace.height
     rows = slice(warm_jobs + first, warm_jobs + first + count)
     trace = scenario.trace[first : first + count]
@@ -49,7 +49,7 @@ def part_of(scenario, first: int, count: int, pace: float):
     vars(part).update(vars(scenario) | alone | {"_common": {}})
     remember(trace, canonical_order(trace.columns))
     part._common["knowledge"] = scenario.knowledge
-    part._common["prepared"] = _prepared_part(whole, part, rows)
+    part._common["prepared"] = _prepared_part(prepared, part, rows)
     return part
 
 
@@ -66,9 +66,9 @@ def _prepared_part(whole: Prepared, part, rows: slice) -> Prepared:
     for name in CODED:
         job[name] = _renumbered(job[name])
     type_map = whole.constant["type_map"]
-    known, body["knows"] = known_types(whole.speeds, job, body, type_map)
+    types, body["knows"] = known_types(whole.speeds, job, body, type_map)
     turns = eligibility_of(trace, whole.cluster, part.types)
-    known = allowed_types(known, body, turns)
+    types = allowed_types(types, body, turns)
     elastic = 0
     if whole.speeds is not None:
         models = job["model"][job["model"] >= 0]
@@ -78,10 +78,10 @@ def _prepared_part(whole: Prepared, part, rows: slice) -> Prepared:
         trace=Columns(trace),
         job=job,
         body=body,
-        constant=whole.constant | {"known": known},
+        constant=whole.constant | {"known": types},
         elastic=elastic,
         turns=turns,
-        made={},
+        cache={},
     )
 
 

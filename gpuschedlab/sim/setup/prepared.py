@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -40,6 +40,16 @@ LIMITS = {None: "limit", "requested": "requested_time"}
 """Column of a trace that holds the limits, by what a scenario says of them."""
 
 
+class Demands(NamedTuple):
+    """Demands that jobs have in common: number of each job's demand (n,), and columns (D,) that say what the demands are."""
+
+    of_job: np.ndarray  # (n,) number of the job's demand
+    slots: np.ndarray  # (D,) hundredths of a GPU
+    model: np.ndarray  # (D,) index in the speed table; -1 without one, or if jobs do not share GPUs
+    nodes: np.ndarray  # (D,) nodes over which they are spread evenly; 0: any number
+    known: np.ndarray  # (D,) row of `known`, the types on which they may run
+
+
 @dataclass(frozen=True)
 class Prepared:
     """What the states of all simulations of a scenario have in common, and what their views read of the trace."""
@@ -55,25 +65,27 @@ class Prepared:
     elastic: int  # jobs whose work the speed table counts: they take other times than their `duration`
     turns: np.ndarray | None = None  # (n, T) `gpuschedlab.sim.setup.eligibility.eligibility_of`
     # what is made when it is first asked for, such as columns as codes
-    made: dict = field(default_factory=dict)
+    cache: dict = field(default_factory=dict)
 
-    def demands(self, sharing: bool) -> tuple[np.ndarray, ...]:
-        """Demands by slots, usable types, nodes, and model where jobs share GPUs.
-
-        Returns that of each job (n,), and of each demand slots, model, nodes and row of `known` (D,).
-        """
+    def demands(self, sharing: bool) -> Demands:
+        """Return the demands of jobs by slots, usable types, nodes, and, if jobs share GPUs, model."""
         key = ("demands", sharing)
-        if key not in self.made:
+        if key not in self.cache:
             knows = self.body["knows"].astype(np.int64)
-            model = self.job["model"] if sharing else np.full(len(knows), -1)
+            model = np.full(len(knows), -1)
+            if sharing:
+                model = self.job["model"]
             models = int(model.max(initial=0)) + 2
             kinds = int(knows.max(initial=0)) + 1
-            code = (self.body["slots"].astype(np.int64) * models + model + 1) * kinds + knows
-            most = int(self.asked.max(initial=0)) + 1
-            rows, index = distinct(code * most + self.asked)
-            rows, asked = np.divmod(rows, most)
-            self.made[key] = index, rows // kinds // models, rows // kinds % models - 1, asked, rows % kinds
-        return self.made[key]
+            code = self.body["slots"].astype(np.int64) * models + model + 1
+            code = code * kinds + knows
+            most_nodes = int(self.asked.max(initial=0)) + 1
+            codes, of_job = distinct(code * most_nodes + self.asked)
+            codes, nodes = np.divmod(codes, most_nodes)
+            slots_and_model = codes // kinds
+            slots = slots_and_model // models
+            self.cache[key] = Demands(of_job, slots, slots_and_model % models - 1, nodes, codes % kinds)
+        return self.cache[key]
 
     @cached_property
     def asked(self) -> np.ndarray:
@@ -83,34 +95,36 @@ class Prepared:
     def codes(self, column: str) -> np.ndarray:
         """Small integers (n,) for the values of a text column, as `View.codes`."""
         _check_known(column)
-        if column not in self.made:
+        if column not in self.cache:
             texts = [name for name, dtype in self.trace.frame.schema.items() if dtype == pl.String]
             if column not in texts:
                 raise KeyError(f"codes: found no text column {column!r}; the trace has {', '.join(texts)}.")
-            self.made[column] = text_codes(self.trace.frame, column)
-        return self.made[column]
+            self.cache[column] = text_codes(self.trace.frame, column)
+        return self.cache[column]
 
     def texts(self, column: str) -> np.ndarray:
         """Values (n,) of a text column, as `View.texts`."""
         _check_known(column)
         key = ("text", column)
         trace = self.trace.frame
-        if key not in self.made:
-            filled = trace[column].fill_null("").to_list() if column in trace.columns else [""] * trace.height
-            self.made[key] = np.array(filled, object)
-        return self.made[key]
+        if key not in self.cache:
+            texts = [""] * trace.height
+            if column in trace.columns:
+                texts = trace[column].fill_null("").to_list()
+            self.cache[key] = np.array(texts, object)
+        return self.cache[key]
 
     def declared(self, column: str, default: float) -> np.ndarray:
         """Numbers (n,) that the owners of jobs declare, as `View.declared`."""
         if column not in DECLARED:
             raise KeyError(f"declared: found column {column!r}; expected one of {', '.join(DECLARED)}.")
         trace = self.trace.frame
-        made = self.made
         if column not in trace.columns:
             return np.full(trace.height, default)
-        if column not in made:
-            made[column] = trace[column].cast(pl.Float64).fill_null(np.nan).to_numpy()
-        return np.where(np.isnan(made[column]), default, made[column])
+        if column not in self.cache:
+            self.cache[column] = trace[column].cast(pl.Float64).fill_null(np.nan).to_numpy()
+        numbers = self.cache[column]
+        return np.where(np.isnan(numbers), default, numbers)
 
     @cached_property
     def models(self) -> pl.Series:
@@ -136,9 +150,9 @@ def distinct(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if most > 4 * len(numbers):
         return np.unique(numbers, return_inverse=True)
     rows = np.flatnonzero(np.bincount(numbers, minlength=most + 1))
-    place = np.zeros(most + 1, np.int32)
-    place[rows] = np.arange(len(rows))
-    return rows, place[numbers]
+    rank = np.zeros(most + 1, np.int32)
+    rank[rows] = np.arange(len(rows))
+    return rows, rank[numbers]
 
 
 def _check_known(column: str) -> None:
@@ -160,14 +174,14 @@ def limits_of(trace: pl.DataFrame, limits: str | float | None) -> np.ndarray:
     column = LIMITS.get(limits, "")
     if column not in trace.columns and limits != "requested":
         return constant(math.inf, trace.height)
-    found = trace.get_column(column, default=pl.repeat(None, trace.height, dtype=pl.Float64, eager=True))
-    if limits == "requested" and found.null_count():
-        first = trace["job_id"][int(found.is_null().arg_max())]
+    seconds = trace.get_column(column, default=pl.repeat(None, trace.height, dtype=pl.Float64, eager=True))
+    if limits == "requested" and seconds.null_count():
+        first = trace["job_id"][int(seconds.is_null().arg_max())]
         raise TraceError(
-            f"limits='requested': found no requested_time of {found.null_count():,} of {trace.height:,} jobs, first {first}; expected "
+            f"limits='requested': found no requested_time of {seconds.null_count():,} of {trace.height:,} jobs, first {first}; expected "
             "seconds, or inf: no limit. Fill it with what their queue allows."
         )
-    return found.fill_null(math.inf).to_numpy()
+    return seconds.fill_null(math.inf).to_numpy()
 
 
 def prepare(scenario) -> Prepared:
@@ -176,22 +190,33 @@ def prepare(scenario) -> Prepared:
     speeds = scenario.speeds
     cluster = scenario.cluster
     estimates = estimates_of(scenario, trace)
-    type_map = speeds.type_codes(cluster.gpu_types) if speeds else np.full(len(cluster.gpu_types), -1)
+    type_map = np.full(len(cluster.gpu_types), -1)
+    if speeds:
+        type_map = speeds.type_codes(cluster.gpu_types)
     limits = limits_of(trace, scenario.limits)
-    job, body, known = _jobs(trace, speeds, np.minimum(estimates, limits), scenario.delays, cluster, type_map)
+    job, body, types = _jobs(trace, speeds, np.minimum(estimates, limits), scenario.delays, cluster, type_map)
     turns = eligibility_of(trace, cluster, scenario.types)
-    known = allowed_types(known, body, turns)
-    body["limit"] = limits + scenario.over if scenario.over else limits
-    moments = [(e.start, e.node, 1) for e in cluster.events]
-    moments += [(e.end, e.node, -1) for e in cluster.events if np.isfinite(e.end)]
-    windows = [(e.start, e.end, e.announced, e.node) for e in cluster.events if isinstance(e, Window)]
-    constant = _tables(speeds) | {"known": known, "type_map": type_map, "window": np.array(sorted(windows), WINDOW)}
-    constant["outage"] = np.array(sorted(moments, key=lambda m: (m[0], m[2], m[1])), OUTAGE)
-    model = job["model"][job["model"] >= 0]
-    elastic = 0 if speeds is None else int((~speeds.relative[model]).sum())
+    types = allowed_types(types, body, turns)
+    body["limit"] = limits
+    if scenario.over:
+        body["limit"] = limits + scenario.over
+    constant = _tables(speeds) | _events(cluster) | {"known": types, "type_map": type_map}
+    elastic = 0
+    if speeds is not None:
+        models = job["model"][job["model"] >= 0]
+        elastic = int((~speeds.relative[models]).sum())
     return Prepared(
         Columns(trace), cluster, speeds, scenario.knowledge, scenario.delays, job, body, constant, elastic, turns
     )
+
+
+def _events(cluster: Cluster) -> dict[str, np.ndarray]:
+    """Windows of a cluster, and instants at which its nodes fail (1) or come back (-1), each in order."""
+    outages = [(event.start, 1, event.node) for event in cluster.events]
+    outages += [(event.end, -1, event.node) for event in cluster.events if np.isfinite(event.end)]
+    in_order = [(time, node, change) for time, change, node in sorted(outages)]
+    windows = [(e.start, e.end, e.announced, e.node) for e in cluster.events if isinstance(e, Window)]
+    return {"window": np.array(sorted(windows), WINDOW), "outage": np.array(in_order, OUTAGE)}
 
 
 def estimates_of(scenario, trace: pl.DataFrame) -> np.ndarray:
@@ -226,32 +251,36 @@ def model_codes(trace: pl.DataFrame, speeds) -> np.ndarray:
     """(n,) index of each job's model in the speed table, -1 without one."""
     if speeds is None or "model" not in trace.columns:
         return np.full(trace.height, -1, np.int32)
-    known = {m: i for i, m in enumerate(speeds.models)}
-    return trace["model"].replace_strict(known, default=-1, return_dtype=pl.Int32).fill_null(-1).to_numpy()
+    code_of_name = {name: i for i, name in enumerate(speeds.models)}
+    return trace["model"].replace_strict(code_of_name, default=-1, return_dtype=pl.Int32).fill_null(-1).to_numpy()
 
 
 def _spread(speeds, model: np.ndarray, gpus: np.ndarray, cluster: Cluster, type_map) -> np.ndarray:
     """(n,) speed on twice the least number of nodes, relative to the least; 1 where either is unknown."""
     if speeds is None or len(type_map) == 0 or type_map[0] < 0:
         return constant(1.0, len(model))
-    (models, m), (counts, c) = (np.unique(x, return_inverse=True) for x in (model, gpus.astype(int)))
+    models, model_row = np.unique(model, return_inverse=True)
+    counts, count_row = np.unique(gpus.astype(int), return_inverse=True)
     least = cluster.fewest_nodes(0, counts)
     kinds = np.full(2 * len(counts), type_map[0])
     nodes = np.concatenate([least, 2 * least])
-    near, far = np.hsplit(speeds.rates(models, np.zeros(len(models)), kinds, nodes, np.tile(counts, 2)), 2)
+    rates = speeds.rates(models, np.zeros(len(models)), kinds, nodes, np.tile(counts, 2))
+    near, far = np.hsplit(rates, 2)
     ratio = np.where(counts > 1, far / near, 1.0)
-    return np.where(np.isfinite(ratio), ratio, 1.0)[m, c]
+    ratio[~np.isfinite(ratio)] = 1.0
+    return ratio[model_row, count_row]
 
 
 def known_types(speeds, job, body, type_map) -> tuple[np.ndarray, np.ndarray]:
     """GPU types (K, T) on which jobs have a speed on the GPUs that they request (`Speeds.usable`), and the row of each job (n,)."""
     if speeds is None:
         return np.ones((1, len(type_map)), np.int8), constant(np.int32(0), len(body["slots"]))
-    each = body["slots"] / SLOTS / body["jobs"]  # as the engine looks speeds up
-    gpus = np.maximum(1, np.where(body["jobs"] > 1, np.rint(each), np.floor(each))).astype(np.int64)
+    gpus_of_job = body["slots"] / SLOTS / body["jobs"]  # as the engine looks speeds up
+    whole_gpus = np.where(body["jobs"] > 1, np.rint(gpus_of_job), np.floor(gpus_of_job))
+    gpus = np.maximum(1, whole_gpus).astype(np.int64)
     model = job["model"].astype(np.int64)
-    _, one, demand = np.unique(model * (ANY + 1) + gpus, return_index=True, return_inverse=True)
-    rows, kind = _rows(speeds.usable(model[one], gpus[one], type_map))
+    _, first, demand = np.unique(model * (ANY + 1) + gpus, return_index=True, return_inverse=True)
+    rows, kind = _rows(speeds.usable(model[first], gpus[first], type_map))
     return rows, kind[demand]
 
 
@@ -277,7 +306,8 @@ def _work(trace: pl.DataFrame, speeds, model: np.ndarray) -> np.ndarray:
     if speeds is None:
         return duration
     total = np.append(speeds.seg_end[speeds.seg_first[1:] - 1], np.inf)[model]
-    target = np.where(np.isnan(t := _column(trace, "target", np.nan).astype(float)), total, t)
+    target = _column(trace, "target", np.nan).astype(float)
+    target = np.where(np.isnan(target), total, target)
     rigid = (model < 0) | np.append(speeds.relative, True)[model]
     work = np.where(rigid, duration, target)
     if not np.isfinite(work).all():
@@ -315,21 +345,25 @@ def _jobs(trace: pl.DataFrame, speeds, estimates: np.ndarray, delays: Delays, cl
         body[name] = _column(trace, name, seconds)
         if name in trace.columns:
             body[name] = np.nan_to_num(body[name].astype(float), nan=seconds)
-    known, body["knows"] = known_types(speeds, job, body, type_map)
-    return job, body, known
+    types, body["knows"] = known_types(speeds, job, body, type_map)
+    return job, body, types
 
 
 def _tables(speeds) -> dict:
     """Arrays of the speed table; a table of pairs that there is none of has no rows."""
     if speeds is None:
-        none = np.zeros(0, np.int64)
-        nothing = dict.fromkeys(("code", "row"), none) | {name: np.zeros(0) for name in ("rate", "seg_end")}
-        nothing |= dict.fromkeys(("first", "seg_first"), np.zeros(1, np.int64)) | {"rounding": np.zeros(1)}
-        return nothing | {name: np.zeros((0, 0)) for name in PAIRS}
-    names = ("first", "code", "row", "rate", "seg_first", "seg_end")
-    pairs = {name: getattr(speeds, name) for name in PAIRS}
-    pairs = {name: np.zeros((0, 0)) if table is None else np.ascontiguousarray(table) for name, table in pairs.items()}
-    return {name: getattr(speeds, name) for name in names} | pairs | {"rounding": np.array([speeds.rounding])}
+        tables = dict.fromkeys(("code", "row"), np.zeros(0, np.int64))
+        tables |= {name: np.zeros(0) for name in ("rate", "seg_end")}
+        tables |= dict.fromkeys(("first", "seg_first"), np.zeros(1, np.int64))
+        tables |= {name: np.zeros((0, 0)) for name in PAIRS}
+        return tables | {"rounding": np.zeros(1)}
+    tables = {name: getattr(speeds, name) for name in ("first", "code", "row", "rate", "seg_first", "seg_end")}
+    for name in PAIRS:
+        table = getattr(speeds, name)
+        if table is None:
+            table = np.zeros((0, 0))
+        tables[name] = np.ascontiguousarray(table)
+    return tables | {"rounding": np.array([speeds.rounding])}
 
 
 def check_kinds(delays, estimator, speeds):

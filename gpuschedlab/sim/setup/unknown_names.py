@@ -20,20 +20,24 @@ NAMED = 10
 def commonest(counts: Iterable[tuple[str, int]]) -> str:
     """The first of some names with their counts, and how many more there are."""
     named = [f"{name} ({count})" for name, count in counts]
-    return ", ".join(named[:NAMED]) + (f" and {len(named) - NAMED} more" if len(named) > NAMED else "")
+    first = ", ".join(named[:NAMED])
+    if len(named) > NAMED:
+        return f"{first} and {len(named) - NAMED} more"
+    return first
 
 
 def warn_of_types(trace: pl.DataFrame, cluster: Cluster):
     """Warn of jobs that ask for a GPU type (column `gpu_type`), but for the only one of the cluster."""
     if "gpu_type" not in trace.columns:
         return
-    asked = trace["gpu_type"].drop_nulls().value_counts().sort("count", "gpu_type", descending=[True, False])
-    if len(types := tuple(dict.fromkeys(map(bare, cluster.gpu_types)))) == 1:
-        asked = asked.filter(pl.col("gpu_type").str.to_lowercase() != types[0].lower())
-    if asked.is_empty():
+    requests = trace["gpu_type"].drop_nulls().value_counts().sort("count", "gpu_type", descending=[True, False])
+    types = tuple(dict.fromkeys(map(bare, cluster.gpu_types)))
+    if len(types) == 1:
+        requests = requests.filter(pl.col("gpu_type").str.to_lowercase() != types[0].lower())
+    if requests.is_empty():
         return
     warnings.warn(
-        f"{asked['count'].sum()} of {trace.height} jobs ask for a GPU type: {commonest(asked.iter_rows())}; expected none, "
+        f"{requests['count'].sum()} of {trace.height} jobs ask for a GPU type: {commonest(requests.iter_rows())}; expected none, "
         f"since it is not kept to: they run on any GPU of the cluster ({', '.join(types)}). Bind them to it with "
         "Scenario(..., types='requested'), or set their gpu_type to null.",
         ClusterWarning,

@@ -28,57 +28,116 @@ def named(raw: Raw, options: Options, source: str) -> tuple[pl.DataFrame, dict[s
     """Columns under our names, with the line of each row; what each is called in the file; and which of the file are used."""
     table = raw.table
     has = set(table.columns)
-    where = {ours: v for ours, v in raw.where.items() if (v in has if isinstance(v, str) else _roots(v) <= has)}
+    where = {ours: value for ours, value in raw.where.items() if _is_there(value, has)}
     if LINE not in table.columns:
         lines = pl.int_range(raw.first_line, raw.first_line + pl.len(), dtype=pl.Int64)
         table = table.with_columns(lines.alias(LINE))
     for ours, text in options.columns.items():
         where[ours] = compiled(text, raw.table.columns, f"{source}, columns.{ours}")
-    theirs = {ours: v.removeprefix("\0") if isinstance(v, str) else ours for ours, v in where.items()}
+    theirs = {}
+    expressions = {}
+    for ours, value in where.items():
+        theirs[ours] = ours
+        expressions[ours] = value
+        if isinstance(value, str):
+            theirs[ours] = value.removeprefix("\0")
+            expressions[ours] = pl.col(value)
     theirs |= options.columns
-    exprs = {ours: pl.col(value) if isinstance(value, str) else value for ours, value in where.items()}
-    used = set().union(*map(_roots, exprs.values()))
-    return table.select(LINE, **exprs), theirs, used
+    used = set().union(*map(_roots, expressions.values()))
+    return table.select(LINE, **expressions), theirs, used
+
+
+def _is_there(value: str | pl.Expr, columns: set[str]) -> bool:
+    """Whether a table has a column, or all columns that an expression reads."""
+    if isinstance(value, str):
+        return value in columns
+    return _roots(value) <= columns
 
 
 def _roots(value: pl.Expr) -> set[str]:
+    """Columns that an expression reads."""
     return set(value.meta.root_names())
 
 
 def converted(frame: pl.DataFrame, raw: Raw, options: Options, theirs: Mapping[str, str]) -> pl.DataFrame:
     """Texts into seconds, GPUs, lists and states; what stood there stays in a column of its own for error messages."""
+    changes = [
+        *_instants(frame, raw, options),
+        *_spans(frame, raw, options),
+        *_numbers(frame, options),
+        *_lists(frame),
+        *_meanings(frame, raw, options),
+    ]
+    # Rows of the table are those of the frame.
+    as_read = {name: raw.table[name] for name in raw.table.columns if not name.startswith("\0")}
+    for name in (*INSTANTS, *SPANS, *NUMBERS, "requested_time", "state", "job_id"):
+        if name in frame.columns:
+            as_read[theirs[name]] = frame[name]
+    frame = frame.with_columns(*changes)
+    return _in_order(frame.with_columns(values.alias(name + RAW) for name, values in as_read.items()))
+
+
+def _instants(frame: pl.DataFrame, raw: Raw, options: Options) -> list[pl.Series]:
+    """Instants (s), with the later reading of those that a clock shows twice, and whether they name no zone."""
     zone = options.zone or raw.zone
-    changes = []
+    columns = []
     for name in [n for n in INSTANTS if n in frame.columns]:
         unit = options.unit(name, raw.units.get(name, 1.0))
-        found = at.instants(frame[name], unit=unit, dates=options.dates, zone=zone)
-        found = found.with_columns(pl.col("early", "late") + raw.epoch)
-        named_so = {"early": name, "late": f"{name}\0late", "naive": f"{name}\0naive"}
-        changes += found.rename(named_so).get_columns()
+        readings = at.instants(frame[name], unit=unit, dates=options.dates, zone=zone)
+        readings = readings.with_columns(pl.col("early", "late") + raw.epoch)
+        names = {"early": name, "late": f"{name}\0late", "naive": f"{name}\0naive"}
+        columns += readings.rename(names).get_columns()
+    return columns
+
+
+def _spans(frame: pl.DataFrame, raw: Raw, options: Options) -> list[pl.Series]:
+    """Spans and limits (s)."""
+    columns = []
     for name in [n for n in (*SPANS, "requested_time") if n in frame.columns]:
-        how = {"unit": options.unit(name, raw.units.get(name, 1.0)), "short": options.spans or raw.short}
-        read = limits if name == "requested_time" else spans
-        changes.append(read(frame[name], decimal=options.decimal, **how).alias(name))
+        read = spans
+        if name == "requested_time":
+            read = limits
+        unit = options.unit(name, raw.units.get(name, 1.0))
+        short = options.spans or raw.short
+        columns.append(read(frame[name], decimal=options.decimal, unit=unit, short=short).alias(name))
+    return columns
+
+
+def _numbers(frame: pl.DataFrame, options: Options) -> list[pl.Series]:
+    """Numbers that are texts in the file; those that are plain numbers are read without patterns."""
+    columns = []
     for name in [n for n in NUMBERS if n in frame.columns and frame.schema[n] == pl.String]:
-        plain = frame[name].cast(pl.Float64, strict=False)
-        alike = plain.null_count() == frame[name].null_count() and options.decimal == "."
-        changes.append(plain if alike else frame.select(decimal_number(pl.col(name), options.decimal)).to_series())
+        numbers = frame[name].cast(pl.Float64, strict=False)
+        if numbers.null_count() != frame[name].null_count() or options.decimal != ".":
+            numbers = frame.select(decimal_number(pl.col(name), options.decimal)).to_series()
+        columns.append(numbers)
+    return columns
+
+
+def _lists(frame: pl.DataFrame) -> list[pl.Series]:
+    """Lists that are texts in the file, with commas or bars between their parts; null for an empty text."""
+    columns = []
     for name in [n for n in LISTS if n in frame.columns and frame.schema[n] == pl.String]:
-        listed = pl.col(name).str.replace_all(r"\s*[,|]\s*", "|").str.strip_chars("| ").str.split("|")
-        changes.append(frame.select(pl.when(pl.col(name).str.len_chars() > 0).then(listed).alias(name)).to_series())
-    if "meaning" not in frame.columns and "state" in frame.columns:
-        given = frame["state"].unique().drop_nulls()  # few, however long the log
-        words = pl.select(state=word(pl.lit(given)), meaning=meaning(pl.lit(given), {**raw.states, **options.states}))
-        how = {"default": None, "return_dtype": pl.String}
-        changes += [frame["state"].replace_strict(given, words[n], **how).alias(n) for n in words.columns]
-    elif "meaning" not in frame.columns:
-        changes.append(pl.lit(None, pl.String).alias("meaning"))
-    checked = [n for n in (*INSTANTS, *SPANS, *NUMBERS, "requested_time", "state", "job_id") if n in frame.columns]
-    # Rows of the table are those of the frame.
-    kept = {n: raw.table[n] for n in raw.table.columns if not n.startswith("\0")} | {
-        theirs[n]: frame[n] for n in checked
-    }
-    return _in_order(frame.with_columns(*changes).with_columns(values.alias(n + RAW) for n, values in kept.items()))
+        parts = pl.col(name).str.replace_all(r"\s*[,|]\s*", "|").str.strip_chars("| ").str.split("|")
+        is_full = pl.col(name).str.len_chars() > 0
+        columns.append(frame.select(pl.when(is_full).then(parts).alias(name)).to_series())
+    return columns
+
+
+def _meanings(frame: pl.DataFrame, raw: Raw, options: Options) -> list[pl.Series | pl.Expr]:
+    """States as a word, and their meanings; empty if the reader gave the meanings, null if the log has no states."""
+    if "meaning" in frame.columns:
+        return []
+    if "state" not in frame.columns:
+        return [pl.lit(None, pl.String).alias("meaning")]
+    texts = frame["state"].unique().drop_nulls()  # few, however long the log
+    states = pl.lit(texts)
+    readings = pl.select(state=word(states), meaning=meaning(states, {**raw.states, **options.states}))
+    columns = []
+    for name in readings.columns:
+        column = frame["state"].replace_strict(texts, readings[name], default=None, return_dtype=pl.String)
+        columns.append(column.alias(name))
+    return columns
 
 
 def _in_order(frame: pl.DataFrame) -> pl.DataFrame:
@@ -89,8 +148,9 @@ def _in_order(frame: pl.DataFrame) -> pl.DataFrame:
     late = pl.col("start\0late")
     second = late.is_not_null() & (late != start) & (start < pl.col("submit"))
     if {"end", "duration"} <= set(frame.columns):
-        lasted = (pl.col("end") - start - pl.col("duration")).abs() > 2
-        second = second | ((late != start) & lasted & ((pl.col("end") - late - pl.col("duration")).abs() <= 2))
+        differs = (pl.col("end") - start - pl.col("duration")).abs() > 2
+        late_agrees = (pl.col("end") - late - pl.col("duration")).abs() <= 2
+        second = second | ((late != start) & differs & late_agrees)
     frame = frame.with_columns(start=pl.when(second).then(late).otherwise(start))
     if "end" not in frame.columns:
         return frame
@@ -101,20 +161,28 @@ def ran_for(frame: pl.DataFrame, snapshot: float | None) -> pl.DataFrame:
     """Add `lasted` (end less start and suspension), `duration` (what the log says, otherwise that) and `censored`."""
     has = set(frame.columns)
     none = pl.lit(None, pl.Float64)
-    start, end = (pl.col(n) if n in has else none for n in ("start", "end"))
-    paused = pl.col("suspended").fill_null(0.0) if "suspended" in has else pl.lit(0.0)
+    columns = dict.fromkeys(("start", "end", "duration"), none)
+    columns |= {name: pl.col(name) for name in columns if name in has}
+    start = columns["start"]
+    end = columns["end"]
+    recorded = columns["duration"]
+    paused = pl.lit(0.0)
+    if "suspended" in has:
+        paused = pl.col("suspended").fill_null(0.0)
     running = pl.col("meaning") == RUNNING
-    said = pl.col("duration") if "duration" in has else none
     if "end" in has and "start" in has:  # no end, and no word for one: it still ran
         open_end = start.is_not_null() & end.is_null() & pl.col("meaning").is_null()
-        running = running.fill_null(False) | (open_end & said.is_null())
+        running = running.fill_null(False) | (open_end & recorded.is_null())
     # A snapshot's word says nothing of a job that has both times.
     running = running.fill_null(False) & (start.is_not_null() & end.is_not_null()).not_()
     lasted = end - start - paused
     until_now = (pl.lit(snapshot, pl.Float64) - start - paused).clip(lower_bound=0.0)
-    said = pl.when((running & (said <= 0)).fill_null(False).not_()).then(said)
-    duration = pl.when(running).then(pl.coalesce(said, until_now)).otherwise(pl.coalesce(said, lasted))
-    cut = running | pl.col("censored").fill_null(False) if "censored" in has else running
+    says_nothing = (running & (recorded <= 0)).fill_null(False)
+    recorded = pl.when(says_nothing.not_()).then(recorded)
+    duration = pl.when(running).then(pl.coalesce(recorded, until_now)).otherwise(pl.coalesce(recorded, lasted))
+    cut = running
+    if "censored" in has:
+        cut = running | pl.col("censored").fill_null(False)
     return frame.with_columns(lasted.alias("lasted"), duration.alias("duration"), cut.alias("censored"))
 
 
@@ -124,35 +192,42 @@ def rules_of(frame: pl.DataFrame, raw: Raw, theirs: Mapping[str, str], *, strict
     job = pl.col("left").is_null()
     gpus = pl.col("gpus")
     submit = pl.col("submit")
-    nodes = pl.col("nodes")
-    held = job & (pl.col("meaning") != WAITING).fill_null(True)
-    surplus = pl.col(SURPLUS + RAW).is_not_null() if SURPLUS in raw.table.columns else pl.lit(False)
+    began = job & (pl.col("meaning") != WAITING).fill_null(True)
+    surplus = pl.lit(False)
+    if SURPLUS in raw.table.columns:
+        surplus = pl.col(SURPLUS + RAW).is_not_null()
     rules = [Rule(SURPLUS, "as many fields as the other rows have", surplus), *raw.rules]
     rules.append(Rule(theirs["job_id"], "a text", job & pl.col("job_id").is_null()))
     if raw.repeats == "error" and frame["job_id"].n_unique() < frame.height:
         twice = pl.struct("job_id", "left").is_first_distinct().not_()
         rules.append(Rule(theirs["job_id"], "a text that no other row has, or attempts='each'", job & twice))
-    amount = (gpus < 0) | (gpus > MOST_GPUS) | gpus.is_finite().not_() | ((gpus > 1) & (gpus != gpus.floor()))
+    out_of_range = (gpus < 0) | (gpus > MOST_GPUS) | gpus.is_finite().not_()
+    amount = out_of_range | ((gpus > 1) & (gpus != gpus.floor()))
     if raw.cpu:
         amount = amount.fill_null(True)
-    rules.append(Rule(theirs["gpus"], SCHEMA["gpus"].expected, held & amount))
+    rules.append(Rule(theirs["gpus"], SCHEMA["gpus"].expected, began & amount))
     if "nodes" in has:
+        nodes = pl.col("nodes")
         bad = _unread(frame, "nodes", theirs) | (nodes < 1) | (nodes != nodes.floor())
-        rules.append(Rule(theirs["nodes"], SCHEMA["nodes"].expected, held & bad))
-        rules += [replace(EVEN, column=theirs["nodes"], bad=held & EVEN.bad)] if raw.repeats == "error" else []
+        rules.append(Rule(theirs["nodes"], SCHEMA["nodes"].expected, began & bad))
+        if raw.repeats == "error":
+            rules.append(replace(EVEN, column=theirs["nodes"], bad=began & EVEN.bad))
     for name in [n for n in INSTANTS if n in has]:
         value = pl.col(name)
-        range_ = value.is_finite().not_() | (value < 0) | (value > LATEST)
-        missing = value.is_null() if name == "submit" else _unread(frame, name, theirs)
-        rules.append(Rule(theirs[name], at.INSTANT, job & (missing | range_.fill_null(False))))
+        if name == "submit":
+            missing = value.is_null()
+        else:
+            missing = _unread(frame, name, theirs)
+        out_of_range = value.is_finite().not_() | (value < 0) | (value > LATEST)
+        rules.append(Rule(theirs[name], at.INSTANT, job & (missing | out_of_range.fill_null(False))))
     away = (submit - submit.filter(job).median()).abs() > LONGEST
     rules.append(Rule(theirs["submit"], "a time within ten years of the other rows'", job & away))
     if "state" in has and "meaning" not in raw.where:
         expected = f"one of {', '.join(sorted(WORDS))}, or more by states={{'...': 'completed'}}"
-        mute = [name.upper() for name, what in raw.states.items() if what is None]  # on purpose of the format
-        new = pl.col("state").is_not_null() & pl.col("meaning").is_null() & pl.col("state").is_in(mute).not_()
-        rules.append(Rule(theirs["state"], expected, job & new))
-    ran = held & (gpus > 0)
+        mute = [name.upper() for name, meant in raw.states.items() if meant is None]  # on purpose of the format
+        has_no_meaning = pl.col("state").is_not_null() & pl.col("meaning").is_null()
+        rules.append(Rule(theirs["state"], expected, job & has_no_meaning & pl.col("state").is_in(mute).not_()))
+    ran = began & (gpus > 0)
     for name in [n for n in ("requested_time", "suspended", "think_time") if n in has]:
         rules.append(_span_rule(frame, name, theirs, job))
     if f"{theirs.get('duration')}\0raw" in has:
@@ -170,16 +245,17 @@ def rules_of(frame: pl.DataFrame, raw: Raw, theirs: Mapping[str, str], *, strict
 
 
 def _span_rule(frame: pl.DataFrame, name: str, theirs: Mapping[str, str], where: pl.Expr) -> Rule:
+    """A span that stands in the file is read, and is at least 0 and at most ten years."""
     value = pl.col(name)
     unread = _unread(frame, name, theirs)
     if name == "requested_time":  # a number or a word can say that it is not known
         raw = pl.col(f"{theirs[name]}\0raw").cast(pl.String).str.strip_chars().str.to_lowercase()
-        known = raw.is_in(NO_LIMITS) | raw.cast(pl.Float64, strict=False).is_not_null()
+        says_unknown = raw.is_in(NO_LIMITS) | raw.cast(pl.Float64, strict=False).is_not_null()
         expected = 'a limit such as 1-00:00:00 or UNLIMITED (of two fields such as 01:30: spans = "MM:SS" or "HH:MM")'
-        return Rule(theirs[name], expected, where & unread & known.not_())
-    range_ = value.is_finite().not_() | (value < 0) | (value > LONGEST)
+        return Rule(theirs[name], expected, where & unread & says_unknown.not_())
+    out_of_range = value.is_finite().not_() | (value < 0) | (value > LONGEST)
     expected = SPAN + ' (of two fields such as 01:30: spans = "MM:SS" or "HH:MM")'
-    return Rule(theirs[name], expected, where & (unread | range_.fill_null(False)))
+    return Rule(theirs[name], expected, where & (unread | out_of_range.fill_null(False)))
 
 
 def _unread(frame: pl.DataFrame, name: str, theirs: Mapping[str, str]) -> pl.Expr:
@@ -187,5 +263,7 @@ def _unread(frame: pl.DataFrame, name: str, theirs: Mapping[str, str]) -> pl.Exp
     raw = frame[f"{theirs[name]}\0raw"]
     if frame[name].null_count() == raw.null_count():
         return pl.lit(False)
-    given = at.is_set(pl.col(raw.name)) if raw.dtype == pl.String else pl.col(raw.name).is_not_null()
-    return (given & pl.col(name).is_null()).fill_null(False)
+    is_written = pl.col(raw.name).is_not_null()
+    if raw.dtype == pl.String:
+        is_written = at.is_set(pl.col(raw.name))
+    return (is_written & pl.col(name).is_null()).fill_null(False)

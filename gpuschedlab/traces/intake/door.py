@@ -83,7 +83,8 @@ def intake(source: str | Path | tuple[str, str | Path], **options: Any) -> Intak
     >>> print(intake(file, zone="UTC").report.line())
     intake: 2 rows, 1 jobs, 2 GPU-h; left out: 1 steps
     """
-    return taken(source, options)[0]
+    log, _ = taken(source, options)
+    return log
 
 
 def taken(
@@ -121,12 +122,14 @@ def read_with(format: str, path: str | Path, on_bad: OnBad, notes: dict | None, 
         find_file(path, PATTERNS[format], source=format)
     if format == "philly" and options.get("zone", "") is None:
         options = options | {"zone": "UTC"}  # whose differences are those of the clock
-    found, bad = taken((format, path), options, on_bad, notes)
-    if found.trace is None:
+    log, bad = taken((format, path), options, on_bad, notes)
+    if log.trace is None:
         raise TraceError(
             f"{format} {Path(path).name}: found a cluster and no jobs; expected a log of jobs. gpuschedlab.intake gives the cluster."
         )
-    return found.trace if on_bad == "raise" else (found.trace, bad)
+    if on_bad == "raise":
+        return log.trace
+    return log.trace, bad
 
 
 def _cluster(given: Mapping[str, str], name: str) -> Cluster:
@@ -141,7 +144,10 @@ def _cluster(given: Mapping[str, str], name: str) -> Cluster:
 
 def _named(source: Any, options: dict[str, Any]) -> tuple[str, list[Path], dict[str, Any]]:
     """Format, paths and options of a source."""
-    format, path = source if isinstance(source, tuple) and len(source) == 2 else (None, source)
+    format = None
+    path = source
+    if isinstance(source, tuple) and len(source) == 2:
+        format, path = source
     if not isinstance(path, str | Path):
         raise TraceError(f"intake: found {source!r}; expected a path, or a format and a path.")
     if format not in (None, "spec", *FORMATS):
@@ -149,18 +155,18 @@ def _named(source: Any, options: dict[str, Any]) -> tuple[str, list[Path], dict[
             f"read: found the format {format!r}; expected one of {', '.join(FORMATS)}.{nearest(str(format), FORMATS)}"
         )
     if format is None and isinstance(path, str) and not Path(path).exists():
-        name, rest, more = source_of(path)
-        if rest and name in FORMATS:
-            return _named((name, rest), _over(more, options))
+        name, path_behind, more = source_of(path)
+        if path_behind and name in FORMATS:
+            return _named((name, path_behind), _over(more, options))
     path = Path(path)
     if format in (None, "spec") and path.suffix == ".toml":
         return _spec(path, options)
-    found = _meant(path)
-    if not found or not found[0].exists():
+    files = _meant(path)
+    if not files or not files[0].exists():
         raise TraceError(f"intake: found no file {path}; expected a log, or a spec in TOML. Check the path.")
-    if format is None and found[0].suffix == ".parquet":
+    if format is None and files[0].suffix == ".parquet":
         format = "parquet"
-    return format or recognised(found[0]), found, options
+    return format or recognised(files[0]), files, options
 
 
 def _spec(path: Path, options: dict[str, Any]) -> tuple[str, list[Path], dict[str, Any]]:
@@ -171,15 +177,22 @@ def _spec(path: Path, options: dict[str, Any]) -> tuple[str, list[Path], dict[st
         raise TraceError(
             f"spec {path.name}: found no TOML ({error}); expected keys such as format, path, [columns]."
         ) from error
-    given = spec.pop("path", None)
-    words = [given] if isinstance(given, str) else given
-    if not given or not all(isinstance(word, str) for word in words):
+    entry = spec.pop("path", None)
+    names = entry
+    if isinstance(entry, str):
+        names = [entry]
+    if not entry or not all(isinstance(name, str) for name in names):
         raise TraceError(
-            f'spec {path.name}: found path = {given!r}; expected the path of the log, such as path = "jobs.csv".'
+            f'spec {path.name}: found path = {entry!r}; expected the path of the log, such as path = "jobs.csv".'
         )
     format = spec.pop("format", None)
-    files = [file for word in words for file in _meant(path.parent / word)]
-    if missing := [f for f in files if not f.exists()] or ([] if files else [given]):
+    files = []
+    for name in names:
+        files += _meant(path.parent / name)
+    missing = [file for file in files if not file.exists()]
+    if not files:
+        missing = [entry]
+    if missing:
         raise TraceError(
             f"spec {path.name}: found no file {missing[0]}; expected the log that path names, beside the spec."
         )
@@ -188,13 +201,18 @@ def _spec(path: Path, options: dict[str, Any]) -> tuple[str, list[Path], dict[st
 
 def _meant(path: Path) -> list[Path]:
     """Files of a path, which may be a pattern."""
-    return sorted(map(Path, glob.glob(str(path)))) if glob.has_magic(str(path)) and not path.exists() else [path]
+    if not glob.has_magic(str(path)) or path.exists():
+        return [path]
+    return sorted(Path(name) for name in glob.glob(str(path)))
 
 
 def _over(given: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
     """Options over others that were given: tables such as columns entry by entry."""
-    both = [k for k, v in options.items() if isinstance(v, Mapping) and isinstance(given.get(k), Mapping)]
-    return {**given, **options, **{k: {**given[k], **options[k]} for k in both}}
+    merged = {**given, **options}
+    for key, value in options.items():
+        if isinstance(value, Mapping) and isinstance(given.get(key), Mapping):
+            merged[key] = {**given[key], **value}
+    return merged
 
 
 def recognised(path: Path) -> str:
@@ -205,8 +223,8 @@ def recognised(path: Path) -> str:
         if hasattr(reader, "recognises") and reader.recognises(head):
             return name
     first = head.partition("\n")[0]
-    way = headless(re.split(r"[,;|\t]", first))
+    advice = headless(re.split(r"[,;|\t]", first))
     raise TraceError(
         f"intake: found in {path} the log of no known format, which begins {first[:60]!r}; expected one of {', '.join(FORMATS)}. "
-        f"Name it: (format, path){way}."
+        f"Name it: (format, path){advice}."
     )

@@ -48,9 +48,12 @@ def compiled(text: str, columns: Sequence[str], source: str) -> pl.Expr:
             raise ValueError(f"{len(text)} characters")
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        why = error.msg if isinstance(error, SyntaxError) else error
+        why = error
+        if isinstance(error, SyntaxError):
+            why = error.msg
         raise TraceError(f"{source}: found {text[:80]!r} ({why}); expected a column's name or {GRAMMAR}.") from error
-    return Compiler(columns, source).value(tree)[0]
+    expression, _ = Compiler(columns, source).value(tree)
+    return expression
 
 
 class Compiler:
@@ -101,11 +104,14 @@ class Compiler:
     def number(self, node: ast.AST, depth: int) -> pl.Expr:
         """Expression of a node as numbers."""
         value, text = self.value(node, depth)
-        return decimal_number(value.cast(pl.String)) if text else value
+        if text:
+            return decimal_number(value.cast(pl.String))
+        return value
 
     def text(self, node: ast.AST, depth: int) -> pl.Expr:
         """Expression of a node as texts."""
-        return self.value(node, depth)[0].cast(pl.String)
+        value, _ = self.value(node, depth)
+        return value.cast(pl.String)
 
     def choice(self, node: ast.IfExp, depth: int) -> tuple[pl.Expr, bool]:
         """A if C else B."""
@@ -122,8 +128,11 @@ class Compiler:
             raise self.refuse(f"{type(node).__name__} as a condition")
         sides = (node.left, node.comparators[0])
         texts = any(isinstance(s, ast.Constant) and isinstance(s.value, str) for s in sides)
-        left, right = (self.text(s, depth) if texts else self.number(s, depth) for s in sides)
-        return COMPARED[type(node.ops[0])](left, right)
+        read = self.number
+        if texts:
+            read = self.text
+        compare = COMPARED[type(node.ops[0])]
+        return compare(*(read(side, depth) for side in sides))
 
     def call(self, name: str, args: list[ast.expr], depth: int) -> tuple[pl.Expr, bool]:
         """One of the functions of the grammar."""
@@ -138,8 +147,8 @@ class Compiler:
                 pl.Series([""]).str.extract(pattern, 0)
             except pl.exceptions.PolarsError as error:
                 raise self.refuse(f"the pattern {pattern!r}") from error
-            groups = 1 if re.search(r"(?<!\\)\((?!\?[:imsx-])", pattern) else 0
-            return self.text(args[0], depth).str.extract(pattern, groups), True
+            has_group = re.search(r"(?<!\\)\((?!\?[:imsx-])", pattern) is not None
+            return self.text(args[0], depth).str.extract(pattern, int(has_group)), True
         if name == "part":
             split = self.text(args[0], depth).str.split(self.constant(args[1], str, "a separator"))
             return split.list.get(int(self.constant(args[2], int, "a place from 0 on")), null_on_oob=True), True
@@ -148,13 +157,22 @@ class Compiler:
         if name == "seconds":
             return self.text(args[0], depth).map_batches(spans, return_dtype=pl.Float64), False
         if name == "first":
-            found = [self.value(a, depth) for a in args]
-            texts = all(text for _, text in found)
-            return pl.coalesce([value for value, _ in found] if texts else [self.number(a, depth) for a in args]), texts
+            return self.first(args, depth)
         numbers = [self.number(a, depth) for a in args]
-        if name in ("min", "max"):
-            return (pl.min_horizontal if name == "min" else pl.max_horizontal)(numbers), False
-        return (numbers[0].round() if name == "round" else numbers[0]), False
+        if name == "min":
+            return pl.min_horizontal(numbers), False
+        if name == "max":
+            return pl.max_horizontal(numbers), False
+        if name == "round":
+            return numbers[0].round(), False
+        return numbers[0], False
+
+    def first(self, args: list[ast.expr], depth: int) -> tuple[pl.Expr, bool]:
+        """The first value that is not null: texts if all are, otherwise numbers."""
+        values = [self.value(a, depth) for a in args]
+        if all(is_text for _, is_text in values):
+            return pl.coalesce([value for value, _ in values]), True
+        return pl.coalesce([self.number(a, depth) for a in args]), False
 
     def constant(self, node: ast.AST, kind: type, what: str):
         """A constant that a function takes."""

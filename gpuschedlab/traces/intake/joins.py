@@ -12,68 +12,87 @@ def join_parts(frame: pl.DataFrame, how: str, snapshot: float | None) -> tuple[p
     # submitted after all earlier ones had ended are another attempt.
     if how == "common":
         parts = frame.filter(pl.col("part").is_not_null())
-        rest = frame.filter(pl.col("part").is_null())
+        whole_jobs = frame.filter(pl.col("part").is_null())
         keys = ["job_id", "submit"]
     elif how == "last":
         frame = frame.sort("job_id", "submit", LINE, maintain_order=True)
         over = pl.col("end").fill_null(float("inf")).cum_max().shift(1).over("job_id")
-        parts = frame.with_columns(attempt=(pl.col("submit") >= over).fill_null(False).cum_sum().over("job_id"))
-        rest = frame.clear()
+        begins_attempt = (pl.col("submit") >= over).fill_null(False)
+        parts = frame.with_columns(attempt=begins_attempt.cum_sum().over("job_id"))
+        whole_jobs = frame.clear()
         keys = ["job_id", "attempt"]
     else:
         return frame, 0.0
     if parts.is_empty():
         return frame, 0.0
-    open_end = pl.col("end").null_count() > 0
-    end = pl.when(open_end).then(None).otherwise(pl.col("end").max())
-    latest = pl.when(pl.col("start").null_count() == 0).then(pl.col("start").max())
-    begun = pl.col("start").min() if how == "common" else latest
+    of_job = _sums_of_parts(frame.columns) | _times_of_parts(how, snapshot)
+    of_parts = [pl.col(name).drop_nulls().first() for name in frame.columns if name not in of_job and name not in keys]
+    of_job = {name: value for name, value in of_job.items() if name not in keys}
+    joined = parts.group_by(keys, maintain_order=True).agg(*of_parts, **of_job)
+    if "gpu_types" in frame.columns:
+        names_types = pl.col("gpu_types").list.len() > 0
+        joined = joined.with_columns(pl.when(names_types).then("gpu_types").alias("gpu_types"))
+    ended = joined.filter(pl.col("duration").is_not_null())
+    more = (ended["gpus"] * ended["duration"]).sum() - ended["recorded"].sum()
+    joined = joined.select(frame.columns)
+    if whole_jobs.height:
+        joined = pl.concat([whole_jobs, joined]).sort(LINE)
+    return joined, float(more)
+
+
+def _sums_of_parts(columns: list[str]) -> dict[str, pl.Expr]:
+    """Columns of a job from those of its parts, without times: sums, and the state of the part that went worst."""
     order = (RUNNING, "failed", "killed", WAITING, "completed")
-    seen = [pl.when((pl.col("meaning") == w).any()).then(pl.lit(w)) for w in order]
-    runs_on = pl.when(pl.col("censored").any()).then(pl.lit(snapshot, pl.Float64))
-    lasted = pl.col("duration").max() if how == "common" else pl.coalesce(end, runs_on) - begun
-    own = {
+    meanings = [pl.when((pl.col("meaning") == name).any()).then(pl.lit(name)) for name in order]
+    of_job = {
         "gpus": pl.col("gpus").sum(),
-        "submit": pl.col("submit").min(),
-        "start": begun,
-        "end": end,
-        "duration": lasted,
-        "lasted": lasted,
         "censored": pl.col("censored").any(),
-        "meaning": pl.coalesce(seen),
+        "meaning": pl.coalesce(meanings),
         LINE: pl.col(LINE).min(),
         "recorded": (pl.col("gpus") * pl.col("duration")).sum(),
     }
-    if "state" in frame.columns:
-        odd = pl.col("state").filter(pl.col("meaning") != "completed")
-        own["state"] = pl.coalesce(odd.first(), pl.col("state").first())
-    if "gpu_types" in frame.columns:
-        own["gpu_types"] = pl.col("gpu_types").explode().drop_nulls().unique(maintain_order=True)
-    if "nodes" in frame.columns:
-        own |= _nodes_of_parts(frame.columns)
-    others = [c for c in frame.columns if c not in own and c not in keys]
-    joined = parts.group_by(keys, maintain_order=True).agg(
-        *(pl.col(c).drop_nulls().first() for c in others), **{k: v for k, v in own.items() if k not in keys}
-    )
-    if "gpu_types" in frame.columns:
-        joined = joined.with_columns(pl.when(pl.col("gpu_types").list.len() > 0).then("gpu_types").alias("gpu_types"))
-    known = joined.filter(pl.col("duration").is_not_null())
-    more = (known["gpus"] * known["duration"]).sum() - known["recorded"].sum()
-    columns = frame.columns
-    joined = joined.select(columns) if not rest.height else pl.concat([rest, joined.select(columns)]).sort(LINE)
-    return joined, float(more)
+    if "state" in columns:
+        not_completed = pl.col("state").filter(pl.col("meaning") != "completed")
+        of_job["state"] = pl.coalesce(not_completed.first(), pl.col("state").first())
+    if "gpu_types" in columns:
+        of_job["gpu_types"] = pl.col("gpu_types").explode().drop_nulls().unique(maintain_order=True)
+    if "nodes" in columns:
+        of_job |= _nodes_of_parts(columns)
+    return of_job
+
+
+def _times_of_parts(how: str, snapshot: float | None) -> dict[str, pl.Expr]:
+    """Times of a job from those of its parts; `how` and `snapshot` as in `join_parts`."""
+    open_end = pl.col("end").null_count() > 0
+    end = pl.when(open_end).then(None).otherwise(pl.col("end").max())
+    if how == "common":
+        start = pl.col("start").min()
+        duration = pl.col("duration").max()
+    else:
+        start = pl.when(pl.col("start").null_count() == 0).then(pl.col("start").max())
+        runs_on = pl.when(pl.col("censored").any()).then(pl.lit(snapshot, pl.Float64))
+        duration = pl.coalesce(end, runs_on) - start
+    return {"submit": pl.col("submit").min(), "start": start, "end": end, "duration": duration, "lasted": duration}
 
 
 def _nodes_of_parts(columns: list[str]) -> dict[str, pl.Expr]:
     """Nodes of a job's parts together: all apart, or all on the same ones, as many GPUs on each; and their names."""
-    held = pl.col("gpus") > 0
-    names = pl.col("nodelist" if "nodelist" in columns else LINE)
-    nodes, each, where = (v.filter(held) for v in (pl.col("nodes"), pl.col("gpus") / pl.col("nodes"), names))
-    alike, together = ((v.n_unique() == 1) & (v.null_count() == 0) for v in (each, where))
-    apart = (where.n_unique() == where.len()) | (where.null_count() > 0)
-    count = pl.when(together).then(nodes.first()).when(apart).then(nodes.sum())
+    has_gpus = pl.col("gpus") > 0
+    names = pl.col(LINE)
+    if "nodelist" in columns:
+        names = pl.col("nodelist")
+    nodes = pl.col("nodes").filter(has_gpus)
+    gpus_of_node = (pl.col("gpus") / pl.col("nodes")).filter(has_gpus)
+    names_with_gpus = names.filter(has_gpus)
+    apart = (names_with_gpus.n_unique() == names_with_gpus.len()) | (names_with_gpus.null_count() > 0)
+    count = pl.when(_is_one(names_with_gpus)).then(nodes.first()).when(apart).then(nodes.sum())
     listed = names.drop_nulls().unique(maintain_order=True).cast(pl.String).str.join(",").replace("", None)
-    return {"nodes": pl.when(alike).then(count), "nodelist": listed}
+    return {"nodes": pl.when(_is_one(gpus_of_node)).then(count), "nodelist": listed}
+
+
+def _is_one(values: pl.Expr) -> pl.Expr:
+    """Whether values are all the same, and none is null."""
+    return (values.n_unique() == 1) & (values.null_count() == 0)
 
 
 def join_attempts(frame: pl.DataFrame, repeats: str, *, each: bool = False) -> tuple[pl.DataFrame, dict, dict]:
@@ -85,7 +104,9 @@ def join_attempts(frame: pl.DataFrame, repeats: str, *, each: bool = False) -> t
     rows = frame.filter(twice).sort("job_id", "submit", LINE, maintain_order=True)
     # A record that was written again when the job had ended takes the place of the earlier one.
     records = rows.sort("censored", "duration", descending=[True, False], nulls_last=True, maintain_order=True)
-    keys = ["job_id", "submit", "start" if "start" in records.columns else "duration"]
+    keys = ["job_id", "submit", "duration"]
+    if "start" in records.columns:
+        keys = ["job_id", "submit", "start"]
     records = records.unique(keys, keep="last", maintain_order=True).sort(*keys, LINE)
     counts = {"repeated": rows.height - records.height}
     lines = {"repeated": rows.join(records, on=LINE, how="anti")[LINE].min()}

@@ -61,22 +61,37 @@ def read(name: str, path: str | Path, *, on_bad: OnBad = "raise", **options: Any
             "and pass it to validate()."
         )
     notes = options.pop("notes", None)
-    if statuses := options.pop("statuses", None) if name == "csv" else None:
-        options["states"] = {word: "running" if what == "unfinished" else what for word, what in statuses.items()}
+    if name == "csv":
+        statuses = options.pop("statuses", None)
+        if statuses:
+            options["states"] = {state: _meaning(status) for state, status in statuses.items()}
     return read_with(name, path, on_bad, notes, options)
+
+
+def _meaning(status: str) -> str:
+    """Meaning of a state, as options have it, from the word that `statuses=` has for it."""
+    if status == "unfinished":
+        return "running"
+    return status
+
+
+def _begins_with_format(source: str) -> bool:
+    """Whether a source is a format that is known and a path, as one word."""
+    format, path, _ = source_of(source)
+    return bool(path) and format in READERS
 
 
 def taken_of(word: str, settings: Iterable[str] = (), on_bad: OnBad | None = None) -> tuple[Intake, pl.DataFrame]:
     """Intake, and bad rows, of a file or a spec, or of FORMAT:PATH; `settings` are KEY=VALUE with the keys of a spec."""
     from gpuschedlab.traces.generator.presets import presets
 
-    if not (Path(word).exists() or (source_of(word)[1] and source_of(word)[0] in READERS)):
+    if not Path(word).exists() and not _begins_with_format(word):
         raise TraceError(
             f"trace {word!r}: found no such file or preset; expected one of {', '.join(presets())}, FILE.parquet, SPEC.toml, or "
             f"FORMAT:PATH, such as slurm:sacct.txt or csv:jobs.csv (formats: {', '.join(READERS)})."
         )
-    found, bad = taken(word, options_in(settings), on_bad)
-    if found.trace is None:
+    log, bad = taken(word, options_in(settings), on_bad)
+    if log.trace is None:
         raise TraceError(f"trace {word!r}: found a list of nodes, and no jobs; expected a log of jobs.")
-    with_jobs(found.trace, f"trace {word!r}")
-    return found, bad
+    with_jobs(log.trace, f"trace {word!r}")
+    return log, bad

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 
 from gpuschedlab.errors import IntakeError, IntakeWarning, TraceError
 from gpuschedlab.traces.intake.conversion import converted, named, ran_for, rules_of
 from gpuschedlab.traces.intake.joins import join_attempts, join_parts
-from gpuschedlab.traces.logs.instants import UNIX, check_zone, instants, spans, wall_clock
+from gpuschedlab.traces.intake.time_zero import from_zero
+from gpuschedlab.traces.logs.instants import check_zone, instants
 from gpuschedlab.traces.logs.ledger import FEW, HOUR, LOSSES, MANY, Intake, Ledger, Report, most_at_once
 from gpuschedlab.traces.logs.log_files import SURPLUS
 from gpuschedlab.traces.logs.options import Options
@@ -22,7 +22,6 @@ from gpuschedlab.traces.schema import EVEN, OnBad, refuse, sift, validate
 
 NEEDED = ("job_id", "submit", "gpus", "duration")
 PLACE = "\0place"  # of a row in the reader's table
-GAP = 12 * HOUR
 APART = 2.0
 """Seconds by which an elapsed time may differ from end less start."""
 DIFFERING = 0.01
@@ -33,7 +32,9 @@ def settle(
     raw: Raw, options: Options, *, format: str, files: Sequence[Path], on_bad: OnBad | None = None
 ) -> tuple[Intake, pl.DataFrame]:
     """Make a trace of records, and report what came in; and the bad rows."""
-    source = f"{format} {files[0].name if len(files) == 1 else f'{len(files)} files'}"
+    source = f"{format} {len(files)} files"
+    if len(files) == 1:
+        source = f"{format} {files[0].name}"
     zone = options.zone or raw.zone
     check_zone(zone, source)
     if options.attempts == "each" and raw.repeats == "error":
@@ -47,28 +48,28 @@ def settle(
     if on_bad == "raise" and raw.bad.height:
         table, row, problem = raw.bad.select("table", "row", "problem").row(0)
         refuse(f"{format} {table}.csv", row, problem, raw.bad.height - 1)
-    good, bad = sift(
-        frame.with_columns(pl.int_range(pl.len()).alias(PLACE)),
-        rules_of(frame, raw, theirs, strict=on_bad is not None),
-        source=source,
-        on_bad="raise" if on_bad == "raise" else "drop",
-    )
+    rules = rules_of(frame, raw, theirs, strict=on_bad is not None)
+    numbered = frame.with_columns(pl.int_range(pl.len()).alias(PLACE))
+    on_bad_row: OnBad = "drop"
+    if on_bad == "raise":
+        on_bad_row = "raise"
+    good, bad = sift(numbered, rules, source=source, on_bad=on_bad_row)
     report = _opened(raw, format, files, theirs, names, zone)
     ledger = Ledger(raw.left)
     judged = good.height or not (bad.height or raw.bad.height)
     good = good.select(c for c in good.columns if not c.endswith("\0raw") and c != PLACE)
-    kept = _kept(good, raw, options, ledger, report, latest)
+    jobs = _kept(good, raw, options, ledger, report, latest)
     ledger.take("bad", bad)
     ledger.take_unread("bad", raw.bad.height)
     bad = _as_read(bad, raw)
-    kept, report = _from_zero(kept, raw.zero, options, ledger, report, zone)
-    report = replace(report, **ledger.figures(kept), peak=ledger.peak)
+    jobs, report = from_zero(jobs, raw.zero, options, ledger, report, zone)
+    report = replace(report, **ledger.figures(jobs), peak=ledger.peak)
     if on_bad is None:
         _judge(report, (*options.accept, *raw.accept), source, bad)
-        _asked(kept, options, report, source)
-    if kept.is_empty() and (judged or on_bad != "drop"):
+        _asked(jobs, options, report, source)
+    if jobs.is_empty() and (judged or on_bad != "drop"):
         raise IntakeError(no_job(report, source) + raw.untracked, report)
-    trace = validate(_tidy(kept, raw, options), source=source)
+    trace = validate(_tidy(jobs, raw, options), source=source)
     waiting = _waiting(ledger.waiting, raw, options, source)
     return Intake(trace, raw.cluster, replace(report, known=_known(trace)), waiting), bad
 
@@ -103,44 +104,54 @@ def _as_read(bad: pl.DataFrame, raw: Raw) -> pl.DataFrame:
     """Bad rows as they stand in the file, with `row` and `problem`."""
     if not raw.table.width:
         return raw.bad
-    own = [name for name in raw.table.columns if not name.startswith("\0") and name != SURPLUS]
-    table = raw.table[bad[PLACE]].select(own).with_columns(bad["row"], bad["problem"])
-    return pl.concat([table, raw.bad], how="diagonal_relaxed") if raw.bad.width else table
+    columns = [name for name in raw.table.columns if not name.startswith("\0") and name != SURPLUS]
+    table = raw.table[bad[PLACE]].select(columns).with_columns(bad["row"], bad["problem"])
+    if not raw.bad.width:
+        return table
+    return pl.concat([table, raw.bad], how="diagonal_relaxed")
 
 
 def _opened(
     raw: Raw, format: str, files: Sequence[Path], theirs: dict[str, str], names: set[str], zone: str | None
 ) -> Report:
     """Report with what is known before any row is judged."""
+    used = {ours: name for ours, name in theirs.items() if ours != "left"}
+    unused = [name for name in raw.table.columns if not name.startswith("\0") and name not in names]
     return Report(
         format=format,
         file=", ".join(f.name for f in files),
         bytes=sum(f.stat().st_size for f in files if f.is_file()),
-        rows=raw.rows or raw.table.height + raw.bad.height + sum(raw.left.values()) + sum(raw.beside.values()),
-        used={ours: name for ours, name in theirs.items() if ours != "left"},
+        rows=raw.rows or _rows_of(raw),
+        used=used,
         guessed=raw.guessed,
-        unused=[c for c in raw.table.columns if not c.startswith("\0") and c not in names],
-        beside={what: rows for what, rows in raw.beside.items() if rows},
-        within={what: count for what, count in raw.within.items() if count},
+        unused=unused,
+        beside={noun: rows for noun, rows in raw.beside.items() if rows},
+        within={noun: count for noun, count in raw.within.items() if count},
         assumed=list(raw.assumed),
         missing=list(raw.missing),
         zone=zone,
     )
 
 
+def _rows_of(raw: Raw) -> int:
+    """Rows of a log: those of the table, bad ones, and those that the reader left out or aside."""
+    return raw.table.height + raw.bad.height + sum(raw.left.values()) + sum(raw.beside.values())
+
+
 def snapshot_of(frame: pl.DataFrame, raw: Raw, options: Options, source: str) -> float | None:
     """Latest instant of a log (s): as given, as the reader found it, or of the table."""
     if options.snapshot is not None:
-        (found,) = instants(pl.Series([str(options.snapshot)]), zone=options.zone or raw.zone, dates=None)["early"]
-        if found is None:
+        text = pl.Series([str(options.snapshot)])
+        (instant,) = instants(text, zone=options.zone or raw.zone, dates=None)["early"]
+        if instant is None:
             raise TraceError(
                 f"{source}: found snapshot={options.snapshot!r}; expected seconds, or a date such as 2024-05-01 18:30:00."
             )
-        return found
+        return instant
     if raw.snapshot is not None:
         return raw.snapshot
-    seen = [frame[n].max() for n in ("submit", "start", "end") if n in frame.columns]
-    return max((s for s in seen if s is not None), default=None)
+    latest = [frame[n].max() for n in ("submit", "start", "end") if n in frame.columns]
+    return max((instant for instant in latest if instant is not None), default=None)
 
 
 def _kept(
@@ -159,30 +170,17 @@ def _kept(
     # What ran without a word of GPUs used none.
     used_none = pl.col("gpus").is_null() & (pl.col("duration") > 0)
     frame = frame.with_columns(gpus=pl.when(used_none).then(0.0).otherwise("gpus"))
-    start = pl.col("start") if "start" in frame.columns else pl.lit(0.0)
-    nothing = pl.col("duration").is_null()
-    waits = pl.col("meaning") == WAITING
-    if {"start", "end"} <= set(frame.columns):  # a record that ends in a requeue ran
-        waits = waits & (pl.col("start").is_not_null() & pl.col("end").is_not_null()).not_()
-    unheld = nothing & (pl.col("meaning") == "killed").fill_null(False)
-    if not {"start", "end"} & set(frame.columns):
-        unheld = unheld | (nothing & pl.col("meaning").is_null() & pl.lit("duration" in raw.where))
-    reasons = dict(raw.reasons) | {
-        NO_JOB: pl.col("meaning") == NO_JOB,
-        "cpu_only": pl.col("gpus") == 0,
-        "waits_again": waits & start.is_null() & _requeued(frame, raw),
-        "never_started": waits | (start.is_null() & (nothing | (pl.col("duration") == 0))) | unheld,
-        "never_ran": pl.col("duration") == 0,
-        "no_duration": nothing,
-    }
+    waits = _waits(frame)
+    reasons = _reasons(frame, raw, waits)
     if options.running == "drop":
         reasons["running"] = pl.col("censored")
     waiting = []
-    for reason, out in reasons.items():
-        out = frame.select(out.fill_null(False)).to_series()
+    for reason, condition in reasons.items():
+        out = frame.select(condition.fill_null(False)).to_series()
         ledger.take(reason, frame.filter(out))
         if reason in ("waits_again", "never_started"):
-            waiting.append(frame.filter(out & frame.select(waits.fill_null(False)).to_series()))
+            still_waits = frame.select(waits.fill_null(False)).to_series()
+            waiting.append(frame.filter(out & still_waits))
         frame = frame.filter(~out)
     ledger.waiting = pl.concat(waiting)
     frame = _consistent(frame, raw, options, report)
@@ -194,9 +192,40 @@ def _kept(
     ledger.rows = ledger.rows + Counter(counts)
     ledger.line = ledger.line | lines
     if raw.repeats != "error":
-        one = pl.lit(1, pl.Int64)
-        frame = frame.with_columns(attempts=pl.col("attempts").fill_null(one) if "attempts" in frame.columns else one)
+        attempts = pl.lit(1, pl.Int64)
+        if "attempts" in frame.columns:
+            attempts = pl.col("attempts").fill_null(attempts)
+        frame = frame.with_columns(attempts=attempts)
     return frame
+
+
+def _waits(frame: pl.DataFrame) -> pl.Expr:
+    """Whether a job waits at the log's end; a record that ends in a requeue ran."""
+    waits = pl.col("meaning") == WAITING
+    if {"start", "end"} <= set(frame.columns):
+        has_both = pl.col("start").is_not_null() & pl.col("end").is_not_null()
+        return waits & has_both.not_()
+    return waits
+
+
+def _reasons(frame: pl.DataFrame, raw: Raw, waits: pl.Expr) -> dict[str, pl.Expr]:
+    """Conditions on which a row is left out, by their names, in the order in which they are applied."""
+    start = pl.lit(0.0)
+    if "start" in frame.columns:
+        start = pl.col("start")
+    no_duration = pl.col("duration").is_null()
+    no_time = pl.col("duration") == 0
+    never_held = no_duration & (pl.col("meaning") == "killed").fill_null(False)
+    if not {"start", "end"} & set(frame.columns):
+        never_held = never_held | (no_duration & pl.col("meaning").is_null() & pl.lit("duration" in raw.where))
+    return dict(raw.reasons) | {
+        NO_JOB: pl.col("meaning") == NO_JOB,
+        "cpu_only": pl.col("gpus") == 0,
+        "waits_again": waits & start.is_null() & _requeued(frame, raw),
+        "never_started": waits | (start.is_null() & (no_duration | no_time)) | never_held,
+        "never_ran": no_time,
+        "no_duration": no_duration,
+    }
 
 
 def _requeued(frame: pl.DataFrame, raw: Raw) -> pl.Expr:
@@ -229,15 +258,15 @@ def _consistent(frame: pl.DataFrame, raw: Raw, options: Options, report: Report)
         odd = odd.filter(~paused)
     if not odd.height:
         return frame
-    whole = (odd["duration"] - (odd["end"] - odd["submit"])).abs() <= APART
-    if whole.mean() >= 0.9:
+    turnaround = odd["end"] - odd["submit"]
+    is_turnaround = (odd["duration"] - turnaround).abs() <= APART
+    if is_turnaround.mean() >= 0.9:
         report.assumed.append(f"{report.used['duration']} is end less submit (a turnaround): end less start is taken")
-        return frame.with_columns(duration=pl.coalesce(pl.when(pl.col("censored").not_()).then("lasted"), "duration"))
+        ended = pl.when(pl.col("censored").not_())
+        return frame.with_columns(duration=pl.coalesce(ended.then("lasted"), "duration"))
     if odd.height > DIFFERING * frame.height and "durations" not in options.accept:
-        rows = "; ".join(
-            f"line {line}: {said:g} s against {lasted:g} s"
-            for line, said, lasted in odd.select(LINE, "duration", "lasted").head(3).rows()
-        )
+        examples = odd.select(LINE, "duration", "lasted").head(3).rows()
+        rows = "; ".join(f"line {line}: {recorded:g} s against {lasted:g} s" for line, recorded, lasted in examples)
         raise IntakeError(
             f"{report.format} {report.file}: found {odd.height:,} of {frame.height:,} jobs whose {report.used['duration']} is not end "
             f"less start ({rows}); expected at most {DIFFERING:.0%}. Check which columns are which, or pass accept=['durations'].",
@@ -245,65 +274,6 @@ def _consistent(frame: pl.DataFrame, raw: Raw, options: Options, report: Report)
         )
     report.assumed.append(f"{odd.height:,} elapsed times that are not end less start are taken as they are")
     return frame
-
-
-def _from_zero(
-    frame: pl.DataFrame, given: float | None, options: Options, ledger: Ledger, report: Report, zone: str | None
-):
-    """Count times from the first kept job on, and say what that was."""
-    if frame.is_empty():
-        return frame, report
-    zero = frame["submit"].min() if given is None else given
-    dated = zero > UNIX and "clock" not in frame.columns
-    if options.since is not None:
-        zero = _since(options.since, zero, zone, report)
-        early = frame["submit"] < zero
-        begun = pl.coalesce("start", "submit") if "start" in frame.columns else pl.col("submit")
-        over = frame.filter(early).select((begun + pl.col("duration") > zero).sum()).item()
-        if over:
-            report.assumed.append(f"{over:,} jobs from before zero that still ran then are left out")
-        ledger.take("before", frame.filter(early))
-        frame = frame.filter(~early)
-        zero = frame["submit"].min() if frame.height else zero
-    if dated:
-        frame = frame.with_columns(clock=wall_clock(pl.col("submit"), zone))
-        if "submit\0naive" in frame.columns and frame["submit\0naive"].any() and zone is None:
-            report.assumed.append("local times are UTC")
-    moved = [n for n in ("submit", "eligible", "start") if n in frame.columns]
-    frame = frame.with_columns(pl.col(moved) - zero)
-    ledger.waiting = _from_clock(ledger.waiting, zero, moved, dated, zone)
-    times = frame["submit"].sort()
-    apart = times.diff()
-    before = np.arange(len(times)) / len(times)
-    gaps = pl.DataFrame({"at": times, "hours": apart / HOUR, "before": before}).filter(apart > GAP).rows()
-    most = max(int(np.ceil(0.99 * len(times))), 1)
-    lengths = times[most - 1 :].to_numpy() - times[: len(times) - most + 1].to_numpy()
-    first = int(lengths.argmin()) if len(lengths) else 0
-    dense = (float(times[first]), float(lengths[first])) if len(lengths) else (0.0, 0.0)
-    said = str(frame["clock"].min()) if dated and frame.height else zero
-    report = replace(report, zero=said, span=float(times.max() or 0.0), gaps=gaps, dense=dense)
-    return frame, report
-
-
-def _from_clock(jobs: pl.DataFrame, zero: float, times: list[str], dated: bool, zone: str | None) -> pl.DataFrame:
-    """Return waiting jobs with their times (s) since zero; those submitted before it are left out."""
-    jobs = jobs.filter(pl.col("submit") >= zero)
-    if dated:
-        jobs = jobs.with_columns(clock=wall_clock(pl.col("submit"), zone))
-    return jobs.with_columns(pl.col(times) - zero)
-
-
-def _since(since: float | str, first: float, zone: str | None, report: Report) -> float:
-    """Instant (s) of `since`: a span after the first job, or an instant."""
-    later = spans(pl.Series([str(since)]))[0]
-    if later is not None:
-        return first + later if later < UNIX else later
-    (found,) = instants(pl.Series([str(since)]), zone=zone)["early"]
-    if found is None:
-        raise TraceError(
-            f"{report.format} {report.file}: found since={since!r}; expected a span such as '109 d', or a date."
-        )
-    return found
 
 
 def _judge(report: Report, accepted: Sequence[str], source: str, bad: pl.DataFrame) -> None:
@@ -314,11 +284,12 @@ def _judge(report: Report, accepted: Sequence[str], source: str, bad: pl.DataFra
         return
     why = ", ".join(f"{e['rows']:,} {r} ({e['share']:.0%}; line {e['example']})" for r, e in lost.items())
     if share > MANY:
-        words = ", ".join(f'"{r}"' for r in lost)
-        rows = "".join(f" Row {row}, {problem}." for row, problem in bad.select("row", "problem").head(3).rows())
+        reasons = ", ".join(f'"{r}"' for r in lost)
+        first_rows = bad.select("row", "problem").head(3).rows()
+        rows = "".join(f" Row {row}, {problem}." for row, problem in first_rows)
         raise IntakeError(
             f"{source}: found {share:.0%} of the GPU-hours in rows that cannot be kept: {why}; expected at most {MANY:.0%}. Mend "
-            f"them, name columns and units, or pass accept=[{words}].{rows}",
+            f"them, name columns and units, or pass accept=[{reasons}].{rows}",
             report,
         )
     warnings.warn(f"{source}: {share:.1%} of the GPU-hours are left out: {why}.", IntakeWarning, stacklevel=4)
@@ -328,7 +299,8 @@ def _asked(frame: pl.DataFrame, options: Options, report: Report, source: str) -
     """Ask for the unit of limits beyond which most jobs ran."""
     if "requested_time" not in frame.columns or options.unit("requested_time", 0.0):
         return
-    beyond = frame.select((pl.col("duration") > pl.col("requested_time")).mean()).item() or 0.0
+    ran_beyond = pl.col("duration") > pl.col("requested_time")
+    beyond = frame.select(ran_beyond.mean()).item() or 0.0
     if beyond > 0.5:
         raise IntakeError(
             f"{source}: found {beyond:.0%} of the jobs that ran beyond their limits; expected few. Give the unit of the limits: "
@@ -340,8 +312,11 @@ def _asked(frame: pl.DataFrame, options: Options, report: Report, source: str) -
 def no_job(report: Report, source: str) -> str:
     """Message where no job is left."""
     why = ", ".join(f"{n:,} {reason.replace('_', ' ')}" for reason, n in report.counts().items())
+    noun = "rows"
+    if report.rows == 1:
+        noun = "row"
     return (
-        f"{source}: found {report.rows:,} row{'s' * (report.rows != 1)} and no job among them ({why or 'it is empty'}); expected "
+        f"{source}: found {report.rows:,} {noun} and no job among them ({why or 'it is empty'}); expected "
         "jobs that request GPUs, and ran. Take another part of the log, or check which columns hold GPUs, durations and status."
     )
 
@@ -359,13 +334,15 @@ def _tidy(frame: pl.DataFrame, raw: Raw, options: Options) -> pl.DataFrame:
     frame = frame.select(c for c in frame.columns if c not in inner and not c.endswith(("\0late", "\0naive")))
     if not frame["censored"].any():
         frame = frame.drop("censored")
-    return frame.drop(c for c in frame.columns if c not in NEEDED and frame[c].null_count() == frame.height)
+    empty = [c for c in frame.columns if frame[c].null_count() == frame.height]
+    return frame.drop(c for c in empty if c not in NEEDED)
 
 
 def _known(trace: pl.DataFrame) -> dict[str, float]:
     """Share (%) of jobs of which the log says something."""
-    words = {"requested_time": "requested times", "started": "recorded starts", "gpu_types": "types", "user": "users"}
-    return {
-        word: 100 * (trace[name].is_not_null().mean() or 0.0) if name in trace.columns else 0.0
-        for name, word in words.items()
-    }
+    nouns = {"requested_time": "requested times", "started": "recorded starts", "gpu_types": "types", "user": "users"}
+    shares = dict.fromkeys(nouns.values(), 0.0)
+    for name, noun in nouns.items():
+        if name in trace.columns:
+            shares[noun] = 100 * (trace[name].is_not_null().mean() or 0.0)
+    return shares

@@ -263,7 +263,7 @@ def nth_pool(S, j, n):
         last = max(last, row[t])
     for turn in range(1, last + 2 if last > 1 else 0):
         for p in range(S.pools.shape[0]):
-            if row[S.pools[p].type] == turn % (last + 1):  # those that it may not have come last
+            if max(row[S.pools[p].type], 0) == turn % (last + 1):  # those that it may not have come last
                 if n == 0:
                     return p
                 n -= 1

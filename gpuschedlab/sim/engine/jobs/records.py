@@ -228,6 +228,7 @@ RULE = _record(
     preemptive="i8",
     backfill="i8",  # STRICT, PLAN, GREEDY
     planned="i8",  # 1: the policy's own planner decides what starts
+    across="i8",  # 1: its jobs may hold GPUs of several types
     moving="i8",  # which keys drift between changes: STILL, FALLING, DRIFTING, ALL
     placement="i8",
     sharing="i8",  # 1: jobs may share GPUs

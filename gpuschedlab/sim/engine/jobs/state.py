@@ -65,7 +65,10 @@ FIELDS = {
         "rate": ("f8", 1),
         "seg_first": ("i8", 1),
         "seg_end": ("f8", 1),
-        "known": ("i1", 2),  # (K, T) 1: a job has a speed on a GPU type
+        "known": (
+            "i1",
+            2,
+        ),  # (K, T) 1: a job has a speed on a GPU type; -1: it asks for others, on nodes of its partition
         "type_map": ("i8", 1),  # (T,) from the cluster's types to the table's, -1 unknown
         "sharing": ("f8", 2),  # (M, M) factor on a model's pace beside another on the same GPUs
         "merged": ("f8", 2),  # (M, M) factor on a model's rate when trained jointly with another
@@ -102,7 +105,7 @@ CELLS, *SEEN = (
 )
 ALLOWED = types.Array(types.boolean, 2, "C")
 CLAIMS = types.Array(from_dtype(CLAIM), 2, "C")
-PLANNER = types.FunctionType(CELLS(types.float64, *SEEN, CELLS, ALLOWED, NUMBERS, CLAIMS, NUMBERS, KNOBS))
+PLANNER = types.FunctionType(CELLS(types.float64, *SEEN, CELLS, ALLOWED, ALLOWED, NUMBERS, CLAIMS, NUMBERS, KNOBS))
 
 
 class State:
