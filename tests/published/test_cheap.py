@@ -31,6 +31,7 @@ LEAST = {
 SOLVERS = {
     "copter": {"copter, cold", "copter, warm", "highs ipm"},
     "copter-problems": {"copter, cold", "copter, warm", "highs simplex", "highs, whole numbers"},
+    "sia": {"highs ipm", "highs, whole numbers"},
     "ymir": {"highs, whole numbers"},
 }
 """Solvers whose work is counted, of each source that has some: a slower one is seen by its iterations, columns or nodes."""
