@@ -140,14 +140,18 @@ def _names(package: str) -> dict[str, str]:
 def _reached(start: tuple[str, ...], home: str, named: frozenset[str]) -> tuple[str, ...]:
     """Modules that imports lead to; without a named policy also those of all policies."""
     left = [*start, *_own(home), *(_policies()[name] for name in named)]
+    seen: set[str] = set()
     found: set[str] = set()
     while left:
-        if (name := left.pop()) in found or not _counts(name):
+        name = left.pop()
+        if name in seen:
             continue
-        found.add(name)
-        left += _imported(name, named)
+        seen.add(name)
         if name.startswith("gpuschedlab.optim"):
             left += _below("gpuschedlab/optim")
+        if _counts(name):
+            found.add(name)
+            left += _imported(name, named)
     return tuple(sorted(found))
 
 
