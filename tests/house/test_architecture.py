@@ -207,7 +207,8 @@ def test_a_run_loads_one_policy_and_few_modules():
     policies = {name for name in loaded if name.startswith("gpuschedlab.policies.")}
     assert policies == {"gpuschedlab.policies.simple", "gpuschedlab.policies.tiresias"}
     assert not [name for name in loaded if name.split(".")[1:2] in (["optim"], ["papers"])]
-    assert len(loaded) <= 60
+    compiling = {"gpuschedlab._compiled.announcer"}  # loaded in a process that compiles
+    assert len(set(loaded) - compiling) <= 60
 
 
 def test_imports_within_functions_are_found():
