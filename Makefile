@@ -75,8 +75,9 @@ dist: $(READY) ## sdist, wheel, and wheel with machine code for this platform in
 binder: $(READY) ## what Binder builds, in a clean tree of the last commit: its seconds and MB
 	PYTHONPATH=$(CURDIR):$(CURDIR)/tests $(BIN)/python -m binder
 
-referee: $(READY) ## record streams of jobs on a real Slurm anew (root, Debian's packages; STREAMS="busy wide" for some)
-	$(BIN)/python data/slurm/make.py $(STREAMS) $(OPTIONS)
+REFEREE = $(if $(SETTINGS),-m papers.clusters.slurmctld.settings $(SETTINGS),$(if $(DIFF),-m papers.clusters.slurmctld.pairs "$(DIFF)",data/slurm/make.py $(STREAMS)))
+referee: $(READY) ## ask a real Slurm (root, Debian's packages): record streams anew (STREAMS="busy wide"), SETTINGS=50, or DIFF="weight_age=0"
+	PYTHONPATH=$(CURDIR)/tests $(BIN)/python $(REFEREE) $(OPTIONS)
 
 lint: $(READY) ## ruff: rules and format, of code and notebooks
 	$(BIN)/ruff check .

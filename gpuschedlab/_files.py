@@ -141,7 +141,7 @@ def append_line(path: Path, record: dict, *, durable: bool = False):
 
 
 def json_lines(path: Path) -> Iterator[dict]:
-    """Records of a file with one in a line of JSON, but for lines that are none; nothing where there is no file."""
+    """Records of a file with one in a line of JSON, but for lines that are none; nothing if there is no file."""
     for line in path.read_text(errors="replace").splitlines() if path.is_file() else ():
         with contextlib.suppress(ValueError, RecursionError):  # a killed process leaves half a line
             if isinstance(found := json.loads(line), dict):

@@ -108,7 +108,7 @@ class Comparison:
         Returns
         -------
         str
-            Two sentences, and one of weeks like this one, or of the weeks of a log; "" where no policy has run.
+            Two sentences, and one of weeks like this one, or of the weeks of a log; "" if no policy has run.
         """
         said = str(self._difference(measure, **options) or "")
         more = self._of_weeks(options.get("censored", False)) if measure == "jct" else ""

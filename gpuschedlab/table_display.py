@@ -49,7 +49,7 @@ def number(value: float) -> str:
 
 
 def cell(value, unit: str = "") -> str:
-    """Format a value: a whole number in full, any other in three figures; - where there is none.
+    """Format a value: a whole number in full, any other in three figures; - if there is none.
 
     Of the units, "s" gives each time its own unit and "%" makes a percentage of a share; others are no part of the cell.
     """

@@ -29,6 +29,9 @@ NEEDS = ("slurmctld", "slurmd", "sbatch", "squeue", "sinfo", "scontrol", "sprio"
 COUNTING = ("slurmdbd", "slurm-wlm-mysql-plugin", "mariadb-server")
 PORT, CORES = 41_000, 8
 NARROW, ODD = (1, 1, 1, 2, 2, 4, 4, 8, 8, 16), (1, 1, 3, 3, 3, 5, 5, 8, 8, 8, 16)
+MIXED = ("a100", "v100", "v100", "a100", "a100")
+OF_GPUS = "qos normal MaxTRESPU=gres/gpu=16; qos capped GrpTRES=gres/gpu=8; account b GrpTRES=gres/gpu=24"
+WIDER = (1, 2, 2, 4, 4, 8, 8, 16, 16, 24)
 SCHEDULER = "bf_interval=1,bf_resolution=1,sched_interval=1,bf_max_job_test=1000,default_queue_depth=1000,batch_sched_delay=0,bf_window=200"
 CONF = """\
 ClusterName=lab
@@ -49,11 +52,11 @@ TaskPlugin=task/none
 MpiDefault=none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
-SchedulerType=sched/{scheduler}
-SchedulerParameters={parameters}
+{scheduler}
 JobAcctGatherType=jobacct_gather/none
 KillWait=1
 MinJobAge=3600
+MailProg=/bin/true
 SlurmdParameters=config_overrides
 {lines}
 """
@@ -124,7 +127,12 @@ class Stream:
     tiers: tuple[tuple[str, int], ...] = (("p", 1),)
     special: str = ""
     counted: bool = False  # by a slurmdbd: without one priorities do not age
+    types: tuple[
+        str, ...
+    ] = ()  # of the GPUs of each node, which then are Slurm's gres/gpu; "": one type without a name
+    site: str = ""  # a slurm.conf, whose lines stand in the place of `conf`, `scheduler` and `tiers`
     limits: str = ""  # "qos NAME KEY=VALUE ...; account NAME KEY=VALUE ..." as sacctmgr sets them
+    commands: tuple[str, ...] = ()  # of sacctmgr, after those of the limits
     outage: tuple[int, int, int] | None = None  # node, seconds after the first submission: down, and up again
 
 
@@ -145,15 +153,25 @@ STREAMS = (
         Stream(f"limits-{i}", 80 + i, jobs=70, gap=2.0, special="limits", counted=True, conf=conf, limits=words)
         for i, (conf, words) in enumerate(LIMITS, 1)
     ),
+    Stream("types-1", 91, jobs=90, types=("a100", "a100", "v100", "v100")),
+    Stream("types-2", 92, jobs=90, nodes=6, gap=1.6, types=("a100", "v100", "v100", "a100", "v100", "v100")),
+    Stream("types-3", 93, jobs=70, gap=3.5, sizes=WIDER, types=("v100", "a100", "a100", "v100")),
+    Stream("types-4", 94, jobs=80, nodes=5, gap=2.2, types=MIXED, conf=MULTIFACTOR, counted=True),
+    Stream("types-5", 95, jobs=80, nodes=5, gap=2.2, types=MIXED, special="limits", counted=True, limits=OF_GPUS),
 )
 
 
-def why_not() -> str:
-    """Why nothing can be recorded here; empty if it can."""
-    missing = [name for name in NEEDS if shutil.which(name) is None]
+def why_not(counted: bool = False) -> str:
+    """Why nothing can be recorded here; empty if it can. `counted`: with slurmdbd and its database."""
+    needs = [*NEEDS]
+    packages = [*PACKAGES]
+    if counted:
+        needs += ["slurmdbd", "mariadbd"]
+        packages += COUNTING
+    missing = [name for name in needs if shutil.which(name) is None]
     if sys.platform != "linux" or os.geteuid():
         return "recording a Slurm needs root on Linux"
-    return f"found no {', '.join(missing)}; expected Debian's packages {', '.join(PACKAGES)}" if missing else ""
+    return f"found no {', '.join(missing)}; expected Debian's packages {', '.join(packages)}" if missing else ""
 
 
 def drawn(stream: Stream) -> list[dict]:
@@ -177,6 +195,8 @@ def drawn(stream: Stream) -> list[dict]:
         job |= {"account": draw.choice([*ACCOUNTS])} if stream.special == "account" else {}
         job |= {"qos": CAPPED} if special == "qos" and gpus <= CAP else {}
         job |= owned(stream, draw, gpus) if stream.special == "limits" else {}
+        named = [kind for kind in sorted({*stream.types} - {""}) if stream.types.count(kind) >= job["nodes"]]
+        job |= {"type": draw.choices([*named, None], [3] * len(named) + [2])[0]} if named else {}
         tasks = draw.randint(3, 6)
         job |= {"tasks": tasks, "throttle": draw.randint(1, 2), "nodes": 1} if special == "array" else {}
         jobs.append(job)
@@ -196,6 +216,11 @@ def owned(stream: Stream, draw: random.Random, gpus: int) -> dict:
     return {"user": user, "account": account, "qos": qos, "nodes": -(-gpus // CORES), "each": min(CORES, gpus)}
 
 
+def gres_of(kind: str, gpus: int) -> str:
+    """GPUs, of a type if it has a name, as Slurm writes them."""
+    return ":".join(filter(None, ("gpu", kind, str(gpus))))
+
+
 class Server:
     """A Slurm of its own in a folder, on the ports from `port` on, until the block ends."""
 
@@ -203,19 +228,55 @@ class Server:
         self.stream, self.here = stream, folder
         for part in ("state", "log", *(f"spool/n{i + 1}" for i in range(stream.nodes))):
             (folder / part).mkdir(parents=True)
-        host = socket.gethostname()
-        lines = [*stream.conf] + [
-            f"NodeName=n{i + 1} NodeHostname={host} NodeAddr=127.0.0.1 Port={port + 1 + i} {SHAPE}"
-            for i in range(stream.nodes)
-        ]
-        for i, (name, tier) in enumerate(stream.tiers):
-            rest = f"Nodes=n[1-{stream.nodes}] MaxTime=INFINITE State=UP OverSubscribe=NO PriorityTier={tier}"
-            lines.append(f"PartitionName={name} Default={'NO' if i else 'YES'} {rest}")
-        self.port, lines = port, [*lines, *self.counting(port)]
-        made = {"host": host, "port": port, "here": folder, "scheduler": stream.scheduler, "parameters": SCHEDULER}
+        self.port = port
+        scheduler = f"SchedulerType=sched/{stream.scheduler}\nSchedulerParameters={SCHEDULER}\n"
+        lines = [*self.nodes(), *self.gpus(), *self.counting(port)]
+        if stream.site:
+            scheduler = stream.site
+        else:
+            lines += [*stream.conf, *self.partitions()]
+        made = {"host": socket.gethostname(), "port": port, "here": folder, "scheduler": scheduler}
         (folder / "slurm.conf").write_text(CONF.format(**made, lines="\n".join(lines)))
         self.environment = os.environ | {"SLURM_CONF": str(folder / "slurm.conf")}
         self.servers: list[subprocess.Popen] = []
+
+    def nodes(self) -> list[str]:
+        """Lines of slurm.conf about nodes."""
+        lines = []
+        for i in range(self.stream.nodes):
+            place = f"NodeHostname={socket.gethostname()} NodeAddr=127.0.0.1 Port={self.port + 1 + i}"
+            gres = ""
+            if self.stream.types:
+                gres = f" Gres={gres_of(self.stream.types[i], CORES)}"
+            lines.append(f"NodeName=n{i + 1} {place} {SHAPE}{gres}")
+        return lines
+
+    def partitions(self) -> list[str]:
+        """Lines of slurm.conf about partitions."""
+        lines = []
+        for i, (name, tier) in enumerate(self.stream.tiers):
+            rest = f"Nodes=n[1-{self.stream.nodes}] MaxTime=INFINITE State=UP OverSubscribe=NO PriorityTier={tier}"
+            lines.append(f"PartitionName={name} Default={'NO' if i else 'YES'} {rest}")
+        return lines
+
+    def gpus(self) -> list[str]:
+        """Lines of slurm.conf about GPUs; files stand for the devices that gres.conf names."""
+        if not self.stream.types:
+            return []
+        devices = self.here / "dev"
+        devices.mkdir()
+        for i in range(CORES):
+            (devices / f"gpu{i}").touch()
+        lines = []
+        for i, kind in enumerate(self.stream.types):
+            of_type = f" Type={kind}" if kind else ""
+            lines.append(f"NodeName=n{i + 1} Name=gpu{of_type} File={devices}/gpu[0-{CORES - 1}]\n")
+        (self.here / "gres.conf").write_text("".join(lines))
+        found = [] if self.stream.site else ["GresTypes=gpu"]
+        if self.stream.counted:  # slurmctld counts for a database alone
+            counted = ["gres/gpu", *(f"gres/gpu:{kind}" for kind in sorted({*self.stream.types} - {""}))]
+            found.append(f"AccountingStorageTRES={','.join(counted)}")
+        return found
 
     def counting(self, port: int) -> list[str]:
         """Lines of slurm.conf about accounts."""
@@ -232,13 +293,15 @@ class Server:
         ]
         return [f"AccountingStorage{line}" for line in of]
 
-    def serve(self, *words: str) -> None:
+    def serve(self, *words: str) -> subprocess.Popen:
         """Start a daemon, which writes to a file of the folder."""
         with open(self.here / "log" / (words[0] + "".join(words[1:3]).replace("/", "") + ".out"), "w") as out:
-            self.servers.append(subprocess.Popen(words, env=self.environment, stdout=out, stderr=out))
+            server = subprocess.Popen(words, env=self.environment, stdout=out, stderr=out)
+        self.servers.append(server)
+        return server
 
     def count(self) -> None:
-        """Start a database and slurmdbd, with two accounts and a QOS."""
+        """Start a database and slurmdbd, with its accounts."""
         folder, socket_ = self.here / "db", self.here / "db.sock"
         self.ask("mariadb-install-db", "--no-defaults", f"--datadir={folder}", "--user=root", "--skip-test-db")
         where = [f"--datadir={folder}", f"--socket={socket_}", f"--port={self.port + 40}", "--bind-address=127.0.0.1"]
@@ -247,15 +310,24 @@ class Server:
         self.patiently("mariadb", "--no-defaults", f"--socket={socket_}", "-e", grant)
         self.serve("slurmdbd", "-D")
         self.patiently("sacctmgr", "-i", "add", "cluster", "lab")
+        self.accounts()
+
+    def accounts(self) -> None:
+        """Add two accounts and a QOS, and users who may have both."""
         for name, shares in ACCOUNTS.items():
             self.ask("sacctmgr", "-i", "add", "account", name, "cluster=lab", f"fairshare={shares}")
         self.ask("sacctmgr", "-i", "add", "qos", CAPPED)
-        for user in ("root", *(USERS if self.stream.special == "limits" else ())):
+        for user in ("root", *(USERS if self.stream.special == "limits" or self.stream.site else ())):
             self.ask("sacctmgr", "-i", "add", "user", user, f"account={','.join(ACCOUNTS)}", "cluster=lab")
             self.ask("sacctmgr", "-i", "modify", "user", user, "set", f"qos=normal,{CAPPED}", "defaultqos=normal")
+
+    def limit(self) -> None:
+        """Set the limits, once slurmctld has told slurmdbd of the GPUs that it counts."""
         for part in filter(None, self.stream.limits.split(";")):
             kind, name, *words = part.split()
-            self.ask("sacctmgr", "-i", "modify", kind, name, "set", *words)
+            self.patiently("sacctmgr", "-i", "modify", kind, name, "set", *words)
+        for command in self.stream.commands:
+            self.patiently(*command.split())
 
     def patiently(self, *words: str) -> None:
         """Say something to a daemon until it answers, for half a minute."""
@@ -292,6 +364,7 @@ class Server:
         for _ in range(60):
             time.sleep(1)
             if self.idle():
+                self.limit()
                 return
         raise RuntimeError(
             f"{self.stream.name}: found nodes that do not answer after a minute; see {self.here / 'log'}."
@@ -329,6 +402,7 @@ def submitted(server: Server, jobs: list[dict], begin: float, watch) -> dict[str
         words += [f"--qos={job['qos']}"] if "qos" in job else []
         words += [f"--uid={job['user']}", "--chdir=/tmp"] if "user" in job else []
         words += [f"--array=0-{job['tasks'] - 1}%{job['throttle']}"] if "tasks" in job else []
+        words += [f"--gres={gres_of(job.get('type') or '', job['each'])}"] if server.stream.types else []
         done = ["--no-requeue", "--output=/dev/null", "--wrap", f"exec sleep {job['seconds']}"]
         ids[number] = server.ask("sbatch", "--parsable", *words, *done)
         numbers[ids[number]] = number
@@ -345,7 +419,7 @@ class Watch:
     def __call__(self) -> None:
         """Look once."""
         now, stream = time.time(), self.server.stream
-        if stream.conf != BASIC:
+        if stream.conf != BASIC or stream.site:
             for line in self.server.ask("sprio", "-h", "-o", "%i %Y %A %J %F").splitlines():
                 job, *found = line.split()
                 if self.seen.get(job) != found:
@@ -394,7 +468,7 @@ def table(server: Server, jobs: list[dict], numbers: dict[str, int]) -> tuple[in
             | {"nodelist": has["NodeList"]}
         )
         row |= {"partition": job["partition"], "after": job.get("after"), "array": number if task else None}
-        row |= {name: job.get(name) for name in ("account", "qos", "user")}
+        row |= {name: job.get(name) for name in ("account", "qos", "user", "type")}
         rows.append(row | {"throttle": job.get("throttle"), "order": (number, int(task or 0))})
     rows.sort(key=lambda row: row.pop("order"))
     first = min(row["submit"] for row in rows)
@@ -404,11 +478,11 @@ def table(server: Server, jobs: list[dict], numbers: dict[str, int]) -> tuple[in
     return first, rows, names
 
 
-def record(stream: Stream, number: int, port: int) -> dict[str, pl.DataFrame]:
-    """Record a stream once: frames of the recording, its jobs, its priorities and its outages."""
+def record(stream: Stream, number: int, port: int, jobs: list[dict] | None = None) -> dict[str, pl.DataFrame]:
+    """Record a stream once: frames of the recording, its jobs, its priorities and its outages; `jobs` go before drawn ones."""
     folder = Path(tempfile.mkdtemp(prefix=f"slurm-{stream.name}-"))
     folder.chmod(0o755)  # jobs of other users read their scripts there
-    jobs = drawn(stream)
+    jobs = jobs or drawn(stream)
     with Server(stream, folder, port) as server:
         server.start()
         begin = time.time() + 1
@@ -424,12 +498,14 @@ def record(stream: Stream, number: int, port: int) -> dict[str, pl.DataFrame]:
         raise RuntimeError(f"{stream.name}: found {len(rows)} jobs that ended; expected {expected}: thrown away.")
     about = {"nodes": stream.nodes, "gpus_per_node": CORES, "scheduler": stream.scheduler, "epoch": first}
     tiers = " ".join(f"{name}:{tier}" for name, tier in stream.tiers)
-    columns = "job_id submit eligible nodes gpus duration requested_time start nodelist partition after array throttle account qos user"
+    types = " ".join(kind or "gpu" for kind in stream.types)
+    columns = "job_id submit eligible nodes gpus duration requested_time start nodelist partition"
+    columns += " after array throttle account qos user type"
     priorities = [(at - first, names[job], *found) for at, job, *found in watch.rows if job in names]
     outages = [(node, down - first, up - first) for node, down, up in watch.outages]
     shutil.rmtree(folder, ignore_errors=True)
     return {
-        "streams": pl.DataFrame([of | about | {"tiers": tiers, "limits": stream.limits}]),
+        "streams": pl.DataFrame([of | about | {"tiers": tiers, "limits": stream.limits, "types": types}]),
         "jobs": pl.DataFrame(
             [of | {name: row[name] for name in columns.split()} for row in rows], infer_schema_length=None
         ),

@@ -135,7 +135,7 @@ def sources() -> str:
 
 
 def held() -> str:
-    """Table of the claims that hold, by source."""
+    """Table of the verdicts on claims, by source."""
     return published_tables.held(PAGES)
 
 

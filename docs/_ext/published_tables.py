@@ -9,11 +9,12 @@ from typing import NamedTuple
 import polars as pl
 from published import Judged, Number, beside, judge, read_measured, read_table
 from published.bounds import FACTOR, noticed
-from published.claims import HELD, VERDICTS
 from published.code import older
 from published.committed import FOLDER
+from published.judging.judged import LEANS, with_power
+from published.judging.lines import CONFIRMED, UNCONFIRMED, claim_lines, counts, number, score
+from published.judging.words import AS_PUBLISHED, NOT_MEASURED
 from published.numbers import command_of
-from published.page import claim_lines, number, score
 from published.sources import TITLES
 
 WORDS = {"avg": "average", "jct": "JCT", "gpu": "GPU", "p50": "median", "slo": "SLO", "rho": "rho"}
@@ -93,17 +94,32 @@ def tables(name: str, policy: str = "", folder: Path = FOLDER) -> str:
     source = load(name, folder)
     rows = source.rows.filter(_named(policy)) if policy else source.rows
     ours = rows.filter(pl.col("ours").is_not_null())
-    claims = "\n".join(claim_lines(_claims_about(source, policy), _cell)) + "\n"
+    claims = "\n".join(claim_lines(_claims_about(source, policy, folder), _cell)) + "\n"
     return "\n".join(filter(None, [claims, _head(source, rows), _measured(ours), _missing(rows)]))
 
 
-def _claims_about(source: Source, policy: str) -> list[Judged]:
-    """Claims whose numbers are, or are divided by, those of a policy; all without one."""
+def _claims_about(source: Source, policy: str, folder: Path = FOLDER) -> list[Judged]:
+    """Claims whose numbers are, or are divided by, those of a policy; all without one. Each has its power."""
+    claims = _powerful(source.name, folder, source.command)
     if not policy:
-        return source.claims
+        return claims
     table = {Number(*row): None for row in source.rows.select(Number._fields).iter_rows()}
     word = re.compile(rf"\b({policy})\b", re.IGNORECASE)
-    return [one for one in source.claims if any(word.search(n.policy) for n in one.claim.numbers(table))]
+    return [one for one in claims if any(word.search(n.policy) for n in one.claim.numbers(table))]
+
+
+def _powerful(name: str, folder: Path, command: str) -> list[Judged]:
+    """Claims of a source with their power; without it if nothing was measured."""
+    if not command:
+        return load(name, folder).claims
+    path = folder / f"{name}.csv"
+    return _with_power(name, path, path.read_bytes())
+
+
+@cache
+def _with_power(name: str, path: Path, content: bytes) -> list[Judged]:
+    """Claims of a source with their power, computed once for all pages."""
+    return with_power(name, read_measured(path).found, _loaded(name, path, content).claims)
 
 
 def everywhere(*policy: str, folder: Path = FOLDER) -> str:
@@ -161,7 +177,7 @@ def _places(where: list[str]) -> str:
 
 
 def held(pages: dict[str, str], folder: Path = FOLDER) -> str:
-    """Markdown of a short table: by source, the claims that hold of those that can be had, and the numbers that are measured.
+    """Markdown of a short table: by source, how many claims have each verdict, and the numbers that are measured.
 
     Parameters
     ----------
@@ -170,13 +186,16 @@ def held(pages: dict[str, str], folder: Path = FOLDER) -> str:
     """
     if not TITLES:
         return ""
-    text = _line(("paper", "claims that hold", "in size", "numbers measured")) + _line(["---", *["---:"] * 3])
+    head = ("paper", "claims", *CONFIRMED, "effects on the published side", *UNCONFIRMED, "numbers measured")
+    text = _line(head) + _line(["---", *["---:"] * (len(head) - 1)])
     for name, title in TITLES.items():
         source = load(name, folder)
-        had = [one.verdict for one in source.claims if one.verdict != VERDICTS[-1]]
-        kept = f"{sum(v in HELD for v in had)} of {len(had)}"
-        measured = f"{source.rows['ours'].count()} of {source.rows.height}"
-        text += _line([f"[{title}]({pages[name]})", kept, str(sum(one.sized for one in source.claims)), measured])
+        count = counts(source.claims)
+        sides = [one.found.side for one in source.claims if one.found.side]
+        cells = [f"[{title}]({pages[name]})", str(len(source.claims)), *(str(count[word]) for word in CONFIRMED)]
+        cells += [f"{sides.count(AS_PUBLISHED)} of {len(sides)}", *(str(count[word]) for word in UNCONFIRMED)]
+        cells += [f"{source.rows['ours'].count()} of {source.rows.height}"]
+        text += _line(cells)
     return text
 
 
@@ -190,27 +209,24 @@ def overview(pages: dict[str, str], folder: Path = FOLDER) -> str:
     """
     if not TITLES:
         return ""
-    columns = ("source", "claims", "hold", "of them in size", "not measured", "published numbers", "measured")
+    columns = ("source", "claims", AS_PUBLISHED, NOT_MEASURED, "lean on few runs", "published numbers", "measured")
     head = (*columns, f"within {NEAR:.0%} or the published spread", "of older code")
-    text = _line(head) + _line(["---", *["---:"] * 8])
+    text = _line(head) + _line(["---", *["---:"] * (len(head) - 1)])
     for name, title in TITLES.items():
         source = load(name, folder)
-        verdicts = [one.verdict for one in source.claims]
-        held, sized, left = (
-            sum(v in HELD for v in verdicts),
-            sum(one.sized for one in source.claims),
-            verdicts.count(VERDICTS[-1]),
-        )
+        count = counts(source.claims)
+        few = sum(LEANS in one.leans for one in source.claims)
         ours = source.rows.filter(pl.col("ours").is_not_null())
         off = (pl.col("ours") - pl.col("value")).abs()
         near = ours.filter(off <= pl.max_horizontal(NEAR * pl.col("value").abs(), pl.col("spread").fill_null(0.0)))
-        counts = (len(verdicts), held, sized, left, source.rows.height, ours.height, near.height, ours["older"].sum())
-        text += _line([f"[{title}]({pages[name]})", *map(str, counts)])
+        verdicts = (len(source.claims), count[AS_PUBLISHED], count[NOT_MEASURED], few)
+        numbers = (source.rows.height, ours.height, near.height, ours["older"].sum())
+        text += _line([f"[{title}]({pages[name]})", *map(str, verdicts + numbers)])
     return text
 
 
 def score_of_all(folder: Path = FOLDER) -> str:
-    """The front page's sentence: how many claims of all sources hold, of those that can be had."""
+    """The front page's sentences: how many claims of all sources are as published, and what the others are."""
     if not TITLES:
         return "No paper with published numbers is here."
     return score([claim for name in TITLES for claim in load(name, folder).claims])

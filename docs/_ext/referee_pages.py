@@ -2,9 +2,10 @@
 
 import polars as pl
 from published import Number, read_measured
-from published.claims import VERDICTS, _interval
 from published.committed import FOLDER
-from published.page import claim_lines
+from published.judging.lines import claim_lines
+from published.judging.sizes import interval_of_mean
+from published.judging.words import VERDICTS
 from published.referee import effect_text, known
 from published.referee import slips as slips_of_papers
 from published_tables import TITLES, _cell, _line, load
@@ -72,5 +73,5 @@ def _share(row: dict) -> str:
         .found[Number(row["where"], row["workload"], row["policy"], row["metric"])]
         .each
     )
-    low, high = _interval(list(each.values()))
+    low, high = interval_of_mean(list(each.values()))
     return f"{row['ours']:.0%} ({low:.0%} to {high:.0%})"

@@ -2,7 +2,7 @@
 
 A function is compiled at its first use, and kept in `code_files.cache_folder`, whose name is a hash of the sources: numba's own
 cache does not see changes in the functions that one calls, and runs whatever it finds on the disk. `late_linking` says how
-functions are compiled, `code_files` how they are kept, `announcer` what is said meanwhile.
+functions are compiled, `code_files` how they are kept, `announcer` the words meanwhile.
 """
 
 from functools import cache
@@ -26,7 +26,7 @@ class Row(np.void):
 
 
 def records(array):
-    """Array whose rows have their fields as attributes where nothing is compiled (NUMBA_DISABLE_JIT=1), for debuggers."""
+    """Array whose rows have their fields as attributes if nothing is compiled (NUMBA_DISABLE_JIT=1), for debuggers."""
     return array.view(np.dtype((Row, array.dtype))) if numba.config.DISABLE_JIT and array.dtype.names else array
 
 
@@ -64,7 +64,7 @@ def compile_now(function, signature):
 
 @cache
 def _late_linking():
-    """Return the module that compiles functions in seconds; None, and a line says so, if this numba lacks what it needs."""
+    """Return the module that compiles functions in seconds; None, and a line says so, if this numba lacks a function that it needs."""
     try:
         from gpuschedlab._compiled import late_linking
     except (ImportError, AttributeError) as error:

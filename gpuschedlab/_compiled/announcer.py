@@ -131,7 +131,7 @@ def of_engine(function) -> bool:
 
 @cache
 def announce() -> Announcer:
-    """Follow what is compiled in this process from now on; return what follows it, the same at each call."""
+    """Follow the compilations of this process from now on; return the follower, the same at each call."""
     announcer = Announcer()
     event.register("numba:compile", announcer)
     return announcer

@@ -1,6 +1,6 @@
 """Files of compiled functions: IR and machine code, each behind its checksum, in folders named by a hash of all that they are made of.
 
-Code that is stale is never found. What is found is unpickled, linked and run, so that harmed code could end the process, and foreign
+Code that is stale is never found. Code that is found is unpickled, linked and run, so that harmed code could end the process, and foreign
 code do anything: files are checked, and a folder that others can write is not read.
 """
 
@@ -20,14 +20,14 @@ import numba
 from numba.misc.appdirs import AppDirs
 
 ENGINE = ("cluster/node_index.py", "cluster/placement.py", "speeds/codes.py", "sim/engine/**/*.py")
-"""What the compiled code of `sim` is made of. That of another folder is made of the folder's own sources, those of its sub-folders
+"""Sources of the compiled code of `sim`. That of another folder is made of the folder's own sources, those of its sub-folders
 included."""
 
 POLICIES = (*ENGINE, "cluster/free_gpus.py", "policies/*.py")
-"""What the keys and kernels of policies are made of; those of a paper of its folder as well."""
+"""Sources of the keys and kernels of policies; those of a paper of its folder as well."""
 
 COMPILER = "_compiled/*.py"
-"""What says how sources become machine code."""
+"""Settings by which sources become machine code."""
 
 KEPT = 3
 """Folders of machine code that are kept of each part: the newest."""
@@ -39,7 +39,7 @@ PORTABLE_CPU = "x86-64-v2"
 """Processors of shipped machine code, as LLVM names them: nearly all of the last fifteen years."""
 
 PORTABLE_FEATURES = ("cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3")
-"""What they have, as LLVM names it."""
+"""Their features, as LLVM names them."""
 
 damaged: list[Path] = []
 """Files that were found damaged."""
@@ -95,7 +95,7 @@ def shipped_folder(part: str) -> Path | None:
 
 
 def writable_by_others(folder: Path) -> bool:
-    """Return whether somebody but the user, the owner of the package and root can change what a folder holds."""
+    """Return whether somebody but the user, the owner of the package and root can change the files of a folder."""
     if not hasattr(os, "geteuid"):
         return False
     status = folder.stat()
@@ -141,7 +141,7 @@ class CodeFiles:
         return self._read(self._name("ir", arguments, return_type, entry))
 
     def write_part(self, part, arguments: tuple, return_type, entry: bool):
-        """Keep the IR of a signature, if it holds in other processes, which find what it calls by name."""
+        """Keep the IR of a signature, if it holds in other processes, which find its callees by name."""
         if part.lasting and all(hasattr(call.function, "inner_code") for call in part.calls_by_name()):
             self._write(self._name("ir", arguments, return_type, entry), part)
 
@@ -192,7 +192,7 @@ def write(path: Path, content):
 
 
 def intact(path: Path):
-    """Return what a file holds; None if it is missing, unreadable, or not what was written."""
+    """Return the content of a file; None if it is missing, unreadable, or not as it was written."""
     try:
         raw = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
@@ -209,7 +209,7 @@ def intact(path: Path):
 
 @cache
 def trusted(folder: Path) -> bool:
-    """Return whether what a folder holds may be run, and say so once if not."""
+    """Return whether the code of a folder may be run, and say so once if not."""
     if folder.is_dir() and writable_by_others(folder):
         say(
             f"machine code in {folder} is not read: others can write there. Remove the folder, or take their right to write."
@@ -226,7 +226,7 @@ def processor() -> tuple[str, ...]:
 
 
 def portable_processor() -> tuple[str, ...]:
-    """Return what `processor` is where shipped machine code is made."""
+    """Return the value of `processor` on the machine that makes the shipped code."""
     return processor()[0], PORTABLE_CPU, ",".join(f"+{name}" for name in PORTABLE_FEATURES)
 
 

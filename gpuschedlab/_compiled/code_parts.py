@@ -1,4 +1,4 @@
-"""What is kept of compiled functions: LLVM IR of each function, and machine code of those that Python calls."""
+"""Kept parts of compiled functions: LLVM IR of each function, and machine code of those that Python calls."""
 
 import hashlib
 import importlib
@@ -40,7 +40,7 @@ class Call:
 
     @property
     def function(self):
-        """What the module has under that name; None if it has no such function."""
+        """Function of the module under that name; None if it has no such function."""
         # Not imported if it is there already: a module may be half way through its own import.
         module = sys.modules.get(self.module) or importlib.import_module(self.module)
         return getattr(module, self.name, None)
@@ -48,7 +48,7 @@ class Call:
 
 @dataclass(eq=False)
 class Part:
-    """LLVM IR of one function for one signature, without what it calls, and not optimised for any processor."""
+    """LLVM IR of one function for one signature, without its callees, and not optimised for any processor."""
 
     signature: object
     descriptor: object
@@ -87,7 +87,7 @@ class Part:
         return llvm.parse_bitcode(zlib.decompress(self.bitcode))
 
     def closure(self) -> Iterator["Part"]:
-        """Yield this part and those of all functions that it calls, at any depth, callers before what they call."""
+        """Yield this part and those of all functions that it calls, at any depth, callers before callees."""
         # LLVM drops a function that may be defined several times unless a module before it refers to it.
         waiting = [self]
         symbols = {self.symbol}

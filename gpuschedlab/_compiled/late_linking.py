@@ -5,7 +5,7 @@ again at every level, once more for each width of a whole number. For the engine
 function has one signature for all signed whole numbers, and its IR is kept in a file. Only an entry, which is a function that Python
 calls or whose address is wanted, is linked with all that it calls and becomes machine code.
 
-Numba does not document most of what this needs. Such names are used in this file alone, each with its reason, and `NAMES` lists
+Numba does not document most of the names that this needs. Such names are used in this file alone, each with its reason, and `NAMES` lists
 them: if one is missing, importing this module raises ImportError, and `njit` becomes numba's own.
 """
 
@@ -159,7 +159,7 @@ def loaded(code: MachineCode) -> compiler.CompileResult:
 
 
 def kept(result: compiler.CompileResult) -> MachineCode:
-    """Return what has to be kept of an entry that was linked here."""
+    """Return the parts to be kept of an entry that was linked here."""
     object_code = result.library._get_compiled_object()
     return MachineCode(result.signature, result.fndesc, result.environment, result.referenced_envs, object_code)
 
@@ -192,7 +192,7 @@ def _result(library, code: Code | MachineCode, environments: list) -> compiler.C
 
 
 class _KeptCode:
-    """What numba takes for the cache of a dispatcher: machine code from a file, or else made of IR from a file."""
+    """Stand-in for numba's cache of a dispatcher: machine code from a file, or else made of IR from a file."""
 
     def __init__(self, files):
         self.files = files
@@ -248,7 +248,7 @@ class LateDispatcher(CPUDispatcher):
         """The only signature, if there is one; compiled at the first call."""
 
     def get_call_template(self, args, kws):
-        """Return what numba has to know of a call by a compiled function; numba would make machine code of this one here."""
+        """Return the description that numba needs of a call by a compiled function; numba would make machine code of this one here."""
         pysig, arguments = self._compiler.fold_argument_types(args, kws)
         arguments = tuple(map(same_width, arguments))
         if self.declared is not None:
@@ -264,7 +264,7 @@ class LateDispatcher(CPUDispatcher):
         return self.inner.get(tuple(arguments)) or super().get_overload(sig)
 
     def inner_code(self, arguments: tuple) -> Code:
-        """Return the IR for these types of arguments: what is there, else from a file, else made now."""
+        """Return the IR for these types of arguments: the one in memory, else from a file, else made now."""
         with global_compiler_lock:
             if arguments not in self.inner:
                 code = self._from_file(arguments) or self._from_source(arguments)

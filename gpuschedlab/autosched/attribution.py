@@ -24,7 +24,7 @@ from gpuschedlab.traces import validate
 
 EXACT = 6
 PERMUTATIONS = 200
-"""Most causes of which every combination is simulated (64), and orders that are drawn where there are more."""
+"""Most causes of which every combination is simulated (64), and orders that are drawn if there are more."""
 HOUR = 3600.0
 PARTS = ("queueing", "overhead", "slowdown", "work")
 NAMED = 4
@@ -35,8 +35,8 @@ class Why(NamedTuple):
     """Shares of the causes in a change of the average JCT; each in s, in the four `PARTS` of a JCT, which add up to it.
 
     causes, changes : (n,) names, and values before and after as text; before, after : (4,) JCT; shares : (n, 4), which add up to
-    `after - before`; error : (n,) half of the 95 % interval of a share, 0 where all combinations were simulated; runs : how many were;
-    words : names of causes as sliders have them, where they differ, by which the sentence and what is displayed call them.
+    `after - before`; error : (n,) half of the 95 % interval of a share, 0 if all combinations were simulated; runs : how many were;
+    words : names of causes as sliders have them, if they differ; the sentence and the display use these.
     """
 
     causes: tuple[str, ...]
@@ -102,7 +102,7 @@ def shapley(value: Callable, count: int, *, permutations: int = PERMUTATIONS, rn
     Returns
     -------
     shares, error : (count, k), (count,)
-        Half of the 95 % interval of a share, all k added up; 0 where every order counts.
+        Half of the 95 % interval of a share, all k added up; 0 if every order counts.
 
     References
     ----------
@@ -138,7 +138,7 @@ def jct_parts(probe: Probe, policy) -> np.ndarray:
 
 
 def why(before, after, *, permutations: int = PERMUTATIONS, rng=0) -> Why:
-    """Shares of what differs between two simulations in the change of their average JCT.
+    """Shares of the differences between two simulations in the change of their average JCT.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ def why(before, after, *, permutations: int = PERMUTATIONS, rng=0) -> Why:
 
     Notes
     -----
-    To divide a trace into arrivals and mix is a convention: the job of rank i is submitted at the instant of rank i. Where one side
+    To divide a trace into arrivals and mix is a convention: the job of rank i is submitted at the instant of rank i. If one side
     has more jobs, those of the other are repeated or left out evenly, so that the arrivals bring their number, too. One heavy job
     moves much. Shares of different sign are not percentages. Combinations that a policy's constraints forbid go to the nearest that
     they allow.
@@ -246,7 +246,7 @@ def _probe(world: dict, policy, clock: float) -> Probe:
 
 
 def values_of(policy, alike: bool = True) -> dict:
-    """Causes in a policy by name: knobs, place by place, and what it has learnt; between two classes the policy itself."""
+    """Causes in a policy by name: knobs, place by place, and its learnt state; between two classes the policy itself."""
     if not alike:
         return {"policy": policy}
     infos = knobs_of(policy)

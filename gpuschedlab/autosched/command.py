@@ -106,7 +106,7 @@ def tune(args) -> int:
 
 
 def _tune_site(args) -> int:
-    """Print what a site's own knobs could gain, beside what came of it, and the lines that put it in force."""
+    """Print what a site's own knobs could gain, beside the realised gain, and the lines that put it in force."""
     from gpuschedlab.papers.clusters.command import laid_out, wrapped
     from gpuschedlab.papers.clusters.recipe import Site
     from gpuschedlab.papers.clusters.tuning.site_tuning import ROUNDS, tune_site
@@ -126,7 +126,7 @@ def _tune_site(args) -> int:
 
 
 def _check_methods(methods: list[str]) -> None:
-    """Raise EstimatorError for the first method that there is not; what has long been there needs no import."""
+    """Raise EstimatorError for the first method that does not exist; the older ones need no import."""
     if set(methods) <= {*COMPARED, BELIEVED, "fixed"}:
         return
     from gpuschedlab.autosched import METHODS
@@ -144,7 +144,7 @@ def _journals(args, methods: list[str]) -> list[Path]:
 
 
 def _check_kept(args, methods: list[str]) -> None:
-    """Raise EstimatorError where there is nothing to resume."""
+    """Raise EstimatorError if there is nothing to resume."""
     if args.resume and not _journals(args, methods):
         tuned = " or ".join(f"{m}.jsonl" for m in methods if m not in ("default", "fixed"))
         expected = f"expected {tuned}" if tuned else "nothing is kept of methods that do not tune on the way"
@@ -155,7 +155,7 @@ def _check_kept(args, methods: list[str]) -> None:
 
 
 def _settle(args) -> None:
-    """Fill in the length in days, and the case where none is given."""
+    """Fill in the length in days, and the case if none is given."""
     if args.hours:
         args.days = args.hours * HOUR / DAY
     if args.on is None and args.trace == "venus" and all(getattr(args, name) is None for name in CASE):
@@ -237,7 +237,7 @@ def _twin(args, scenario, progress: Progress):
 
 
 def _table(rows: list[dict], objective: str, against: str) -> str:
-    """The comparison with one of the methods: objectives, decisions, and what they cost."""
+    """The comparison with one of the methods: objectives, decisions, and their cost."""
     base = next(row[objective] for row in rows if row["method"] == against)
     higher = objective in ("fair", "utilisation")
     ratio = [(r[objective] / base if higher else base / r[objective]) if base else 1.0 for r in rows]

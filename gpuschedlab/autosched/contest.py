@@ -25,13 +25,13 @@ class Contest:
         Its history is on the clock of its trace (submission before 0); models are learnt from it. Its seed is that of all
         draws. Or trace and cluster, and further parts by name (`scenario_of`).
     policy : Policy
-        What all but "fixed" start with.
+        Policy that all methods but "fixed" start with.
     others : tuple of str
         Tuners besides AutoSched: "default", "fixed" (`best_fixed` on this very trace), "once" (AutoSched's first switch, and no other
         after it), "search" (AutoSched's very search without the model), or methods of `METHODS`.
     tuner, instants, configurations, known : optional
-        AutoSched's tuner, a `causal` one (default: that of `METHODS`); size of the offline phase (`gather`), or what an equal contest
-        has as `known`: samples, hints, "fixed".
+        AutoSched's tuner, a `causal` one (default: that of `METHODS`); size of the offline phase (`gather`), or its number in an
+        equal contest, as `known`: samples, hints, "fixed".
 
     Raises
     ------

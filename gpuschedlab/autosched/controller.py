@@ -75,7 +75,7 @@ class Controller:
     journal : Journal, optional
         Keeps each decision as it is taken.
     rng : int
-        Seed; every tuning draws from its own stream, so that a resumed loop repeats what was.
+        Seed; every tuning draws from its own stream, so that a resumed loop repeats the earlier one.
 
     Differs from the paper in
     -------------------------
@@ -167,7 +167,7 @@ class Controller:
         return len(before) >= 12 and counts[-1] > before.mean() + self.burst * max(before.std(), 1.0)
 
     def decide(self, cause: str = "") -> Decision:
-        """Forecast, tune, and switch if the gain is above the threshold; the cause is by default what is due."""
+        """Forecast, tune, and switch if the gain is above the threshold; the cause is by default the one that is due."""
         *_, decision = self.trying(cause)
         return decision
 
@@ -211,7 +211,7 @@ class Controller:
         return self.hints[: max(self.budget - rounds - 2 - again, 0)]
 
     def _settle(self, tuning: Tuning, probe: Probe, rng) -> tuple:
-        """The rule: policy to put in force, its gain, the reason, how many were measured again, with which gains, and on what."""
+        """The rule: policy to put in force, its gain, the reason, how many were measured again, with which gains, and on which futures."""
         policy = self.simulation.policy
         best = tuning.best
         before = next(t.reward for t in tuning.trials if t.policy == policy)
@@ -252,7 +252,7 @@ class Controller:
         return (best if sure else policy), gains[best], reason, measured, logs, probes
 
     def _finalists(self, tuning: Tuning, probe: Probe, before: float) -> tuple[list, int]:
-        """What is measured again, each once and pruned, and how many measurements pruning took; `before`: reward of what is in force."""
+        """Configurations to measure again, each pruned, and the measurements that pruning took; `before`: reward of the one in force."""
         policy = self.simulation.policy
         first = tuning.trials[0].measurement.value
         ranked = [trial.policy for trial in tuning.ranking if trial.reward > before]
@@ -287,7 +287,7 @@ class Controller:
     def resume(self, records: list[dict]) -> None:
         """Replay the decisions of a journal: simulate up to each, switch where it switched, update the model.
 
-        EstimatorError if they do not ascend in time, or what they measured lacks variables of the model: another version wrote them.
+        EstimatorError if they do not ascend in time, or their measurements lack variables of the model: another version wrote them.
         """
         for record in records:
             if record["now"] <= self.last:

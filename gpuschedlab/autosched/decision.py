@@ -1,4 +1,4 @@
-"""What a controller decided at one instant, and why."""
+"""Decision of a controller at one instant, and its reason."""
 
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -21,18 +21,18 @@ LEVEL = 0.9
 
 @dataclass(frozen=True)
 class Decision:
-    """What the controller did at one instant, and why.
+    """Action of the controller at one instant, and its reason.
 
     Parameters
     ----------
     now, cause : float, {"day", "burst", "hour"}
         Instant (s), and why it tuned: by a wide search, or (hour) by a check.
     policy, switched, before : Policy, bool, Policy
-        In force from now on, whether that is new, and what was in force until then if it is.
+        In force from now on, whether that is new, and the policy in force until then if it is.
     gain, reason : float, str
         Best reward over that of the configuration in force before, measured again where it was; and the rule in words.
     tuning : Tuning or None
-        All trials; None where the decision was read from a journal.
+        All trials; None if the decision was read from a journal.
     jobs, simulated : int
         Jobs of the forecast, and rows after aggregation.
     seconds, measured : float, int
@@ -41,7 +41,7 @@ class Decision:
         Configurations that are measured first the next time.
     again : dict of finalists to logarithms of their gains on other futures, in order of rank, as far as measured.
     probes, state : tuple of Probe, Simulation
-        Where the scheduler was switched: those futures, and what was played up to then.
+        If the scheduler was switched: those futures, and the simulation up to then.
     """
 
     now: float
@@ -63,7 +63,7 @@ class Decision:
 
     @property
     def asked(self) -> Asked:
-        """Rounds in which the causal model was asked, what it rejected, and the measurements saved."""
+        """Rounds in which the causal model was asked, its rejections, and the measurements saved."""
         return self.tuning.asked if self.tuning else Asked()
 
     @property
@@ -99,7 +99,7 @@ class Decision:
 
     @property
     def sentence(self) -> str:
-        """What a switch changes and gains on the futures that judged it; "" where it was not switched here."""
+        """Changes and gain of a switch on the futures that judged it; "" if nothing was switched here."""
         if not self.probes:
             return ""
         words = {axis.name: axis.words for axis in Space(self.before).axes}
@@ -120,7 +120,7 @@ class Decision:
         return f"{said}: {', '.join(shares)}."
 
     def record(self) -> dict:
-        """What a journal keeps: plain values, enough to replay the decision."""
+        """Entry of a journal: plain values, enough to replay the decision."""
         samples = self.tuning.samples.to_dicts() if self.tuning is not None and self.tuning.trials else []
         found = {"knobs": self.policy.knobs, "hints": [hint.knobs for hint in self.hints], "samples": samples}
         left = ("policy", "tuning", "hints", "before", "again", "probes", "state")

@@ -26,7 +26,7 @@ HOUR = 3600.0
 
 @dataclass(frozen=True)
 class Method:
-    """How a tuner is put together: a sentence, and what it tunes on: "generated", "existing", "past" or "true".
+    """How a tuner is put together: a sentence, and the kind of trace that it tunes on: "generated", "existing", "past" or "true".
 
     "existing": predicted durations of the jobs in the system, no arrivals. `tuner`: how it searches; if that is `causal`, it needs a
     model. `aggregate`, `hinted`: whether it has the trace aggregator, and hints such as history's best. `options` of the
@@ -61,7 +61,7 @@ METHODS = {
 
 
 def _known(simulation, rng, rank=0, *, future: str, horizon: float, history) -> Forecast:
-    """Forecast that nothing is drawn for: what truly happens, or the last hour once more."""
+    """Forecast without random draws: the true future, or the last hour once more."""
     if future == "true":
         return true_forecast(simulation, horizon)
     return past_forecast(simulation, observe(simulation, history), HOUR)
@@ -142,7 +142,7 @@ def attach(
 def _room(simulation) -> float:
     """Most GPUs of a group of jobs: a sixteenth of the cluster, so that groups find their place, at least a node.
 
-    A node where jobs share GPUs or are profiled on a part of the cluster: there a larger group would find no partner.
+    A node if jobs share GPUs or are profiled on a part of the cluster: there a larger group would find no partner.
     """
     node = float(simulation.cluster.node_gpus.max())
     policy = simulation.policy
@@ -153,8 +153,8 @@ def _room(simulation) -> float:
 def best_fixed(scenario, space: Space, *more, rounds: int = 200, searches: int = 3, rng=None, **parts) -> Tuning:
     """The best configuration found on a trace itself, which is then never changed.
 
-    On the evaluated trace it is the baseline "Fixed", stronger than what is known in time (6.6.1); on the one before
-    (`scenario.past`) it is what an operator can do without a tuner, "History's best".
+    On the evaluated trace it is the baseline "Fixed", stronger than anything that is known in time (6.6.1); on the one before
+    (`scenario.past`) an operator can do as much without a tuner, "History's best".
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A finalist made smaller: the fewest of its changes that gain as much, and what came of a change on the true days."""
+"""A finalist made smaller: the fewest of its changes that gain as much, and the effect of a change on the true days."""
 
 import itertools
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What came of tuning: each switch's realised gain beside the announced one, the gain of a whole loop, and the most that was possible."""
+"""Results of tuning: each switch's realised gain beside the announced one, the gain of a whole loop, and the most that was possible."""
 
 import math
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from gpuschedlab.speeds import Speeds
 
 @dataclass(frozen=True)
 class Promise:
-    """A switch: when, the gain that was announced with its interval over futures, and what came of it on the jobs that came.
+    """A switch: when, the gain that was announced with its interval over futures, and its realised gain on the jobs that came.
 
     `realised` is None if the decision was read from a journal, which keeps no state to play on from.
     """
@@ -38,7 +38,7 @@ class Promise:
         return cls(method, decision.now, decision.gain, low, high, ratio)
 
     def record(self) -> dict:
-        """Plain values; None where a number is not known."""
+        """Plain values; None if a number is not known."""
         values = {"at": self.at, "announced": self.announced, "announced_low": self.low, "announced_high": self.high}
         if self.realised is not None:
             came = self.realised

@@ -147,7 +147,7 @@ class Loops:
         return record | {f"against {base}": ends | {"jobs": gain.jobs, "verdict": gain.verdict}}
 
     def outcome(self) -> list[str]:
-        """What is said below the table: the whole gain of each method over `base`, and each switch."""
+        """Lines below the table: the whole gain of each method over `base`, and each switch."""
         from gpuschedlab.autosched.realised_gains import gain_of_loop, loop_in_words, promises_table
 
         base = self.base

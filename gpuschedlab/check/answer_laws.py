@@ -190,10 +190,13 @@ def rounds_are_on_time(seen, run, cluster) -> str | None:
         wake = np.inf
         if s.answer.wake is not None:
             wake = s.answer.wake
-        next_round = wake
+        latest = wake
         if grid and np.isfinite(wake):
-            next_round = np.ceil(wake / grid) * grid
-        if later.now > next_round + SLACK:
+            on_grid = np.ceil(wake / grid) * grid
+            # Where rounds end with their jobs, the grid is counted from one of them.
+            from_round = s.now + np.ceil((wake - s.now) / grid) * grid
+            latest = max(on_grid, from_round)
+        if later.now > latest + SLACK:
             return f"the answer at t={s.now:g} s requested a round at {wake:g} s; the next was at {later.now:g} s"
 
 

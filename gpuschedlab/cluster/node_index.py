@@ -175,9 +175,18 @@ def has_room(claims, row, spare):
 
 
 @njit
-def charge(claims, row, gpu_type, spare):
-    """Take from the quotas what a job that runs on GPUs of a type claims."""
+def charge(claims, row, spare):
+    """Take from the quotas what a job that runs claims, on GPUs of whatever type."""
     for k in range(claims.shape[1]):
         claim = claims[row, k]
-        if claim.quota >= 0 and (claim.type == ANY_TYPE or claim.type == gpu_type):
+        if claim.quota >= 0 and claim.type == ANY_TYPE:
             spare[claim.quota] -= claim.amount
+
+
+@njit
+def charge_typed(claims, row, gpu_type, slots, spare):
+    """Take from the quotas of a GPU type the slots that a job holds on a node of it."""
+    for k in range(claims.shape[1]):
+        claim = claims[row, k]
+        if claim.quota >= 0 and claim.type == gpu_type and gpu_type != ANY_TYPE:
+            spare[claim.quota] -= slots

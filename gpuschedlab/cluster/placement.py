@@ -181,7 +181,7 @@ def largest_empty(P, pool):
 
 @njit
 def most_empty(P, pool):
-    """Upper bound of the nodes of which nothing is held; exact where nodes are alike."""
+    """Upper bound of the nodes of which nothing is held; exact if nodes are alike."""
     n = 0
     for level in range(P.sizes[pool, LARGEST], 0, -1):
         n += min(P.sizes[pool, level], P.count[pool, level])

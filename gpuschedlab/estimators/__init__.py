@@ -1,4 +1,4 @@
-"""What a policy may know of a job before it has run: `fit` on an earlier trace, `predict` a later one.
+"""A policy's knowledge of a job before it has run: `fit` on an earlier trace, `predict` a later one.
 
 The public names stand in `__init__.pyi`, those of papers in the stubs of their folders. Each is loaded when it is first used.
 """

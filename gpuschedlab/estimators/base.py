@@ -1,4 +1,4 @@
-"""What every estimator shares: the door that hides the truth, and the checks on what comes out of it."""
+"""Base of every estimator: the door that hides the truth, and the checks on its predictions."""
 
 import typing
 from collections.abc import Callable
@@ -18,7 +18,7 @@ KNOWN += ("priority", "weight")
 
 
 def known(jobs: pl.DataFrame, also: tuple[str, ...] = ()) -> pl.DataFrame:
-    """Drop what is not known at submission: durations, outcomes, and anything a run has measured.
+    """Drop columns that are not known at submission: durations, outcomes, and anything a run has measured.
 
     Of a trace, or the `.jobs` of a run, the columns of `KNOWN` and `also` are kept, in its order.
 
@@ -32,11 +32,11 @@ def known(jobs: pl.DataFrame, also: tuple[str, ...] = ()) -> pl.DataFrame:
 
 
 class Estimator(Regressor, Parameters, Knobbed):
-    """Base of what a policy may know of a job's duration: learn from an earlier trace, predict a later one.
+    """Base of estimators of a job's duration: learn from an earlier trace, predict a later one.
 
     A subclass is a frozen dataclass; its fields are its parameters, annotated with `Knob` where the command line, sweeps and
     sliders are to offer them. It has `_predict(jobs) -> (n,) array` and, unless `needs_history` is False, `_fit(history)`,
-    which keeps what it learnt in attributes that end in an underscore (set with `self._learn(name_=value)`). One that also
+    which keeps its learnt state in attributes that end in an underscore (set with `self._learn(name_=value)`). One that also
     learns while jobs run overrides `update(view)`. `predict` shows it the columns of `KNOWN` only, so that a duration or an
     outcome cannot leak; `sees_truth = True` lifts that, for all to see.
 
@@ -97,7 +97,7 @@ class Estimator(Regressor, Parameters, Knobbed):
         return self._learn(history_=history.height)
 
     def predict(self, jobs: pl.DataFrame) -> np.ndarray:
-        """Estimate durations from what is known at submission.
+        """Estimate durations from columns that are known at submission.
 
         Parameters
         ----------
@@ -125,7 +125,7 @@ class Estimator(Regressor, Parameters, Knobbed):
         return self._checked(self._predict(seen), jobs.height, lambda i: f"job {jobs['job_id'][i]}")
 
     def update(self, view) -> np.ndarray | None:
-        """Update the estimates with what a run shows of its jobs; the default keeps them.
+        """Update the estimates by the progress of a run's jobs; the default keeps them.
 
         A subclass that learns from execution overrides it. It reads the view only, and keeps nothing on itself: one
         estimator serves many runs, and a copied or continued run must get the same answer.
@@ -139,32 +139,32 @@ class Estimator(Regressor, Parameters, Knobbed):
         -------
         (n,) numpy.ndarray or None
             Duration in s of each job of the view, in all and on the GPUs that it requests, > 0; the earlier estimate
-            where there is nothing new. None: nothing new of any job.
+            if there is nothing new. None: nothing new of any job.
         """
         return None
 
     def rates(self, true: np.ndarray, learnt: np.ndarray, types: np.ndarray, gpus: np.ndarray) -> np.ndarray:
-        """What a policy may know of the rates of jobs; by default the truth.
+        """Base of estimators of the rates of jobs; by default the truth.
 
         Parameters
         ----------
         true : (n, C) float array
-            Progress a second of each job in each configuration, nan where it cannot run so.
+            Progress a second of each job in each configuration, nan if it cannot run so.
         learnt : (n, T) int array
-            What its runs have shown of each type: 0 nothing, 1 the fewest GPUs, 2 more.
+            State of knowledge of each type: 0 nothing, 1 the fewest GPUs, 2 more.
         types, gpus : (C,) int arrays
             Configurations.
         """
         return true
 
     def factors(self, mode: str, true: np.ndarray, models: tuple[str, ...]) -> np.ndarray:
-        """What a policy may know of the speed factors of pairs of models; by default the truth.
+        """Base of estimators of the speed factors of pairs of models; by default the truth.
 
         Parameters
         ----------
         mode : {"merged", "transfer"}
         true : (M, M) float array
-            As `Speeds.merged` or `Speeds.transfer`, nan where a pair is unknown: it must stay unknown.
+            As `Speeds.merged` or `Speeds.transfer`, nan if a pair is unknown: it must stay unknown.
         models : tuple of str
         """
         return true
@@ -213,7 +213,7 @@ class Estimator(Regressor, Parameters, Knobbed):
 
 
 def _not_positive(seconds: np.ndarray) -> np.ndarray:
-    """Rows of what is no positive and finite number."""
+    """Rows of values that are no positive and finite numbers."""
     return np.flatnonzero(~(np.isfinite(seconds) & (seconds > 0)))
 
 

@@ -27,7 +27,7 @@ class History(Estimator):
     .. math:: e_g = w m_g + (1 - w) e_{g-1}, \quad w = n_g / (n_g + k_g).
 
     The prior k is the number of jobs that the wider estimate counts for. It is chosen for each level on the last third of the
-    history, predicted from the first two thirds: where users do not repeat themselves it comes out infinite.
+    history, predicted from the first two thirds: if users do not repeat themselves it comes out infinite.
 
     Parameters
     ----------

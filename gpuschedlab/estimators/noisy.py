@@ -22,8 +22,8 @@ class Noisy(Around, Estimator):
 
     with :math:`z_j` standard normal, so that the factor has mean 1 and standard deviation `error` exactly.
     :math:`z_j` is a function of the job's id and the seed: a job has the same error alone, in a part of the
-    trace, and in all of it. Estimates are disturbed at submission; what the disturbed estimator would newly estimate
-    during a run (`update`) is not passed on.
+    trace, and in all of it. Estimates are disturbed at submission; its new estimates
+    during a run (`update`) are not passed on.
 
     Parameters
     ----------

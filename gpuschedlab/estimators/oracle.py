@@ -1,4 +1,4 @@
-"""The true durations: an upper bound on what any estimator can bring."""
+"""The true durations: an upper bound on the benefit of any estimator."""
 
 from dataclasses import dataclass
 from typing import ClassVar

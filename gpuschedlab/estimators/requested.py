@@ -1,4 +1,4 @@
-"""Requested times: what batch schedulers know of run times, alone and with a user's last jobs."""
+"""Requested times: the knowledge of batch schedulers about run times, alone and with a user's last jobs."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -14,7 +14,7 @@ DEFAULT = Knob(1.0, 1e8, log=True, unit="s", help="of a job without a limit, or 
 
 
 def requests(jobs: pl.DataFrame, default: float) -> np.ndarray:
-    """Requested time (s) of each job, `default` where there is none, or no limit."""
+    """Requested time (s) of each job, `default` if there is none, or no limit."""
     if "requested_time" not in jobs.columns:
         return np.full(jobs.height, float(default))
     asked = jobs["requested_time"].cast(pl.Float64).fill_null(np.inf).to_numpy()

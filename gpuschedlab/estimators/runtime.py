@@ -20,13 +20,13 @@ RECURRENT = LEVELS[:4]
 
 @dataclass(frozen=True)
 class Runtime(Estimator):
-    """Predict durations with gradient-boosted trees on what is known at submission.
+    """Predict durations with gradient-boosted trees on columns that are known at submission.
 
     The trees (XGBoost, squared error of the natural logarithm) read the number of GPUs, hour of the day and weekday
     (of `clock`; without it, of `submit` as if the trace began on a Monday at midnight); as categories the user,
     virtual cluster, model, kind, name, and name without digits; and, with `recurrent`, the number, weighted mean and
     last logarithm of the durations of the same user's jobs: all, with as many GPUs, with like names, with the same
-    name. In training these are what was known when that job was submitted: jobs that had finished by then. A user or
+    name. In training these are as they were known when that job was submitted: jobs that had finished by then. A user or
     name that was never seen is a missing value, which the trees send the way that fitted best.
 
     Parameters

@@ -1,4 +1,4 @@
-"""scikit-learn's interface for what has `fit`, whether or not scikit-learn is there: parameters, copies, scores."""
+"""scikit-learn's interface for anything with `fit`, whether or not scikit-learn is there: parameters, copies, scores."""
 
 import copy
 import inspect
@@ -60,7 +60,7 @@ class Regressor:
         return super().__new__(cls)
 
     def score(self, X: pl.DataFrame, y=None) -> float:
-        """R2 of the predictions: 1 where all are right, 0 where they are no better than the mean of y; nan below 2 rows.
+        """R2 of the predictions: 1 if all are right, 0 if they are no better than the mean of y; nan below 2 rows.
 
         `y` (n,) is the truth for the n rows of `X`, by default its column of it. EstimatorError if some of it is not finite.
         """

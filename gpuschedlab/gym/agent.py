@@ -39,7 +39,7 @@ class Agent(Round):
         From an observation (`Dispatch.observation`) to an action: a row, or with `actions="order"` a priority for each
         row; then all jobs that fit start, the highest first.
     actions : {"pick", "order"}
-        What an action is.
+        Kind of actions.
 
     Differs from the paper in
     -------------------------

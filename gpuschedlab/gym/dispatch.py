@@ -1,4 +1,4 @@
-"""One instant at which jobs may start: what an agent sees of it, and what its picks make of it."""
+"""One instant at which jobs may start: the observation of an agent, and the effect of its picks."""
 
 import numpy as np
 
@@ -110,7 +110,7 @@ class Dispatch:
         return Allocation(types, gpus, nodes=np.concatenate(started))
 
     def observation(self) -> dict[str, np.ndarray]:
-        """What an agent sees.
+        """Observation of an agent.
 
         Returns
         -------

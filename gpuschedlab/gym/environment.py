@@ -11,12 +11,12 @@ from gpuschedlab.gym.dispatch import FEATURES, Dispatch
 from gpuschedlab.sim import Run, Scenario
 
 Environment = need("gymnasium").Env if has("gymnasium") else object
-"""Base of environments; without Gymnasium the module can be read, and the constructor says what is missing."""
+"""Base of environments; without Gymnasium the module can be read, and the constructor names the missing package."""
 
 HOUR = 3600.0
 
 REWARDS = ("waiting", "jct", "slowdown")
-"""What is subtracted for each second: over the n jobs of the trace, (1 / n) times the sum over jobs that wait of 1 / 3600 s;
+"""Cost of each second: over the n jobs of the trace, (1 / n) times the sum over jobs that wait of 1 / 3600 s;
 over jobs that wait or run of 1 / 3600 s; over these of 1 / duration. An episode that ends thus returns minus the average
 time waited (h), completion time (h), or slowdown."""
 
@@ -31,7 +31,7 @@ class SchedulingEnv(Environment):
     Parameters
     ----------
     scenario : Scenario, or callable
-        What is simulated in each episode. A function of a seed (int), as `sweep` takes, makes a new one at each reset.
+        Scenario of each episode. A function of a seed (int), as `sweep` takes, makes a new one at each reset.
     reward : {"waiting", "jct", "slowdown"}
         See `REWARDS`.
     rows, placement, actions
@@ -50,7 +50,7 @@ class SchedulingEnv(Environment):
     Observations are those of `Dispatch.observation`; `info` has `time` (s), the numbers of jobs `waiting` and `running`, and
     `action_mask`, which `action_space.sample` takes. Time that passes before the first action, because no job fits, counts in
     the reward of the first step. An episode is truncated at the scenario's `until`. `run()` returns
-    what has happened as a `Run`; `agent(act)` is the policy that acts so.
+    the episode so far as a `Run`; `agent(act)` is the policy that acts so.
 
     Examples
     --------
@@ -133,7 +133,7 @@ class SchedulingEnv(Environment):
         return observation, float(reward), finished, ended and not finished, info
 
     def run(self) -> Run:
-        """What has happened in the episode so far."""
+        """The episode so far."""
         if self._simulation is None:
             raise RunError("SchedulingEnv.run: no episode has begun. Call reset() first.")
         return self._simulation.result()
@@ -155,7 +155,7 @@ class SchedulingEnv(Environment):
         self._dispatch = None if view is None else Dispatch(view, self.policy.rows, self.policy.placement)
 
     def _pass_time(self) -> float:
-        """Put the picks into force and go on to the next event; what that time costs."""
+        """Put the picks into force and go on to the next event; return the cost of that time."""
         view = self._dispatch.view
         answer = self._dispatch.answer()
         counted = answer.gpus == 0 if self.reward == "waiting" else slice(None)

@@ -45,7 +45,7 @@ def has_deadline(run, censored: bool = False) -> np.ndarray:
 
 
 def late(run, censored: bool = False) -> np.ndarray:
-    """(n,) 1 where a job ended after its first deadline, 0 where it did not, nan where that is not known or it has none."""
+    """(n,) 1 if a job ended after its first deadline, 0 if it did not, nan if that is not known or it has none."""
     slo = _judge(run, censored)
     out = np.full(len(reading(run)["jobs"]["end"]), np.nan)
     out[slo.rows[slo.known[0]]] = ~slo.met[slo.known[0], 0]
@@ -55,8 +55,8 @@ def late(run, censored: bool = False) -> np.ndarray:
 def slo_attainment(run, censored: bool = False) -> float:
     """Share of SLO jobs (with a deadline, and not best-effort) that ended in time; nan without such jobs.
 
-    In time is by the deadline, the first where a job has several: a job that ends by a later, soft one has
-    violated its deadline, and what it still earns counts in `slo_violation` only. The artifact of Chronus counts
+    In time is by the deadline, the first if a job has several: a job that ends by a later, soft one has
+    violated its deadline, and its later earnings count in `slo_violation` only. The artifact of Chronus counts
     so, too (its column `gt_miss_ddl`). An unfinished job has missed a deadline that had passed when the run
     stopped, and is left out when it had not.
 
@@ -73,10 +73,10 @@ def slo_attainment(run, censored: bool = False) -> float:
 
 
 def slo_violation(run, censored: bool = False) -> float:
-    """Weighted SLO violation rate, 1 - mean(W(j) / 100): W is what its value table gives a job at its end.
+    """Weighted SLO violation rate, 1 - mean(W(j) / 100): W is the value of a job at its end by its value table.
 
     The table is a step function: W is the reward (0 to 100) of the first deadline by which the job ended, and 0
-    after the last. With a single deadline it is the job's `reward` (100 where null). An unfinished job earns 0 if
+    after the last. With a single deadline it is the job's `reward` (100 if null). An unfinished job earns 0 if
     its last deadline had passed when the run stopped, and is left out when it had not. Equation 5.15 of UniSched as
     printed is the mean of W / 100, which grows as deadlines are kept: the violation rate that its evaluation
     reports is one minus that, as in the artifact of Chronus (`miss_ddl`).

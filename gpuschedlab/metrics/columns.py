@@ -42,7 +42,7 @@ class Columns(Mapping):
 
 
 class Reading:
-    """A run, or anything with its frames and `info`, as metrics read it: what several of them ask for is found once."""
+    """A run, or anything with its frames and `info`, as metrics read it: columns that several of them need are computed once."""
 
     def __init__(self, run):
         self.run, self.info = run, getattr(run, "info", {})

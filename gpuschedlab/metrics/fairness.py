@@ -115,7 +115,7 @@ def finish_time_fairness_by_type(run, speeds, censored: bool = False) -> np.ndar
 
 
 def _best_alone(jobs: pl.DataFrame, speeds, cluster, share: np.ndarray, rigid: np.ndarray) -> np.ndarray:
-    """Time (k, T) of each job alone on its share of each type: inf where it cannot run, `rigid` without a table."""
+    """Time (k, T) of each job alone on its share of each type: inf if it cannot run, `rigid` without a table."""
     from gpuschedlab.speeds.codes import ANY  # compiled module: loaded only when speeds are in use
 
     alone = rigid.copy()

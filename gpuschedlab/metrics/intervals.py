@@ -9,15 +9,15 @@ from scipy.special import bdtr, stdtrit
 from gpuschedlab.errors import RunError
 
 LEVEL = 0.95
-"""Of intervals, where nothing else is asked for."""
+"""Of intervals, if nothing else is asked for."""
 SHORT = "too short to tell"
-"""What is said where a log is no ground for an interval."""
+"""Message if a log is no ground for an interval."""
 
 # Along one log; chosen on M/M/1 queues at load 0.85 and AR(0.95): 95 % holds in 92 to 98 of 100 (tests/metrics/test_coverage.py).
 BLOCKS = 5
 """Stretches that are left out in turn: more of them are short beside a busy period, and cost coverage (Schmeiser, 1982)."""
 INNER = 0.65
-"""Share of the doubt (1 - level) that Student's t has; the rest is for what blocks miss."""
+"""Share of the doubt (1 - level) that Student's t has; the rest is for the dependence that blocks miss."""
 WIDER = 55.0
 """Neighbouring blocks are alike: of a log of n autocorrelation times the variance is taken (1 + 55 / n) times as large."""
 TIMES = 30
@@ -28,7 +28,7 @@ FILLED = 20
 
 
 def half_width(values: np.ndarray, many: int = 0, level: float = LEVEL) -> np.ndarray:
-    """Half the width of Student's interval of the mean of values (n, ...); of one `behind` the best of so `many` (95 %) where given."""
+    """Half the width of Student's interval of the mean of values (n, ...); of one `behind` the best of so `many` (95 %) if given."""
     n = len(values)
     constant = stdtrit(n - 1, (1 + level) / 2) if many < 3 else best_constant(many, n)
     return constant * np.std(values, axis=0, ddof=1) / np.sqrt(n)
@@ -56,7 +56,7 @@ def best_constant(many: int, seeds: int) -> float:
 class MedianInterval(NamedTuple):
     """Interval of a median from few values.
 
-    `low` and `high` are nan where no pair of the values reaches the level. `widest` is the level of the widest pair, the smallest
+    `low` and `high` are nan if no pair of the values reaches the level. `widest` is the level of the widest pair, the smallest
     and the largest value: 1 - 2 ** (1 - n).
     """
 
@@ -84,7 +84,7 @@ def median_interval(values: np.ndarray, level: float = LEVEL) -> MedianInterval:
     Returns
     -------
     MedianInterval
-        Ends are nan where `widest` is below the level: fewer than 6 values have no interval of 95 %. All nan without values.
+        Ends are nan if `widest` is below the level: fewer than 6 values have no interval of 95 %. All nan without values.
 
     Raises
     ------
@@ -173,7 +173,7 @@ def _half(without: np.ndarray, times: float, level: float = LEVEL) -> np.ndarray
 
 
 def ratio_interval(first: np.ndarray, second: np.ndarray, level: float = LEVEL) -> tuple[float, float]:
-    """Ends for the sum of `first` over that of `second`, both (n,) above or at 0, in order of time; nan where too short to tell."""
+    """Ends for the sum of `first` over that of `second`, both (n,) above or at 0, in order of time; nan if too short to tell."""
     times = _times(first, second, carry=(first, second))
     return (np.nan, np.nan) if np.isnan(times) else _ratio(first, second, times, level)
 
@@ -190,9 +190,9 @@ def _ratio(first: np.ndarray, second: np.ndarray, times: float, level: float) ->
 
 
 def difference_interval(one: np.ndarray, two: np.ndarray, level: float = LEVEL) -> tuple[float, float]:
-    """Ends for the mean of `two` - `one`, both (n,) above or at 0, in order of time; nan where too short to tell.
+    """Ends for the mean of `two` - `one`, both (n,) above or at 0, in order of time; nan if too short to tell.
 
-    Where all blocks agree on the sign and it is clear, by the difference or by the ratio, the difference is taken in logarithms: a
+    If all blocks agree on the sign and it is clear, by the difference or by the ratio, the difference is taken in logarithms: a
     few bad weeks carry much of it, so that it may be far larger than measured, and less smaller.
     """
     change = two - one
@@ -222,7 +222,7 @@ def verdict(low: float, high: float, words: tuple[str, str], center: float = 0.0
 class PairedRatio(NamedTuple):
     """Average JCT under one schedule over that under another, on the same jobs.
 
-    `ratio`, above 1 where the second is faster; `low` and `high` of its interval, nan where the log is too short to tell; `jobs` that
+    `ratio`, above 1 if the second is faster; `low` and `high` of its interval, nan if the log is too short to tell; `jobs` that
     ended under both, and how many autocorrelation `times` they span.
     """
 
@@ -255,7 +255,7 @@ def paired_ratio(submit, first, second, *, level: float = LEVEL) -> PairedRatio:
 
     Jobs that queue together are late together, so that single jobs must not be resampled. In order of submission they are cut into
     five blocks of as many jobs, each in turn is left out (the jackknife), and the spread of the log ratio over them gives Student's
-    interval. It is wider the fewer autocorrelation times there are; where there are fewer than 30, or a few jobs carry the average,
+    interval. It is wider the fewer autocorrelation times there are; if there are fewer than 30, or a few jobs carry the average,
     the log is too short to tell.
 
     Parameters
@@ -263,14 +263,14 @@ def paired_ratio(submit, first, second, *, level: float = LEVEL) -> PairedRatio:
     submit : (n,) array
         Submission times (s).
     first, second : (n,) array
-        JCT (s) of each job; nan where it has not ended.
+        JCT (s) of each job; nan if it has not ended.
     level : float
         Of the interval, above 0 and below 1.
 
     Returns
     -------
     PairedRatio
-        All nan where no job ended under both.
+        All nan if no job ended under both.
 
     Raises
     ------

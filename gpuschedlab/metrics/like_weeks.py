@@ -1,4 +1,4 @@
-"""What weeks like this one say of two policies: the middle week, its interval, the range, and the number of this week."""
+"""Answer of weeks like this one on two policies: the middle week, its interval, the range, and the number of this week."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ FIGURES = {
     "jct": ("the average job", "the mean time to finish"),
     "p99": ("the slowest job in a hundred", "the 99th percentile of the times to finish"),
 }
-"""What is compared: whose time, and which figure it is."""
+"""The measure: whose time, and which figure of it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ class Weeks:
     measure : str
         "jct" (mean) or "p99".
     noun : str
-        What the seeds make ("weeks").
+        Things that the seeds make ("weeks").
     empty : bool
         Whether each begins with an empty cluster.
 
@@ -95,7 +95,7 @@ class Weeks:
 
     @property
     def kind(self) -> str:
-        """What the weeks say.
+        """Answer of the weeks.
 
         "grows" (the queue of a policy has no end, so that no ratio holds), "same" (equal in each), "few" (fewer than six), "none" (the
         interval lies within 3 % of 1), "sooner", "later", "small" (the interval says which, and the middle lies within 3 %), or "open" (the
@@ -190,7 +190,7 @@ class Weeks:
         return replace(self, names=tuple(words.get(name, name) for name in self.names))
 
     def summary(self) -> dict:
-        """Return what was found, as plain values: what JSON holds."""
+        """Return the findings as plain values, for JSON."""
         middle = self.interval
         values = {"now": self.names[0], "before": self.names[1], "measure": self.measure, "kind": self.kind}
         values |= {"weeks": len(self.seeds), "seeds": list(self.seeds), "ratios": self.ratios.tolist()}

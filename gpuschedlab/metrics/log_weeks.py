@@ -1,4 +1,4 @@
-"""What a recorded log says of two policies: week by week, and of no other log."""
+"""Answer of a recorded log on two policies: week by week, and of no other log."""
 
 import numpy as np
 

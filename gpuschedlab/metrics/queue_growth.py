@@ -1,4 +1,4 @@
-"""Whether a queue grows without end: what a policy serves while the cluster is crowded, beside what comes."""
+"""Whether a queue grows without end: the service of a policy while the cluster is crowded, beside the arrivals."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -13,9 +13,9 @@ DAY = 86_400.0
 CROWDED = 2.0
 LARGEST = 4.0
 """Times the GPUs of the cluster, and of the largest job, that are in demand where it is crowded: a policy that lets them pass finds
-jobs for what is free."""
+jobs for the free GPUs."""
 LEVEL = 0.8
-"""Of the interval of the typical week, by which the queue must be longer than before; what it serves must be less than comes as well."""
+"""Of the interval of the typical week, by which the queue must be longer than before; its service must be below the arrivals as well."""
 LONG = DAY
 """Seconds for which it must have been crowded, in all runs together."""
 

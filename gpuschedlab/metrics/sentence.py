@@ -18,16 +18,16 @@ SHARES = {
     "late": ("jobs with deadlines", "late", "late jobs"),
     "unfair": ("jobs", "treated unfairly", "jobs that are treated unfairly"),
 }
-"""Of which jobs a measure is a share, what these are, and what they are called."""
+"""Jobs that a measure is a share of: those of all, those that count, and their name."""
 AVERAGE = "average job"
 APART = 1.03
 """Ratio of two times from which on they are written differently."""
 TIMES = {"jct": ("end", "sooner", "later"), "wait": ("wait", "less", "longer")}
-"""What jobs do for less and for more of a time."""
+"""Verbs of jobs for less and for more of a time."""
 
 
 class Amount(NamedTuple):
-    """What a number is of which there may be less or more: its noun, the words before it ("the jobs cost"), and its form."""
+    """Words of an amount: its noun, the words before it ("the jobs cost"), and its form."""
 
     noun: str
     words: str
@@ -62,7 +62,7 @@ class Moved(NamedTuple):
 
 @dataclass(frozen=True)
 class Difference:
-    """What `gpuschedlab.metrics.who_pays.compared` found."""
+    """Findings of `gpuschedlab.metrics.who_pays.compared`."""
 
     # "sooner", "later" (of times), "less", "more" (of shares and costs), "short" (a difference on these jobs, and too
     # few to tell how sure), "close" (too close to call), "none" (no difference), "same" (each job as before), "few" (jobs), "self", "alone"
@@ -82,7 +82,7 @@ class Difference:
 
     @property
     def main(self) -> str:
-        """First sentence, as HTML: what is of now in `<b class="now">`, of before in `<b class="ref">`."""
+        """First sentence, as HTML: figures of now in `<b class="now">`, of before in `<b class="ref">`."""
         x, y = _names(self)
         a, b = (f'<b class="{role}">{text}</b>' for role, text in zip(("now", "ref"), self._amounts()))
         if self.kind == "self":
@@ -136,7 +136,7 @@ class Difference:
 
     @property
     def amount(self) -> Amount | None:
-        """What the measure is, if it is an amount."""
+        """Name of the measure, if it is an amount."""
         return self.measure if isinstance(self.measure, Amount) else AMOUNTS.get(self.measure)
 
     def _amounts(self) -> tuple[str, ...]:

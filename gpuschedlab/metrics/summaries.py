@@ -11,7 +11,7 @@ from gpuschedlab.metrics.columns import check_flag, check_prices, check_runs, kn
 
 
 class Metric(NamedTuple):
-    """How to read a number: `label` and `unit`, which way is `better` ("lower", "higher", ""), and what it is."""
+    """How to read a number: `label` and `unit`, which way is `better` ("lower", "higher", ""), and its definition."""
 
     label: str
     unit: str
@@ -72,7 +72,7 @@ METRICS: dict[str, Metric] = {
     "cost": Metric("cost", "", "lower", "price of the GPU-hours held or reserved, those kept alive too"),
     "seconds": Metric("seconds taken", "s", "lower", "wall time of the simulation"),
 }
-"""What `summary` returns, in order: stable names, with unit and meaning."""
+"""Figures of `summary`, in order: stable names, with unit and meaning."""
 
 FIRST = ("jct_mean", "jct_median", "jct_p99", "queueing_mean", "makespan", "utilisation", "preemptions")
 """Metrics that tables show first."""
@@ -94,7 +94,7 @@ def summary(run, *, censored: bool = False, prices: float | dict[str, float] | N
     Parameters
     ----------
     run : Run
-        What `simulate` returned.
+        As returned by `simulate`.
     censored : bool
         Whether censored jobs take part in times, slowdown, fairness and SLOs; they are counted in any case.
     prices : float or dict of str to float, optional
@@ -106,7 +106,7 @@ def summary(run, *, censored: bool = False, prices: float | dict[str, float] | N
     Returns
     -------
     dict of str to int, float or None
-        None where a metric does not apply: no SLO jobs, no prices, no finished job.
+        None if a metric does not apply: no SLO jobs, no prices, no finished job.
     """
     _check("summary", censored, prices, speeds)
     run, given = reading(run), run

@@ -1,4 +1,4 @@
-"""What became of the cluster's GPU-time: held, useful, lost, idle, unusable, paid."""
+"""Use of the cluster's GPU-time: held, useful, lost, idle, unusable, paid."""
 
 from typing import NamedTuple
 
@@ -90,13 +90,13 @@ def contention(run) -> float:
     """Contention: time-weighted mean of GPUs demanded, by running and waiting jobs, over GPUs up.
 
     Above 1 there is a queue; time without any GPU up counts as 0. That of a run is over its window. That of a job, in
-    `Run.jobs` and of what a policy sees, is over the time since its submission, up to its end: the N of a fair share 1/N.
+    `Run.jobs` and of a policy's view, is over the time since its submission, up to its end: the N of a fair share 1/N.
     The mean is taken first, and a share is at most the whole cluster: the N of finish-time fairness is max(1, contention).
 
     References
     ----------
     Mahajan et al., "Themis", NSDI 2020, and Jayaram Subramanya, PhD thesis, CMU 2025, section 3.5.5: the average over a
-    job's life of what contends for the cluster. They count jobs; here each counts by the GPUs that it requests.
+    job's life of the jobs that contend for the cluster. They count jobs; here each counts by the GPUs that it requests.
 
     Examples
     --------
@@ -258,7 +258,7 @@ def cost(run, prices: float | dict[str, float]) -> float:
     """Price of the GPU-hours that jobs held, or that were reserved: sum over types of GPU-s / 3600 x price.
 
     Reserved GPUs (`Run.pools`) are paid like those that jobs hold: those that are idle or warming in a warm pool, until they
-    are given back (`kept_alive`), or all of a fixed cluster. What is neither held nor reserved is free, as with an elastic
+    are given back (`kept_alive`), or all of a fixed cluster. GPUs that are neither held nor reserved are free, as with an elastic
     provider; GPUs that two jobs share are paid once.
 
     Parameters

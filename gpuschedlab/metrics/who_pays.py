@@ -21,7 +21,7 @@ MOVED = 0.01
 """Of the average time: an end that moves by less does not count, or by the next shorter round time. It is a third of the zone, so that some
 job counts if the average leaves the zone."""
 ROUNDING = 1e-12
-"""Of the latest end: what rounding may do to a sum of times."""
+"""Share of the latest end by which rounding may change a sum of times."""
 PAID = 1e-9
 """The same for costs, as a share."""
 FOCUS = 0.25
@@ -211,13 +211,13 @@ def counted(amount: Amount, now: float, before: float, names: tuple[str, str], w
 
 
 def _jct(run, censored: bool, column: str = "") -> np.ndarray:
-    """JCT (s) of each job, or another time of it; nan where it is not known."""
+    """JCT (s) of each job, or another time of it; nan if it is not known."""
     jobs = jobs_of(run)
     return np.where(known(jobs, censored), jobs[column] if column else jobs["end"] - jobs["submit"], np.nan)
 
 
 def _unfair(run, censored: bool) -> np.ndarray:
-    """1 where a job is treated unfairly, 0 where not, nan where that is not known."""
+    """1 if a job is treated unfairly, 0 if not, nan if that is not known."""
     rows = known(run, censored)
     rho = fairness.finish_time_fairness(run, censored)
     out = np.full(len(rows), np.nan)

@@ -23,7 +23,7 @@ SOLVER = re.compile(r'^class (\w+)(?:(?!\nclass ).)*?\n    word = "(\w+)"', re.M
 class Session:
     """A solver kept from one program to the next, similar one: from round to round.
 
-    Where nothing has changed, the last solution stands. A copy, or what is read from a pickle, goes on as the original would.
+    If nothing has changed, the last solution stands. A copy, or what is read from a pickle, goes on as the original would.
 
     Parameters
     ----------

@@ -7,5 +7,8 @@ from gpuschedlab._faces import Classes, attach
 
 __getattr__, __dir__ = attach(__name__, "ALL")
 
-ALL = Classes(__getattr__, lambda: (name for name in __getattr__("__all__") if name not in ("ALL", "Pop")))
+WRAPPERS = ("Pop", "LenientRounds")
+"""Policies around another one, which must be given."""
+
+ALL = Classes(__getattr__, lambda: (name for name in __getattr__("__all__") if name not in ("ALL", *WRAPPERS)))
 """Policies by the name that the command line uses."""

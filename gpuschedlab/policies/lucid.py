@@ -12,7 +12,7 @@ from gpuschedlab.sim.ordered import Ordered
 
 @dataclass(frozen=True)
 class Lucid(Ordered):
-    """Serve jobs by estimated GPU-time, never suspending one, and let two share GPUs where none are free.
+    """Serve jobs by estimated GPU-time, never suspending one, and let two share GPUs if none are free.
 
     New jobs that fit run first on the profiler's nodes, for at most `profile_time`; many end there. The others queue
     by GPUs times estimated duration. A job that finds no free GPUs joins a running one of the same demand if their

@@ -1,4 +1,4 @@
-"""What jobs have left to do, as estimated, in the unit of their speed tables; and what rounds keep of them."""
+"""Remaining work of jobs, as estimated, in the unit of their speed tables; and the part of it that rounds keep."""
 
 import numpy as np
 
@@ -41,7 +41,7 @@ def requested(view) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def requested_rates(view) -> np.ndarray:
-    """Progress a second (n, T) on the GPUs asked for, on the fewest nodes of each type; nan where impossible."""
+    """Progress a second (n, T) on the GPUs asked for, on the fewest nodes of each type; nan if impossible."""
     configurations = requested(view)
     whole, which = np.unique(np.ceil(view.gpus), return_inverse=True)
     table = view.rates(*configurations).reshape(len(which), len(whole), len(view.capacity))
@@ -56,7 +56,7 @@ def work_left(view) -> np.ndarray:
 
 
 def remaining_work(view, rate, types, nodes, gpus, whole_epochs: bool = False) -> np.ndarray:
-    """Work (n,) that is left by the estimate of the duration, at the present rates; 1 where the estimate has passed."""
+    """Work (n,) that is left by the estimate of the duration, at the present rates; 1 if the estimate has passed."""
     # The rates (n, C) are those of configurations (C,), nan where a job cannot run. The estimate is held to be of the number of
     # GPUs nearest to what is asked for, on the first type that has it. `whole_epochs`: the present segment of the speed table
     # counts as done.

@@ -1,4 +1,4 @@
-"""What restarts leave of a job's goodput."""
+"""Goodput of a job after the loss by restarts."""
 
 import numpy as np
 

@@ -1,10 +1,10 @@
-"""What a decision was made of, step by step: plain data that policies record and a player shows."""
+"""Steps of a decision: plain data that policies record and a player shows."""
 
 from typing import NamedTuple
 
 
 class Step(NamedTuple):
-    """One step: `line` of the listing that acts, what was `read` and `decided`, `lit` rows of the case's table, `rows` of it now."""
+    """One step: `line` of the listing that acts, values `read` and `decided`, `lit` rows of the case's table, `rows` of it now."""
 
     # `state` is what a figure is drawn of, or None.
 

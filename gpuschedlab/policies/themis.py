@@ -22,7 +22,7 @@ class Themis(Ordered):
 
     A started job keeps its GPUs for a lease, which ends on a full minute. When leases end, and at arrivals and
     completions, the (1 - f) share of competing jobs with the largest rho goes first, in order of least executed time
-    or attained service; the others take what is left. rho is the job's finish time if it ran from now on, over its
+    or attained service; the others take the rest. rho is the job's finish time if it ran from now on, over its
     time alone on a 1/n share of the cluster, n being the average contention it has met, at least 1.
 
     Differs from the paper in
@@ -94,7 +94,7 @@ class ThemisRounds(Round):
 
     Differs from the paper in
     -------------------------
-    What is said of `Themis`: an order in place of the auction. All leases last one round, and end together. Work that is
+    As in `Themis`, an order takes the place of the auction. All leases last one round, and end together. Work that is
     left follows from the estimate of the duration.
 
     References

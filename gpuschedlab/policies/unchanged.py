@@ -1,4 +1,4 @@
-"""Rounds in which nothing has changed: what a program was made of, and whether an answer is already in force."""
+"""Rounds in which nothing has changed: the inputs of a program, and whether an answer is already in force."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a round saw, kept to see cheaply whether a later round sees the same."""
+    """State that a round saw, kept to find out cheaply whether a later round sees the same."""
 
     # `seen` are attributes of the view, `ends` (n,) the progress up to which the rates of each job stay as they were.
 
@@ -32,6 +32,6 @@ class Inputs:
 
 
 def in_force(view, gpu_type, gpus) -> bool:
-    """Whether an answer is what all jobs hold already, some of them GPUs."""
+    """Whether all jobs hold the GPUs of an answer already, some of them GPUs."""
     held = np.array_equal(np.where(gpus > 0, gpu_type, -1), view.gpu_type) and np.array_equal(gpus, view.running_gpus)
     return held and bool((gpus > 0).any())

@@ -99,7 +99,7 @@ class Instead(Recipe):
     warm = property(lambda self: getattr(self.recipe, "warm", 14.0))
 
     def about(self, scenario: Scenario) -> dict[str, object]:
-        """What the recipe says."""
+        """Words of the recipe."""
         return self.recipe.about(scenario)
 
     def scenario(self, seed: int = 0) -> Scenario:

@@ -1,4 +1,4 @@
-"""What generated traces and those of files share: the conditions that they are played under, and the days before them."""
+"""Conditions under which generated traces and those of files are played, and the days before them."""
 
 import math
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ DAY = 86_400.0
 
 
 class Played:
-    """Base of recipes of a trace and what was before it, `_parts(seed)`, on `machines` under `conditions`."""
+    """Base of recipes of a trace and its history, `_parts(seed)`, on `machines` under `conditions`."""
 
     def trace(self, seed: int = 0) -> pl.DataFrame:
         """Jobs that are played."""
@@ -41,7 +41,7 @@ class Played:
 
 @dataclass(frozen=True)
 class Conditions(Knobbed):
-    """What a trace meets, wherever it comes from: failing nodes, speeds and delays; and the GPUs that its load refers to."""
+    """Conditions of a trace, wherever it comes from: failing nodes, speeds and delays; and the GPUs that its load refers to."""
 
     raises: ClassVar = TraceError
     gpus: Annotated[
@@ -103,7 +103,7 @@ def parted(trace: pl.DataFrame, cut: float, name: str) -> tuple[pl.DataFrame, pl
 
 
 def past_in_words(history: pl.DataFrame | None, before: str) -> str:
-    """What there is to learn from: "1,000 jobs of the 7 days before"."""
+    """History to learn from: "1,000 jobs of the 7 days before"."""
     if history is None:
         return "nothing"
     days = days_in(before)

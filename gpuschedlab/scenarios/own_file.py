@@ -27,11 +27,11 @@ class OwnFile(Played, Recipe):
         FILE.parquet, SPEC.toml, or FORMAT:PATH, such as csv:jobs.csv.
     cluster : str
         NODESxGPUS[:TYPE],...; "": that of the log or its spec, or as many nodes as it used at once by its recorded starts;
-        70x8 where it has none.
+        70x8 if it has none.
     before : str
-        What estimators learn from: days that are cut from the beginning, or another file; "": nothing.
+        History that estimators learn from: days that are cut from the beginning, or another file; "": nothing.
     estimator : str
-        What policies know of durations; "": runtime where something came before, otherwise oracle.
+        Knowledge of policies about durations; "": runtime if there is a history, otherwise oracle.
     conditions : Conditions
     settings : tuple of str
         How the file is read, KEY=VALUE each.
@@ -67,7 +67,7 @@ class OwnFile(Played, Recipe):
 
     @cached_property
     def log(self) -> Intake:
-        """What came in from the file, which is read once."""
+        """Intake of the file, which is read once."""
         return taken_of(self.file, self.settings)[0]
 
     @property
@@ -92,7 +92,7 @@ class OwnFile(Played, Recipe):
         return {"intake": self.log.report} if self.log.report.format != "parquet" else {}
 
     def about(self, scenario: Scenario) -> dict[str, object]:
-        """The file, what came before, what came in, and what policies know."""
+        """The file, the history, the intake, and the knowledge of policies."""
         known = super().about(scenario)["estimator"]
         words = {"trace": self.file, "history": past_in_words(scenario.history, self.before)}
         if self.machines_from:

@@ -20,11 +20,11 @@ class Task:
     specialist : str
         Word of the policy that a paper made for such work.
     about : str
-        What is special in it, in a few words.
+        Its peculiarity, in a few words.
     metric : str
-        What counts (`gpuschedlab.metrics.METRICS`); lower is better.
+        Metric that counts (`gpuschedlab.metrics.METRICS`); lower is better.
     there : callable
-        Whether what it needs is on this machine; where it is not, what it returns says how to get it.
+        Whether its data is on this machine; if not, the answer says how to get it.
     """
 
     name: str

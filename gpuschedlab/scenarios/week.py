@@ -18,7 +18,7 @@ from gpuschedlab.traces import Calibration, generate, load_preset, presets
 from gpuschedlab.traces.generator.generate import Amount, generate_in_pieces, week_loads
 
 FIGURES = {"days": 7, "jobs": 10_000, "load": 0.9, "cluster_gpus": 560}
-"""The week that is shown where nothing is given: 10,000 jobs that fill 560 GPUs to 90 %."""
+"""The week that is shown if nothing is given: 10,000 jobs that fill 560 GPUs to 90 %."""
 
 
 SEEDS = 2**32
@@ -32,7 +32,7 @@ KEPT_WEEKS = 4
 
 @dataclass(frozen=True)
 class Shape(Knobbed):
-    """How a trace differs from what was calibrated; the defaults leave it as it was.
+    """How a trace differs from the calibrated one; the defaults leave it as it was.
 
     Examples
     --------
@@ -72,9 +72,9 @@ class Week(Played, Recipe):
     cluster : str
         NODESxGPUS[:TYPE],...
     before : str
-        What estimators learn from: days that are generated before, or a file; "": nothing.
+        History that estimators learn from: days that are generated before, or a file; "": nothing.
     estimator : str
-        What policies know of durations; "": runtime where something came before, otherwise oracle.
+        Knowledge of policies about durations; "": runtime if there is a history, otherwise oracle.
     conditions : Conditions
     calibration : Calibration, optional
         Of a trace of one's own (`traces.calibrate`).
@@ -104,7 +104,7 @@ class Week(Played, Recipe):
 
     @property
     def noun(self) -> str:
-        """What its traces are called."""
+        """Name of its traces."""
         return noun_of(self.amount.days)
 
     @property
@@ -113,7 +113,7 @@ class Week(Played, Recipe):
         return Cluster.parse(self.cluster)
 
     def about(self, scenario: Scenario) -> dict[str, object]:
-        """What is generated, what came before, and what policies know."""
+        """The generated part, the history, and the knowledge of policies."""
         like = self.preset if self.calibration is None else "one of your own"
         bent = word_of(self.shape).partition(":")[2]
         known = super().about(scenario)["estimator"]
@@ -147,7 +147,7 @@ class Week(Played, Recipe):
         return replace(self, amount=replace(amount, days=float(WEEK_DAYS), jobs=jobs), before="", warm=0.0)
 
     def _loads(self, scenario: Scenario) -> str:
-        """The weeks' loads in words, where there are several."""
+        """The weeks' loads in words, if there are several."""
         if self.amount.days <= WEEK_DAYS:
             return ""
         loads = week_loads(scenario.trace, self.conditions.gpus or self.machines.total_gpus, self.amount.days)
@@ -187,7 +187,7 @@ def week_of(week: Week, seed: int) -> pl.DataFrame:
 
 
 def noun_of(days: float) -> str:
-    """Return what generated traces of so many days are called."""
+    """Return the name of generated traces of so many days."""
     return "weeks" if days == WEEK_DAYS else "traces"
 
 
@@ -248,7 +248,7 @@ class Generated:
 
     @property
     def noun(self) -> str:
-        """What its traces are called."""
+        """Name of its traces."""
         return noun_of(self.options.get("days", Amount.days))
 
     def pieces(self, rng: int = 0) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""Time: scenarios, the engine, its two drivers, what policies see, and what a run leaves behind.
+"""Time: scenarios, the engine, its two drivers, the views of policies, and the results of a run.
 
 The public names stand in `__init__.pyi`. Each is loaded when it is first used: a policy's class does not need the engine.
 """

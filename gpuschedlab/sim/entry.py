@@ -17,7 +17,7 @@ def scenario_of(
     rng: int | None = None,
     **parts,
 ) -> tuple[Scenario, object]:
-    """Scenario, and what is to be simulated in it, from either form in which functions take them."""
+    """Scenario, and the policy to be simulated in it, from either form in which functions take them."""
     if rng is not None:
         parts["seed"] = rng
     if not isinstance(trace, Scenario):
@@ -51,7 +51,7 @@ def simulate(
         Whether to log why each waiting job waits, for `Run.explain`, which costs seconds for a week of 10,000 jobs; or the one job
         for which to do so, in less than one.
     **parts
-        Of the scenario, where it is not given: `history, speeds, estimator, delays, limits, over, until, seed`.
+        Of the scenario, if it is not given: `history, speeds, estimator, delays, limits, over, until, seed`.
 
     Returns
     -------

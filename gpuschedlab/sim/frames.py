@@ -1,4 +1,4 @@
-"""What a simulation leaves behind, in arrays of its own: columns for metrics, and the frames that are made of them when asked for.
+"""Results of a simulation, in arrays of its own: columns for metrics, and the frames that are made of them when asked for.
 
 Each part is a mapping from the names of a frame's columns to arrays, in which nan stands for null, and has `frame()`.
 """
@@ -27,11 +27,11 @@ RARE = ("preemptions", "overhead", "lost", "failures", "shared", "idled")
 FLAGS = {"guest": "guest", "profiling": "idle", "merged": "joint"}
 """Columns of `Run.allocations` that are true or false, and the fields of a state that they are."""
 NULLS = ("delay", "partner", "source")
-"""Columns of `Run.allocations` that are null where the state has a negative number."""
+"""Columns of `Run.allocations` that are null if the state has a negative number."""
 ORDER = ("start", "end", "jct", "queueing", "executed", "attained", "overhead", "lost", "preemptions", "restarts")
 ORDER += ("failures", "gpu_type", "nodes", "shared", "profiled", "source", "contention")
 LIMITED = ("limit", "timed_out")
-"""Columns of `Run.jobs` where jobs have limits: s from a start, inf: none; whether it was stopped at it."""
+"""Columns of `Run.jobs` if jobs have limits: s from a start, inf: none; whether it was stopped at it."""
 NOTHING = 1e-9
 """GPUs that rounding errors may make."""
 
@@ -52,7 +52,7 @@ class Part(Mapping):
 
 
 class Jobs(Part):
-    """The trace's columns, and what was measured of each job."""
+    """The trace's columns, and the measured ones of each job."""
 
     def __init__(self, simulation):
         job = fields_of(simulation.state.job, {*JOB.values(), "state", "attained", "starts"}, RARE)
@@ -191,7 +191,7 @@ def parts_of(simulation, last: bool = False) -> dict[str, Part | pl.DataFrame]:
 
 
 def limited_to_up(pools: pl.DataFrame, allocations: pl.DataFrame, cluster: Cluster, now: float) -> pl.DataFrame:
-    """Reservations until now (s), renewed at rounds, without what nodes lack that fail in between, until they are back."""
+    """Reservations until now (s), renewed at rounds, without the GPUs of nodes that fail in between, until they are back."""
     if pools.is_empty() or not cluster.events:
         return pools
     parts = []
@@ -229,7 +229,7 @@ def _limited(pools, gpus, start, end, cluster, kind: int, now: float) -> pl.Data
 
 
 def _null(values: np.ndarray) -> pl.Series:
-    """Numbers, null where they are negative."""
+    """Numbers, null if they are negative."""
     return pl.Series(np.maximum(values, 0)).set(pl.Series(values < 0), None)
 
 

@@ -1,6 +1,6 @@
 """A policy's keys: whether its class declares them as the engine needs it, their machine code, and the knobs that they read.
 
-An error speaks of the declaration, not of what broke on it.
+An error names the declaration, not the line that broke on it.
 """
 
 import dis
@@ -29,7 +29,7 @@ HIDDEN = {
     "duration": "durations are hidden; use job.estimate",
     "job_id": "names are hidden; equal keys go by submission",
 } | {name: "it is recorded after submission" for name in RECORDED if name not in JOB.names}
-"""Columns of a trace that a policy cannot read, and what to use instead."""
+"""Columns of a trace that a policy cannot read, and those to use instead."""
 
 
 def check_declared(policy):
@@ -43,7 +43,7 @@ def check_declared(policy):
 
 @cache
 def _check_class(cls: type):
-    """Check a class, once: what was in order stays so."""
+    """Check a class, once: a class in order stays so."""
     knobs_of(cls)
     if not cls.__dataclass_params__.frozen:
         raise PolicyError(
@@ -56,7 +56,7 @@ def _check_class(cls: type):
 
 
 def _check_key(cls: type, name: str, arguments: tuple[str, ...]):
-    """Check what can be seen of a key before it is compiled: how it is called, and which fields it reads."""
+    """Check the visible parts of a key before it is compiled: how it is called, and which fields it reads."""
     where = f"{cls.__name__}.{name}"
     held = inspect.getattr_static(cls, name)
     if not isinstance(held, staticmethod):
@@ -181,7 +181,7 @@ def _compiled(function, dtype: np.dtype, who: str, kind=KEY):
 
 
 def decision_of(rule):
-    """Return what a decision calls under a policy's rules; None if it only fills what is free, which is part of the loop.
+    """Return the function that a decision calls under a policy's rules; None if it only fills free GPUs, which is part of the loop.
 
     It is compiled when a policy first needs it.
     """
@@ -220,7 +220,7 @@ def calls_of(policy) -> tuple[tuple, np.ndarray, object]:
 
 @dataclass(frozen=True)
 class _InOrder(Ordered):
-    """Order of submission: what a round policy's waiting jobs are kept in."""
+    """Order of submission, in which a round policy's waiting jobs are kept."""
 
     @staticmethod
     def key(now, job, knobs):

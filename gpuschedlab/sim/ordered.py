@@ -32,7 +32,7 @@ class Plan(Knobbed):
     every : float
         Seconds between plans; at events in between jobs start in strict order. 0: a plan at each event.
     resolution : float
-        Seconds of a slot: what ends within one ends at its end. 0: exact times.
+        Seconds of a slot: a job that ends within one ends at its end. 0: exact times.
     min_age : float
         Seconds since submission before which a job is promised nothing.
     keep : bool
@@ -111,7 +111,9 @@ class Ordered(Policy):
     profile_time : float
         Seconds of profiling.
     planned : bool
-        Whether `planner` says what starts, and where, in place of backfill and placement rule.
+        Whether `planner` says which jobs start, and on which nodes, in place of backfill and placement rule.
+    across : bool
+        Whether that planner may give a job GPUs of several types. The job runs as on the slowest of them.
     period : float
         Seconds between looks at how accounts (`charged`) stand: `standing` says it, and all waiting jobs have their keys renewed. 0:
         there are none. Nothing is looked at while no job runs and none can start.
@@ -162,6 +164,7 @@ class Ordered(Policy):
     profiler_nodes = 0
     profile_time = 0.0
     planned = False
+    across = False
     period = 0.0
 
     @staticmethod
@@ -199,10 +202,10 @@ class Ordered(Policy):
         """Cells (C,) of jobs that start now: `answer` (row of `queue`), `node` and `slots`; abstract, called where `planned` is true.
 
         It takes `now` (s); nodes (N,); runs (R + 1,), with their ends (s) and first `cells`, the last row ends the one before; queue (Q,),
-        waiting jobs in order; windows, announced outages; rule (1,), with the fields of `Plan`; cells (C,), what runs hold; allowed
-        (K, N), whether jobs of a kind may use a node, which is up; wake (1,), to be set to an instant (s) before which no later plan
-        starts a job unless something happens; claims (Q, C) of the waiting jobs, and what is left (L,) of each quota (`Policy.quotas`), of
-        which each waiting job fits now; and knobs.
+        waiting jobs in order; windows, announced outages; rule (1,), with the fields of `Plan`; cells (C,) of running jobs; allowed
+        (K, N), whether jobs of a kind may use a node, which is up; reach (K, N), the same of whatever GPU type they ask for; wake (1,),
+        to be set to an instant (s) before which no later plan starts a job unless something happens; claims (Q, C) of the waiting jobs,
+        and the rest (L,) of each quota (`Policy.quotas`), of which each waiting job fits now; and knobs.
         """
         raise NotImplementedError
 
@@ -214,7 +217,7 @@ class Ordered(Policy):
             if value not in table:
                 raise PolicyError(f"{self.name}.{name}: found {value!r}; expected one of {sorted(table)}.")
             rule[name] = table[value]
-        for name in ("preemptive", "sharing", "planned"):
+        for name in ("preemptive", "sharing", "planned", "across"):
             rule[name] = self._flag(name)
         rule["backfill"] = PLAN if self.planned else rule["backfill"]  # a planner, too, sees waiting jobs in order
         self._rule_plan(rule)

@@ -1,4 +1,4 @@
-"""What all policies share, and those that give an allocation a round, in plain Python."""
+"""Base of all policies, and those that give an allocation a round, in plain Python."""
 
 from typing import TYPE_CHECKING, ClassVar
 
@@ -29,11 +29,11 @@ LIMITS = {
     "depth": (0.0, np.inf, "jobs, 0 or more, or inf"),
     "half_life": (SHORTEST, np.inf, "seconds above 0, or inf"),
 }
-"""What the numbers among a policy's attributes may be: lowest, highest, in words."""
+"""Range of the numbers among a policy's attributes: lowest, highest, in words."""
 
 
 class Policy(Knobbed):
-    """What both kinds share: where jobs are placed, and how often it decides.
+    """Base of both kinds: the placement of jobs, and how often it decides.
 
     Attributes
     ----------
@@ -46,14 +46,14 @@ class Policy(Knobbed):
     goals : tuple of str
         Objectives that are measured, of `gpuschedlab.autosched.OBJECTIVES`, first the one that is tuned for.
     weights : tuple of float
-        Of the goals, where all of them together are tuned for; (): for the first.
+        Of the goals, if all of them together are tuned for; (): for the first.
     watched : tuple of str
         Intermediate metrics through which its knobs act, of `gpuschedlab.autosched.WATCHED`.
     charged : tuple of str
         Text columns of the trace, such as ("account", "user"): jobs that are alike in all of them have one account, which is charged
         for the GPUs that they hold. (): nothing is charged; nor is a job that lacks a value.
     half_life : float
-        Seconds after which half of what was charged is forgotten; inf: nothing is.
+        Seconds after which half of the charges is forgotten; inf: nothing is.
     """
 
     placement = "pack"
@@ -86,13 +86,13 @@ class Policy(Knobbed):
         return bool(value)
 
     def accounts(self, trace: pl.DataFrame) -> tuple[np.ndarray, tuple] | None:
-        """Accounts to which jobs are charged, where they are not those of `charged`, each with one share.
+        """Accounts to which jobs are charged, if they are not those of `charged`, each with one share.
 
         Returns
         -------
         (n,) array, and (parent, shares, account), (R,) arrays
             Account of each job, -1: none; and the tree in which they share: the row above each row (-1: it is the root, which is the
-            first), its shares, and its account, -1 where it has none. Parents come before their children.
+            first), its shares, and its account, -1 if it has none. Parents come before their children.
         """
         return None
 
@@ -107,7 +107,7 @@ class Policy(Knobbed):
         return None
 
     def points(self, trace: pl.DataFrame, cluster: "Cluster") -> np.ndarray | float:
-        """What each job (n,) counts whatever happens: `job.points` of keys."""
+        """Points of each job (n,) that do not depend on events: `job.points` of keys."""
         return 0.0
 
     def rule(self) -> np.ndarray:
@@ -125,7 +125,7 @@ class Policy(Knobbed):
 
 
 class Round(Policy):
-    """Decide what each job gets, at intervals, at events or at instants that it requested, in plain Python on numpy arrays.
+    """Decide the GPUs of each job, at intervals, at events or at instants that it requested, in plain Python on numpy arrays.
 
     A subclass is a frozen dataclass with `allocate(self, view) -> Allocation`, and `begin(self)` where it carries more
     than a dict from round to round. Jobs with an unchanged answer stay where they are.
@@ -138,15 +138,19 @@ class Round(Policy):
         Whether to decide at arrivals and completions, too.
     free_moves : bool
         Whether a job that keeps its configuration may be moved to other nodes at no cost.
+    ends_with_jobs : bool
+        Whether a round ends when the last of its jobs ends, before its interval is over. The next one begins then, or with the next
+        arrival.
     """
 
     interval = 60.0
     on_event = False
     free_moves = False
+    ends_with_jobs = False
     placement = "consolidate"
 
     def begin(self) -> object:
-        """Make what it carries from round to round (`view.memory`): a new object in each run, at each switch, for each part."""
+        """Make its state from round to round (`view.memory`): a new object in each run, at each switch, for each part."""
         return {}
 
     def allocate(self, view: "View") -> "Allocation":
@@ -158,6 +162,7 @@ class Round(Policy):
         rule = super().rule()
         rule["rounds"] = 1
         rule["free_moves"] = self._flag("free_moves")
+        rule["ends_with_jobs"] = self._flag("ends_with_jobs")
         rule["on_event"] = self._flag("on_event") or self.interval == 0
         return rule
 
@@ -169,13 +174,14 @@ def _as_its_own(name: str) -> property:
 class Wrapped(Round):
     """A round policy around another one; the inner one decides when rounds are and how jobs are placed.
 
-    A subclass is a frozen dataclass with the field `policy`, and changes what that one sees or answers.
+    A subclass is a frozen dataclass with the field `policy`, and changes the view or the answer of that one.
     """
 
     policy: Round
     interval = _as_its_own("interval")
     on_event = _as_its_own("on_event")
     free_moves = _as_its_own("free_moves")
+    ends_with_jobs = _as_its_own("ends_with_jobs")
     placement = _as_its_own("placement")
 
     @property
@@ -184,5 +190,5 @@ class Wrapped(Round):
         return f"{type(self).__name__}({self.policy.name})"
 
     def begin(self) -> object:
-        """What the policy inside carries."""
+        """State of the policy inside."""
         return self.policy.begin()

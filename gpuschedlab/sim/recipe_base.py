@@ -27,7 +27,7 @@ def arriving(gpus: np.ndarray, duration: np.ndarray, gap: np.ndarray, busy: floa
 
 
 def errors_of(noisy: Noisy, seed: int) -> Noisy | None:
-    """What is known in the scenario of a seed: the errors are drawn anew for each; without errors the truth (None)."""
+    """Knowledge in the scenario of a seed: the errors are drawn anew for each; without errors the truth (None)."""
     return replace(noisy, rng=seed) if noisy.error else None
 
 
@@ -49,13 +49,13 @@ class Recipe(Knobbed):
     metrics : tuple of str
         Columns that a comparison shows; none: the usual ones.
     price : float or None
-        Dollars per GPU-hour, where GPUs have a price.
+        Dollars per GPU-hour, if GPUs have a price.
     drawn : bool
         Whether another seed makes another scenario like it, rather than another part of a log.
     noun : str
-        What its scenarios are called ("weeks").
+        Name of its scenarios ("weeks").
     came_in : mapping of str to Report
-        Where it reads a log, as `intake`: what came in, and what was left out.
+        If it reads a log, as `intake`: rows taken in, and rows left out.
 
     Raises
     ------
@@ -101,7 +101,7 @@ class Recipe(Knobbed):
         return {}
 
     def about(self, scenario: Scenario) -> dict[str, object]:
-        """What a scenario of it is, in words: its trace, its history, and what policies know of durations."""
+        """A scenario of it in words: its trace, its history, and the knowledge of policies about durations."""
         summary = (type(self).__doc__ or "").strip().partition("\n")[0].rstrip(".")
         past = "nothing" if scenario.history is None else f"{scenario.history.height:,} jobs before"
         known = word_of(scenario.estimator or Oracle())

@@ -1,4 +1,4 @@
-"""Runs: what happened, as frames."""
+"""Runs: results as frames."""
 
 import json
 import os
@@ -31,7 +31,7 @@ LOG = "decisions"
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """What happened to a trace under a policy; times in seconds from the trace's zero.
+    """Results of a trace under a policy; times in seconds from the trace's zero.
 
     Frames are made when they are first asked for; metrics do without.
 
@@ -40,18 +40,18 @@ class Run:
     jobs : polars.DataFrame
         The trace's columns and, for each job: `start, end, jct, queueing, executed, overhead, lost, shared, profiled` (s),
         `attained` (GPU-s), `preemptions, restarts, failures, gpu_type, nodes, contention`, `source` (row of the job whose
-        result it started from). Null where it has not happened.
+        result it started from). Null if it has not happened.
     timeline : polars.DataFrame
         `time, used, running, waiting, demanded, capacity, largest_free`: a row holds until the next.
     allocations : polars.DataFrame
-        `job` (row of jobs), `node, gpu_type, gpus, start, end`, `guest` (true where another job owns the shared GPUs),
-        `profiling` (true where they are held without progress, as a round asked for), `delay` (s without progress of the
-        start with which the row begins; null where the job goes on from the row before, as it does when a partner comes or
-        leaves, or a move costs nothing), `partner` (row of the job that shares the GPUs, or null), `merged` (true where the
+        `job` (row of jobs), `node, gpu_type, gpus, start, end`, `guest` (true if another job owns the shared GPUs),
+        `profiling` (true if they are held without progress, as a round asked for), `delay` (s without progress of the
+        start with which the row begins; null if the job goes on from the row before, as it does when a partner comes or
+        leaves, or a move costs nothing), `partner` (row of the job that shares the GPUs, or null), `merged` (true if the
         two are trained jointly), `source` (row of the job whose result it started from, or null).
     rounds : polars.DataFrame
-        `time, seconds, objective, bound, status, solving`: what each round of a round policy cost (s; `solving`: of it in
-        the solver, where the policy says so) and proved; empty otherwise.
+        `time, seconds, objective, bound, status, solving`: costs of each round of a round policy (s; `solving`: of it in
+        the solver, if the policy says so) and proved; empty otherwise.
     pools : polars.DataFrame
         `time, name, gpu_type, gpus`: GPUs reserved for a purpose; a row holds until the next of its name and type.
     info : dict
@@ -82,7 +82,7 @@ class Run:
         return summary(self)
 
     def columns(self, part: str) -> Mapping[str, np.ndarray]:
-        """Columns of `jobs`, `timeline`, `allocations`, `rounds` or `pools` as arrays, nan where there is null.
+        """Columns of `jobs`, `timeline`, `allocations`, `rounds` or `pools` as arrays, nan if there is null.
 
         The frame is not made for it.
         """
@@ -122,7 +122,7 @@ class Run:
         return explain(self, job)
 
     def story(self, job: str | int) -> str:
-        """Why a job waited, in a sentence or two: how long, how often it was stopped, and what holds the GPUs in its longest wait.
+        """Why a job waited, in a sentence or two: how long, how often it was stopped, and which jobs hold the GPUs in its longest wait.
 
         Without a log of decisions (`scenario.run(policy, log=job)`) it says how many GPUs are free then, not which jobs go first.
 
@@ -147,7 +147,7 @@ class Run:
 
     @property
     def never_ended(self) -> list[str]:
-        """Names of the jobs that were left when nothing more was to happen; none where the run was stopped before."""
+        """Names of the jobs that were left when nothing more was to happen; none if the run was stopped before."""
         if self.info.get("until", 0.0) is not None:
             return []
         jobs = self.columns("jobs")
@@ -155,7 +155,7 @@ class Run:
 
     @property
     def left(self) -> str:
-        """The same in words: how many, the first of them, and the nodes that are down; "" where there is none."""
+        """The same in words: how many, the first of them, and the nodes that are down; "" if there is none."""
         if not (names := self.never_ended):
             return ""
         jobs = self.columns("jobs")
@@ -194,7 +194,7 @@ class Run:
         Raises
         ------
         RunError
-            The folder cannot be written (a full disk, no permission); what was there before is untouched.
+            The folder cannot be written (a full disk, no permission); earlier files are untouched.
         """
         from gpuschedlab._files import parquet, sums
 
@@ -224,7 +224,7 @@ class Run:
         Raises
         ------
         RunError
-            A file is missing, broken, or not what was stored: the message names it.
+            A file is missing, broken, or not as it was stored: the message names it.
         """
         from gpuschedlab._files import UNREADABLE, read_frame, verify
 
@@ -248,12 +248,12 @@ for _name in FRAMES:
 
 
 def left_of(runs: dict[str, Run]) -> list[str]:
-    """What each of some runs leaves (`Run.left`), with its name before it."""
+    """Rest of each of some runs (`Run.left`), with its name before it."""
     return [f"{name}: {run.left}" for name, run in runs.items() if run.left]
 
 
 def make_run(simulation, last: bool = False) -> Run:
-    """Gather what has happened in a simulation up to now; `last`: it does not go on, and gives its logs away."""
+    """Gather the results of a simulation up to now; `last`: it does not go on, and gives its logs away."""
     s = simulation
     info = {} if s.decisions is None else {"log": s.decisions.about(s.policy)}
     info |= {

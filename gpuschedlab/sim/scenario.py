@@ -36,7 +36,7 @@ ENDS = frozenset({"seed", "until"})
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Scenario:
-    """All but the policy: what arrives, what it runs on, how fast jobs go, and what may be known of them.
+    """All but the policy: the jobs, the cluster, their speeds, and the knowledge of them.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class Scenario:
         Speeds of the models, or a function of the cluster that returns them, such as `default_speeds`; without it every job is
         rigid.
     estimator : Estimator, optional
-        What policies may know of durations; default `Oracle()`. It is copied, not fitted itself.
+        Knowledge of policies about durations; default `Oracle()`. It is copied, not fitted itself.
     delays : Delays, optional
     limits : {None, "requested", "none"} or float
         How long a job may run from each start, delays included: as column `limit` says, if the trace has one; as it requested; for
@@ -74,7 +74,7 @@ class Scenario:
     Raises
     ------
     TraceError, ClusterError, SpeedError
-        Something does not fit: the message says who, what was found, what was expected. A model that is known on GPU types
+        Something does not fit: the message names the caller, the value found and the one expected. A model that is known on GPU types
         alone that the cluster lacks could never run.
 
     Warns
@@ -155,7 +155,7 @@ class Scenario:
 
     @classmethod
     def of(cls, simulation: "Simulation") -> "Scenario":
-        """What a simulation runs in; its estimator and policy have learnt already."""
+        """Scenario of a simulation; its estimator and policy have learnt already."""
         s = simulation
         from gpuschedlab.sim.setup.warm import parted_played
 
@@ -200,7 +200,7 @@ class Scenario:
         return self._common[name]
 
     def _settle(self):
-        """Check all parts again if the trace was changed in place since they were checked; what followed from them is forgotten."""
+        """Check all parts again if the trace was changed in place since they were checked; values that followed from them are forgotten."""
         if recall(self.trace) is None:
             self.__post_init__()
 
@@ -233,7 +233,7 @@ class Scenario:
 
     @property
     def known(self) -> pl.DataFrame | None:
-        """What of the history is known when the trace begins (`gpuschedlab.traces.known_at`); None without one.
+        """The part of the history that is known when the trace begins (`gpuschedlab.traces.known_at`); None without one.
 
         All that learns from the history or plays it reads it here: estimators and policies learn from the jobs that have ended,
         `past` plays the others as far as they can have run, tuners take their durations for unknown.
@@ -251,7 +251,7 @@ class Scenario:
 
     @property
     def past(self) -> "Scenario":
-        """What is known of the history in the place of the trace, on a clock that begins with it.
+        """The known part of the history in the place of the trace, on a clock that begins with it.
 
         A job that has not ended when the trace begins is as long as it can have run until then. To leave it out would take
         away its load, and the longest jobs first.
@@ -274,7 +274,7 @@ class Scenario:
 
     @property
     def knowledge(self) -> Estimator:
-        """The estimator, ready to predict: it has learnt from the `lessons` where there are any."""
+        """The estimator, ready to predict: it has learnt from the `lessons` if there are any."""
         return self._once("knowledge", self._learnt)
 
     def _learnt(self) -> Estimator:
@@ -286,7 +286,7 @@ class Scenario:
 
     @property
     def prepared(self) -> "Prepared":
-        """What all simulations in it have in common.
+        """The common part of all simulations in it.
 
         Raises
         ------
@@ -308,7 +308,7 @@ class Scenario:
         remember(self.trace, canonical_order(self.trace.columns))
 
     def fitted(self, policy: Policy) -> Policy:
-        """The policy, ready to run: one that can learn (`fit`) has learnt from the `lessons` where there are any."""
+        """The policy, ready to run: one that can learn (`fit`) has learnt from the `lessons` if there are any."""
         learns = isinstance(policy, Policy) and hasattr(policy, "fit") and self.lessons is not None
         return policy.fit(self.lessons) if learns else policy
 
@@ -322,18 +322,18 @@ class Scenario:
         return Simulation(self, policy, start=start, initial=initial, usage=usage, log=log)
 
     def view(self, policy: Round, now: float = 0.0, **arrays) -> "View":
-        """What a round policy would see at an instant, from arrays instead of a simulation: to try its answers one by one.
+        """View of a round policy at an instant, from arrays instead of a simulation: to try its answers one by one.
 
         Parameters
         ----------
         policy : Round
-            `memory` is what it begins with, unless it is given.
+            `memory` is its first state, unless it is given.
         now : float
-            The jobs submitted by this instant (s) are in the view. They wait, and nothing has happened to them yet, but for what
-            the arrays say.
+            The jobs submitted by this instant (s) are in the view. They wait, and nothing has happened to them yet, but for the
+            values that the arrays say.
         **arrays
             Attributes of `View` by name, such as `attained`, `gpu_type` with `running_gpus`, or `nodes`: from rows of job, node
-            and GPUs follow what jobs hold and what is free.
+            and GPUs follow from those held and those free.
 
         Raises
         ------
@@ -363,7 +363,7 @@ class Scenario:
         return self.simulation(policy, log=log).run(self.until, last=True)
 
     def summary(self) -> dict:
-        """What it consists of, by name; `load`: GPU-time requested over that of the cluster from the first job to the last."""
+        """Its parts, by name; `load`: GPU-time requested over that of the cluster from the first job to the last."""
         submit = self.trace["submit"]
         span = float(submit.max() - submit.min()) if self.trace.height else 0.0
         asked = float((self.trace["gpus"] * self.trace["duration"]).sum())

@@ -45,7 +45,7 @@ class Simulation:
         (numbers of the nodes on which a job runs, in the cluster's order). Running jobs without nodes, or for which there is no room on
         them, are placed anew, where a `copy` keeps them.
     usage : polars.DataFrame, optional
-        What accounts held before `start`, for policies that count usage (`Policy.charged`): one row per job that ran, with the columns by
+        Usage of accounts before `start`, for policies that count usage (`Policy.charged`): one row per job that ran, with the columns by
         which it is charged (`user`, `account`), `gpus`, `started` and `ended` (s). Without it nothing was used.
     log : bool or str
         Whether to log why each waiting job waits (`Run.decisions`), or the one job for which to do so.
@@ -53,7 +53,7 @@ class Simulation:
     Raises
     ------
     RunError, ClusterError, PolicyError
-        Something does not fit: the message says who, what was found, what was expected.
+        Something does not fit: the message names the caller, the value found and the one expected.
 
     Examples
     --------
@@ -158,13 +158,13 @@ class Simulation:
 
     @property
     def _rounds(self):
-        """What rounds need: loaded for policies that decide by rounds."""
+        """Modules that rounds need: loaded for policies that decide by rounds."""
         from gpuschedlab.sim.rounds import consult
 
         return consult
 
     def ask(self, until: float = np.inf) -> "View | None":
-        """Go on to the next round of a round policy, and return what is to be decided; None: there is none until then.
+        """Go on to the next round of a round policy, and return the view to decide on; None: there is none until then.
 
         Until `answer` decides in the policy's place, the round stays due. An environment for learning agents is made of
         the two.
@@ -179,7 +179,7 @@ class Simulation:
         Raises
         ------
         PolicyError
-            It is impossible: the message names what was found and what was expected.
+            It is impossible: the message names the value found and the one expected.
         """
         with interrupts():
             self._rounds.put_into_force(self, view, answer, 0.0)
@@ -214,7 +214,7 @@ class Simulation:
         return False
 
     def result(self, last: bool = False) -> Run:
-        """What has happened so far; `last`: the simulation does not go on, and gives its logs away instead of copies."""
+        """The results so far; `last`: the simulation does not go on, and gives its logs away instead of copies."""
         refresh_active(self.state)
         state = self.state
         if len(state.stretches) - state.scalar["stretches"][0] < 2 * len(state.entry):
@@ -265,8 +265,8 @@ class Simulation:
     def switch(self, policy: Policy):
         """Go on under another policy, or other knobs; running jobs keep their GPUs until it decides otherwise.
 
-        A profiler that grows takes nodes as they become empty. What the former policy carried from round to round is gone, and
-        what it had reserved is given back: now, or by the first answer of a round policy.
+        A profiler that grows takes nodes as they become empty. The former policy's state from round to round is gone, and
+        its reservations are given back: now, or by the first answer of a round policy.
         """
         check_declared(policy)
         from gpuschedlab.sim.setup import continuation
@@ -315,7 +315,7 @@ class Simulation:
         self.state = self.state.replace(**{name: longer(getattr(self.state, name)) for name in LOGS})
 
     def raise_fault(self):
-        """Raise what the engine found, if anything."""
+        """Raise the error that the engine found, if any."""
         if int(self.state.scalar["culprit"][0]) >= 0:
             from gpuschedlab.sim.explain.faults import fault_of
 
@@ -323,5 +323,5 @@ class Simulation:
 
 
 def _begun(policy):
-    """What a policy carries from round to round, as it is at the beginning."""
+    """State of a policy from round to round, as it is at the beginning."""
     return policy.begin() if isinstance(policy, Round) else {}

@@ -39,7 +39,7 @@ class Snapshot:
 
 
 def take_snapshot(simulation) -> Snapshot:
-    """Copy what a simulation holds now."""
+    """Copy the present state of a simulation."""
     state = simulation.state
     refresh_active(state)
     job = state.job

@@ -116,7 +116,7 @@ def decode(code: np.ndarray, shapes: dict[int, tuple[int, str]]) -> tuple[np.nda
 
 
 def listed(speeds, kinds, nodes, gpus, places) -> pl.DataFrame:
-    """One row a configuration, as `Speeds.configurations`, from what its codes say (`decode`)."""
+    """One row a configuration, as `Speeds.configurations`, from its codes (`decode`)."""
     columns = {
         "model": np.repeat(np.array(speeds.models, dtype=object), np.diff(speeds.first)).astype(str),
         "gpu_type": np.array(speeds.gpu_types, dtype=object)[kinds].astype(str),

@@ -28,7 +28,7 @@ def typed(frame: pl.DataFrame, who: str, kinds: Mapping[str, tuple], defaults: M
 
 
 def check_rows(frame: pl.DataFrame, rules: Mapping[str, tuple[pl.Expr, str]], word: Callable[[dict], str]) -> None:
-    """Raise SpeedError for the first row, in a word, that breaks the rule of a column, {column: (rule, what it expects)}."""
+    """Raise SpeedError for the first row, in a word, that breaks the rule of a column, {column: (rule, expected values)}."""
     for column, (rule, expected) in rules.items():
         bad = frame.filter(~rule.fill_null(False))
         if len(bad):
@@ -39,7 +39,7 @@ def check_rows(frame: pl.DataFrame, rules: Mapping[str, tuple[pl.Expr, str]], wo
 
 
 def index_of(names, known):
-    """Indices of names, a series or an expression, among those that are known; -1 where there is none."""
+    """Indices of names, a series or an expression, among those that are known; -1 if there is none."""
     return names.replace_strict(list(known), range(len(known)), default=-1, return_dtype=pl.Int64)
 
 
@@ -88,7 +88,7 @@ def _descends(first, total):
 
 
 def check_asked(speeds, model, progress, types, nodes, gpus) -> None:
-    """Raise SpeedError unless what `Speeds.rates` is asked for fits together, and the models are there."""
+    """Raise SpeedError unless the arguments of `Speeds.rates` fit together, and the models are there."""
     if model.shape != progress.shape or not types.shape == nodes.shape == gpus.shape:
         raise SpeedError(
             f"Speeds.rates: found {model.shape} models, {progress.shape} progress, {types.shape} types, "

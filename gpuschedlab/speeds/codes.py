@@ -126,7 +126,7 @@ def code_shapes(gpu_type, starts, counts):
 
 @njit
 def rates_of(first, code, row, rate, seg_first, seg_end, model, progress, types, nodes, gpus):
-    """Rates (n, C) of n jobs at their progress in C configurations; nan where there is none."""
+    """Rates (n, C) of n jobs at their progress in C configurations; nan if there is none."""
     out = np.full((model.shape[0], types.shape[0]), np.nan)
     unknown = np.empty(0, np.int64)
     for i in range(model.shape[0]):

@@ -1,4 +1,4 @@
-"""Learning curves: what metric a progress shows, for a job alone, trained jointly, or started from another's result."""
+"""Learning curves: the metric at each progress, for a job alone, trained jointly, or started from another's result."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Delays: time that a job holds GPUs without progress, by start and by what the GPUs held last."""
+"""Delays: time that a job holds GPUs without progress, by start and by the last job on the GPUs."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -80,7 +80,7 @@ class Delays:
         Returns
         -------
         (K, n) float array
-            Rows as in `names`; nan where a kind says nothing of a model.
+            Rows as in `names`; nan if a kind says nothing of a model.
         """
         models = pl.Series(models, dtype=pl.Utf8)
         rows = []

@@ -1,4 +1,4 @@
-"""What two jobs are worth to each other: (M, M) factors on the speed of a model because of another."""
+"""Effect of two jobs on each other: (M, M) factors on the speed of a model because of another."""
 
 from collections.abc import Mapping
 
@@ -7,11 +7,11 @@ import numpy as np
 from gpuschedlab.errors import SpeedError
 
 PAIRS = ("sharing", "merged", "transfer")
-"""Fields of `Speeds` that hold a factor per pair of models; nan where a pair is unknown."""
+"""Fields of `Speeds` that hold a factor per pair of models; nan if a pair is unknown."""
 
 
 def pair_matrix(models: tuple[str, ...], pairs: Mapping[tuple[str, str], float] | None) -> np.ndarray | None:
-    """Factors by pair of names as a matrix, nan where there is none; None without pairs."""
+    """Factors by pair of names as a matrix, nan if there is none; None without pairs."""
     if not pairs:
         return None
     index = {name: i for i, name in enumerate(models)}

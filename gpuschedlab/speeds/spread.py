@@ -1,4 +1,4 @@
-"""Relative speeds: what a job loses when its GPUs are spread over nodes, of another type, or shared."""
+"""Relative speeds: the loss of a job when its GPUs are spread over nodes, of another type, or shared."""
 
 from functools import lru_cache
 
@@ -27,7 +27,7 @@ def placement_speeds(
     """Make relative speeds from a table of placement slowdowns, for all that alike nodes can give.
 
     The speed is a function of the GPUs and of the spread x = nodes / fewest nodes: 1 at x = 1, linear in log2
-    x between measured points, linear in log2 GPUs between measured numbers of GPUs, held beyond what was
+    x between measured points, linear in log2 GPUs between measured numbers of GPUs, held beyond the range that was
     measured, and never above 1.
 
     Parameters

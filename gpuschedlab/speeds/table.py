@@ -53,18 +53,18 @@ class Speeds:
         the work is the job's `target`, or the last segment's end.
     sharing : (M, M) float array, optional
         Speed of i relative to running alone, while it shares all its GPUs with j, each with its own work; > 0,
-        nan where unknown: never packed.
+        nan if unknown: never packed.
     merged : (M, M) float array, optional
         Speed of i relative to running alone, while it is trained jointly with j (spatial transfer): what it needs
         alone over what it needs jointly. It can exceed 1; 0: it never reaches its target so; nan: unknown.
     transfer : (M, M) float array, optional
         transfer[i, j] is the speed of j relative to its own, once it started from the result of i (temporal
-        transfer): what it needs from scratch over what it needs then; 0 and nan as in `merged`.
+        transfer): its time from scratch over its time then; 0 and nan as in `merged`.
     curves : Curves, optional
-        What metric a progress shows; its models are brought into the order of `models`.
+        Metric at each progress; its models are brought into the order of `models`.
     rounding : float
         Seconds to a multiple of which the engine rounds the time that is left of a segment, at its beginning and whenever
-        the job starts or moves, as a simulator in steps does; what is less than half of it keeps its time. 0: not.
+        the job starts or moves, as a simulator in steps does; time below half of it stays as it is. 0: not.
     shapes : dict of int to (int, str), optional
         Type and placement, such as ``1,3,4``, of each shape code.
 
@@ -133,7 +133,7 @@ class Speeds:
             `model`, `gpu_type`, `n_gpus`, `rate` (progress a second, > 0); optional `n_nodes` (null: any
             number not listed; with `n_gpus` null, too: any configuration not listed), `progress` (where the
             segment ends; the same for all configurations of a model), `placement` (GPUs on each node such as
-            ``431`` or ``16,8``; any rotation is the same; null where only nodes and GPUs count).
+            ``431`` or ``16,8``; any rotation is the same; null if only nodes and GPUs count).
         gpu_types : iterable of str, optional
             Order of the types; by default that of first appearance.
         relative : bool
@@ -166,11 +166,11 @@ class Speeds:
         return cls(**join_speeds(a, b))
 
     def model_codes(self, names: Iterable[str | None]) -> np.ndarray:
-        """Indices (n,) of models by name; -1 where there is none."""
+        """Indices (n,) of models by name; -1 if there is none."""
         return index_of(pl.Series("name", names, dtype=pl.Utf8), self.models).fill_null(-1).to_numpy()
 
     def type_codes(self, gpu_types: Iterable[str]) -> np.ndarray:
-        """Indices (T,) into `gpu_types` of a cluster's types, whatever their partitions; -1 where there is none."""
+        """Indices (T,) into `gpu_types` of a cluster's types, whatever their partitions; -1 if there is none."""
         index = {name: t for t, name in enumerate(self.gpu_types)}
         return np.array([index.get(bare(name), -1) for name in gpu_types], np.int64)
 
@@ -194,7 +194,7 @@ class Speeds:
         Returns
         -------
         (n, C) float array
-            nan where the model has no such configuration. A configuration that is known by its placements
+            nan if the model has no such configuration. A configuration that is known by its placements
             only has none here.
 
         Raises
@@ -218,7 +218,7 @@ class Speeds:
         return out
 
     def places(self, types, nodes, gpus) -> np.ndarray:
-        """Where in `rate` the first segment of each model under each configuration (C,) is (M, C); -1 where there is none.
+        """Where in `rate` the first segment of each model under each configuration (C,) is (M, C); -1 if there is none.
 
         Kept for the configurations asked for lately: a policy asks for the same ones round after round. Types index
         `gpu_types`, -1 for a type that is not there.
@@ -236,7 +236,7 @@ class Speeds:
         Returns
         -------
         (n, T) bool array
-            All True without a model, and where no type has a speed: its look-up then says what the table lacks.
+            All True without a model, and where no type has a speed: its look-up then names the missing rows.
 
         Examples
         --------
@@ -263,7 +263,7 @@ class Speeds:
         return ((model * len(self.gpu_types) + kind) << 20) + gpus
 
     def segment_ends(self, model, progress) -> np.ndarray:
-        """Progress (n,) up to which the rates of each job stay what they are; inf in the last segment, and without a model (-1).
+        """Progress (n,) up to which the rates of each job stay as they are; inf in the last segment, and without a model (-1).
 
         Examples
         --------
@@ -277,7 +277,7 @@ class Speeds:
         return np.where((at < 0) | (at == self.seg_first[model + 1] - 1), np.inf, self.seg_end[at])
 
     def configurations(self, model: str | None = None) -> pl.DataFrame:
-        """List what is known, one row a configuration.
+        """List the known rates, one row a configuration.
 
         Columns `model, gpu_type, n_nodes, n_gpus, placement, rate` (that of the first segment); nodes and GPUs are null where
         they stand for any number.

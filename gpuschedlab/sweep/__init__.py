@@ -1,7 +1,7 @@
 """Sweeps: policies x knobs x scenarios x seeds, each cell kept as soon as it is done.
 
-`grids` makes policies from knobs, `scenarios` crosses traces with clusters, `plan` lists the cells, `identity` says what a
-cell is, `work` computes one, `store` keeps it, `driver` runs them all, and `result` is what comes out.
+`grids` makes policies from knobs, `scenarios` crosses traces with clusters, `plan` lists the cells, `identity` names a
+cell, `work` computes one, `store` keeps it, `driver` runs them all, and `result` is the frame of all.
 """
 
 from gpuschedlab.sweep.driver import sweep

@@ -49,12 +49,12 @@ def sweep(
     Parameters
     ----------
     scenario : Scenario, callable, or list or dict of them
-        What policies run in; `cross` makes a dict of traces x clusters. A function of the seed makes a scenario, with
+        Scenarios of the policies; `cross` makes a dict of traces x clusters. A function of the seed makes a scenario, with
         another trace or other failures; a frozen dataclass with `__call__(seed)` is called on the workers. A name that is a
         pair names the cluster, too.
     policies : Policy, list, or dict of str to either
         Policies, pairs (policy, estimator) and lists of them such as `grid` makes; under the names of a dict, or of
-        their classes. A pair's estimator, or what a function of the seed makes in its place, replaces the scenario's.
+        their classes. A pair's estimator, or the one that a function of the seed makes in its place, replaces the scenario's.
     folder : path
         Where results are kept.
     seeds : int or iterable of int
@@ -62,7 +62,7 @@ def sweep(
     measure : dict, optional
         Options of `metrics.summary`, such as ``{"prices": 2.0}``.
     workers : int, optional
-        Processes; -1: as many as cores; None: what `joblib.parallel_config` says, otherwise this process alone.
+        Processes; -1: as many as cores; None: as `joblib.parallel_config` says, otherwise this process alone.
     keep_runs : bool
         Whether each cell's whole run is kept, too (``Run.from_parquet(folder / "runs" / cell)``).
     strict : bool

@@ -1,4 +1,4 @@
-"""What a cell is: a stable hash of everything that its result depends on, the same in any process and on any day."""
+"""Identity of a cell: a stable hash of everything that its result depends on, the same in any process and on any day."""
 
 import hashlib
 import inspect
@@ -108,7 +108,7 @@ def _plain(value):
 
 
 def _held(value) -> dict:
-    """Fields of a dataclass, and what it has learnt (attributes that end in an underscore)."""
+    """Fields of a dataclass, and its learnt state (attributes that end in an underscore)."""
     learnt = {k: v for k, v in getattr(value, "__dict__", {}).items() if k.endswith("_") and not k.startswith("_")}
     return {f.name: getattr(value, f.name) for f in fields(value)} | learnt
 
@@ -147,6 +147,6 @@ def _source(cls: type) -> str:
 
 
 def _bytecode(code) -> str:
-    """Hash of a code object: what it does and with which constants, not its place."""
+    """Hash of a code object: its instructions and constants, not its place."""
     constants = [_bytecode(c) if inspect.iscode(c) else repr(c) for c in code.co_consts]
     return _hash(code.co_code + repr((code.co_names, code.co_varnames, constants)).encode())

@@ -1,4 +1,4 @@
-"""What a sweep consists of: its scenarios, a cell for each policy in each of them, and grids of policies."""
+"""Parts of a sweep: its scenarios, a cell for each policy in each of them, and grids of policies."""
 
 import contextlib
 import itertools
@@ -137,14 +137,14 @@ def grid(policy, **values) -> list:
     policy : Knobbed or type
         A policy, which keeps its other knobs, or a class, for its defaults.
     **values : int, "all", or list
-        For each knob: how many steps from its lowest to its highest value, on its own scale (logarithmic where it is
+        For each knob: how many steps from its lowest to its highest value, on its own scale (logarithmic if it is
         declared so); "all" values of a choice; or the values themselves, in a list. A bare number within a list
         stands for a tuple of one where the knob is a tuple.
 
     Returns
     -------
     list of Knobbed
-        The first knob varies slowest. Knobs that are not named follow where a constraint requires it (`project`);
+        The first knob varies slowest. Knobs that are not named follow if a constraint requires it (`project`);
         a combination that no choice of them allows is left out, and so is one that comes twice.
 
     Raises

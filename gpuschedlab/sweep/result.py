@@ -1,4 +1,4 @@
-"""What a sweep found, as a frame."""
+"""Findings of a sweep, as a frame."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -27,11 +27,11 @@ class Sweep:
     ----------
     frame : polars.DataFrame
         `policy, scenario, cluster, estimator, seed`, a column for each knob that differs between policies of one class
-        (null where a policy has no such knob; `NAME_knob` where a metric or another column has that name), and the
+        (null if a policy has no such knob; `NAME_knob` where a metric or another column has that name), and the
         metrics of `metrics.METRICS` but for `seconds`, which `times` has. The same call gives the same bytes. Where books were
-        found wrong, `books` says what does not add up (null where all does, or nobody looked).
+        found wrong, `books` names the sums that do not add up (null if all do, or nobody looked).
     failed : dict of str to str
-        What went wrong with the cells that have no row, by what they are.
+        Errors of the cells that have no row, by cell.
     missing : int
         Cells that are neither finished nor failed (of a sweep that was stopped).
     folder : pathlib.Path
@@ -39,7 +39,7 @@ class Sweep:
     knobs : dict of str to dict
         `label` (with unit) and `log` (scale) of each knob that differs.
     wrong : dict of str to str
-        What does not add up in the books of finished cells, by what they are; those of one cell in fifty are added up again.
+        Sums that do not add up in the books of finished cells, by cell; those of one cell in fifty are added up again.
     """
 
     frame: pl.DataFrame
@@ -51,7 +51,7 @@ class Sweep:
 
     @classmethod
     def read(cls, folder) -> "Sweep":
-        """Read what a sweep has kept in a folder, finished or not.
+        """Read the results of a sweep from a folder, finished or not.
 
         Raises
         ------

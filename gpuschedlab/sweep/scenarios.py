@@ -1,4 +1,4 @@
-"""What a sweep is given to run policies in: scenarios by name, and the recipes that make them from a seed."""
+"""Scenarios of a sweep by name, and the recipes that make them from a seed."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
@@ -20,10 +20,10 @@ def cross(traces, clusters, *, speeds=None, estimator=None, delays=None, until: 
     Parameters
     ----------
     traces : polars.DataFrame, (frame, history), callable, or dict of them by name
-        What arrives. A function of the seed makes a frame, or a pair; a frozen dataclass with `__call__(seed)` is
+        Jobs that arrive. A function of the seed makes a frame, or a pair; a frozen dataclass with `__call__(seed)` is
         called on the workers.
     clusters : Cluster, callable, or list or dict of them
-        What it runs on; a function of the seed may add failures.
+        Cluster that it runs on; a function of the seed may add failures.
     speeds, estimator, delays, until
         As for `Scenario`.
 
@@ -66,7 +66,7 @@ def _pair(trace, cluster, cluster_name: str, speeds, parts: dict, seed: int):
 
 @dataclass(frozen=True, eq=False)
 class OnCluster:
-    """Recipe of a scenario: a trace, or what makes one from a seed, on a cluster; other parameters as for `Scenario`."""
+    """Recipe of a scenario: a trace, or a maker of one from a seed, on a cluster; other parameters as for `Scenario`."""
 
     trace: object
     cluster: Cluster

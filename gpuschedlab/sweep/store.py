@@ -42,7 +42,7 @@ class Store:
 
     @contextlib.contextmanager
     def held(self):
-        """Hold the folder: no other sweep writes there, and what a killed one left half written is removed."""
+        """Hold the folder: no other sweep writes there, and half-written files of a killed one are removed."""
         with disk_errors(self):
             for path in (self.cells, self.runs, self.errors):
                 path.mkdir(parents=True, exist_ok=True)
@@ -82,7 +82,7 @@ class Store:
         return self.cells / f"{key}.json"
 
     def has_run(self, key: str) -> bool:
-        """Whether a cell's run is kept, too, and its files are what was written."""
+        """Whether a cell's run is kept, too, and its files are as they were written."""
         folder = self.runs / key
         try:
             for name in (*(f"{name}.parquet" for name in FRAMES), "info.json"):
@@ -111,17 +111,17 @@ class Store:
             (self.errors / f"{key}.txt").unlink(missing_ok=True)
 
     def keep_error(self, outcome: Outcome):
-        """Note what went wrong with a cell, and where."""
+        """Note the error of a cell, and its place."""
         with disk_errors(self):
             put(self.errors / f"{outcome.key}.txt", f"{outcome.error}\n\n{outcome.trace}".encode())
 
     def keep_rows(self, rows: list[dict], knobs: dict):
-        """Keep what the sweep consists of."""
+        """Keep the parts of the sweep."""
         with disk_errors(self):
             put(self.folder / "sweep.json", json.dumps({"knobs": knobs, "rows": rows}, indent=1).encode())
 
     def rows(self) -> tuple[list[dict], dict]:
-        """What the sweep consists of: its rows, and how its knobs are labelled."""
+        """Parts of the sweep: its rows, and how its knobs are labelled."""
         path = self.folder / "sweep.json"
         try:
             found = json.loads(path.read_text())
@@ -130,7 +130,7 @@ class Store:
             raise RunError(f"{path}: {error}; expected a folder that sweep() wrote.") from error
 
     def outdated(self, rows: list[dict], done) -> int:
-        """How many rows that are not done have a finished cell under another key, as what their result depends on has changed."""
+        """How many rows that are not done have a finished cell under another key, as an input of their result has changed."""
         with contextlib.suppress(RunError):
             files = {path.name for path in self.cells.iterdir()}
             before, _ = self.rows()
@@ -142,12 +142,12 @@ class Store:
         return 0
 
     def error(self, key: str) -> str | None:
-        """What went wrong with a cell, in one line; None if nothing is known of it."""
+        """Error of a cell, in one line; None if there is no note of one."""
         path = self.errors / f"{key}.txt"
         return path.read_text(errors="replace").partition("\n")[0] if path.is_file() else None
 
     def logged(self) -> dict[str, dict]:
-        """What the log has of cells, by key: `seconds`, `rounds` where runs are kept, `books` where they were added up."""
+        """Entries of the log on cells, by key: `seconds`, `rounds` where runs are kept, `books` where they were added up."""
         return {said["cell"]: said for said in json_lines(self.log) if isinstance(said.get("cell"), str)}
 
 
@@ -159,7 +159,7 @@ def _as_declared(value, dtype):
 
 
 def _asked(row: dict) -> str:
-    """Row of a sweep without its cell's key: what was asked for."""
+    """Row of a sweep without its cell's key: policy, scenario, seed and knobs."""
     return json.dumps({name: value for name, value in row.items() if name != "cell"}, sort_keys=True)
 
 
@@ -171,7 +171,7 @@ def put(path: Path, raw: bytes):
 
 
 def make_way(path: Path, *, folder: bool = False):
-    """Set aside what is no file, or no folder, where one is to be written: nothing is lost, and nothing is in the way."""
+    """Set aside anything that is no file, or no folder, if one is to be written there: nothing is lost, and nothing is in the way."""
     if path.exists() and path.is_dir() != folder:
         path.rename(path.with_name(f"{path.name}.{os.getpid()}.aside"))
 

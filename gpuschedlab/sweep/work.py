@@ -15,14 +15,14 @@ from gpuschedlab.sim import Scenario
 from gpuschedlab.sweep.identity import code_of_package, digest
 
 HELD = 4
-"""Scenarios, with what their estimators have learnt, that a worker keeps at hand."""
+"""Scenarios, with their fitted estimators, that a worker keeps at hand."""
 
 _held: OrderedDict[tuple, object] = OrderedDict()
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a cell, by its key."""
+    """Outcome of a cell, by its key."""
 
     key: str
     metrics: dict | None = None  # by name; None when it failed
@@ -37,7 +37,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Given:
-    """What a cell computes in its scenario, which is apart as cells share it."""
+    """Result of a cell in its scenario, which is apart as cells share it."""
 
     content: str  # digest of the scenario, but for its seed
     seed: int
@@ -68,7 +68,7 @@ def work(key: str, raw: bytes | Given, scenario, code: str, keep_runs: bool, add
 
 
 def _scenario_of(given: Given, source) -> Scenario:
-    """Scenario of a cell: what it has in common with those of other seeds is at hand, if that is not long ago."""
+    """Scenario of a cell: the part that it shares with those of other seeds is at hand, if it was used lately."""
     scenario = _once((given.content,), lambda: _opened(source))
     if given.estimator is not None:
         key = (given.content, digest(given.estimator))
@@ -102,7 +102,7 @@ def _computed(key: str, given: Given, scenario: Scenario, keep_runs: bool, add_u
 
 
 def _opened(source) -> Scenario:
-    """Scenario of a worker's own: what its estimator learns is not kept for longer than it."""
+    """Scenario of a worker's own: its fitted estimator is not kept for longer than it."""
     made = pickle.loads(source.tobytes()) if isinstance(source, np.ndarray) else source
     return made() if callable(made) else copy.copy(made)
 

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 FULL = 100.0
-"""Value of a job that ends by its deadline, where the trace gives none (Gao, PhD thesis, NTU 2025, section 5.4.3)."""
+"""Value of a job that ends by its deadline, if the trace gives none (Gao, PhD thesis, NTU 2025, section 5.4.3)."""
 
 TABLES = {"deadline": "deadlines", "reward": "rewards"}
 """Columns of one number, and the columns of lists that such a number is the first of."""
@@ -48,14 +48,14 @@ def value_table(trace: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     ----------
     trace : polars.DataFrame
         May have `deadlines` (s since submission) and `rewards` (lists of the same length); jobs without them
-        have one step, `deadline` and `reward` (100 where null).
+        have one step, `deadline` and `reward` (100 if null).
 
     Returns
     -------
     deadlines : (n, F) float array
-        Seconds since submission, ascending; inf where a job has fewer than F, in all F where it has none.
+        Seconds since submission, ascending; inf if a job has fewer than F, in all F if it has none.
     rewards : (n, F) float array
-        Values, never rising; 0 where the deadline is inf.
+        Values, never rising; 0 if the deadline is inf.
 
     Examples
     --------

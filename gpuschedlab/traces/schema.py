@@ -40,7 +40,7 @@ class Column:
     unlimited: bool = False  # whether infinity is a value
 
     def bad(self, name: str) -> pl.Expr:
-        """Return the expression that is true where a value of this column is wrong (nulls apart)."""
+        """Return the expression that is true if a value of this column is wrong (nulls apart)."""
         value = pl.col(name)
         if self.choices:
             return value.is_in(self.choices).not_()
@@ -151,7 +151,7 @@ def validate(frame: pl.DataFrame, *, source: str = "trace", on_bad: OnBad = "rai
     The canonical form has the columns of `SCHEMA` first, in their types, then any others untouched; rows are sorted by (submit, job_id).
     It shares no memory with arrays from which the frame was made. A canonical frame that has not changed since is not validated again.
     Soft deadlines are two columns of lists: a job that ends by the f-th of `deadlines` earns the f-th of `rewards`. Its `deadline`
-    and `reward`, where they are missing, are the first of each.
+    and `reward`, if they are missing, are the first of each.
 
     Parameters
     ----------
@@ -241,7 +241,7 @@ def _cast(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Rule]]:
 
 
 def _filled(frame: pl.DataFrame, name: str, value: pl.Expr) -> pl.Expr:
-    """Fill one column where nothing was given; what could not be converted stays null, for the rule to see."""
+    """Fill one column if nothing was given; what could not be converted stays null, for the rule to see."""
     if name not in frame.columns:
         return value
     given = pl.col(f"{name}\0raw" if f"{name}\0raw" in frame.columns else name)

@@ -209,14 +209,14 @@ def known_at(history: pl.DataFrame, at: float | None = None) -> pl.DataFrame:
     history : polars.DataFrame
         A trace, the times of which may be negative.
     at : float, optional
-        Instant (s) on its clock. Default: 0, or its last submission where that is later: on a clock of its own, nothing says
+        Instant (s) on its clock. Default: 0, or its last submission if that is later: on a clock of its own, nothing says
         what came after that.
 
     Returns
     -------
     polars.DataFrame
-        Jobs submitted before then, in order; `censored` is true where the duration is only a lower bound, and the status is null
-        where it has been cut.
+        Jobs submitted before then, in order; `censored` is true if the duration is only a lower bound, and the status is null
+        if it has been cut.
 
     Raises
     ------

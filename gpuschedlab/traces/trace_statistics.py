@@ -18,7 +18,7 @@ def fano(counts: np.ndarray) -> float:
 
 
 def autocorrelation(values: np.ndarray, lag: int) -> float:
-    """Return the correlation of a series with itself `lag` steps later (0 where it does not vary)."""
+    """Return the correlation of a series with itself `lag` steps later (0 if it does not vary)."""
     if lag >= len(values):
         return 0.0
     away = values - values.mean()

@@ -14,7 +14,11 @@ from gpuschedlab.estimators import Noisy
 from gpuschedlab.knobs import Knob, Knobbed, knobs_of
 from gpuschedlab.scenarios import recipes
 
-NEEDED = {"Pop": {"policy": policies.ThemisRounds()}, "Agent": {"act": int}}
+NEEDED = {
+    "Pop": {"policy": policies.ThemisRounds()},
+    "LenientRounds": {"policy": policies.ThemisRounds()},
+    "Agent": {"act": int},
+}
 
 
 def classes() -> dict[str, type]:

@@ -39,6 +39,7 @@ TABLES |= present(
             "prompt-traces": "papers.prompttuner.calibration",
             "prompttuner": "papers.prompttuner.runs",
         },
+        "shockwave": {"shockwave": "papers.shockwave.artifact_table"},
         "ymir": {"titan": "papers.ymir.artifact_runs", "zoo": "papers.ymir.zoo"},
         "autosched": {
             "motivation": "autosched.motivation",

@@ -245,7 +245,7 @@ def test_published_numbers_stand_beside_what_was_committed(tmp_path):
         tables.load("sia", write_measured(tmp_path / "part" / "sia.csv", "x", {first: 1.0}).parent)
     text = tables.tables("sia", folder=tmp_path)
     assert f"1 of {table.height} numbers measured" in text
-    assert "0 of 0 claims that can be had here hold" in text
+    assert "No claim can be had here." in text
     assert "| 1.00 [a] |" in text
     assert "One of four." in text
     assert "no such data" in text
@@ -380,11 +380,11 @@ def test_the_front_page_has_what_the_code_prints_and_each_paper_with_its_claims(
     rows = tool("macros").expand("{{held}}").splitlines()[2:]
     assert len(rows) == len(tables.TITLES)
     for name, row in zip(tables.TITLES, rows, strict=True):
-        verdicts = [one.verdict for one in tables.load(name).claims]
-        held = sum(v in tables.HELD for v in verdicts)
-        had = sum(v != tables.VERDICTS[-1] for v in verdicts)
-        sized = sum(one.sized for one in tables.load(name).claims)
-        assert f"| {held} of {had} | {sized} |" in row
+        claims = tables.load(name).claims
+        count = tables.counts(claims)
+        assert sum(count.values()) == len(claims)
+        assert f"| {len(claims)} | {' | '.join(str(count[word]) for word in tables.CONFIRMED)} |" in row
+        assert f"| {' | '.join(str(count[word]) for word in tables.UNCONFIRMED)} |" in row
     assert {"{{board}}", "{{three_lines}}", "{{held}}", "{{score}}"} <= set((DOCS / "index.md").read_text().split())
 
 

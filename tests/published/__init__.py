@@ -17,10 +17,10 @@ import polars as pl
 
 from gpuschedlab.errors import LabError
 from published.bounds import bounds
-from published.claims import Judged, judge
 from published.code import codes_of, older
 from published.committed import FOLDER, read_measured, write_measured
 from published.inputs import check_versions, write_digests
+from published.judging.judged import Judged, judge, with_power
 from published.numbers import SCHEMA, Left, Number, Ours, as_ours, beside, command_of, read_table
 from published.page import write_page
 from published.rows import measure_rows
@@ -96,12 +96,13 @@ def reproduce(
         rows = module.ours(study)
         known = _known(name)
         wanted = [number for number in rows if not stale or number in known.old or number not in known.found]
+        wanted.sort(key=known.codes.__contains__)  # rows that say nothing of their code come first
         write = partial(_write, Path(csv) / f"{name}.csv", name, rows) if csv is not None else _nothing
         found = measure_rows(study, rows, wanted, write)
         left += sum(isinstance(value, Left) for value in found.values())
         found = ({n: v for n, v in known.found.items() if n in rows} if stale else {}) | found
         frames.append(beside(name, read_table(name), found, quick))
-        claims[name] = judge(name, found)
+        claims[name] = with_power(name, found, judge(name, found))
         checks += [{"source": name, "check": text, "ok": ok} for text, ok in bounds(name, found, claims[name])]
     rows = pl.concat(frames) if frames else beside("", pl.DataFrame(schema=SCHEMA), {})
     write_page(rows, claims, checks, Path(out), quick)
@@ -112,18 +113,19 @@ def reproduce(
 
 
 class Known(NamedTuple):
-    """What is committed of a source, and which rows of it other code than today's measured."""
+    """What is committed of a source, with the hash of the code of each row, and which rows other code than today's measured."""
 
     found: dict[Number, float | str | Ours]
+    codes: dict[Number, str]
     old: set[Number]
 
 
 def _known(source: str) -> Known:
     path = FOLDER / f"{source}.csv"
     if not path.is_file():
-        return Known({}, set())
+        return Known({}, {}, set())
     _, found, codes = read_measured(path)
-    return Known(found, older(source, found, codes))
+    return Known(found, codes, older(source, found, codes))
 
 
 def _write(path: Path, source: str, rows: Iterable[Number], number: Number, value: Ours | float | str | None) -> None:

@@ -8,7 +8,7 @@ import published
 from gpuschedlab.cli import obey
 from gpuschedlab.cli.parser import Parser, add_json
 from gpuschedlab.cli.text import as_json, cell, grid
-from published.page import score, size
+from published.judging.lines import score, size
 
 SHOWN = ("where", "workload", "policy", "metric", "value", "spread", "ours", "ours_spread", "over", "ratio", "note")
 CLAIMED = ("where", "claim", "published", "ours", "verdict")
@@ -37,10 +37,7 @@ def show(args) -> int:
     options = {"quick": args.quick, "out": args.out, "workers": args.workers, "csv": args.csv, "stale": args.stale}
     found = published.reproduce(sources, args.data, **options)
     if args.json:
-        claims = {
-            name: [one._asdict() | {"claim": asdict(one.claim)} for one in judged]
-            for name, judged in found["claims"].items()
-        }
+        claims = {name: [asdict(one) for one in judged] for name, judged in found["claims"].items()}
         print(as_json(found | {"rows": found["rows"].to_dicts(), "claims": claims}))
         return 0 if found["ok"] else 1
     for (source,), rows in found["rows"].group_by("source", maintain_order=True):
@@ -63,7 +60,7 @@ def _cells(column) -> list[str]:
 
 def _claimed(judged) -> list[str]:
     """Cells of a claim."""
-    return [judged.claim.at, judged.claim.says, cell(judged.published), size(judged), judged.verdict]
+    return [judged.claim.at, judged.claim.says, cell(judged.size.published), size(judged), judged.verdict]
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from published.claims import Claim, Judged, judge, range_of, read_claims
-from published.committed import CLOCK, CLOCKS, FOLDER, moved, read_measured
+from published.claims import read_claims
+from published.committed import CLOCK, FOLDER, moved, read_measured
+from published.judging.judged import Judged, outside, range_of
 from published.numbers import Number, Ours, as_ours
 
 FACTOR = 1.25
@@ -19,21 +20,16 @@ def bounds(
     path = folder / f"{source}.csv"
     lines = moved(found, read_measured(path).found) if path.is_file() else []
     own = [(line, False) for line in lines] or [("every number is what was committed", True)] * path.is_file()
-    return own + [(range_text(one), bool(one.claim.range) and one.inside) for one in claims if one.ours is not None]
+    return own + [
+        (range_text(one), bool(one.claim.range) and one.inside) for one in claims if one.size.ours is not None
+    ]
 
 
 def range_text(judged: Judged) -> str:
     """A claim, its size here, and its range: the one that follows from this run, where none is written down."""
-    low, high = judged.claim.range or range_of(judged, _timed(judged.claim))
+    low, high = judged.claim.range or range_of(judged)
     way = "in" if judged.claim.range else "no range is written down; of this run:"
-    return f"{judged.claim.says}: {judged.ours:.3g}, {way} {low:.4g} to {high:.4g}" + " (wide)" * judged.wide
-
-
-def _timed(claim: Claim) -> bool:
-    """Whether a clock measures what a claim is about."""
-    metrics = claim.rows.get("metric", [])
-    metrics = [metrics] if isinstance(metrics, str) else metrics
-    return any(pattern.search(metric) for pattern in (CLOCK, CLOCKS) for metric in metrics)
+    return f"{judged.claim.says}: {judged.size.ours:.3g}, {way} {low:.4g} to {high:.4g}" + " (wide)" * judged.wide
 
 
 class Noticed(NamedTuple):
@@ -68,7 +64,7 @@ def noticed(source: str, known: Mapping[Number, float | str | Ours]) -> Noticed:
         wrong = [{**known, number: _off(as_ours(value), factor)} for factor in (FACTOR, 1 / FACTOR)]
         about = [claim for claim, numbers in ranged if number in numbers]
         own = all(moved({number: each[number]}, {number: value}) for each in wrong)
-        claim = all(_outside(source, each, about) for each in wrong)
+        claim = all(outside(source, each, about) for each in wrong)
         rows = rows + 1
         by_own = by_own + (own or claim)
         by_claim = by_claim + claim
@@ -78,8 +74,3 @@ def noticed(source: str, known: Mapping[Number, float | str | Ours]) -> Noticed:
 
 def _off(value: Ours, factor: float) -> Ours:
     return value._replace(value=factor * value.value, each={key: factor * one for key, one in value.each.items()})
-
-
-def _outside(source: str, found: Mapping, about: list[Claim]) -> bool:
-    """Whether one of these claims leaves its range."""
-    return any(not one.inside for one in judge(source, found, about))

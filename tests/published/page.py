@@ -1,15 +1,14 @@
 """The page for the documentation: claims, published numbers and ours, one table per place of a source."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
 
 from gpuschedlab._files import parquet, whole
-from published.claims import HELD, VERDICTS, Judged
+from published.judging.judged import Judged
+from published.judging.lines import claim_lines, number
 
 HEAD = ("workload", "policy", "metric", "published", "ours", "ratio", "note")
-CLAIMED = ("claim", "where", "published", "ours", "right in", "verdict")
 
 
 def write_page(rows: pl.DataFrame, claims: dict[str, list[Judged]], checks: list[dict], out: Path, quick: bool) -> Path:
@@ -66,59 +65,6 @@ def page(rows: pl.DataFrame, claims: dict[str, list[Judged]], checks: list[dict]
     return "\n".join(text)
 
 
-def claim_lines(claims: list[Judged], clean: Callable[[str], str] = str) -> list[str]:
-    """Markdown of claims: the score, a table, and the causes; `clean` makes a text fit for a cell."""
-    if not claims:
-        return []
-    whys = list(dict.fromkeys(one.why for one in claims if _explained(one)))
-    text = [score(claims), "", _line(CLAIMED), _line(["---"] * 2 + ["---:"] * 3 + ["---"])]
-    for one in claims:
-        right = f"{one.right} of {one.of}" if one.of > 1 else ""
-        mark = f" [{whys.index(one.why) + 1}]" if _explained(one) else ""
-        cells = (
-            one.claim.says,
-            one.claim.at,
-            published(one),
-            size(one) + " (wide)" * one.wide,
-            right,
-            one.verdict + mark,
-        )
-        text.append(_line(clean(cell) for cell in cells))
-    return [*text, "", *(line for i, why in enumerate(whys) for line in (f"[{i + 1}] {clean(why)}", ""))]
-
-
-def _explained(one: Judged) -> bool:
-    return bool(one.why) and one.verdict != VERDICTS[0]
-
-
-def score(claims: list[Judged]) -> str:
-    """How many claims hold, of those that can be had.
-
-    Examples
-    --------
-    >>> score([])
-    '0 of 0 claims that can be had here hold, 0 of them in size.'
-    """
-    had = [one.verdict for one in claims if one.verdict != VERDICTS[-1]]
-    held = sum(verdict in HELD for verdict in had)
-    left = f" {len(claims) - len(had)} cannot be had, or are not measured." if len(claims) > len(had) else ""
-    sized = sum(one.sized for one in claims)
-    return f"{held} of {len(had)} claims that can be had here hold, {sized} of them in size.{left}"
-
-
-def published(one: Judged) -> str:
-    """Published size of a claim: a number, the two ends of a range, or that no page has one."""
-    if one.claim.ranged:
-        return f"{number(one.claim.above)} to {number(one.claim.below)}"
-    return "no number" if one.published is None and one.claim.rows else number(one.published)
-
-
-def size(one: Judged) -> str:
-    """Size of ours, with its interval."""
-    interval = f" ({number(one.low)} to {number(one.high)})" if one.low is not None else ""
-    return number(one.ours) + interval
-
-
 def _line(cells) -> str:
     return "| " + " | ".join(cells) + " |"
 
@@ -135,16 +81,3 @@ def _cells(row: dict) -> list[str]:
         f"{mine} ({row['over']})" if row["over"] else mine,
     ]
     return [*texts, f"{row['ratio']:.2f}" if row["ratio"] is not None else "", row["note"]]
-
-
-def number(value: float | None) -> str:
-    """Three figures, or nothing.
-
-    Examples
-    --------
-    >>> number(0.5761), number(12_345.0), number(None)
-    ('0.576', '12,345', '')
-    """
-    if value is None:
-        return ""
-    return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"

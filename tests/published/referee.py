@@ -13,8 +13,8 @@ from gpuschedlab._files import whole
 from gpuschedlab.cli import obey
 from gpuschedlab.cli.parser import Parser
 from gpuschedlab.errors import LabError
-from published.claims import _interval, _mean
 from published.inputs import FOLDERS
+from published.judging.sizes import interval_of_mean, mean_of
 from published.kept import measure_all
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -79,9 +79,9 @@ def shown(name: str, data_dir) -> dict:
     answers = measure_all(f"slip_{name}", slip.measure, data_dir, slip.cases, 1, "reproduce", FOLDERS)
     pairs = dict(zip(slip.cases, answers, strict=True))
     each = {", ".join(map(str, case)): a / b for case, (a, b) in pairs.items()}
-    low, high = _interval(list(each.values()))
+    low, high = interval_of_mean(list(each.values()))
     return {
-        "effect": _mean(list(each.values())),
+        "effect": mean_of(list(each.values())),
         "low": low,
         "high": high,
         "each": each,

@@ -46,7 +46,7 @@ class Study:
     quick: bool = False
     workers: int = -1
     until: float = math.inf
-    _known: dict = field(default_factory=dict, init=False, repr=False, compare=False)
+    _known: dict = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self):
         for record in json_lines(self._file):

@@ -3,7 +3,11 @@
 import io
 import json
 import pickle
+import sys
+import types
+import unittest.mock
 import zipfile
+from collections import OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -164,6 +168,39 @@ def together(rows, names) -> bytes:
     return saved(report)
 
 
+class JobIdPair:
+    """A job's name in the pickles of Gavel's simulator, which hold themselves."""
+
+    def __init__(self, job: int):
+        self._job0 = job
+        self._job1 = None
+        self._singletons = (self,)
+        self._as_set = {job, None}
+
+
+JobIdPair.__module__ = "job_id_pair"
+
+
+def rounds_of_gavel(rows, names) -> list[bytes]:
+    """A trace without a head, and a pickle a policy in which the first worker of a job counts the time of all."""
+    text = "LM (batch size 5)\tpython3 main.py --data %s/x\tlm\t--steps\t1\t9\t{gpus}\tgns\t1\t-1.000000\t{dur:.0f}\t{arrival:.0f}\n"
+    files = ["".join(text.format(**row) for row in rows.iter_rows(named=True)).encode()]
+    home = types.ModuleType("job_id_pair")
+    home.JobIdPair = JobIdPair
+    with unittest.mock.patch.dict(sys.modules, {"job_id_pair": home}):
+        for name in names[1:]:
+            policy = Path(name).name.partition("_120_")[0]
+            seconds = (rows[f"work_{policy}"] * rows["gpus"]).to_list()
+            times = {JobIdPair(job): {job % 32: value, 99: 0.0} for job, value in enumerate(seconds)}
+            run = {
+                "jct_list": rows[f"jct_{policy}"].to_list(),
+                "job_run_time": times,
+                "per_round_schedule": [OrderedDict()],
+            }
+            files.append(pickle.dumps(run))
+    return files
+
+
 def wide(rows, names) -> bytes:
     table = rows.pivot("n_gpus", index="global_batch", values="iters_per_s").rename(
         {"global_batch": "global_batch_size"}
@@ -202,5 +239,6 @@ FORMS = {
     "profiles/transfer_spatial.parquet": together,
     "profiles/elasticflow_speed.parquet": wide,
     "profiles/gavel_speed.parquet": packed,
+    "inputs/shockwave/tacc32.parquet": rounds_of_gavel,
     "profiles/placement_slowdown.csv": slowdown,
 }

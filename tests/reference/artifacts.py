@@ -126,6 +126,17 @@ def _pickled(models: Iterable[str], commit: str) -> tuple[Part, ...]:
     return each(f"{_COPTER}/jobs/profiles/{{model}}.pkl", of=grid("model", models, "commit", [commit]))
 
 
+def _shockwave() -> tuple[Part, ...]:
+    """A trace of Shockwave's artifact, and its simulations under seven policies."""
+    root = "uw-mad-dash/shockwave/raw/e07dd205c52afe9981a4f092051c1d0f844ebf3d/scheduler"
+    trace = "120_0.2_5_100_40_25_0,0.5,0.5_0.6,0.3,0.09,0.01_multigpu_dynamic"
+    runs = (
+        "max_min_fairness finish_time_fairness min_total_duration max_sum_throughput_perf allox shockwave gandiva_fair"
+    )
+    pickles = [f"{root}/reproduce/pickles/tacc_32gpus/{run}_{trace}_simulation.pickle" for run in runs.split()]
+    return each(f"{root}/traces/reproduce/{trace}.trace", *pickles)
+
+
 _SHAPES = [f"synthetic_{shape}_{length}" for shape in ("linear", "mixed", "sublinear") for length in ("long", "short")]
 #: File below the folder -> how it is made. What it must hold stands in tables.csv.
 RECIPES: dict[str, Recipe] = {
@@ -207,6 +218,7 @@ RECIPES: dict[str, Recipe] = {
             "oracle_throughputs_v2.json"
         ),
     ),
+    "inputs/shockwave/tacc32.parquet": Recipe(as_.rounds_of_gavel, _shockwave()),
     "profiles/placement_slowdown.csv": Recipe(
         as_.slowdown, each(f"{_CHRONUS}/677eb83ea4e4760d12577e227429403eb0ed32ab/code/data/model_info.json")
     ),
@@ -217,5 +229,5 @@ NOT_PUBLIC = {
     "reference/chronus_artifact_asrun.parquet": "made by running ChronusArtifact's scheduler, HiGHS in Gurobi's place",
     "traces/inventory/pai2020_machines_grouped.csv": "counted from PAI's table of machines",
     "traces/stats.json": "computed from the three traces",
-    "inputs/": "small logs and right answers, made for the tests that read them",
+    "inputs/": "small logs and right answers, made for the tests that read them, but for shockwave/",
 }

@@ -18,6 +18,8 @@ from gpuschedlab.traces import fetching
 from reference.artifacts import NOT_PUBLIC, RECIPES
 
 TABLES = Path(__file__).with_name("tables.csv")
+COMMON = "/,"
+"""Characters that stand for themselves in the path of an address, and in the name of a file that is fetched from there."""
 
 
 class Reference(NamedTuple):
@@ -118,7 +120,7 @@ def _build(folder: Path, file: str, base_url: str) -> None:
     sources = {name: folder / "sources" / name for part in parts for name in part.files}
     for name, path in sources.items():
         # What a commit names never changes, so that the pieces of two downloads belong together.
-        fetching.bring(f"{base_url}/{urllib.parse.quote(name)}", path.parent, resume=True)
+        fetching.bring(f"{base_url}/{urllib.parse.quote(name, safe=COMMON)}", path.parent, resume=True)
     try:
         frame = _read(file, sources)
         right = checksum(frame) == must.sha256

@@ -128,11 +128,19 @@ def pai(files: list[Path], labels: dict) -> pl.DataFrame:
     )
 
 
+class JobId:
+    """Stand-in for the class of Gavel's simulator that names one job or two: of its fields, `_job0` is the first job's number."""
+
+
 class _Plain(pickle.Unpickler):
     """Unpickler of plain data and numpy arrays alone: a pickle from elsewhere must not run code."""
 
     def find_class(self, module, name):
         module = module.replace("numpy.core.", "numpy._core.")
+        if (module, name) == ("job_id_pair", "JobIdPair"):
+            return JobId
+        if (module, name) in {("collections", "OrderedDict"), ("builtins", "set")}:
+            return super().find_class(module, name)
         if (module, name) in {
             *((f"numpy._core.{part}", n) for part in ("multiarray", "numeric") for n in ("_reconstruct", "scalar")),
             *(("numpy", "ndarray"), ("numpy", "dtype"), ("_codecs", "encode"), ("numpy._core.numeric", "_frombuffer")),
@@ -151,6 +159,27 @@ def _unpickled(file: Path):
         version = np.lib.format.read_magic(stream)
         (np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0)(stream)
         return _Plain(stream).load().item()
+
+
+def rounds_of_gavel(files: list[Path], labels: dict) -> pl.DataFrame:
+    """Jobs of a trace of Gavel's simulator, and of each run that was kept: seconds that a job ran on its GPUs, and its completion time."""
+    lines = pl.read_csv(files[0], separator="\t", has_header=False, quote_char=None)
+    jobs = lines.select(
+        pl.nth(11).cast(pl.Float64).alias("arrival"),
+        pl.nth(6).cast(pl.Int64).alias("gpus"),
+        pl.nth(10).cast(pl.Float64).alias("dur"),
+    )
+    work = {}
+    times = {}
+    for file in files[1:]:
+        policy = file.name.partition(f"_{files[0].stem}")[0]
+        run = _unpickled(file)
+        seconds = np.zeros(jobs.height)
+        for job, by_worker in run["job_run_time"].items():
+            seconds[getattr(job, "_job0", job)] = sum(by_worker.values())
+        work[f"work_{policy}"] = seconds / jobs["gpus"].to_numpy()
+        times[f"jct_{policy}"] = np.array(run["jct_list"], float)
+    return jobs.with_columns(**work, **times)
 
 
 def goodputs(files: list[Path], labels: dict) -> pl.DataFrame:

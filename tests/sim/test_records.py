@@ -6,7 +6,7 @@ import pytest
 from gpuschedlab import Cluster, Fifo, Scenario, generate
 from gpuschedlab.sim.engine.jobs import state
 from gpuschedlab.sim.engine.jobs.records import BODY, JOB, TICK, WAITING
-from gpuschedlab.sim.setup.eligibility import able_to_run
+from gpuschedlab.sim.setup.eligibility import EmptyCluster, Placing, Requests, able_to_run
 from gpuschedlab.sim.setup.prepared import NEW_BODY, NEW_JOB, distinct
 from gpuschedlab.sim.watch import waiting_of
 
@@ -89,12 +89,13 @@ def test_jobs_of_a_demand_are_able_to_run_where_the_demand_is(sharing):
     prepared = Scenario(
         generate("venus", days=1, jobs=300, load=0.9, cluster_gpus=64, rng=2), Cluster.homogeneous(8, 8)
     ).prepared
-    demand, slots, _, asked, knows = prepared.demands(sharing)
+    demands = prepared.demands(sharing)
     known = prepared.constant["known"] > 0
     for cluster in (Cluster.homogeneous(8, 8), Cluster.homogeneous(1, 4)):
-        by_demand = able_to_run(cluster, "consolidate", 0, slots, asked, known[knows])
-        own = prepared.body["slots"], prepared.asked, known[prepared.body["knows"]]
-        assert by_demand[demand].tolist() == able_to_run(cluster, "consolidate", 0, *own).tolist()
+        empty = EmptyCluster(cluster, Placing("consolidate"))
+        of_demands = able_to_run(empty, Requests(demands.slots, demands.nodes, known[demands.known]))
+        of_jobs = Requests(prepared.body["slots"], prepared.asked, known[prepared.body["knows"]])
+        assert of_demands[demands.of_job].tolist() == able_to_run(empty, of_jobs).tolist()
 
 
 def test_fields_that_no_one_says_are_those_of_a_new_job():

@@ -1,1 +1,1 @@
-"""What the knobs of a scheduler cause: the causal graph, and models learnt on it."""
+"""Effects of a scheduler's knobs: the causal graph, and models learnt on it."""

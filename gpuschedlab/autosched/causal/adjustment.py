@@ -1,4 +1,4 @@
-"""What setting a variable does to an outcome, from rows alone: regression on smooth terms of what is held fixed, with intervals."""
+"""Effect of setting a variable on an outcome, from rows alone: regression on smooth terms of the columns held fixed, with intervals."""
 
 import itertools
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from gpuschedlab.errors import EstimatorError
 from gpuschedlab.metrics.intervals import LEVEL
 
 KNOTS = 4
-"""Of the cubic splines of what is held fixed, and of a setting that is a number."""
+"""Of the cubic splines of the columns held fixed, and of a setting that is a number."""
 FEW = 8
 """Values of a setting up to which each has a mean of its own."""
 LEAST = 40
@@ -21,8 +21,8 @@ FREE = 20
 SPARE = 0.02
 FEWEST = 5
 THIN = 0.02
-"""What an answer needs: a share of the setting's variance that what is held fixed leaves; and of either of a few settings, so many
-rows, and such a share of the rows, in each quarter of what the columns predict of the setting."""
+"""Needs of an answer: a share of the setting's variance that the columns held fixed leave; and of either of a few settings, so many
+rows, and such a share of the rows, in each quarter of the setting as the columns predict it."""
 MISFIT = 0.05
 ROUNDING = 1e-18
 """Share of residuals' variance that trees explain in held-out stretches: the terms do not fit; that of the outcome's which is rounding."""
@@ -31,9 +31,9 @@ ROUNDING = 1e-18
 class Adjusted(NamedTuple):
     """Mean outcome (k,) under each setting, half (k,) of its 95 % interval; `effect` of the last against the first, `half` of its own.
 
-    strength : what part of what is left of setting and outcome alike a hidden common cause must explain to bring the effect to 0.
-    refusal : why the rows cannot say, "" where they can. shown : what is held fixed predicts of the setting (n,).
-    parts : what each row adds (n, k) to the error of each mean, n times. free : rows beyond the terms.
+    strength : share of the rest of setting and outcome alike that a hidden common cause must explain to bring the effect to 0.
+    refusal : why the rows cannot say, "" if they can. shown : the setting (n,) as the columns held fixed predict it.
+    parts : contribution of each row (n, k) to the error of each mean, n times. free : rows beyond the terms.
     """
 
     mean: np.ndarray
@@ -47,7 +47,7 @@ class Adjusted(NamedTuple):
     free: int
 
     def paired_halves(self) -> np.ndarray:
-        """Half (k, k) of the 95 % interval of each difference between two settings' means; nan where there are no intervals."""
+        """Half (k, k) of the 95 % interval of each difference between two settings' means; nan if there are no intervals."""
         count = len(self.mean)
         halves = np.full((count, count), np.nan)
         if np.isfinite(self.halves).all():
@@ -57,9 +57,9 @@ class Adjusted(NamedTuple):
 
 
 class Regressed(NamedTuple):
-    """Means (k,) under settings by regression, what each row adds (n, k) to their errors, and what the regression leaves.
+    """Means (k,) under settings by regression, the contribution of each row (n, k) to their errors, and the residuals.
 
-    rest : residuals (n,). free : rows beyond the terms. predicted : what is held fixed predicts of the setting (n,). columns : what is
+    rest : residuals (n,). free : rows beyond the terms. predicted : the setting (n,) as the columns held fixed predict it. columns : those
     held fixed (n, p), heavy tails as logarithms.
     """
 
@@ -217,13 +217,13 @@ def scaled(x: np.ndarray) -> np.ndarray:
 
 
 def spline(at: np.ndarray, seen: np.ndarray) -> np.ndarray:
-    """Terms (n, t) of a natural cubic spline at values (n,), with knots at quantiles of those seen; a line where these are few."""
+    """Terms (n, t) of a natural cubic spline at values (n,), with knots at quantiles of those seen; a line if these are few."""
     knots = knots_of(seen)
     return np.column_stack([at, bends(at, knots)])
 
 
 def knots_of(seen: np.ndarray) -> np.ndarray:
-    """Knots of a natural cubic spline, at quantiles of the values seen; empty where these are few: it is a line then."""
+    """Knots of a natural cubic spline, at quantiles of the values seen; empty if these are few: it is a line then."""
     knots = np.unique(np.quantile(seen, np.linspace(0.05, 0.95, KNOTS)))
     if len(knots) < 3 or len(np.unique(seen)) <= FEW:
         return np.empty(0)

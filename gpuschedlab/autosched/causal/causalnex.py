@@ -1,7 +1,7 @@
 """CausalNex beyond its declared bounds: all its mends in one place, and the three steps taken with it.
 
 CausalNex 0.12 requires Python < 3.11, numpy < 1.24, pandas < 2 and torch. With the mends below it runs on
-Python 3.11 to 3.13 with numpy 2 and pandas 2, without torch: what is used here (StructureModel, the NOTEARS
+Python 3.11 to 3.13 with numpy 2 and pandas 2, without torch: the parts used here (StructureModel, the NOTEARS
 of scipy, BayesianNetwork, InferenceEngine) does not need it.
 """
 
@@ -147,7 +147,7 @@ def do_query(network, interventions: dict, observed: dict | None = None) -> dict
 
 
 class Intervened:
-    """Networks of which some variables are set from outside: what many questions share, made once.
+    """Networks of which some variables are set from outside: the part that many questions share, made once.
 
     `alone` are variables without any edge, which no network of CausalNex holds, and the probability of each of their states.
     """

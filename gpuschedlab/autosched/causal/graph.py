@@ -1,4 +1,4 @@
-"""Causal graphs of a scheduler: knobs, intermediate metrics, objectives, and what causes what (6.4.3.1)."""
+"""Causal graphs of a scheduler: knobs, intermediate metrics, objectives, and the causes of each (6.4.3.1)."""
 
 import contextlib
 import io
@@ -27,7 +27,7 @@ class Layers:
     direct : tuple of (str, str)
         Edges from a knob to an objective that the operator declares; there are no others.
     context : tuple of str
-        What is given at the instant and no knob changes, such as the load: a cause of every metric and objective.
+        Values that are given at the instant and that no knob changes, such as the load: a cause of every metric and objective.
     between : bool
         Whether metrics may cause one another; the thesis' graphs (figures 6.6, 6.16, 6.20) have three plain layers.
     """
@@ -42,7 +42,7 @@ class Layers:
 
     @property
     def given(self) -> tuple[str, ...]:
-        """What a prediction starts from: knobs, then context."""
+        """Inputs of a prediction: knobs, then context."""
         return (*self.knobs, *self.context)
 
     @property
@@ -203,7 +203,7 @@ def learn_graph(
 
     Differs from the paper in
     -------------------------
-    Where metrics do not cause one another, each is searched with its knobs alone, and the objective with the metrics:
+    If metrics do not cause one another, each is searched with its knobs alone, and the objective with the metrics:
     the skeleton is fully connected between neighbouring layers, not all at once. The second search is ours.
 
     References

@@ -1,4 +1,4 @@
-"""The causal performance model: what the objective will be, from knobs through metrics (6.4.3.1)."""
+"""The causal performance model: predicts the objective from knobs through metrics (6.4.3.1)."""
 
 import math
 from collections.abc import Callable
@@ -31,7 +31,7 @@ class Prediction(NamedTuple):
 
 
 class Tested(NamedTuple):
-    """What a test of an answer gives: the 95 % `interval` of its mean, nan if there is none, and a `word`, "" or what is wrong."""
+    """Result of the test of an answer: the 95 % `interval` of its mean, nan if there is none, and a `word`, "" or the fault."""
 
     interval: tuple[float, float]
     word: str
@@ -41,7 +41,7 @@ UNTESTED = (math.nan, math.nan)
 
 
 class Answer(Prediction):
-    """Prediction of a what-if; the 95 % `interval` of its mean, and a `word` on what is wrong with it, are found when asked for."""
+    """Prediction of a what-if; the 95 % `interval` of its mean, and a `word` on its fault, are found when asked for."""
 
     test: Callable[[], Tested] | None = None
 
@@ -59,7 +59,7 @@ class Answer(Prediction):
 
     @property
     def word(self) -> str:
-        """What is wrong: the answer lies outside the interval by adjustment, which its own covers; or why it has none. "" of a good one."""
+        """The fault: the answer lies outside the interval by adjustment, which its own covers; or why it has none. "" of a good one."""
         return self.tested.word
 
     def __repr__(self) -> str:
@@ -74,8 +74,8 @@ class Answer(Prediction):
 class Effect(NamedTuple):
     """Effect of a variable that is set, and the ends `low, high` of its 95 % interval.
 
-    do : what the model's own `do` says. strength : a hidden common cause would have to explain this share of what is left of cause
-    and outcome alike to bring the effect to 0. word : "" or what is wrong: `do` lies outside the interval.
+    do : answer of the model's own `do`. strength : a hidden common cause would have to explain this share of the rest of cause
+    and outcome alike to bring the effect to 0. word : "" or the fault: `do` lies outside the interval.
     """
 
     value: float
@@ -94,7 +94,7 @@ class CausalModel(Regressor, Parameters):
     graph : CausalGraph
     backend : {"boosted", "causalnex"}
         Gradient-boosted regressions of every variable on its causes (`Boosted`), or CausalNex' discrete Bayesian network
-        (`CausalNexNetwork`, which says what it costs).
+        (`CausalNexNetwork`, which states its cost).
     rng : int
         Seed of the regressions, and of draws in what-ifs.
     relearn : bool
@@ -185,7 +185,7 @@ class CausalModel(Regressor, Parameters):
     def do(self, interventions: dict[str, float], given: dict[str, float] | None = None) -> dict[str, Prediction]:
         """Predict every variable when some are set from outside, cut off from their causes; knobs left open vary.
 
-        What is `given` keeps to cases in which variables are seen at values: regressions take the samples nearest to them, CausalNex
+        `given` keeps to cases in which variables are seen at values: regressions take the samples nearest to them, CausalNex
         those in the same states. It must have no cause in the graph, such as the load, except for CausalNex, which takes anything
         that is not set.
 
@@ -206,7 +206,7 @@ class CausalModel(Regressor, Parameters):
         return answers
 
     def _untested(self, interventions: dict[str, float], given: dict[str, float] | None = None) -> dict[str, Answer]:
-        """What the backend says, untested."""
+        """Answer of the backend, untested."""
         names = self.graph.layers.names
         given = given or {}
         self._check("do", interventions, names)

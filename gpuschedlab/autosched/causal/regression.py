@@ -118,7 +118,7 @@ class Boosted:
         return left[at + (near * rng.random(len(mean))).astype(int)] - (total[at + near] - total[at]) / near
 
     def _predicted(self, u: np.ndarray) -> np.ndarray:
-        """Mean (n,) of the first objective, from what is given in the first columns."""
+        """Mean (n,) of the first objective, from the values in the first columns."""
         table = np.full((len(u), len(self.column)), np.nan)
         given = self.graph.layers.given
         table[:, : len(given)] = u[:, : len(given)]
@@ -134,7 +134,7 @@ class Boosted:
         return np.stack([found, found + min(low, 0.0), found + max(high, 0.0)])
 
     def do(self, interventions: dict[str, float], given: dict | None = None, draws: int = 4000) -> dict[str, tuple]:
-        """Mean and spread of every variable, some being set from outside, in rows near what is given of the roots."""
+        """Mean and spread of every variable, some being set from outside, in rows near the given values of the roots."""
         rng = np.random.default_rng(self.rng)
         found = {}
         rows = self.rows

@@ -1,4 +1,4 @@
-"""Terms that smooth ones lack: steps of a setting, as a scheduler's threshold makes, and products of what is held fixed."""
+"""Terms that smooth ones lack: steps of a setting, as a scheduler's threshold makes, and products of the columns held fixed."""
 
 import itertools
 from collections.abc import Callable
@@ -31,7 +31,7 @@ class Entered:
 
 
 def entered(smooth: Terms, a: np.ndarray, y: np.ndarray, line: np.ndarray, steps: bool) -> Entered:
-    """Choose terms that explain what smooth terms (n, t) of a setting a (n,) leave of y (n,), one after the other, the best first.
+    """Choose terms that explain the part of y (n,) that smooth terms (n, t) of a setting a (n,) leave, one after the other, the best first.
 
     Steps of the setting (if it takes many values), their products with columns `line` (n, p), and products of two columns.
     """
@@ -69,7 +69,7 @@ def _step(place: float, factor: np.ndarray) -> Terms:
 
 
 class _Rest:
-    """What terms (n, t) leave of y (n,), and how much of it a further column would explain."""
+    """Part of y (n,) that terms (n, t) leave, and how much of it a further column would explain."""
 
     def __init__(self, rows: np.ndarray, y: np.ndarray):
         self.basis = np.linalg.qr(rows)[0]
@@ -112,7 +112,7 @@ class _Rest:
 
 
 def near_weights(a: np.ndarray, predicted: np.ndarray, setting: float) -> np.ndarray:
-    """Weights (n,) of the rows near a setting, which sum to 1: those that what is held fixed makes unlikely there weigh more."""
+    """Weights (n,) of the rows near a setting, which sum to 1: those that the columns held fixed make unlikely there weigh more."""
     away = np.abs(a - setting)
     count = min(len(a), max(NEAREST, len(a) // NEAR))
     reach = np.partition(away, count - 1)[count - 1]

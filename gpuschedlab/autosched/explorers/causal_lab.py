@@ -1,4 +1,4 @@
-"""The CausalLab: what an operator's log says of a knob, what a model on a graph says of it, and what is true."""
+"""The CausalLab: a knob's effect by an operator's log, by a model on a graph, and in truth."""
 
 from collections.abc import Iterator
 
@@ -40,7 +40,7 @@ GRAPHS = {
 
 
 class CausalLab(BaseExplorer):
-    """Ask what setting a knob does, of an operator's log, of a model on a causal graph, and of the simulator.
+    """Ask for the effect of setting a knob: of an operator's log, of a model on a causal graph, and of the simulator.
 
     Rows of the log arrive in the background, and after them simulated intervals in which the knob is set to each value: the truth,
     with its own interval. A click on an edge of the graph cuts or restores it; a click on a variable and then on another draws an
@@ -49,7 +49,7 @@ class CausalLab(BaseExplorer):
     Parameters
     ----------
     world : IntervalWorld, optional
-        What the log is of: where the controls begin.
+        Cluster and jobs of the log: the values at which the controls begin.
     seed : int
         Seed of the log; the truth is of intervals of other seeds.
     rows, intervals : int
@@ -167,7 +167,7 @@ class CausalLab(BaseExplorer):
         return LabView(world, frame, self.answers, self.truth.values, self.panel.setting, self._progress())
 
     def _curves(self, frame) -> Curves | None:
-        """Return what the rows say by the present graph and backend: computed once."""
+        """Return the answer of the rows by the present graph and backend: computed once."""
         graph = self.graph
         backend = self.panel.backend.value
         values = self.truth.values
@@ -181,7 +181,7 @@ class CausalLab(BaseExplorer):
     # Drawing -----------------------------------------------------------------------------------------------
 
     def _draw_all(self):
-        """Draw what has come."""
+        """Draw the answers that have come."""
         self._show(self._answer())
 
     def _page(self, view: LabView) -> Page:

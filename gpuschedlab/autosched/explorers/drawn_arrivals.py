@@ -15,7 +15,7 @@ class Arrivals:
     Parameters
     ----------
     owner : BaseExplorer
-        Shows what goes wrong.
+        Shows errors.
     redraw : callable
         Called without arguments when something new is there.
 

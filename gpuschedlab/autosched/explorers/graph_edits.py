@@ -77,5 +77,5 @@ class GraphEdits:
         return self.beside(drawn(self.graph, (cause, effect)))
 
     def turned(self, edge: Edge) -> "GraphEdits":
-        """Turn an edge round; `connected` says what it raises."""
+        """Turn an edge round; `connected` names its errors."""
         return self.connected(edge[1], edge[0])

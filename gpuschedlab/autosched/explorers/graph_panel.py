@@ -89,7 +89,7 @@ class GraphPanel:
         self.edit(GraphEdits.of(self._given))
 
     def show(self):
-        """Offer the edges that there are, and say what the button does to the chosen one."""
+        """Offer the edges that there are, and say how the button changes the chosen one."""
         options = [(self._written(edge), edge) for edge in self.edits.every]
         chosen = self.edge.value
         with quiet(self._owner):

@@ -1,4 +1,4 @@
-"""What happened in an hour of the TunerLab: the hour that the reader points at, the seven stages, and the words of one."""
+"""Events of an hour of the TunerLab: the hour that the reader points at, the seven stages, and the words of one."""
 
 from html import escape
 
@@ -27,7 +27,7 @@ class HourPanel:
     Parameters
     ----------
     owner : TunerLab
-        Its `_hour_moved` answers to what moves.
+        Its `_hour_moved` is called when a control moves.
     race : Race
 
     Attributes
@@ -105,7 +105,7 @@ class HourPanel:
 
     @property
     def html(self) -> str:
-        """The hour, what its stage asks, and what answers; "" while no hour is shown."""
+        """The hour, the question of its stage, and the answer; "" while no hour is shown."""
         if self.place is None:
             return ""
         stage = STAGES[self.stage.index]
@@ -113,7 +113,7 @@ class HourPanel:
         return f"<p><b>{escape(self.hour.value)}. {escape(stage.asks)}</b> {escape(sentence)}</p>"
 
     def show(self):
-        """Say what is shown; the buttons of the stages are seen while an hour is."""
+        """Say which hour is shown; the buttons of the stages are seen while an hour is."""
         self.offer()
         self.words.value = self.html
         self.stage.layout.display = "none" if self.place is None else None

@@ -1,4 +1,4 @@
-"""Controls of the causal lab: what is asked, the world in which the log was made, and who answers."""
+"""Controls of the causal lab: the question, the world in which the log was made, and the method that answers."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What the causal lab shows of one state: its numbers and words are those of `autosched.lab`."""
+"""Display of one state of the causal lab: its numbers and words are those of `autosched.lab`."""
 
 from dataclasses import dataclass
 from html import escape
@@ -21,7 +21,7 @@ ROLES = {"log_number": "ref", "truth_number": "truth", "model_number": "now"}
 
 @dataclass(frozen=True, eq=False)
 class Curves:
-    """What the rows say of the knob in three ways: as they are, with that held fixed which the graph names, by a model on the graph."""
+    """The knob's effect by the rows in three ways: as they are, with those variables held fixed that the graph names, by a model."""
 
     naive: Curve
     held: Curve
@@ -45,14 +45,14 @@ class Progress(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What the dots are: "120 of 300 intervals of the log, 0 of 60 of the truth"."""
+        """Legend of the dots: "120 of 300 intervals of the log, 0 of 60 of the truth"."""
         rows = _of(self.rows, self.all_rows)
         intervals = _of(self.intervals, self.all_intervals)
         return f"{rows} intervals of the log, {intervals} of the truth"
 
     @property
     def bar(self) -> str:
-        """HTML of a bar, as long as the share of what has come; it is empty once all has, and keeps its place."""
+        """HTML of a bar, as long as the share of answers that have come; it is empty once all has, and keeps its place."""
         share = (self.rows + self.intervals) / max(1, self.all_rows + self.all_intervals)
         if share >= 1:
             share = 0.0

@@ -1,4 +1,4 @@
-"""The LogbookExplorer: what an operator's log says of a knob, and what is true."""
+"""The LogbookExplorer: a knob's effect by an operator's log, and in truth."""
 
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
@@ -17,7 +17,7 @@ from gpuschedlab.widgets.parts.knob_explorer import KnobExplorer
 DAY = 86_400.0
 EVERY = 7200.0
 NARROW = 0.2
-"""Width of the oracle's interval at most, beside what it is compared with: the distance of the estimates, or its own."""
+"""Width of the oracle's interval at most, beside the figure that it is compared with: the distance of the estimates, or its own."""
 DELAY = Amount("delay", "jobs are delayed by", "", "with")
 
 
@@ -36,7 +36,7 @@ class LogbookExplorer(KnobExplorer):
     Parameters
     ----------
     scenario : Scenario
-        What the operator runs; of its trace the first `length` days are played.
+        Scenario that the operator runs; of its trace the first `length` days are played.
     rule : Rule
         The knob and its values; `reaction` and `coin` are sliders.
     begin : dict, optional
@@ -70,14 +70,14 @@ class LogbookExplorer(KnobExplorer):
         return Page(figures, comparisons=(self._comparison(answer),), words=self._estimates(answer))
 
     def _comparison(self, answer) -> Difference:
-        """What the forks found of the knob's ends, judged by their interval."""
+        """Effect between the knob's ends by the forks, judged by their interval."""
         log = answer[0]
         oracle = answer[1]["load held fixed"][1]
         names = tuple(f"{log.knob} {value:g}" for value in oracle.values[::-1])
         return counted(DELAY, *np.exp(oracle.mean[::-1]).tolist(), names, float(np.ptp(oracle.effect[1:])) / 2)
 
     def _estimates(self, answer) -> str:
-        """What the log says of the knob in both ways, and what the forks do."""
+        """The knob's effect by the log in both ways, and by the forks."""
         log, found = answer
         said = [f"{log.frame.height} intervals; {log.knob} {log.values[-1]:g} against {log.values[0]:g}"]
         said += [f"{name} {np.expm1(estimate.effect[0]):+.0%} delay" for name, (estimate, _) in found.items()]

@@ -24,7 +24,7 @@ class SignGuess:
     open : bool
         Whether it still asks.
     choice : str
-        What the reader chose; "" before, and after *see*.
+        Choice of the reader; "" before, and after *see*.
     box : ipywidgets.Box
         The buttons.
     """
@@ -47,7 +47,7 @@ class SignGuess:
         self.box.children = [self._button(word) for word in words]
 
     def question(self, view) -> str:
-        """HTML of the question, with what the log says of it."""
+        """HTML of the question, with the log's answer."""
         outcome = OUTCOMES[view.world.objective]
         setting = setting_words(view.world, view.values, 0, view.setting)
         sentence = f"Guess: {outcome.less} or {outcome.more} with {setting}?"

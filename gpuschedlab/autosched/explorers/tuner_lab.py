@@ -29,11 +29,11 @@ RACES = 6
 
 
 class TunerLab(BaseExplorer):
-    """Watch a tuner at work, hour by hour, beside constants on the same jobs, and change what comes and how it is tuned.
+    """Watch a tuner at work, hour by hour, beside constants on the same jobs, and change the jobs to come and the way of tuning.
 
     A control acts, once it is let go, from the next hour on; the nodes, days, deadlines and the true restart begin another
     race. The reader may take the wheel and give it back. Below the race each choice is a sentence, with the figure that decided
-    it and what came of it. What happened in the hour of a choice is shown in seven stages once the reader points at it: by a click
+    it and its result. The events in the hour of a choice is shown in seven stages once the reader points at it: by a click
     on its dot, or by the slider of hours; a page without a kernel holds the stages of the hours that were played.
 
     Parameters
@@ -48,11 +48,11 @@ class TunerLab(BaseExplorer):
     Attributes
     ----------
     race : Race
-        What is played (`gpuschedlab.autosched.Race`): every number on the screen is one of its answers.
+        The race (`gpuschedlab.autosched.Race`): every number on the screen is one of its answers.
     like : LikeRaces or None
         Races of other seeds, as far as played.
     hours : HourPanel
-        What happened in the hour that the reader points at.
+        Events of the hour that the reader points at.
 
     Raises
     ------
@@ -169,7 +169,7 @@ class TunerLab(BaseExplorer):
         self._draw_all()
 
     def _steered(self, change=None):
-        """Put in force what the reader's knobs say."""
+        """Put the reader's knobs in force."""
         if self.race.wheel is not None and not self._quiet:
             self.guarded(lambda: self.race.take(self.panel.knobs.thing))
             self._draw_all()
@@ -201,7 +201,7 @@ class TunerLab(BaseExplorer):
     # What happened in an hour ------------------------------------------------------------------------------
 
     def point(self, place: int | None, stage: int = 1) -> "TunerLab":
-        """Show what happened at a decision, by its number; None shows none.
+        """Show the events at a decision, by its number; None shows none.
 
         Parameters
         ----------
@@ -235,11 +235,11 @@ class TunerLab(BaseExplorer):
     # Drawing -----------------------------------------------------------------------------------------------
 
     def _draw_all(self):
-        """Draw what has been played."""
+        """Draw the hours that have been played."""
         self._show(self.race)
 
     def _draw_races(self):
-        """Say what such races say, once another is played."""
+        """Say how such races end, once another is played."""
         self.status.value = self._sentences(self.race)
 
     def _page(self, race: Race) -> Page:
@@ -280,7 +280,7 @@ class TunerLab(BaseExplorer):
         return all(isinstance(policy, type(space.policy)) for _, policy in line.switches)
 
     def _sentences(self, race: Race) -> str:
-        """HTML of the head: how the tuned line stands, the last switch and what came of it, and such races."""
+        """HTML of the head: how the tuned line stands, the last switch and its result, and such races."""
         first, *more = standing(race) or ["Nothing is played yet."]
         sentences = [f"<p class='gpuschedlab-sentence'>{escape(first)}</p>"]
         sentences += [f"<p>{escape(sentence)}</p>" for sentence in more]

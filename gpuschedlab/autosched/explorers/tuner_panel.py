@@ -1,4 +1,4 @@
-"""Controls of the TunerLab: what comes, how it is tuned, and the reader's wheel."""
+"""Controls of the TunerLab: the jobs to come, the way of tuning, and the reader's wheel."""
 
 from gpuschedlab._extras import need
 from gpuschedlab.autosched.live.days import LiveDays
@@ -19,7 +19,7 @@ class TunerPanel:
     Parameters
     ----------
     owner : TunerLab
-        Answers to what moves.
+        Is called when a control moves.
     days, tuning : LiveDays, LiveTuning
         Where they begin.
 

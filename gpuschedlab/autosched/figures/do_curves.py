@@ -18,7 +18,7 @@ class DoCurves(NamedTuple):
     """Rows and curves, all outcomes as logarithms.
 
     knob, outcome : titles of the axes; log : whether the knob's axis is logarithmic; values : (v,) settings of the knob in its own
-    unit; rows : (n, 2) settings and outcomes of the log; naive, model, truth : curves with `mean`, `low`, `high` (v,), nan where a
+    unit; rows : (n, 2) settings and outcomes of the log; naive, model, truth : curves with `mean`, `low`, `high` (v,), nan if a
     curve has no interval, or None; setting : the value that is asked about; title : words.
     """
 

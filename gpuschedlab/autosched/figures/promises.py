@@ -14,7 +14,7 @@ def promises(choices, realised, end: float) -> Drawing:
     ----------
     choices : list of gpuschedlab.autosched.live.choice.Choice
     realised : list of float
-        Of each choice how many times better the figure became; nan where it was not switched.
+        Of each choice how many times better the figure became; nan if it was not switched.
     end : float
         End of the axis (s).
     """

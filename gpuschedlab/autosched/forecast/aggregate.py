@@ -81,7 +81,7 @@ class Aggregator(Knobbed):
 
 
 def _state(trace: pl.DataFrame, initial: pl.DataFrame) -> pl.DataFrame:
-    """The trace with what each job has received, whether it is `known` (in the system), and what is `left` (s)."""
+    """The trace with the service of each job, whether it is `known` (in the system), and the rest of its work, `left` (s)."""
     none = [pl.lit(None, pl.Float64).alias(c) for c in ("attained", "progress", "running") if c not in initial.columns]
     received = initial.with_columns(pl.col("job_id").cast(trace.schema["job_id"]), *none, known=True)
     state = trace.join(received, on="job_id", how="left", maintain_order="left")

@@ -11,9 +11,9 @@ from gpuschedlab.knobs import Constraint, Knob, Knobbed
 
 DAY = 86_400.0
 RECENT = {"any": (DAY / 4, DAY / 2, DAY, 2 * DAY), "same": (DAY, 2 * DAY, 3 * DAY, 4 * DAY)}
-"""Seconds back from now of what is taken as it came, by `hour`: futures of ranks 1 to 4, which need resemble nothing but the hour."""
+"""Seconds back from now of arrivals taken as they came, by `hour`: futures of ranks 1 to 4, which need resemble nothing but the hour."""
 APART = DAY / 2
-"""Seconds between segments of different rank: what follows them is then mostly other jobs."""
+"""Seconds between segments of different rank: mostly other jobs follow them then."""
 
 
 def _cosine(a, b):
@@ -42,7 +42,7 @@ def periodic_part(counts: np.ndarray, terms: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class GlobalGenerator(Knobbed):
-    """Copy what followed the past stretch that resembles the last hour most (thesis, 6.4.2.1 and 6.6.2, table 6.5).
+    """Copy the arrivals after the past stretch that resembles the last hour most (thesis, 6.4.2.1 and 6.6.2, table 6.5).
 
     Submissions are counted in buckets; FFT keeps the periodic part; the last `segment` seconds are compared with every
     past segment, and the jobs of the `horizon` seconds after the nearest one are copied to the future.
@@ -76,7 +76,7 @@ class GlobalGenerator(Knobbed):
 
         Ranks from 1 give the beginning of the last `RECENT` seconds, whatever they resemble: after a change of regime nothing before
         it does. Those after them give the next similar ones, each at least half a day away from those before; the farthest
-        down where there are not so many.
+        down if there are not so many.
         """
         recent = RECENT[self.hour]
         if 1 <= rank <= len(recent):
@@ -117,12 +117,12 @@ class GlobalGenerator(Knobbed):
             `observe(simulation)`: in order of submission, all submitted by now.
         now : float
         rank : int
-            0: what followed the most similar segment; 1 and more: the next similar ones (`match`).
+            0: arrivals after the most similar segment; 1 and more: after the next similar ones (`match`).
 
         Returns
         -------
         polars.DataFrame
-            Copied rows, `submit` in (now, now + horizon], new `job_id`; `duration` null where the copied job has not ended.
+            Copied rows, `submit` in (now, now + horizon], new `job_id`; `duration` null if the copied job has not ended.
         """
         submit = repository["submit"].to_numpy()
         horizon = self.horizon

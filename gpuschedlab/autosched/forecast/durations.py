@@ -31,7 +31,7 @@ class Durations:
     def draw(self, low, high, u) -> np.ndarray:
         """Durations (q,) above `low` (q,) and below `high` (q,), at the parts `u` (q,) in [0, 1) of the mass between.
 
-        Where no job ended between them, even between `low` and `high`; above every duration that is known, 1.1 to 2.1
+        If no job ended between them, even between `low` and `high`; above every duration that is known, 1.1 to 2.1
         times what is.
 
         Examples

@@ -1,4 +1,4 @@
-"""What the local predictor looks at (table 6.2): arrivals and completions around a query, among all jobs and like ones."""
+"""Features of the local predictor (table 6.2): arrivals and completions around a query, among all jobs and like ones."""
 
 import numpy as np
 import polars as pl
@@ -10,7 +10,7 @@ RANGES = (300.0, 1800.0, 3600.0, 7200.0, 14_400.0)
 HOUR = 3600.0
 DAY = 86_400.0
 LEVELS = tuple(map(str.split, ("", "gpus", "vc", "user", "name", "vc gpus", "user gpus", "name gpus", "user name")))
-"""What like jobs share; a level applies where the trace records all of it."""
+"""Columns that like jobs share; a level applies where the trace records all of it."""
 BATCH = 60.0  # s between submissions of one batch
 WALK = 24  # arrivals on each side of a query that are looked at
 MEMORY = 120  # completions, back from the query's instant, that are looked at

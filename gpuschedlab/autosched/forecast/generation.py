@@ -13,13 +13,13 @@ HOUR = 3600.0
 DAY = 86_400.0
 HORIZON = 72 * HOUR
 """Horizon of forecast arrivals (s). The thesis copies the hour after the match (`METHODS["thesis"]`). A knob such as Tiresias'
-thresholds orders the queue, and what it does to the jobs of an hour is over before its effect on those that wait behind them shows:
+thresholds orders the queue, and its effect on the jobs of an hour is over before its effect on those that wait behind them shows:
 held for days it is another value that is best."""
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """What may happen next.
+    """A possible future.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class Forecast:
     trace : polars.DataFrame
         Existing-unfinished jobs with their durations in all, then arrivals after `now`.
     initial : polars.DataFrame
-        What the existing jobs have received, for `Simulation(initial=...)`.
+        Service of the existing jobs, for `Simulation(initial=...)`.
     existing : int
         Jobs that are in the system.
     """
@@ -40,7 +40,7 @@ class Forecast:
 
 
 def true_forecast(simulation, horizon: float = HOUR) -> Forecast:
-    """Forecast what will truly happen: the jobs in the system, and all arrivals of the next `horizon` seconds.
+    """Forecast the true future: the jobs in the system, and all arrivals of the next `horizon` seconds.
 
     For the baseline "Optimal" (6.6.1), and for instants of the past.
     """
@@ -52,7 +52,7 @@ def true_forecast(simulation, horizon: float = HOUR) -> Forecast:
 
 
 def past_forecast(simulation, repository: pl.DataFrame, span: float = HOUR) -> Forecast:
-    """Look back instead: the jobs submitted in the last `span` seconds, with what is known of their durations.
+    """Look back instead: the jobs submitted in the last `span` seconds, with their durations as far as they are known.
 
     For the baseline "SelfTune" (6.6.1). A job that has not ended counts for as long as it has run. So that there is a cluster to
     contend for, the jobs that are unfinished now and came earlier are in the system, each owed as long again as it has run.
@@ -78,7 +78,7 @@ class GenerationEngine:
     ----------
     generator : GlobalGenerator
     predictor : RangePredictor
-        Learns once a day from what had ended by then.
+        Learns once a day from the jobs that had ended by then.
     history : polars.DataFrame, optional
         Jobs before the trace, on the same clock.
     arrivals : bool

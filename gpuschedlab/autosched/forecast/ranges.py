@@ -1,4 +1,4 @@
-"""The local predictor (6.4.2.2): in which range a job's duration lies, from what arrived and ended lately."""
+"""The local predictor (6.4.2.2): in which range a job's duration lies, from recent arrivals and completions."""
 
 import warnings
 from dataclasses import dataclass, replace
@@ -96,13 +96,13 @@ class RangePredictor(Parameters, Knobbed):
 
     A classifier gives the probability of each range; so do the counted shares of the latest completions of like jobs
     that had run longer than the query has (`counted`). The answer is the range with the greatest product
-    model^(1-w) shares^w, among those not below what the job has run. Counts follow a change within an hour, the
-    classifier (retrained daily) finds what they cannot see. By default w is the best of `WEIGHTS` on the last fifth of the
-    training queries, before the model is trained on all; 0.3 where rows are few. `rng` seeds classifier and training rows.
+    model^(1-w) shares^w, among those not below the time that the job has run. Counts follow a change within an hour, the
+    classifier (retrained daily) finds patterns that they cannot see. By default w is the best of `WEIGHTS` on the last fifth of the
+    training queries, before the model is trained on all; 0.3 if rows are few. `rng` seeds classifier and training rows.
 
     Attributes
     ----------
-    model_, kinds_ : classifier, or None where one range is all there is; ranges (c,) that occurred
+    model_, kinds_ : classifier, or None if one range is all there is; ranges (c,) that occurred
     weight_, durations_ : w; `Durations` of all jobs by then, those that still run included
 
     References
@@ -112,7 +112,7 @@ class RangePredictor(Parameters, Knobbed):
     Differs from the paper in
     -------------------------
     Beside the k most recent jobs of any kind, the features hold those that share GPUs, virtual cluster, user or name,
-    where recorded, and arrivals nearest in submission (batches). Which instants a query is made at is not published:
+    if recorded, and arrivals nearest in submission (batches). Which instants a query is made at is not published:
     in training, every arrival and every whole hour up to the last bound. The counted shares, and `Durations`.
 
     Examples
@@ -137,7 +137,7 @@ class RangePredictor(Parameters, Knobbed):
     trees: Annotated[int, Knob(1, 10_000, log=True, help="XGBoost's trees")] = 30
 
     def fit(self, repository: pl.DataFrame, now: float) -> Self:
-        """Learn from what is known by `now`; a fitted copy. EstimatorError if no job has ended by then."""
+        """Learn from the jobs known by `now`; a fitted copy. EstimatorError if no job has ended by then."""
         past, queries = self._queries(repository, now)
         x, _, _, y, early, _ = queries
         ran = past["duration"].fill_null(past["executed"]).to_numpy()
@@ -151,7 +151,7 @@ class RangePredictor(Parameters, Knobbed):
         return found._train(x, y)
 
     def _queries(self, repository: pl.DataFrame, now: float) -> tuple:
-        """What is known by now, and its training queries in order of time."""
+        """Jobs known by now, and their training queries in order of time."""
         past = known_by(repository, now)
         owner, executed, at = queries_of(past, now, np.random.default_rng(self.rng))
         ran = past["duration"].fill_null(past["executed"]).to_numpy()
@@ -187,11 +187,11 @@ class RangePredictor(Parameters, Knobbed):
         return self._answer(*self._look(repository, queries, at, rows), queries["executed"].to_numpy(), self.weight_)
 
     def predict(self, repository: pl.DataFrame, queries: pl.DataFrame, now, rng) -> np.ndarray:
-        """Duration (q,) in all (s), drawn from those of the predicted range that exceed what was executed."""
+        """Duration (q,) in all (s), drawn from those of the predicted range that exceed the executed time."""
         return self.draw(self.predict_range(repository, queries, now), queries["executed"].to_numpy(), rng)
 
     def draw(self, found, executed, rng) -> np.ndarray:
-        """Duration (q,) in all (s) of each predicted range (q,), above what was `executed` (q,) in s."""
+        """Duration (q,) in all (s) of each predicted range (q,), above the `executed` time (q,) in s."""
         bounds = np.array([0.0, *RANGES, np.inf])
         u = np.random.default_rng(rng).random(len(found))
         drawn = self.durations_.draw(np.maximum(bounds[found], executed), bounds[found + 1], u)
@@ -204,7 +204,7 @@ class RangePredictor(Parameters, Knobbed):
         return x, counted(seen, x, self.recent)
 
     def _answer(self, x, share, executed, weight: float) -> np.ndarray:
-        """Range (q,) with the greatest product of chance and share, not below what was executed."""
+        """Range (q,) with the greatest product of chance and share, not below the executed time."""
         chance = np.full(share.shape, 1e-9)
         chance[:, self.kinds_] = 1.0 if self.model_ is None else np.maximum(self.model_.predict_proba(x), 1e-9)
         value = (1 - weight) * np.log(chance) + weight * np.log(share)

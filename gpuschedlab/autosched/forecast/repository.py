@@ -1,4 +1,4 @@
-"""The workload repository (6.4.1): what is known, at an instant, of every job that has been submitted."""
+"""The workload repository (6.4.1): the knowledge, at an instant, of every job that has been submitted."""
 
 import numpy as np
 import polars as pl
@@ -9,7 +9,7 @@ from gpuschedlab.traces.tools import in_order, known_at
 
 
 def observe(simulation, history: pl.DataFrame | None = None) -> pl.DataFrame:
-    """List every job submitted by now, with what is known of it; the earlier history first.
+    """List every job submitted by now, with its values as far as they are known; the earlier history first.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def observe(simulation, history: pl.DataFrame | None = None) -> pl.DataFrame:
 
 
 def known_by(repository: pl.DataFrame, now: float) -> pl.DataFrame:
-    """Remove what a repository holds from after `now` (s): later rows, and ends and durations not reached yet."""
+    """Remove everything that a repository holds from after `now` (s): later rows, and ends and durations not reached yet."""
     over = pl.col("end") > now
     ran = pl.min_horizontal("executed", (pl.col("executed") - (pl.col("end") - now)).clip(0))
     return repository.filter(pl.col("submit") <= now).with_columns(

@@ -1,1 +1,1 @@
-"""What happened in an hour of a race: what its tuner saw, forecast, tried and decided, in seven stages."""
+"""Events of an hour of a race: the state that its tuner saw, its forecasts, trials and decision, in seven stages."""

@@ -1,4 +1,4 @@
-"""One decided hour as plain data: what a tuner saw, forecast, tried and decided at its beginning."""
+"""One decided hour as plain data: the state that a tuner saw at its beginning, its forecasts, trials and decision."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -16,10 +16,10 @@ BUCKETS = 12
 class HourTrial(NamedTuple):
     """A configuration of a search.
 
-    `round` counts from 1; up to 0 are those measured before: the default, what was in force, the hints. `fate` is "measured",
-    "rejected" or "known". `predicted` and `reward` are times the default's (None where nothing was predicted, or measured);
-    `u` (k,) its coordinates, 0 to 1, in the order of `Hour.axes`. `would`: what a rejected one is measured as afterwards, times the
-    default's; None where it is not measured.
+    `round` counts from 1; up to 0 are those measured before: the default, the policy in force, the hints. `fate` is "measured",
+    "rejected" or "known". `predicted` and `reward` are times the default's (None if nothing was predicted, or measured);
+    `u` (k,) its coordinates, 0 to 1, in the order of `Hour.axes`. `would`: reward of a rejected one, measured afterwards, times the
+    default's; None if it is not measured.
     """
 
     round: int
@@ -32,7 +32,7 @@ class HourTrial(NamedTuple):
 
 @dataclass(frozen=True)
 class Hour:
-    """What happened at one decision of a tuner, before the hour after it was played; times in s."""
+    """Events at one decision of a tuner, before the hour after it was played; times in s."""
 
     now: float  # instant
     ahead: float  # how far the forecast is shown

@@ -1,4 +1,4 @@
-"""The decided hours of a race: each as plain data, and what had come and what was played around it."""
+"""The decided hours of a race: each as plain data, with the arrivals and the simulation around it."""
 
 from functools import cached_property
 from typing import NamedTuple
@@ -21,7 +21,7 @@ SAMPLED = 4
 
 
 class Rung(NamedTuple):
-    """A switch: its `hour`, the `knobs` that it changed, what was promised with its 90 % interval, and what came of it.
+    """A switch: its `hour`, the `knobs` that it changed, the promised gain with its 90 % interval, and the realised one.
 
     `realised`: how many times better the goal became by it. `so_far`: how many times better than the default the line is on all
     jobs, if it is the last switch.
@@ -63,7 +63,7 @@ class RaceHours:
         return len(self.race.kept)
 
     def hour(self, place: int) -> Hour:
-        """What happened at a decision, by its number."""
+        """Events at a decision, by its number."""
         record = self.race.kept[place]
         if record not in self._hours:
             self._hours[record] = hour_of(record, self.race.scenario.history)
@@ -84,7 +84,7 @@ class RaceHours:
         return float(self.race.scenario.cluster.total_gpus)
 
     def came(self, start: float, end: float, what: str = "jobs") -> np.ndarray:
-        """What came in each half hour from one instant (s) to another, as far as it was played: "jobs", or their "service"."""
+        """Arrivals in each half hour from one instant (s) to another, as far as it was played: "jobs", or their "service"."""
         scenario = self.race.scenario
         end = min(end, self.race.now)
         columns = ("submit", "gpus", "duration")
@@ -182,7 +182,7 @@ def futures_of(record: KeptDecision) -> list[Forecast]:
 
 
 def hour_of(record: KeptDecision, history: pl.DataFrame | None = None) -> Hour:
-    """What happened at a decision, as plain data; the history is of the jobs before the trace."""
+    """Events at a decision, as plain data; the history is of the jobs before the trace."""
     decision = record.decision
     tuning = decision.tuning
     space = tuning.space
@@ -239,7 +239,7 @@ def _known(value: float) -> float | None:
 
 
 def _would(record: KeptDecision) -> dict:
-    """By policy, what some of those that the model rejected are measured as, times the default's."""
+    """By policy, the measured reward of some of those that the model rejected, times the default's."""
     tuning = record.decision.tuning
     policies = list(dict.fromkeys(trial.policy for trial in tuning.asked.rejected))
     rng = np.random.default_rng([record.seed, round(record.choice.at)])

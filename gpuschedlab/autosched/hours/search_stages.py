@@ -1,4 +1,4 @@
-"""What a tuner tried at an hour and measured again: the numbers of two stages, their sentences, and knobs in their own units."""
+"""Trials of a tuner at an hour, and those measured again: the numbers of two stages, their sentences, and knobs in their own units."""
 
 from textwrap import wrap
 
@@ -38,7 +38,7 @@ def _narrow(text: str) -> str:
 
 
 def _worth(trial: HourTrial) -> float:
-    """Reward of a configuration: predicted where it was rejected; nan where it is not known."""
+    """Reward of a configuration: predicted where it was rejected; nan if it is not known."""
     reward = trial.reward
     if trial.fate == "rejected":
         reward = trial.predicted
@@ -46,7 +46,7 @@ def _worth(trial: HourTrial) -> float:
 
 
 def _about(hour: Hour, trial: HourTrial, worth: float) -> str:
-    """HTML of a configuration under the mouse: what it is worth, and its knobs."""
+    """HTML of a configuration under the mouse: its reward, and its knobs."""
     how = FATES[trial.fate]
     if trial.would is not None:
         how += f"; measured afterwards {trial.would:.3f}"
@@ -55,7 +55,7 @@ def _about(hour: Hour, trial: HourTrial, worth: float) -> str:
 
 
 def trials_sentence(hours: RaceHours, place: int) -> str:
-    """How many configurations were tried, in which ways, and what the best is worth."""
+    """How many configurations were tried, in which ways, and the reward of the best."""
     hour = hours.hour(place)
     if not hour.trials:
         return "Nothing was tried: 0 jobs are there or forecast."
@@ -82,7 +82,7 @@ def trials_sentence(hours: RaceHours, place: int) -> str:
 
 
 def _said_afterwards(rounds: list[HourTrial], best: float) -> str:
-    """What measuring some of the rejected shows; "" where none is measured."""
+    """Result of measuring some of the rejected; "" if none is measured."""
     would = {tuple(trial.u): trial.would for trial in rounds if trial.would is not None}
     if not would:
         return ""
@@ -121,7 +121,7 @@ def chosen_finalist(hour: Hour) -> int:
 
 
 def again_sentence(hours: RaceHours, place: int) -> str:
-    """What the finalists gain on other futures."""
+    """Gains of the finalists on other futures."""
     hour = hours.hour(place)
     if not hour.again:
         return f"Nothing was measured again: on the future searched on (number {hour.turn + 1}), {hour.reason.split('; ')[-1]}."
@@ -138,7 +138,7 @@ def again_sentence(hours: RaceHours, place: int) -> str:
 
 
 def _origin(hour: Hour, number: int) -> str:
-    """What a round of the hour's search is."""
+    """Description of a round of the hour's search."""
     if number > 0:
         return f"round {number}"
     first = hour.trials[0].round

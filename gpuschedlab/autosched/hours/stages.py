@@ -24,14 +24,14 @@ from gpuschedlab.plots.kinds.style import Drawing
 HOUR = 3600.0
 DAY = 86_400.0
 SPAN = 6 * HOUR
-"""Seconds after an instant over which its forecast is compared with what came, if it looks as far."""
+"""Seconds after an instant over which its forecast is compared with the true arrivals, if it looks as far."""
 EARLIER = (6, 12, 18)
 """Hours ago of the forecasts that are drawn faded."""
 TITLES = {"jobs": "jobs in 30 min", "service": "GPU-hours in 30 min"}
 
 
 class Stage(NamedTuple):
-    """A step of a decision: name, what it asks, and functions of the hours and the number of one: one or two figures, a sentence."""
+    """A step of a decision: name, question, and functions of the hours and the number of one: one or two figures, a sentence."""
 
     name: str
     asks: str
@@ -40,7 +40,7 @@ class Stage(NamedTuple):
 
 
 def span_of(hour: Hour) -> float:
-    """Seconds over which a forecast is compared with what came."""
+    """Seconds over which a forecast is compared with the true arrivals."""
     return min(SPAN, hour.ahead)
 
 
@@ -50,7 +50,7 @@ def last_error(hours: RaceHours, place: int, what: str = "jobs") -> float | None
     Returns
     -------
     float or None
-        Sum of |forecast - came| over that of what came; None if none is over.
+        Sum of |forecast - came| over the sum of arrivals; None if no hour is over.
     """
     hour = hours.hour(place)
     span = span_of(hour)
@@ -224,7 +224,7 @@ def _decision(hours: RaceHours, place: int) -> dict:
 
 
 def _searched(hour: Hour) -> float:
-    """Gain of the best over what was in force, on the future that was searched on; 1 where nothing was measured."""
+    """Gain of the best over the policy in force, on the future that was searched on; 1 if nothing was measured."""
     rewards = [trial.reward for trial in hour.trials if trial.fate == "measured"]
     in_force = next((trial.reward for trial in hour.trials if trial.u == hour.before and trial.reward), None)
     if not rewards or not in_force:

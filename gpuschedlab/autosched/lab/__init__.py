@@ -1,1 +1,1 @@
-"""The causal lab: a log of intervals whose knob follows the load, what it seems to say, and the simulated truth beside it."""
+"""The causal lab: a log of intervals whose knob follows the load, its apparent effect, and the simulated truth beside it."""

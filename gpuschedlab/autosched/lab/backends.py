@@ -1,4 +1,4 @@
-"""Models of the menu: each answers for a graph and rows with a curve, and says where it does not fit."""
+"""Models of the menu: each answers for a graph and rows with a curve, and says if it does not fit."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -38,7 +38,7 @@ def path_model(graph: CausalGraph, frame: pl.DataFrame, values: np.ndarray) -> C
 def boosted(graph: CausalGraph, frame: pl.DataFrame, values: np.ndarray) -> Curve:
     """Curve of boosted regressions: their own `do`, with intervals of bootstrap samples, and whether adjustment differs from it.
 
-    Trees shrink what they learn. On each sample of the rows `do` is compared with adjustment on the same sample: their difference has
+    Trees shrink effects. On each sample of the rows `do` is compared with adjustment on the same sample: their difference has
     a much narrower interval than either, and a `do` that is too small shows.
     """
     curve = _by_do("boosted", graph, frame, values)
@@ -57,7 +57,7 @@ def boosted(graph: CausalGraph, frame: pl.DataFrame, values: np.ndarray) -> Curv
 def causalnex(graph: CausalGraph, frame: pl.DataFrame, values: np.ndarray) -> Curve:
     """Curve of CausalNex' network: a bootstrap sample would take half a second, so that its intervals are those of adjustment, made wider.
 
-    They are wider by what the two differ in, and hold both. Without adjustment it is tested by the path model, and has no interval.
+    They are wider by the difference of the two, and hold both. Without adjustment it is tested by the path model, and has no interval.
     """
     curve = _by_do("causalnex", graph, frame, values)
     if curve.refusal:
@@ -73,7 +73,7 @@ def causalnex(graph: CausalGraph, frame: pl.DataFrame, values: np.ndarray) -> Cu
 
 
 def covering(curve: Curve, adjustment: Curve) -> Curve:
-    """The curve with intervals that are as wide as those of adjustment and what the two differ in."""
+    """The curve with intervals that are as wide as those of adjustment plus the difference of the two."""
     half = (adjustment.high - adjustment.low) / 2 + np.abs(curve.mean - adjustment.mean)
     own = curve.mean[None, :] - curve.mean[:, None]
     widths = (adjustment.effects[..., 2] - adjustment.effects[..., 1]) / 2

@@ -1,4 +1,4 @@
-"""Curves: what a method says of the outcome at each value of the knob, and of the effect between two of them."""
+"""Curves: a method's estimate of the outcome at each value of the knob, and of the effect between two of them."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -7,7 +7,7 @@ import numpy as np
 
 
 class Span(NamedTuple):
-    """An estimate and the ends of its 95 % interval; nan where there is no interval."""
+    """An estimate and the ends of its 95 % interval; nan if there is no interval."""
 
     mean: float
     low: float
@@ -32,7 +32,7 @@ class Curve:
     values : (k,) array
         Entries of the knob.
     mean, low, high : (k,) array
-        Mean outcome and the ends of its 95 % interval; nan where there is no interval.
+        Mean outcome and the ends of its 95 % interval; nan if there is no interval.
     effects : (k, k, 3) array
         Outcome at the second value less that at the first: estimate, and the ends of its 95 % interval.
     held : tuple of str
@@ -40,7 +40,7 @@ class Curve:
     refusal : str
         Why the rows cannot say, or "".
     word : str
-        What is wrong with it, or "": "does not fit: ...".
+        Its fault, or "": "does not fit: ...".
     """
 
     values: np.ndarray

@@ -1,4 +1,4 @@
-"""Graphs of the lab: which edges there may be, and what a reader does to them."""
+"""Graphs of the lab: the possible edges, and a reader's changes to them."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What rows say of the knob: as they are, and with that held fixed which the graph names."""
+"""The knob's effect by rows: as they are, and with the variables held fixed that the graph names."""
 
 import numpy as np
 import polars as pl
@@ -32,7 +32,7 @@ def held(graph: CausalGraph, frame: pl.DataFrame, values) -> Curve:
 
 
 def _adjusted_curve(frame: pl.DataFrame, fixed: tuple[str, ...], values) -> Curve:
-    """Curve by regression on smooth terms of the knob and of what is held fixed (`adjusted`)."""
+    """Curve by regression on smooth terms of the knob and of the columns held fixed (`adjusted`)."""
     entries = np.asarray(values, float)
     if frame.height < FEWEST:
         return silent_curve(values, f"{frame.height} rows are too few", fixed)

@@ -10,7 +10,7 @@ from gpuschedlab.autosched.lab.pools import Pools
 from gpuschedlab.autosched.lab.world import IntervalWorld
 
 COLUMNS = ("knob", "load", "preempted", "waiting", "outcome")
-"""Of a log: the knob (a decimal logarithm on a logarithmic scale), and logarithms of the load, of what happened, and of the outcome."""
+"""Of a log: the knob (a decimal logarithm on a logarithmic scale), and logarithms of load, metrics and outcome."""
 LOG = 1
 """Kind of draws of a log; those of the truth have another."""
 

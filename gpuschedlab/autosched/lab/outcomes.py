@@ -1,4 +1,4 @@
-"""What an interval says once its jobs have ended: what happened on the way, and the objective."""
+"""Row of an interval once its jobs have ended: the metrics on the way, and the objective."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class Outcome:
     subject : str
         Of sentences, with its verb: "the average job ends".
     less, more : str
-        What a decrease and an increase are called: "sooner", "later".
+        Words for a decrease and an increase: "sooner", "later".
     measure : callable
         Of the times to finish and the run times (n,) of the jobs.
     """
@@ -54,7 +54,7 @@ OUTCOMES: Mapping[str, Outcome] = {
 
 
 def measured(simulation, objective: str) -> dict[str, float]:
-    """Play a simulation to its end, and return what the log says of it: `preempted`, `waiting` and `outcome`.
+    """Play a simulation to its end, and return its row of the log: `preempted`, `waiting` and `outcome`.
 
     The first two are the logarithms of 1 + preemptions per job, and of 1 + the time that jobs wait over the time that they run.
     """

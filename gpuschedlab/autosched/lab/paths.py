@@ -23,7 +23,7 @@ class PathModel:
 
     A variable is a quadratic function of its causes, with products, and a natural cubic spline of each, plus a residual; one without
     causes keeps its values.
-    `do(knob = value)` sets the knob in each row, and computes what is below it again, in order of the graph, each row with its own
+    `do(knob = value)` sets the knob in each row, and computes the variables below it again, in order of the graph, each row with its own
     residuals (Pearl, Causality, 2009, section 7.1: abduction, action, prediction). The outcome is the mean over rows. Intervals are
     those of bootstrap samples of whole rows: Student's, with as many degrees of freedom as there are samples less one, and `WIDER`.
 
@@ -116,7 +116,7 @@ class _Equation:
         return self._terms(table) @ self.weights
 
     def _terms(self, table: np.ndarray) -> np.ndarray:
-        """1, the causes, their products, and what bends in a spline of each (n, t)."""
+        """1, the causes, their products, and the bends of a spline of each (n, t)."""
         scaled = (table[:, self.causes] - self.middle) / self.scale
         first, second = np.triu_indices(len(self.causes))
         curved = [bends(column, knots) for column, knots in zip(scaled.T, self.knots, strict=True)]

@@ -16,7 +16,7 @@ VERDICT_WORDS = {
     MISSES: "and misses the truth",
     SILENT: "and cannot be judged yet",
 }
-"""What the model on the graph does."""
+"""Description of the model on the graph."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +88,7 @@ class Answers:
 
     @property
     def explanation(self) -> str:
-        """Sentences on the graph: which edges are cut or added, what is held fixed, and where adjustment and path model disagree."""
+        """Sentences on the graph: edges that are cut or added, columns held fixed, and whether adjustment and path model disagree."""
         parts = [
             edges_in_words(self.graph, self.world.by_load),
             held_in_words(self.graph, self.held),
@@ -97,7 +97,7 @@ class Answers:
         return " ".join(part for part in parts if part)
 
     def _effect(self, curve: Curve) -> Span:
-        """Effect by a curve of what is asked about."""
+        """Effect by a curve, of the question."""
         return curve.effect(self.first, self.second)
 
     def _standing(self) -> str:
@@ -109,7 +109,7 @@ class Answers:
         return VERDICT_WORDS[self.verdict]
 
     def _misfit(self) -> str:
-        """What the model says of its own fit, as a sentence; "" if it fits."""
+        """The model's verdict on its own fit, as a sentence; "" if it fits."""
         if self.model.refusal and self.backend != "adjustment":
             return f"The model cannot say: {self.model.refusal.rstrip('.')}."
         if not self.model.word:
@@ -117,7 +117,7 @@ class Answers:
         return f"The model {self.model.word}."
 
     def _disagreement(self) -> str:
-        """Why adjustment and model differ, or "" where they do not."""
+        """Why adjustment and model differ, or "" if they do not."""
         adjustment = self._effect(self.held)
         model = self._effect(self.model)
         silent = self.held.refusal or math.isnan(adjustment.low) or math.isnan(model.low)
@@ -139,7 +139,7 @@ NAMES = {"knob": "knob", "load": "load", "preempted": "preempted", "waiting": "w
 
 
 def setting_words(world: IntervalWorld, values, first: int, second: int) -> str:
-    """What is asked about: the knob at one value instead of another, in its unit."""
+    """The question: the knob at one value instead of another, in its unit."""
     ends = [value_words(world.value(values[place])) for place in (first, second)]
     unit = world.info.knob.unit
     setting = f"{world.info.words} at {ends[1]} {unit}".rstrip()
@@ -219,7 +219,7 @@ def edges_in_words(graph: CausalGraph, by_load: bool) -> str:
 
 
 def held_in_words(graph: CausalGraph, held: Curve) -> str:
-    """What adjustment holds fixed by a graph, or why it cannot."""
+    """The columns that adjustment holds fixed by a graph, or why it cannot."""
     if held.refusal:
         return f"Adjustment cannot say: {held.refusal.rstrip('.')}."
     if not held.held:

@@ -22,7 +22,7 @@ Student's interval does not know it. Sentences are in whole per cents."""
 
 
 class Truth:
-    """What setting the knob does, simulated: in each interval all values are played on the same jobs, at the same load.
+    """Effect of setting the knob, simulated: in each interval all values are played on the same jobs, at the same load.
 
     Intervals are those of the world but of other seeds than the log's. Their loads fill the range evenly from a random first one on.
     Student's interval over intervals takes them for drawn one by one, and is therefore rather too wide than too narrow.

@@ -14,7 +14,7 @@ def judged(model: Span, truth: Span) -> str:
     """Judge a model's effect by the simulated one: "agrees", "wrong sign", "misses" or "cannot say".
 
     It agrees if the intervals meet. It has the wrong sign if it is sure of one, and the truth is sure of the other; otherwise it misses.
-    Where one of the two has no interval there is no verdict.
+    If one of the two has no interval there is no verdict.
 
     Examples
     --------

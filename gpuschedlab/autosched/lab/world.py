@@ -146,7 +146,7 @@ class IntervalWorld(Knobbed):
 
     @property
     def _shortest_lease(self) -> float:
-        """Least seconds of a lease: twice what a restart takes."""
+        """Least seconds of a lease: twice the time of a restart."""
         return 2 * self.restart
 
     @property

@@ -1,1 +1,1 @@
-"""A tuner at work on days that go on: what is played, the lines of the race, each decision and what came of it."""
+"""A tuner at work on days that go on: the jobs, the lines of the race, each decision and its result."""

@@ -1,4 +1,4 @@
-"""What the tuner chose at an hour, in one sentence with the figure that decided."""
+"""Choice of the tuner at an hour, in one sentence with the figure that decided."""
 
 from typing import NamedTuple
 
@@ -38,11 +38,11 @@ class Choice(NamedTuple):
     before, policy : Policy
         In force before, and from now on.
     announced : float
-        How many times better the best is than what was in force, on the likely futures that judged it; 1 where nothing was better.
+        How many times better the best is than the policy in force, on the likely futures that judged it; 1 if nothing was better.
     low, high : float
-        Ends of the 90 % interval of that over the futures; nan where the best was measured on one alone.
+        Ends of the 90 % interval of that over the futures; nan if the best was measured on one alone.
     threshold : float
-        What it must exceed.
+        Threshold that it must exceed.
     tried, futures : int
         Configurations simulated, and futures on which the best was measured again.
     place : int
@@ -84,7 +84,7 @@ class Choice(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """One sentence: what was done, and the figure that decided."""
+        """One sentence: the choice, and the figure that decided."""
         hour = f"Hour {self.at / HOUR:.0f}"
         promised = GOALS[self.goal].times.format(f"{self.announced:.2f}")
         if self.switched:

@@ -47,7 +47,7 @@ PRESETS = ("venus", "pai", "philly", *NIGHTS)
 
 @dataclass(frozen=True)
 class LiveDays(Knobbed):
-    """What a watched cluster of nodes with 8 GPUs does: as many days are history as are played.
+    """Days of a watched cluster of nodes with 8 GPUs: as many days are history as are played.
 
     The presets of `NIGHTS` have short jobs by day and long, equal ones by night, each half of every 24 hours, whatever `drift` says; the
     others are generated like the log of that name, without jobs of more than half of the GPUs.

@@ -8,7 +8,7 @@ from gpuschedlab.autosched.tuner.measure import latest_ends
 
 
 class Goal(NamedTuple):
-    """What is tuned: its `name` in `OBJECTIVES`, whether that is a `share`; its `title`, and words for `better` and how many `times`."""
+    """A goal of tuning: its `name` in `OBJECTIVES`, whether that is a `share`; its `title`, and words for `better` and how many `times`."""
 
     name: str
     share: bool
@@ -47,7 +47,7 @@ def figure(goal: Goal, trace, end: np.ndarray, now: float = np.inf) -> float:
     """Figure of a goal from ends (n,) of the jobs of a trace, as it stands at an instant (s).
 
     Jobs that came later do not count. A job that is still there has been there for as long as it has, so that a line is not better
-    for its slow jobs not having ended; it is late once it is. nan where no job counts.
+    for its slow jobs not having ended; it is late once it is. nan if no job counts.
     """
     submit = trace["submit"].to_numpy()
     came = submit <= now

@@ -1,4 +1,4 @@
-"""What a race keeps of each decision: enough to show later what happened in that hour."""
+"""Record of each decision of a race: enough to show that hour later."""
 
 import copy
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from gpuschedlab.sim import Simulation
 
 @dataclass(frozen=True, eq=False)
 class KeptDecision:
-    """A decision and what it rested on. Forecasts and simulations are those of its instant.
+    """A decision and its grounds. Forecasts and simulations are those of its instant.
 
     Parameters
     ----------
@@ -24,13 +24,13 @@ class KeptDecision:
     decision : Decision
         With its trials.
     simulation : Simulation
-        What had been played.
+        The simulation up to then.
     forecaster : callable
         As it had learnt by then: it forecasts other likely futures of that instant.
     searched : Forecast
         The future that was searched on.
     probe : Probe or None
-        What measured on it; None where there was no job.
+        Measurer on it; None if there was no job.
     default : Policy
         The policy as it comes.
     turn, futures : int
@@ -42,7 +42,7 @@ class KeptDecision:
     graph : CausalGraph or None
         That the model asked; None if the tuner has no model.
     rows : (n, v) array or None
-        What the model had learnt from.
+        Rows that the model had learnt from.
     """
 
     choice: Choice
@@ -61,7 +61,7 @@ class KeptDecision:
 
 
 def keep(controller: Controller, decision: Decision, choice: Choice) -> KeptDecision:
-    """Keep what a controller has just decided."""
+    """Keep the last decision of a controller."""
     futures = controller.futures
     model = controller.model
     return KeptDecision(

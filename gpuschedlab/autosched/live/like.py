@@ -1,4 +1,4 @@
-"""Races like one, of race_like seeds, played to their end: whether what is seen in one race is so in most."""
+"""Races like one, of race_like seeds, played to their end: whether most races end like the one that is watched."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -61,7 +61,7 @@ class LikeRaces:
 
 
 def play_like(race: Race, count: int) -> Iterator[LikeRaces | None]:
-    """Play races with the settings of one, of seeds from `FIRST` on, in pieces; yields None, and after each race what is known."""
+    """Play races with the settings of one, of seeds from `FIRST` on, in pieces; yields None, and after each race the results so far."""
     seeds: list[int] = []
     rows: list[dict[str, float]] = []
     for seed in range(FIRST, FIRST + count):

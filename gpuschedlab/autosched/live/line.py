@@ -1,4 +1,4 @@
-"""One line of a race: the policies that were in force, from when on, and what the jobs of the race got under them."""
+"""One line of a race: the policies that were in force, from when on, and the service that the race's jobs got under them."""
 
 import numpy as np
 
@@ -78,7 +78,7 @@ class Line:
             self.switches.append((self.now, policy))
 
     def on(self, scenario: Scenario):
-        """Go on with other jobs to come: the same switches are played again, on a scenario in which what came so far is the same."""
+        """Go on with other jobs to come: the same switches are played again, on a scenario with the same jobs so far."""
         now = self.now
         self.scenario = scenario
         self.simulation = self.replayed(now)

@@ -1,4 +1,4 @@
-"""The race: a tuned scheduler beside constants, all on the same jobs, hour by hour, while a reader changes what is tuned and played."""
+"""The race: a tuned scheduler beside constants, all on the same jobs, hour by hour, while a reader changes the tuning and the jobs."""
 
 from collections.abc import Iterator
 
@@ -36,7 +36,7 @@ INSTANTS = 6
 CONFIGURATIONS = 12
 """Size of the offline phase of a causal model."""
 FIXED = ("restart", "nodes", "slack", "days")
-"""Of `LiveDays`: what cannot change while a race is under way."""
+"""Settings of `LiveDays` that cannot change while a race is under way."""
 
 
 class Race:
@@ -47,11 +47,11 @@ class Race:
     Parameters
     ----------
     days : LiveDays, optional
-        What is played.
+        Days that are played.
     tuning : LiveTuning, optional
         How the tuned line is tuned.
     policy : Policy, optional
-        What is tuned; it begins as it is given. Default: Tiresias.
+        Policy that is tuned; it begins as it is given. Default: Tiresias.
     seed : int
         Of jobs and all draws: the same seed and the same changes at the same hours give the same race.
 
@@ -62,11 +62,11 @@ class Race:
     lines : dict of str to Line
         By `LINES`.
     choices : list of Choice
-        What the tuner chose, by hour.
+        Choices of the tuner, by hour.
     kept : list of KeptDecision
-        The same decisions with what they rested on.
+        The same decisions with their grounds.
     wheel : Policy or None
-        What the reader steers by; None while the tuner does.
+        Policy that the reader steers; None while the tuner does.
 
     Raises
     ------
@@ -104,7 +104,7 @@ class Race:
 
     @property
     def scenario(self) -> Scenario:
-        """What is played, the jobs to come among it."""
+        """The scenario that is played, the jobs to come among it."""
         return self._scenario
 
     @property
@@ -122,7 +122,7 @@ class Race:
     def hour(self) -> Iterator[None]:
         """Play one hour, in pieces between which a caller may do something else, such as a change.
 
-        What is left of an hour is played by the next call; pieces of an hour that is over by then play nothing.
+        The rest of an hour is played by the next call; pieces of an hour that is over by then play nothing.
         """
         begin = self.now
         end = begin + HOUR
@@ -174,7 +174,7 @@ class Race:
         Raises
         ------
         EstimatorError
-            What cannot change under way does (`FIXED`): begin another race.
+            A setting changes that cannot change under way (`FIXED`): begin another race.
         """
         if any(line.now > self.now for line in self.lines.values()):  # the hour under way is played to its end
             for _ in self.hour():
@@ -196,7 +196,7 @@ class Race:
         self.lines[TUNED].switch(policy)
 
     def give_back(self):
-        """Let the tuner steer again, from what is in force; from the policy as it comes, if the reader's was of another kind."""
+        """Let the tuner steer again, from the policy in force; from the policy as it comes, if the reader's was of another kind."""
         self.wheel = None
         self._controller = None
 
@@ -225,7 +225,7 @@ class Race:
         return tuned_for(self.policy, GOALS[self.tuning.goal].name)
 
     def _beginnings(self) -> dict:
-        """What each line begins with, by name."""
+        """First policy of each line, by name."""
         family = self.policy if isinstance(self.policy, Tiresias) else Tiresias()
         policy = self._goal_policy()
         return {
@@ -238,7 +238,7 @@ class Race:
     def believed(self, scenario: Scenario) -> Scenario:
         """A scenario as the tuner's simulator has it: with the restart that is believed, or that the twin reads from a log of the history.
 
-        Where that log shows none, the believed one stands.
+        If that log shows none, the believed one stands.
         """
         if self.tuning.belief == KNOWN:
             return scenario
@@ -249,7 +249,7 @@ class Race:
 
     @property
     def twin_restart(self) -> Mechanism:
-        """What the log of the history shows of a restart, which was run by the policy as it comes: `seen` says whether it shows any."""
+        """Restart as the log of the history shows it, which was run by the policy as it comes: `seen` says whether it shows any."""
         key = ("twin", self.policy, self.tuning.believed)
         if key not in self._constants:
             past = self._scenario.past
@@ -285,7 +285,7 @@ class Race:
             self.lines[CLOCK] = line
 
     def _model(self, space: Space):
-        """Causal model of what configurations did on the history; measured once for a policy, goal and belief."""
+        """Causal model of the effects of configurations on the history; measured once for a policy, goal and belief."""
         if not self.tuning.causal:
             return None
         key = (space.policy, self.tuning.belief, self.tuning.believed)
@@ -296,7 +296,7 @@ class Race:
         return train(self._models[key], space, rng=self.seed)
 
     def _steering(self) -> Controller:
-        """The tuner's controller; made anew after a change, from what is in force."""
+        """The tuner's controller; made anew after a change, from the policy in force."""
         if self._controller is not None:
             return self._controller
         line = self.lines[TUNED]
@@ -346,7 +346,7 @@ class Race:
         return self._came_of[key]
 
     def _played_on(self, choice: Choice) -> float:
-        """What a switch gains by the goal that it was made for."""
+        """Gain of a switch by the goal that it was made for."""
         line = self.lines[TUNED]
         goal = GOALS[choice.goal]
         without = line.ends(choice.place)

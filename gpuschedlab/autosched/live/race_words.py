@@ -1,4 +1,4 @@
-"""What a race says in words: how the tuned line stands, what was chosen last and what came of it, and what could be gained at all."""
+"""A race in words: how the tuned line stands, the last choice and its result, and the gain that was possible at all."""
 
 import numpy as np
 
@@ -41,16 +41,16 @@ def standing(race: Race, now: float | None = None) -> list[str]:
 
 
 def outcome(race: Race, choice: Choice) -> str:
-    """A choice's sentence, and after a switch what came of it."""
+    """A choice's sentence, and after a switch its result."""
     if not choice.switched:
         return choice.sentence
     return f"{choice.sentence} Played on as the jobs come: {race.realised(choice):.2f}."
 
 
 def possible(race: Race) -> str:
-    """What the best constant would have gained, known afterwards, and how far the pair of the past is from that.
+    """Gain of the best constant, known afterwards, and how far the pair of the past is from that.
 
-    Says so where there is nothing to gain.
+    Says so if there is nothing to gain.
     """
     gain = race.hindsight()
     constant = f"Known afterwards, the best constant gains {gain:.2f} times over the default"

@@ -18,17 +18,17 @@ WAYS = {
     "last hour": "simulates configurations on the last hour once more",
     "true future": "simulates configurations on what will really come: no tuner can",
 }
-"""Methods by the words of the control, and what each does."""
+"""Methods by the words of the control, and the description of each."""
 NAMES = {"search": "search", "causal model": "autosched", "last hour": "selftune", "true future": "optimal"}
 TWIN = "restart of the twin"
 KNOWN = "true restart"
 BELIEFS = (TWIN, KNOWN, "believed restart")
-"""What the tuner's simulator takes a restart to cost: as the history's log shows it, as it is, or as the reader says."""
+"""Cost of a restart in the tuner's simulator: as the history's log shows it, as it is, or as the reader says."""
 
 
 @dataclass(frozen=True)
 class LiveTuning(Knobbed):
-    """What a reader may change about the tuner while it runs.
+    """Settings of the tuner that a reader may change while it runs.
 
     Examples
     --------

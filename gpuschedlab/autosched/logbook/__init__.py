@@ -1,1 +1,1 @@
-"""The logbook of a cluster: what an operator's log can say of a knob, and what only an intervention does."""
+"""The logbook of a cluster: a knob's effect as far as an operator's log shows it, and as only an intervention does."""

@@ -1,4 +1,4 @@
-"""What a log alone can say: estimates with intervals, their overlap, and why it cannot."""
+"""Answers of a log alone: estimates with intervals, their overlap, and why it cannot."""
 
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from gpuschedlab.table_display import Table
 
 METHODS = ("adjusted", "backdoor", "naive")
 LATER = ("objective", "restricted", "queueing", "speed", "done", "jobs", "open_jobs")
-"""Columns of what came after the knob was set."""
+"""Columns that come after the knob was set."""
 
 
 class Estimate(NamedTuple):
@@ -20,9 +20,9 @@ class Estimate(NamedTuple):
 
     effect : (3,) mean of the last value less that of the first, and the ends of its 95 % interval.
     overlap : frame of `value, rows`, `least` share of the value in a quarter of the loads with its `least_rows`, and whether the log
-    can `say`: there are rows, also in each quarter of what the columns predict of the knob, and the model fits; None of an oracle.
-    strength : a hidden common cause would have to explain this share of what is left of knob and outcome alike to explain the effect
-    away. refusal : why the log cannot say what the effect is, "" where it can. words : what else is to be known.
+    can `say`: there are rows, also in each quarter of the knob as the columns predict it, and the model fits; None of an oracle.
+    strength : a hidden common cause would have to explain this share of the rest of knob and outcome alike to explain the effect
+    away. refusal : why the log does not show the effect, "" if it does. words : further remarks.
     """
 
     method: str
@@ -41,13 +41,13 @@ class Estimate(NamedTuple):
 
     @property
     def best(self) -> float | None:
-        """Value with the best mean among those that the log can say of; None where these are fewer than two."""
+        """Value with the best mean among those that the log can say of; None if these are fewer than two."""
         mean = self.mean if self.overlap is None else np.where(self.overlap["say"], self.mean, np.nan)
         return self.values[int(np.nanargmax(mean if self.higher else -mean))] if np.isfinite(mean).sum() > 1 else None
 
     @property
     def sure(self) -> bool:
-        """Whether the log can say what the effect is: of both values, with an interval."""
+        """Whether the log shows the effect: of both values, with an interval."""
         said = self.overlap is None or bool(self.overlap["say"][[0, -1]].all())
         return said and not self.refusal and bool(np.isfinite(self.effect).all())
 
@@ -115,7 +115,7 @@ def estimate(
 
 
 def _sound(frame: pl.DataFrame, knob: str, adjust, outcome: str) -> tuple[pl.DataFrame, np.ndarray, list[str]]:
-    """Rows that hold all that is asked for, a knob of many values in thirds; its values (n,) as seen; and words on what that changed."""
+    """Rows that hold all columns of the question, a knob of many values in thirds; its values (n,) as seen; and words on that change."""
     for name in (names := [*dict.fromkeys((knob, *adjust, outcome, "load"))]):
         if not (frame[name].dtype.is_numeric() or frame[name].dtype in (pl.Boolean, pl.Null)):
             found = f"Log.estimate: found column {name!r} of {frame[name].dtype}"

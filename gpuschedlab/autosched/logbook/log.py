@@ -1,4 +1,4 @@
-"""Logs of a cluster, one row an interval: played in the simulator, or read from a file; what is asked of them."""
+"""Logs of a cluster, one row an interval: played in the simulator, or read from a file, and questions to them."""
 
 import math
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from gpuschedlab.metrics.intervals import half_width
 
 CONTEXT = ("load", "came", "count")
 OUTCOMES = {"objective": False, "restricted": False, "queueing": False, "speed": True, "done": True}
-"""What a row may be judged by, and whether more is better.
+"""Outcome that a row may be judged by, and whether more is better.
 
 objective : logarithm of a minute + the mean delay (s beyond the duration) of the jobs submitted in the interval that had ended.
 restricted : their Kaplan-Meier mean JCT up to the interval's length (s), those that had not ended among them.
@@ -26,7 +26,7 @@ NEEDED = ("time", "seen", *CONTEXT, "objective", "jobs", "open_jobs")
 
 @dataclass(frozen=True, repr=False)
 class Log:
-    """What a cluster's operator wrote down, an interval a row.
+    """Record of a cluster's operator, an interval a row.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class Log:
         ------
         EstimatorError
             There is no such method or column; the outcome is held fixed; the knob has one value; or there is no graph, no path in it,
-            or it does not identify the effect. What is weaker than that is a word of the estimate, or its refusal.
+            or it does not identify the effect. Anything weaker is a word of the estimate, or its refusal.
         """
         higher = OUTCOMES.get(outcome, False)
         return estimate(self.frame, self.knob, method, adjust, outcome, higher=higher, **options)
@@ -81,7 +81,7 @@ class Log:
     def oracle(
         self, values=None, hold: float = math.inf, jobs="system", *, then: float | None = None, instants: int = 10, narrow=math.inf
     ) -> Estimate:  # fmt: skip
-        """Delay if the knob is held at each value, by forking the simulation at instants of the log: what no cluster can measure.
+        """Delay if the knob is held at each value, by forking the simulation at instants of the log: no cluster can measure that.
 
         Parameters
         ----------
@@ -92,14 +92,14 @@ class Log:
         jobs : float or "system"
             Which jobs count: those submitted in so many seconds after the fork, or those in the system or submitted in the next hour.
         instants : int
-            Forks of each value, spread over the log but what a fork needs after it, and a tenth where that is much.
+            Forks of each value, spread over the log but for the time that a fork needs after it, or a tenth of the log if that is shorter.
         narrow : float
             Width that the interval of the effect may have: while it is wider there are twice as many forks, up to one an interval.
 
         Returns
         -------
         Estimate
-            Means over the instants, and their 95 % intervals (Student's t), what instants have in common taken out.
+            Means over the instants, and their 95 % intervals (Student's t), without the part that instants have in common.
 
         Raises
         ------
@@ -188,7 +188,7 @@ def _interval(before, after) -> dict[str, float]:
 
 
 def _own_jobs(jobs, start: float, every: float, read: float) -> dict[str, float]:
-    """Outcomes of the jobs submitted in an interval, as they are known when they are read; None where none is."""
+    """Outcomes of the jobs submitted in an interval, as they are known when they are read; None if none is."""
     own = (jobs["submit"] >= start) & (jobs["submit"] < start + every)
     ended = own & (jobs["end"] <= read)
     found = {"jobs": int(own.sum()), "open_jobs": int((own & ~ended).sum())}

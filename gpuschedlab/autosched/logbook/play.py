@@ -75,7 +75,7 @@ class Rule(Knobbed):
 
 
 def context_of(snapshot, every: float) -> dict[str, float]:
-    """What an operator sees at an instant: `load`, jobs that `came` in the last `every` seconds, `count` of jobs in the system."""
+    """View of an operator at an instant: `load`, jobs that `came` in the last `every` seconds, `count` of jobs in the system."""
     jobs = snapshot.jobs
     inside = snapshot.jobs["submitted"] & ~snapshot.jobs["done"]
     came = np.count_nonzero(jobs["submitted"] & (jobs["submit"] > snapshot.now - every))
@@ -101,7 +101,7 @@ def counted(jobs, now: float, which) -> np.ndarray:
 
 
 def fork(simulation, rule: Rule, every: float, value: float, *, hold: float, then, until: float, which) -> float:
-    """Logarithm of `FLOOR` + mean delay (s, beyond the work left) of the `counted` jobs; nan where none is.
+    """Logarithm of `FLOOR` + mean delay (s, beyond the work left) of the `counted` jobs; nan if none is.
 
     A value is held from now on for some seconds, then the rule goes on (None), or a constant.
     """

@@ -1,4 +1,4 @@
-"""Canaries: short jobs of known work on more nodes than they need, which show what placement costs."""
+"""Canaries: short jobs of known work on more nodes than they need, which show the cost of placement."""
 
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ class Canaries(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """What to submit, what it costs and what it would show."""
+        """Jobs to submit, their cost and the precision that they would give."""
         models = self.jobs["model"].n_unique()
         nodes = ", ".join(map(str, self.jobs["nodes"].unique().sort()))
         return (

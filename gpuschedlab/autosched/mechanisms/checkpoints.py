@@ -1,4 +1,4 @@
-"""What a failure loses: seconds between checkpoints, from the attempts that follow a failure."""
+"""Loss by a failure: seconds between checkpoints, from the attempts that follow a failure."""
 
 import itertools
 from typing import NamedTuple
@@ -43,9 +43,9 @@ class Checkpoint(NamedTuple):
 def checkpoint_of(log: pl.DataFrame, pace: Pace, predicted: np.ndarray, sigma: float = 0.0) -> Checkpoint:
     """Posterior of the seconds between checkpoints: no attempt completes before the work that its job lost is done again.
 
-    What is believed is `pace.period`; it is the value unless the log refutes it. `predicted` (J,) is the work that was predicted of
+    The believed value is `pace.period`; it is the value unless the log refutes it. `predicted` (J,) is the work that was predicted of
     each job, nan if none was: it fits the work of jobs that lost some as well as that of the others. If restarts scatter, `sigma` is
-    the deviation of the logarithm of their delay; what was predicted is not used then, since nobody knows the work of these jobs.
+    the deviation of the logarithm of their delay; the predictions are not used then, since nobody knows the work of these jobs.
     """
     rows = restarts(log, pace)
     count = int((rows.done & rows.failed).sum())

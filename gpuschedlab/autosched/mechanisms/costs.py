@@ -1,4 +1,4 @@
-"""What starts and failures cost in a log, and which nodes are slow: each is estimated with what is known of the others."""
+"""Costs of starts and failures in a log, and its slow nodes: each is estimated given the others."""
 
 from dataclasses import dataclass
 
@@ -21,7 +21,7 @@ AGAIN = 2
 
 @dataclass(frozen=True, eq=False)
 class Costs:
-    """What starts and failures cost in a log, and where it is slow.
+    """Costs of starts and failures in a log, and its slow nodes.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class Costs:
     nodes: SlowNodes
 
     def pace(self, log: pl.DataFrame, believed: Delays) -> Pace:
-        """Pace of the attempts of a log; what was not seen of it is as it is believed."""
+        """Pace of the attempts of a log; mechanisms that were not seen are as believed."""
         start = self.start.value if self.start.seen else believed.switch
         gpus = log["gpus"].to_numpy()
         again = np.full(len(gpus), start + believed.restart)

@@ -1,4 +1,4 @@
-"""What the mechanisms of a twin leave unexplained in a log: by node, by model, by what was lost, by user."""
+"""The part of a log that the mechanisms of a twin leave unexplained: by node, by model, by lost work, by user."""
 
 from typing import NamedTuple
 
@@ -23,12 +23,12 @@ FEWEST = 5
 
 
 class Misfit(NamedTuple):
-    """What a mechanism leaves unexplained.
+    """The part that a mechanism leaves unexplained.
 
     Parameters
     ----------
     by : str
-        What the rest depends on: restart, node, model, lost or user.
+        Column that the rest depends on: restart, node, model, lost or user.
     mechanism : str
         The one that does not hold alike for all.
     words : str
@@ -93,7 +93,7 @@ def of_nodes(rest: NodeEffects, level: float) -> list[Misfit]:
 
 
 def of_lost(checkpoint: Checkpoint) -> list[Misfit]:
-    """Jobs that completed before what they had lost could be done again."""
+    """Jobs that completed before their lost work could be done again."""
     if not checkpoint.early:
         return []
     words = f"{checkpoint.early} of {checkpoint.rows} jobs completed before the work that they lost could be done again"

@@ -1,4 +1,4 @@
-"""Mechanisms that a log shows, put into scenarios: what starts cost, what failures lose, and which nodes are slow."""
+"""Mechanisms that a log shows, put into scenarios: cost of starts, loss by failures, and slow nodes."""
 
 from dataclasses import replace
 from itertools import groupby

@@ -11,7 +11,7 @@ from gpuschedlab.autosched.mechanisms.readings import FEWEST, Mechanism
 from gpuschedlab.autosched.mechanisms.work.pace import Pace, work_of
 
 UNSURE = 0.05
-"""Part of its work up to which what a job's restarts took may be unknown."""
+"""Part of its work up to which the time of a job's restarts may be unknown."""
 
 
 class Predictions(NamedTuple):
@@ -51,7 +51,7 @@ def predictions_of(log: pl.DataFrame, paces: list[Pace], costs: Costs) -> Predic
 
 
 def _unsure_seconds(starts: np.ndarray, log: pl.DataFrame, costs: Costs) -> np.ndarray:
-    """Seconds (J,) by which what starts took may be other than it is taken to be."""
+    """Seconds (J,) by which the time of starts may differ from the assumed one."""
     unsure = np.zeros(len(starts))
     if costs.start.seen:
         unsure += (costs.start.high - costs.start.low) / 2

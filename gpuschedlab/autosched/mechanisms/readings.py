@@ -1,4 +1,4 @@
-"""Mechanisms as a log shows them: each with its value, its interval, and what the log moved of it."""
+"""Mechanisms as a log shows them: each with its value, its interval, and how far the log moved it."""
 
 from typing import NamedTuple
 
@@ -58,7 +58,7 @@ class Mechanism(NamedTuple):
 
     @property
     def refutes(self) -> bool:
-        """Whether it was seen, and what was believed lies outside of its interval."""
+        """Whether it was seen, and the believed value lies outside of its interval."""
         return self.seen and self.believed is not None and not self.low <= self.believed <= self.high
 
 
@@ -181,7 +181,7 @@ def slow_nodes_mechanism(nodes: SlowNodes, overlap: float, known: bool) -> Mecha
 
 
 def widened(mechanism: Mechanism, misfits: list[Misfit]) -> Mechanism:
-    """A mechanism whose interval holds what its misfits leave open as well."""
+    """A mechanism whose interval holds the values that its misfits leave open as well."""
     low = mechanism.low
     high = mechanism.high
     notes = [mechanism.note] if mechanism.note else []

@@ -1,4 +1,4 @@
-"""What is lost by spreading a job over nodes: a power of the believed slowdown, from a log of attempts."""
+"""Loss by spreading a job over nodes: a power of the believed slowdown, from a log of attempts."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ FACTOR = 6.0
 
 
 def powered(speeds: Speeds, power: float) -> Speeds:
-    """Relative speeds whose slowdown by placement is a power of what it was; speeds of GPU types stay."""
+    """Relative speeds whose slowdown by placement is a power of the believed one; speeds of GPU types stay."""
     rate = speeds.rate.copy()
     for m in np.flatnonzero(speeds.relative):
         own = slice(speeds.first[m], speeds.first[m + 1])

@@ -1,4 +1,4 @@
-"""The simulator as an operator's log shows it: each mechanism with its value, its interval, and what the log moved of it."""
+"""The simulator as an operator's log shows it: each mechanism with its value, its interval, and how far the log moved it."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -44,14 +44,14 @@ from gpuschedlab.sim import Run, Scenario
 from gpuschedlab.table_display import Table
 
 OPEN = {"restart": (0.0, 3600.0), "placement": (0.25, 3.0)}
-"""What is tried of a mechanism on which a choice may depend, where the log leaves more open."""
+"""Values that are tried of a mechanism on which a choice may depend, where the log leaves more open."""
 POWERS = 5
-"""Powers of the slowdown, within what is open, at which the error of predictions is computed."""
+"""Powers of the slowdown, within the open range, at which the error of predictions is computed."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Twin:
-    """What `twin` found in a log.
+    """Findings of `twin` in a log.
 
     Parameters
     ----------
@@ -61,11 +61,11 @@ class Twin:
     work : polars.DataFrame
         Seconds by `job_id`.
     costs : Costs
-        What starts and failures cost, and which nodes are slow.
+        Costs of starts and failures, and slow nodes.
     slow_nodes : tuple of int or None
         Numbers of the slow nodes in the cluster of `base`; None: the log's names of nodes do not tell.
     misfits : tuple of Misfit
-        What the mechanisms leave unexplained.
+        The part that the mechanisms leave unexplained.
     """
 
     base: Scenario
@@ -92,7 +92,7 @@ class Twin:
 
     @property
     def sentence(self) -> str:
-        """Each mechanism with its interval, or that it was not seen, and why; and what they leave unexplained."""
+        """Each mechanism with its interval, or that it was not seen, and why; and the part that they leave unexplained."""
         shown = f"The log shows: {'; '.join(m.words for m in self.mechanisms.values())}."
         if not self.misfits:
             return shown
@@ -100,7 +100,7 @@ class Twin:
 
     @property
     def surprises(self) -> tuple[str, ...]:
-        """Names of mechanisms whose interval leaves out what was believed, and what misfits depend on: "restart by restart"."""
+        """Names of mechanisms whose interval leaves out the believed value, and columns that misfits depend on: "restart by restart"."""
         names = [m.name for m in self.mechanisms.values() if m.refutes]
         names += [f"{misfit.mechanism} by {misfit.by}" for misfit in self.misfits]
         return tuple(names)
@@ -177,7 +177,7 @@ class Twin:
         return ask(self.base, **options)
 
     def flips(self, policies: dict, metric: str = "jct_mean") -> tuple[pl.DataFrame, str]:
-        """Whether the choice among policies stays the same within what the log leaves open of restarts and placement.
+        """Whether the choice among policies stays the same within the range that the log leaves open of restarts and placement.
 
         Parameters
         ----------
@@ -188,7 +188,7 @@ class Twin:
         Returns
         -------
         polars.DataFrame, str
-            A row for the estimates and for each end of an interval: `mechanism, value, best`, and `better`, the metric of what is best
+            A row for the estimates and for each end of an interval: `mechanism, value, best`, and `better`, the metric of the best policy
             at the estimates over that of the best there; and a sentence.
         """
         ends = [("estimates", {})]
@@ -215,12 +215,12 @@ def twin(log: Run | pl.DataFrame, scenario: Scenario, *, canaries: Canaries | No
     """Estimate the mechanisms of a cluster from the attempts in its log, and put them into a scenario.
 
     Outcomes in a log are confounded by the load that its operator followed. Mechanisms are not, and with them the simulator answers
-    what a knob would do. Restart: no restarted attempt completes before its delay is over, on top of what every start costs. Placement:
+    the effect of a knob. Restart: no restarted attempt completes before its delay is over, on top of what every start costs. Placement:
     at the true power of the believed slowdown the work of a job does not depend on where it first ran. Failures: Poisson in busy
     node-time. Repair: until a waiting job takes the node. Predictions: against the work that the twin infers. First start: no job
     completes before it is over. Checkpoint: no job completes before the work that a failure lost is done again. Slow nodes: jobs hold
-    their GPUs for longer on them. What cannot be seen stays as it is believed, and says so; what these mechanisms leave unexplained is
-    named, and widens the interval that it concerns.
+    their GPUs for longer on them. A mechanism that cannot be seen stays as believed, and says so; the part that these mechanisms leave
+    unexplained is named, and widens the interval that it concerns.
 
     Parameters
     ----------
@@ -258,7 +258,7 @@ def twin(log: Run | pl.DataFrame, scenario: Scenario, *, canaries: Canaries | No
 
 
 def _residuals(log: pl.DataFrame, load: np.ndarray) -> Residuals:
-    """Jobs of a log, whose work is compared with what was predicted of it if that says more than their tasks do."""
+    """Jobs of a log, whose work is compared with its prediction if that says more than their tasks do."""
     plain = residuals_of(log, load)
     predicted = log.filter(attempt=0)["predicted"].to_numpy()
     if not (predicted > 0).all():
@@ -271,7 +271,7 @@ def _residuals(log: pl.DataFrame, load: np.ndarray) -> Residuals:
 
 
 def _twin_of(jobs: Residuals, scenario: Scenario, costs: Costs, placement: Mechanism, slow: np.ndarray) -> Twin:
-    """Twin of what starts and failures cost, and of the placement; `slow` is the logarithm of the believed speed of placements."""
+    """Twin of the costs of starts and failures, and of the placement; `slow` is the logarithm of the believed speed of placements."""
     log = jobs.log
     pace = costs.pace(log, scenario.delays)
     placed = pace._replace(slow=pace.slow + placement.value * slow)
@@ -308,7 +308,7 @@ def _twin_of(jobs: Residuals, scenario: Scenario, costs: Costs, placement: Mecha
 
 
 def _open_paces(pace: Pace, slow: np.ndarray, costs: Costs, placement: Mechanism) -> list[Pace]:
-    """Paces at what is left open of placement, of restarts and of slow nodes."""
+    """Paces at the ends of the open range of placement, of restarts and of slow nodes."""
     least, most = OPEN["placement"]
     powers = np.linspace(max(least, placement.low), min(most, placement.high), POWERS)
     paces = [pace._replace(slow=pace.slow + power * slow) for power in powers]

@@ -12,7 +12,7 @@ from gpuschedlab.sim.entry import scenario_of
 
 
 class Objective(NamedTuple):
-    """What is tuned: whether `higher` values are better, and the `context` that it depends on (`CONTEXT`)."""
+    """A goal of tuning: whether `higher` values are better, and the `context` that it depends on (`CONTEXT`)."""
 
     higher: bool
     context: tuple[str, ...]
@@ -28,7 +28,7 @@ OBJECTIVES = {
     WEIGHTED: Objective(False, ("pressure",)),
 }
 """Objectives: the mean and the 99 % point of end - max(submit, now) over all jobs (s), the share of jobs whose finish-time fairness
-rho is at most 1, of the jobs with a deadline the share that end by it, and utilisation as in `WATCHED`. "weighted" is what is tuned
+rho is at most 1, of the jobs with a deadline the share that end by it, and utilisation as in `WATCHED`. "weighted" is the goal
 where a policy weighs its goals: ratios to the reference multiply, each to the power of its weight over their sum."""
 
 CONTEXT = {
@@ -64,7 +64,7 @@ MOST = 1_000_000
 
 @dataclass(frozen=True)
 class Measurement:
-    """A configuration measured on a forecast: `value` of what is tuned, watched `metrics` (`WATCHED`) and all `goals` by name."""
+    """A configuration measured on a forecast: `value` of the goal, watched `metrics` (`WATCHED`) and all `goals` by name."""
 
     policy: object
     value: float
@@ -78,9 +78,9 @@ class Probe:
     Parameters
     ----------
     scenario : Scenario
-        What policies run in, until all jobs have ended; or trace and cluster, and further parts by name (`scenario_of`).
+        Scenario of the policies, until all jobs have ended; or trace and cluster, and further parts by name (`scenario_of`).
     policy : Policy
-        Under which the state was reached; its `goals`, `weights` and `watched` are what is measured.
+        Under which the state was reached; its `goals`, `weights` and `watched` are measured.
     forecast : Forecast, optional
         Jobs to come and jobs in the system (`gpuschedlab.autosched.forecast.generation`), with weights where it is aggregated:
         in place of the scenario's trace, which is measured from its beginning without.
@@ -233,12 +233,12 @@ def tuned_for(policy, goal: str):
 
 
 def objective_of(policy) -> str:
-    """What is tuned: the first goal, or all by their weights."""
+    """The goal of tuning: the first one, or all by their weights."""
     return WEIGHTED if policy.weights else policy.goals[0]
 
 
 def others_of(objective: str, goals) -> list[str]:
-    """Goals that are not what is tuned, and have a column `reward_<goal>` of their own."""
+    """Goals that are not tuned, and have a column `reward_<goal>` of their own."""
     return [goal for goal in goals if goal != objective]
 
 
@@ -270,7 +270,7 @@ def reward(objective: str, value: float, reference: float) -> float:
 
 
 def context_of(objective: str, reference: Measurement) -> dict[str, float]:
-    """What is given at an instant, by name (`CONTEXT`), from the measurement of the reference configuration."""
+    """Context at an instant, by name (`CONTEXT`), from the measurement of the reference configuration."""
     return {name: float(CONTEXT[name](reference)) for name in OBJECTIVES[objective].context}
 
 

@@ -27,7 +27,7 @@ there, too, a model must predict the effect of knobs."""
 def layers_of(space: Space) -> Layers:
     """Knobs, intermediate metrics and objectives of a policy as the three layers of its causal graph (6.4.3.1).
 
-    The first objective is what is tuned; figure 6.6 has several.
+    The first objective is tuned; figure 6.6 has several.
     """
     levels = {a.name: a.levels for a in space.axes if a.levels}
     knobs = tuple(a.name for a in space.axes)
@@ -55,11 +55,11 @@ def gather(
     space : Space
     instants, configurations : int
     days, horizon : float
-        Days that are played; seconds of arrivals after each instant, at most half of what is played: all are known.
+        Days that are played; seconds of arrivals after each instant, at most half of the played days: all are known.
     load : float
         Part of all GPUs below which arrivals are multiplied; 0: all stays as it was.
     rng, progress : int or numpy.random.Generator, callable, optional
-        Default: the scenario's seed. What is called after each instant with the number of instants that are done.
+        Default: the scenario's seed. Function that is called after each instant with the number of instants that are done.
 
     Returns
     -------
@@ -73,7 +73,7 @@ def gather(
 
     References
     ----------
-    AutoSched thesis, 6.4.3.1 and 6.6.2. There segments are days; here they begin with the jobs in the system, as what is tuned
+    AutoSched thesis, 6.4.3.1 and 6.6.2. There segments are days; here they begin with the jobs in the system, as tuning
     on does.
     """
     if not (instants > 0 and configurations > 0 and days > 0 and horizon > 0 and load >= 0):
@@ -110,7 +110,7 @@ def _last(trace: pl.DataFrame, days: float) -> pl.DataFrame:
 
 
 def _instants(play: Simulation, count: int, horizon: float, load: float, rng) -> Iterator[Forecast]:
-    """Busy instants of a simulation, which is played to each: what was there and what then came, made `busier`."""
+    """Busy instants of a simulation, which is played to each: the jobs in the system and those that then came, made `busier`."""
     last = float(play.trace["submit"].max())
     horizon = min(horizon, last / 2)
     for number, instant in enumerate(_busy(play.copy(), last - horizon, count, rng)):
@@ -145,7 +145,7 @@ def _busy(play: Simulation, last: float, count: int, rng) -> list[float]:
 
 
 def train(samples: pl.DataFrame, space: Space, *, graph="learnt", backend="boosted", rng=0) -> CausalModel:
-    """Learn graph and model from what `gather` measured.
+    """Learn graph and model from the measurements of `gather`.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ from gpuschedlab.autosched.tuner.trials import Trial, Tuning
 
 
 class Search:
-    """State of one search of `Tuner.steps`: the trial of R^max, axes that the scope holds and where, and what is known."""
+    """State of one search of `Tuner.steps`: the trial of R^max, axes that the scope holds and their values, and the rewards so far."""
 
     def __init__(self, tuner, probe: Probe, space: Space, model, rng):
         self.tuner = tuner
@@ -30,7 +30,7 @@ class Search:
         self.judges = False  # whether the model has a say: from round 1 on
 
     def rounds(self, current, hints, iterations: int) -> Iterator[None]:
-        """Measure the reference, what is in force and the hints; then go through the rounds."""
+        """Measure the reference, the policy in force and the hints; then go through the rounds."""
         for t, policy in enumerate((self.space.policy, current, *hints), start=-1 - len(hints)):
             u = self.space.encode(policy)
             self.take(t, u, u, policy)
@@ -57,7 +57,7 @@ class Search:
         return [plan.ask() for _ in range(count)]
 
     def take(self, t: int, asked, u, policy, predicted: float = np.nan) -> None:
-        """Lines 7 to 16 for one configuration, whose predicted reward is nan where no model judges."""
+        """Lines 7 to 16 for one configuration, whose predicted reward is nan if no model judges."""
         before = self.known.get(policy)
         exploit = self.rng.random() <= self.tuner.epsilon
         if before is not None:
@@ -106,10 +106,10 @@ class Search:
         return policy, asked
 
     def _judged(self, asked) -> tuple:
-        """Coordinates (k,) of what is asked, projected; its policy, and the reward that the model predicts.
+        """Coordinates (k,) of a question, projected; its policy, and the reward that the model predicts.
 
         What-if analysis of the sampled values comes before: axes that are predicted to spoil the best are held there in this round. All
-        is predicted at once; what is asked itself anew, if others are held than in the round before.
+        is predicted at once; the question itself anew, if others are held than in the round before.
         """
         policy, u = self._project(asked)
         if not self.judges:

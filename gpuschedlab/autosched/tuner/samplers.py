@@ -63,7 +63,7 @@ class LatinHypercube(Sampler):
 
 
 class Random(LatinHypercube):
-    """Uniform in every coordinate, independent of what came before: hypercubes of one point."""
+    """Uniform in every coordinate, independent of earlier points: hypercubes of one point."""
 
     def __init__(self, levels, rng=0, start=None):
         super().__init__(levels, rng, start, size=1)

@@ -31,8 +31,8 @@ class Tuner(Knobbed):
 
     Differs from the paper in
     -------------------------
-    `Tuner.thesis()`: rewards are ratios to a reference configuration on the same forecast (the policy's defaults), so that what
-    the model learnt at one time holds at another; the reference and the configuration in force are measured first; hints come
+    `Tuner.thesis()`: rewards are ratios to a reference configuration on the same forecast (the policy's defaults), so that the model
+    of one time holds at another; the reference and the configuration in force are measured first; hints come
     before. A configuration that was measured before is not measured again. `Tuner()`: no model, since with as many rounds nothing
     that was tried with one finds better than BlueFin, which has the first 40 rounds. T is larger, and half of the other rounds are
     spread over the box, since BlueFin's steps rarely leave the neighbourhood; it then begins at the best.
@@ -68,8 +68,8 @@ class Tuner(Knobbed):
     def thesis(cls, **options) -> Self:
         """Algorithm 3 as printed; the documentation of AutoSched has a table of how each line is read.
 
-        What print leaves open is a knob: `epsilon` stays at 0.93; `scope` is "options", the text's narrowed sampled options. The model
-        is the one that is given.
+        The paper leaves some things open; they are knobs: `epsilon` stays at 0.93; `scope` is "options", the text's narrowed
+        sampled options. The model is the one that is given.
         """
         printed = {"causal": True, "iterations": 40, "check": 40, "start": False, "alone": 0, "spread": 0.0}
         return cls(**printed | {"batch": 1} | options)

@@ -1,4 +1,4 @@
-"""A policy's knobs as coordinates between 0 and 1: what samplers move in and causal models learn from."""
+"""A policy's knobs as coordinates between 0 and 1: samplers move in them, and causal models learn from them."""
 
 import math
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from gpuschedlab.errors import PolicyError
 from gpuschedlab.knobs import KnobInfo, knobs_of
 
 TAKEN = {"reward", "segment", *CONTEXT, *WATCHED, *(f"reward_{goal}" for goal in OBJECTIVES)}
-"""Names of what is measured: columns of the causal model's samples, so that no knob may be called so."""
+"""Names of measured values: columns of the causal model's samples, so that no knob may be called so."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Axis:
     def value(self, u: float):
         """Value at a coordinate, which is moved into the box; ranges marked `log` are even in the logarithm.
 
-        Where a knob may be unlimited, its end stands for that.
+        If a knob may be unlimited, its end stands for that.
         """
         u = min(max(float(u), 0.0), 1.0)
         if self.levels:
@@ -52,7 +52,7 @@ class Axis:
         return min(max(tidy, low), high)
 
     def coordinate(self, value) -> float:
-        """Coordinate of a knob's value: 0 or 1 outside the range that is searched, 1 where a tuple ends before this place."""
+        """Coordinate of a knob's value: 0 or 1 outside the range that is searched, 1 if a tuple ends before this place."""
         if self.levels:
             return self.info.knob.choices.index(value) / max(1, self.levels - 1)
         if self.place is not None:

@@ -1,4 +1,4 @@
-"""What a search leaves behind: its trials, and the best of them."""
+"""Results of a search: its trials, and the best of them."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -22,7 +22,7 @@ class Trial:
     fate : {"measured", "rejected", "known"}
         "known": projection led to a configuration that was measured before.
     predicted, reward, best : float
-        Reward that the causal model predicted (nan without one), the measured one (nan where rejected), and the best so far: ratios
+        Reward that the causal model predicted (nan without one), the measured one (nan if rejected), and the best so far: ratios
         to the reference, above 1 for better.
     fixed : tuple of str
         Axes that the scope holds from now on.
@@ -80,7 +80,7 @@ class Tuning:
 
     @property
     def asked(self) -> Asked:
-        """What the causal model was asked in this search, and what came of it."""
+        """Questions to the causal model in this search, and their results."""
         rejected = [t for t in self.trials if t.fate == "rejected"]
         measured = {t.policy for t in self.trials if t.fate == "measured"}
         rounds = tuple(t.round for t in self.trials if t.predicted == t.predicted)

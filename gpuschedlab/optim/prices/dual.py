@@ -91,7 +91,7 @@ def evaluate(v, order, starts, gpus, hull, slope, size, capacity, prices, choice
 
 @njit
 def _enter(B, rhs, basis, column, index):
-    """Pivot a column into the basis (B its inverse, rhs its values); False where nothing limits it."""
+    """Pivot a column into the basis (B its inverse, rhs its values); False if nothing limits it."""
     m = rhs.shape[0]
     step = B @ column
     row = -1

@@ -59,7 +59,7 @@ def _find(table, stamp, mark, labels, used):
 
 @njit
 def _idle_cost(used, least, most, capacity, prices):
-    """Price of the GPUs that will be idle at the least; inf where the jobs to come cannot but exceed the capacity."""
+    """Price of the GPUs that will be idle at the least; inf if the jobs to come cannot but exceed the capacity."""
     cost = 0.0
     for t in range(used.shape[0]):
         if used[t] + least[t] > capacity[t]:

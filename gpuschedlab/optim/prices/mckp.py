@@ -27,7 +27,7 @@ QUICK = 50_000
 """Labels that are tried before HiGHS: some milliseconds."""
 
 SMALL = 5_000
-"""Cells up to which `finished` closes the gap: where jobs are few, what makes shares whole loses most."""
+"""Cells up to which `finished` closes the gap: if jobs are few, what makes shares whole loses most."""
 
 LARGE = 200_000
 """Cells from which on prices are searched only as closely as the gap asks for."""
@@ -56,7 +56,7 @@ def solve_mckp(
     Parameters
     ----------
     utility, type_of_config, gpus_of_config, capacity, quantum, mandatory
-        As in `MultipleChoice`; where jobs are mandatory, HiGHS solves the problem as a whole.
+        As in `MultipleChoice`; if jobs are mandatory, HiGHS solves the problem as a whole.
     prices : (T,) float array, optional
         Prices to begin with, such as those of the round before.
     **limits

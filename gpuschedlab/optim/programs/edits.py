@@ -65,7 +65,7 @@ class EditedProgram:
     def add_request(self, key, worth, uses: dict, must: bool = False) -> None:
         """Add a request with k variables: their worth (k,), and coefficients (k,) in each resource that it uses.
 
-        Where it `must`, they sum to 1, not to 1 at most. A key that is there, an unknown resource, or arrays that do not fit are a
+        If it `must`, they sum to 1, not to 1 at most. A key that is there, an unknown resource, or arrays that do not fit are a
         SolverError.
         """
         if key in self or set(uses) - set(self.amounts):

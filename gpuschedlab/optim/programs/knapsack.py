@@ -19,7 +19,7 @@ class MultipleChoice(Program):
     Parameters
     ----------
     utility : (n, C) float array
-        Of each job in each configuration, against none at 0; nan where impossible.
+        Of each job in each configuration, against none at 0; nan if impossible.
     type_of_config : (C,) int array
         GPU type, 0 to T - 1.
     gpus_of_config : (C,) int array
@@ -98,7 +98,7 @@ class MultipleChoice(Program):
 
     @cached_property
     def c(self) -> np.ndarray:
-        """(n C,) utilities, 0 where impossible."""
+        """(n C,) utilities, 0 if impossible."""
         return np.nan_to_num(self.utility).ravel()
 
     @cached_property
@@ -126,7 +126,7 @@ class MultipleChoice(Program):
 
     @cached_property
     def upper(self) -> np.ndarray:
-        """(n C,) 1, or 0 where impossible."""
+        """(n C,) 1, or 0 if impossible."""
         return (~np.isnan(self.utility)).ravel().astype(float)
 
     @cached_property
@@ -162,7 +162,7 @@ def _check(name, utility, kinds, gpus, room):
 
 
 def _read(program: Program) -> MultipleChoice | None:
-    """The knapsack that a program's arrays spell out; None where they spell something else."""
+    """The knapsack that a program's arrays spell out; None if they spell something else."""
     shape = program.shape or ()
     rows = program.A.shape[0]
     if len(shape) != 2 or not 0 < shape[0] < rows or not shape[1]:

@@ -20,7 +20,7 @@ class Program:
     A : (m, n) scipy sparse array or dense array
         Coefficients; kept by columns (CSC).
     row_lower, row_upper : (m,) float arrays or floats
-        Bounds of the rows; -inf and inf where there is none.
+        Bounds of the rows; -inf and inf if there is none.
     lower, upper : (n,) float arrays or floats
         Bounds of the variables.
     integrality : (n,) bool array or bool
@@ -103,7 +103,7 @@ class Program:
         return float((self.c * np.asarray(x, float)).sum())  # in one thread, always in the same order
 
     def violation(self, x) -> float:
-        """Largest amount by which x (n,) breaks a bound, a row, or wholeness; 0 where it breaks none."""
+        """Largest amount by which x (n,) breaks a bound, a row, or wholeness; 0 if it breaks none."""
         x = np.asarray(x, float)
         rows = self.A @ x
         parts = [rows - self.row_upper, self.row_lower - rows, x - self.upper, self.lower - x]
@@ -228,7 +228,7 @@ class Solution:
 
 
 def relative_gap(objective: float, bound: float) -> float:
-    """Distance of `bound` from `objective`, relative to the larger of their absolute values; 0 where they agree, inf without a bound."""
+    """Distance of `bound` from `objective`, relative to the larger of their absolute values; 0 if they agree, inf without a bound."""
     if not np.isfinite(bound):
         return float("inf")
     top = max(abs(objective), abs(bound))
@@ -236,7 +236,7 @@ def relative_gap(objective: float, bound: float) -> float:
 
 
 def worst_status(words) -> str:
-    """Status of a whole by those of its parts: ``time limit`` before any other, ``optimal`` where all are."""
+    """Status of a whole by those of its parts: ``time limit`` before any other, ``optimal`` if all are."""
     return max(words, key=lambda status: (status != "optimal") + (status == "time limit"), default="optimal")
 
 
@@ -266,6 +266,6 @@ def directions(program: Program) -> Program:
 
 
 def cost_factor(program: Program) -> float:
-    """Power of two that costs are multiplied by for solvers whose tolerances are absolute: 1 where the largest is 1e-3 to 1e6."""
+    """Power of two that costs are multiplied by for solvers whose tolerances are absolute: 1 if the largest is 1e-3 to 1e6."""
     most = float(np.abs(program.c).max(initial=0.0))
     return 1.0 if most == 0 or 1e-3 <= most <= 1e6 else float(2.0 ** -np.floor(np.log2(most)))

@@ -67,6 +67,10 @@ def _with_quota(queue: Queue, kind: str, more: float) -> Queue:
 
 CHANGES = ("more", "cluster", "policy", "estimator", "delays", "limits", "within")
 """Changes of a site beside its limits, quotas and the knobs of its rule."""
+PARTITIONS = {"tier": "tiers", "factor": "partitions"}
+"""Words of partitions (tier.NAME, factor.NAME), and the fields of Slurm's rule that have them."""
+PLAN = "plan"
+"""Word of knobs of the plan of Slurm's rule (plan.every)."""
 QUOTAS = {"quota": "nominal", "borrow": "borrow", "lend": "lend"}
 """Words of quotas of queues."""
 RULES = {Fifo: SiteChange, Slurm: PriorityChange, Kueue: QuotaChange}
@@ -174,10 +178,14 @@ def ruled_by(site: Site, word: str) -> Policy:
 
 
 def ruled(site: Site, rule: Policy, words: Mapping[str, str]) -> Policy:
-    """A rule with knobs and quotas of queues that words change: depth, weight_age, quota.QUEUE[.TYPE] (GPUs; also borrow, lend)."""
+    """A rule with knobs and quotas of queues that words change: depth, weight_age, quota.QUEUE[.TYPE] (GPUs; also borrow, lend).
+
+    Of Slurm's rule also tier.PARTITION, factor.PARTITION, and knobs of its plan: plan.every, plan.window, plan.tested, ...
+    """
     quotas = {key: value for key, value in words.items() if key.partition(".")[0] in QUOTAS}
-    knobs = {key: value for key, value in words.items() if key not in quotas}
-    if not knobs.keys() <= rule.knobs.keys() and knobs.keys() <= site.slurm.knobs.keys():
+    dotted = {key: value for key, value in words.items() if key.partition(".")[0] in (*PARTITIONS, PLAN)}
+    knobs = {key: value for key, value in words.items() if key not in quotas and key not in dotted}
+    if dotted or (not knobs.keys() <= rule.knobs.keys() and knobs.keys() <= site.slurm.knobs.keys()):
         rule = site.slurm  # weights of a site that has none
     if "depth" in knobs and "backfill" not in knobs and isinstance(rule, Fifo):
         knobs["backfill"] = "plan"
@@ -188,7 +196,21 @@ def ruled(site: Site, rule: Policy, words: Mapping[str, str]) -> Policy:
         )
     for key, value in quotas.items():
         rule = _with_word(rule, *(*key.split(".", 2), "")[:3], value)
+    for key, value in dotted.items():
+        rule = _with_dotted(rule, key, value)
     return with_words(rule, knobs)
+
+
+def _with_dotted(rule: Slurm, key: str, value: str) -> Slurm:
+    """Slurm's rule with another tier or factor of a partition, or another knob of its plan."""
+    kind, _, name = key.partition(".")
+    if kind == PLAN:
+        return replace(rule, plan=with_words(rule.plan, {name: value}))
+    pairs = dict(getattr(rule, PARTITIONS[kind]))
+    if name not in pairs:
+        raise TraceError(f"whatif: found {key}; expected a partition of the site: {', '.join(pairs) or 'it has none'}.")
+    pairs[name] = number(value, f"whatif {key}")
+    return replace(rule, **{PARTITIONS[kind]: tuple(pairs.items())})
 
 
 def _with_word(rule: Policy, quota: str, name: str, kind: str, value: str) -> Policy:

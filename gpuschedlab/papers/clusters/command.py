@@ -49,7 +49,8 @@ def add(parser):
     )
     what = (
         "also what if: more=2 (nodes; fewer: -2), cluster=20x8, policy=greedy (or any policy), estimator=oracle, limits=2-00:00:00, a "
-        "knob of the site's own rule (depth=50, weight_age=1000), quota.QUEUE=16 (borrow, lend; of a type: quota.QUEUE.TYPE), "
+        "knob of the site's own rule (depth=50, weight_age=1000, plan.every=60), tier.PARTITION=10, factor.PARTITION=5, "
+        "quota.QUEUE=16 (borrow, lend; of a type: quota.QUEUE.TYPE), "
         "limit.user=8 (GPUs of each user; in a QOS: limit.user.QOS; limit.qos.QOS, limit.account.NAME; jobs: limit.user.jobs; of a type: "
         "limit.user.gpus:a100; of a job: limit.qos.QOS.size, .wall), limit.array.jobs=4; once each"
     )

@@ -394,5 +394,5 @@ class Site(Recipe):
         found |= {name: getattr(s, name) for name in ("fairshare", "half_life", "recalculated", "damping")}
         found |= {"partitions": tuple((p.name, p.factor) for p in has.partitions), "qos": has.qos}
         found["tree"] = has.shares if has.accounts else None  # all users are equal
-        found |= {"tiers": tuple((p.name, p.tier) for p in has.partitions), "epoch": self.epoch}
+        found |= {"tiers": tuple((p.name, p.tier) for p in has.partitions), "epoch": self.epoch, "gres": s.gres}
         return Slurm(**found, **self._ways, max_age=w.max_age, small=w.small, relative=w.relative)

@@ -23,7 +23,7 @@ Guard = Annotated[float | None, Knob(1e-3, 3600, log=True, unit="s", help="guard
 
 @dataclass(frozen=True)
 class Chronus(Round):
-    """Jobs with deadlines get leases of 20 minutes by a program; best-effort jobs, every 5 minutes, what is left.
+    """Jobs with deadlines get leases of 20 minutes by a program; best-effort jobs, every 5 minutes, the rest.
 
     A new job is accepted for the first deadline that, by a packing test, can be met beside those of all accepted jobs;
     otherwise it is demoted, and served like best effort. Accepted jobs have the last leases before their deadlines while
@@ -57,7 +57,7 @@ class Chronus(Round):
     set_aside: ClassVar = (*Round.set_aside, "gap", "work", "time_limit")
 
     def begin(self) -> "_Leases":
-        """What is carried from round to round."""
+        """State from round to round."""
         return _Leases()
 
     def allocate(self, view: View) -> Allocation:
@@ -160,7 +160,7 @@ def _admit(jobs: LeaseJobs, state: np.ndarray, aim: np.ndarray, capacity: float)
 
 @dataclass
 class _Leases:
-    """What Chronus carries: the last cycle, rows of the trace that have a lease, state and aim of each row."""
+    """State of Chronus: the last cycle, rows of the trace that have a lease, state and aim of each row."""
 
     cycle: float = -1.0
     leased: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))

@@ -10,7 +10,7 @@ from gpuschedlab.widgets.parts.knob_explorer import PAIR, Lineup, RunExplorer
 
 
 class UniSchedExplorer(RunExplorer):
-    """Watch leases being given: who holds GPUs when, which deadlines are met, and what best effort pays for it.
+    """Watch leases being given: who holds GPUs when, which deadlines are met, and the cost for best effort.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class UniSchedExplorer(RunExplorer):
         return replace(page, figures=page.figures | {"leases": leases, "trade": trade}, words=self._losses(recipe))
 
     def _losses(self, recipe) -> str:
-        """What the policy's leases lose."""
+        """Loss by the policy's leases."""
         jobs = self.run.jobs
         slo = jobs["kind"] != "best_effort"
         profiled = f"; profiling took {jobs['profiled'].mean():.0f} s per job" if recipe.unisched.profile else ""

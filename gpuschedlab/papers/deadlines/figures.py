@@ -125,7 +125,7 @@ def trade_off(runs, chosen: str | None = None) -> Points:
 
 
 def arrival(metric: np.ndarray, seen: int, target: float, *, most: int | None = None) -> Lines:
-    """Extrapolate a learning curve from what has been seen of it: by the likeliest families, by the mixture of all, and when it gets there.
+    """Extrapolate a learning curve from its beginning: by the likeliest families, by the mixture of all, and when it gets there.
 
     Parameters
     ----------

@@ -39,7 +39,7 @@ class Hydra(Ordered):
 
     @staticmethod
     def key(now: float, job: np.void, knobs: np.void) -> float:
-        """Estimated duration (s), after `AFTER` where there is no deadline to be met."""
+        """Estimated duration (s), after `AFTER` if there is no deadline to be met."""
         return job.estimate + (0.0 if job.kind > 0 else AFTER)
 
 

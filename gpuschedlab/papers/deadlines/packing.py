@@ -10,14 +10,14 @@ from gpuschedlab.cluster.node_index import SLOTS, fewest_nodes, hold
 from gpuschedlab.cluster.placement import CONSOLIDATE, take_fewest, take_widest
 
 FILLER, CHOSEN, MUST = range(3)
-"""Levels of jobs: takes what is free; was counted in; was counted in and displaces the others."""
+"""Levels of jobs: takes free GPUs; was counted in; was counted in and displaces the others."""
 
 
 @njit
 def pack(P, order, level, slots, room, stays, split, held, kinds):
     """Nodes of n jobs as rows (job, node, slots); `placed` says by which rule.
 
-    `P` are nodes, of which those that are up count for the fewest; what is taken is held. `held` (k, 3) are rows of the jobs that may
+    `P` are nodes, of which those that are up count for the fewest; GPUs taken are held. `held` (k, 3) are rows of the jobs that may
     stay, `kinds` (n, T) the types in the order in which they are tried, -1: it cannot have this one.
     """
     n = len(slots)
@@ -76,7 +76,7 @@ def _stay(P, order, level, stays, held, at, done, rows, least):
 
 @njit
 def _put(P, i, slots, room, split, kinds, at, done, rows):
-    """Place a job where there is room: consolidated, otherwise, if it may be split, on any whole GPUs; whether it was."""
+    """Place a job if there is room: consolidated, otherwise, if it may be split, on any whole GPUs; whether it was."""
     node = np.empty(len(P.nodes) + 1, np.int32)
     taken = np.empty(len(P.nodes) + 1, np.int32)
     for consolidated in (True, False):

@@ -1,4 +1,4 @@
-"""What policies of leases share: time left of jobs, and nodes for the chosen ones, consolidated where that is possible."""
+"""Common part of policies of leases: time left of jobs, and nodes for the chosen ones, consolidated if that is possible."""
 
 from dataclasses import replace
 
@@ -88,9 +88,9 @@ def placed(
 
 
 def proved(answer: Allocation, objective: float, bound: float, status: str, gap: float) -> Allocation:
-    """The answer with what is proved of it as it is: "heuristic" where it was changed since, to less than the gap allows.
+    """The answer with its proof as it stands: "heuristic" where it was changed since, to less than the gap allows.
 
-    The objective is that of what is put into force; bound and status are the program's own, the gap the one that was asked for.
+    The objective is that of the answer in force; bound and status are the program's own, the gap the one that was asked for.
 
     Examples
     --------

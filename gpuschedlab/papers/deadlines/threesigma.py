@@ -27,7 +27,7 @@ BEST_EFFORT = 25.0
 class ThreeSigma(Round):
     """Choose start times by expected reward; jobs with deadlines are never suspended, best-effort jobs are for them.
 
-    A job that starts at t earns what its value table says for each deadline, times the probability that it is done by then;
+    A job that starts at t earns the value of its value table for each deadline, times the probability that it is done by then;
     it holds its GPUs in a later slot with the probability that it still runs. Best-effort jobs earn the more the sooner they
     end. Durations are lognormal around the estimate.
 
@@ -106,7 +106,7 @@ class ThreeSigma(Round):
         return proved(answer, found.objective - lost, found.bound, found.status, self.gap)
 
     def _solve(self, view, left, slo, fixed, kept, waiting, capacity):
-        """Jobs that start or go on now, their rewards, and what the solver found."""
+        """Jobs that start or go on now, their rewards, and the result of the solver."""
         spare = np.where(np.isfinite(view.deadlines), view.deadlines, 0).max(axis=1) - view.now - left
         urgent = waiting[slo[waiting]]
         others = waiting[~slo[waiting]]

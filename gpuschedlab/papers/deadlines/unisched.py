@@ -23,7 +23,7 @@ class UniSched(Round):
     """Give leases by the largest sum of rewards: 300 s to profiler and best-effort jobs, 600 s to jobs with deadlines.
 
     Each job is profiled first, on few GPUs and without progress, for one lease with the delay of its start. A profiler job
-    is worth 1, a best-effort job less than 1 and the more the shorter, a job with deadlines what its value table says (up
+    is worth 1, a best-effort job less than 1 and the more the shorter, a job with deadlines the value of its value table (up
     to 100). The program (`lease_program`) says which deadlines are met, and which jobs must run in the first lease for that;
     the room is for the others. Jobs with deadlines take part at their own cycles only. The time that suspensions will cost
     is part of a job's need (5.3).
@@ -34,13 +34,13 @@ class UniSched(Round):
     by the dual of the capacity rows; HiGHS, on growing blocks of leases, is asked where the gap exceeds `gap` and `work`
     allows: not by default, since it changes hardly any decision. On ten workloads at a gap of 1e-3 it proves 1 to 1.4 times as many
     rounds in up to 50 times the CPU time; violations stay as they are in four, and change by -.7 to +.6 points in the six of 64
-    GPUs, up in five: jobs that come later undo what a better plan of now is worth (`make bench BENCH=unisched-program`). A round that
+    GPUs, up in five: later jobs undo the gain of a better plan of now (`make bench BENCH=unisched-program`). A round that
     is not proved follows the cached plan, where that is worth more than a new one: deadlines that jobs aimed at stay, and the others
     are planned around them (the paper runs the cached plan's next lease). Placements: a job is consolidated where that is
-    possible now, and spread over free cells where it is not and it will still be in time at its slower speed; the program that
+    possible now, and spread over free cells if it is not and it will still be in time at its slower speed; the program that
     chooses among all placements is `lease_program` with cells. `partial` lets a job end within its last lease, the paper rounds deadlines
-    down and needs up. Jobs that no longer can be in time are worth what best-effort jobs are; the paper does not say.
-    What a deadline does not need goes by remaining GPU-time to all jobs, those with deadlines among them, as in Chronus
+    down and needs up. Jobs that no longer can be in time are worth as much as best-effort jobs; the paper does not say.
+    GPUs that no deadline needs go by remaining GPU-time to all jobs, those with deadlines among them, as in Chronus
     (`ahead`; 0: to best effort first, as the paper reads). That keeps room for deadlines that are yet to come. `margin`, as in
     Chronus, multiplies the time left wherever it is used; the paper has none.
 
@@ -74,7 +74,7 @@ class UniSched(Round):
     set_aside: ClassVar = (*Round.set_aside, "gap", "work", "time_limit")
 
     def begin(self) -> "_Plan":
-        """What is carried from round to round."""
+        """State from round to round."""
         return _Plan()
 
     def allocate(self, view: View) -> Allocation:
@@ -181,7 +181,7 @@ def suspensions_slo(needed: np.ndarray, leases: np.ndarray) -> np.ndarray:
 
 @dataclass
 class _Plan:
-    """What UniSched carries: the last cycle, rows of the trace that have a lease, and the deadline that each aims at."""
+    """State of UniSched: the last cycle, rows of the trace that have a lease, and the deadline that each aims at."""
 
     cycle: float = -1.0
     leased: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))

@@ -14,7 +14,7 @@ STEPS = (1.0, 1.1, 1.2, 1.5)
 """Soft deadlines over the first (Gao, PhD thesis, NTU 2025, section 5.3.3.2)."""
 
 VALUES = (FULL, 80.0, 50.0, 20.0)
-"""What a soft job is worth by each of them (as above)."""
+"""Value of a soft job by each of them (as above)."""
 
 
 def with_deadlines(
@@ -32,7 +32,7 @@ def with_deadlines(
     Parameters
     ----------
     trace : polars.DataFrame
-        A trace; what it had of kinds and deadlines is replaced.
+        A trace; its kinds and deadlines are replaced.
     strict, soft : float
         Shares of the jobs with a strict and with soft deadlines; the others are best effort.
     slack : (float, float)
@@ -113,11 +113,11 @@ def read_chronus(
     path : path
         The file.
     workload : str, optional
-        Which of the workloads in column `set`, such as "MIX1"; needed where there are several.
+        Which of the workloads in column `set`, such as "MIX1"; needed if there are several.
     on_bad : {"raise", "drop"}
         "drop" returns (good, bad), the bad rows with `row` (line of the file) and `problem`.
     notes : dict, optional
-        Takes counts of what was left out: cpu_only.
+        Takes counts of rows left out: cpu_only.
 
     Returns
     -------

@@ -8,6 +8,7 @@ import numpy as np
 from gpuschedlab.knobs import Knob
 from gpuschedlab.optim import Session, Solution
 from gpuschedlab.papers.gavel import program
+from gpuschedlab.papers.gavel.centre import ROOM, bisected, gavel_makespan_centre
 from gpuschedlab.policies.remaining import requested_rates, work_left
 from gpuschedlab.policies.serving import serve
 from gpuschedlab.policies.unchanged import Inputs, in_force
@@ -27,14 +28,20 @@ class Gavel(Round):
     the order of X_ij / f_ij, where f_ij is job i's share of the time that jobs have received on type j, as long as
     their GPUs fit (section 5.2); GPUs that are left go to pairs with X_ij = 0. Jobs have the GPUs that they ask for.
 
+    Four switches, which are off, are rules of the round loop of its artifact. With `renewal`, a program waits until so long after
+    the last one; the first, which sees the jobs of one instant only, does not count. With `recount`, received time starts anew with
+    each program. With `newcomers_wait`, a job waits for the next program, though GPUs may be idle. With `centre`, the makespan is
+    bisected to this tolerance, and the shares are the analytic centre of all that reach it. How starts are charged and when a round
+    ends is for `LenientRounds` to say.
+
     Differs from the paper in
     -------------------------
     Each job counts as having received half a round on every type before it starts (artifact), so that f_ij is not 0.
     Jobs do not share GPUs (space sharing, 4.4). The program is solved whenever jobs, GPUs or rates change, and not in
-    between. Objectives "finish_time", "makespan" and "shortest_first" take the work that is left from the estimate of the
-    duration; the time that a job would have had to itself, in the first, is its whole work at its isolated throughput. Costs,
-    with or without deadlines, hierarchies of users and weights of jobs are not among the objectives: traces have neither
-    prices of GPUs nor weights.
+    between, but for `renewal`. Objectives "finish_time", "makespan" and "shortest_first" take the work that is left from the
+    estimate of the duration; the time that a job would have had to itself, in the first, is its whole work at its isolated
+    throughput. Costs, with or without deadlines, hierarchies of users and weights of jobs are not among the objectives: traces have
+    neither prices of GPUs nor weights.
 
     References
     ----------
@@ -49,6 +56,12 @@ class Gavel(Round):
     objective: Annotated[str, Knob(choices=OBJECTIVES, help="what the shares are best for")] = "max_sum"
     solver: Annotated[str, Knob(choices=("highs", "mip"), help="who solves the linear program")] = "highs"
     interval: Annotated[float, Knob(1, 36_000, log=True, unit="s", help="between rounds")] = 360.0
+    renewal: Annotated[float, Knob(0, 36_000, unit="s", help="least time from one program to the next")] = 0.0
+    recount: Annotated[bool, Knob(help="whether each program counts the time received from then on only")] = False
+    newcomers_wait: Annotated[bool, Knob(help="whether jobs that no program has seen wait for the next one")] = False
+    centre: Annotated[
+        float, Knob(0, 1, help="tolerance of the makespan whose shares are in the middle; 0: the program's")
+    ] = 0.0
     placement = "pack"
     set_aside: ClassVar = (*Round.set_aside, "solver")
 
@@ -64,39 +77,50 @@ class Gavel(Round):
         kept.catch_up(view, self.interval)
         if len(view.index) == 0:
             return Allocation(np.empty(0, np.int64), np.empty(0))
-        if kept.inputs is None or not kept.inputs.hold(view):
-            kept.inputs = Inputs.of(view, "index", "capacity")
+        stale = kept.inputs is None or not kept.inputs.hold(view)
+        if stale and view.now >= kept.planned_at + self.renewal:
             self._plan(view, kept)
-        received = view.seconds_on + self.interval / 2
+            stale = False
+        shares, before = kept.of_jobs(view.index)
+        received = view.seconds_on - before + self.interval / 2
         total = kept.total.copy()
-        answer = kept.settled
+        answer = None if stale else kept.settled
         order = None
         if answer is None:
-            order = serving_order(kept.shares, received / total)
+            order = serving_order(shares, received / total)
             answer = self._serve(view, kept, order)
         kept.given = np.bincount(answer.gpu_type[answer.gpus > 0], minlength=len(view.capacity))
         kept.total += kept.given * self.interval
-        if not in_force(view, answer.gpu_type, answer.gpus) or not kept.inputs.last(view):
+        if stale or not in_force(view, answer.gpu_type, answer.gpus) or not kept.inputs.last(view):
             return answer  # what is not yet in force, or is about to change, is looked at again in the next round
         rounds = np.inf
         if order is not None:
             gained = np.zeros(received.shape)
             gained[answer.gpus > 0, answer.gpu_type[answer.gpus > 0]] = self.interval
-            rounds = rounds_in_order(order, kept.shares, received, gained, total, kept.given * self.interval)
+            rounds = rounds_in_order(order, shares, received, gained, total, kept.given * self.interval)
         return replace(answer, wake=view.now + rounds * self.interval) if rounds > 1 else answer
 
     def _plan(self, view, kept):
         """Solve the program; where each job has one type, and all fit, received time does not matter: it is settled."""
         throughput = requested_rates(view)
-        kept.able = np.nan_to_num(throughput) > 0
+        kept.inputs = Inputs.of(view, "index", "capacity")
+        # The first program sees the jobs of one instant only; the time between two counts from the second on.
+        kept.planned_at = -np.inf if kept.shares is None else view.now
         kept.shares, kept.solution = self._shares(throughput, view, kept.session)
+        kept.before = np.zeros(throughput.shape)
+        if self.recount:
+            kept.before = view.seconds_on.copy()
+            kept.total = np.full(len(view.capacity), len(view.index) * self.interval / 2)
         planned = kept.shares > 0
         one = planned.sum(axis=1).max() <= 1 and (view.gpus @ planned <= view.capacity + 1e-9).all()
         order = serving_order(kept.shares, np.ones(planned.shape))
         kept.settled = self._serve(view, kept, order) if one else None
 
     def _serve(self, view, kept, order) -> Allocation:
-        gpu_type, given = serve(order, kept.able, view.gpus, view.capacity.astype(float))
+        able = np.nan_to_num(requested_rates(view)) > 0
+        if self.newcomers_wait:
+            able[~np.isin(view.index, kept.inputs.seen["index"])] = False
+        gpu_type, given = serve(order, able, view.gpus, view.capacity.astype(float))
         found = kept.solution
         proved = () if found is None else (found.objective, found.bound, found.status)
         return Allocation(gpu_type, given, *proved)
@@ -111,8 +135,19 @@ class Gavel(Round):
             return program.gavel_finish_time(*asked, view.age, left, left + view.progress), None
         session.update(self._program(asked, view))
         answer = session.solve()
-        X = answer.x[: throughput.size].reshape(throughput.shape)
-        return np.clip(np.round(X, 5), 0.0, 1.0), answer
+        X = np.clip(answer.x[: throughput.size].reshape(throughput.shape), 0.0, 1.0)
+        if self.objective == "makespan" and self.centre > 0:
+            return self._centre(asked, work_left(view), X), answer
+        return np.round(X, 5), answer
+
+    def _centre(self, asked, left, best):
+        """Shares in the middle of all by which the last job ends when a bisection says so; `best` are those of the least makespan."""
+        throughput = np.nan_to_num(asked[0])
+        pace = (throughput * best).sum(axis=1)
+        can_run = pace > 0
+        least = (left[can_run] / pace[can_run]).max(initial=self.interval)
+        excess = bisected(least / self.interval, self.centre) * self.interval / least - 1
+        return gavel_makespan_centre(*asked, left, best, max(excess, ROOM))
 
     def _program(self, asked, view):
         """The linear program of objectives that need but one."""
@@ -137,14 +172,28 @@ class _Carried:
 
     session: Session
     inputs: Inputs | None = None
-    able: np.ndarray | None = None
+    planned_at: float = -np.inf
     shares: np.ndarray | None = None
+    before: np.ndarray | None = None
     solution: Solution | None = None
     settled: Allocation | None = None
     total: np.ndarray | None = None
     given: np.ndarray | None = None
     seen: int = 0
     at: float = 0.0
+
+    def of_jobs(self, index) -> tuple[np.ndarray, np.ndarray]:
+        """Shares, and seconds on each type before the program (n, T) of these jobs, ascending; 0 if no program has seen them."""
+        planned = self.inputs.seen["index"]
+        if np.array_equal(planned, index):
+            return self.shares, self.before
+        known = np.isin(index, planned)
+        kept = np.isin(planned, index)
+        shares = np.zeros((len(index), self.shares.shape[1]))
+        before = np.zeros_like(shares)
+        shares[known] = self.shares[kept]
+        before[known] = self.before[kept]
+        return shares, before
 
     def catch_up(self, view, interval: float):
         """Count the rounds since the last one, in which jobs went on, and half a round for each job that is new."""
@@ -155,7 +204,8 @@ class _Carried:
         self.given = np.zeros(len(view.capacity), np.int64)
         self.at = view.now
         if len(view.index):
-            jobs = int(view.index.max()) + 1
+            # The youngest jobs may be gone already: those that came are never fewer than before.
+            jobs = max(int(view.index.max()) + 1, self.seen)
             self.total += (jobs - self.seen) * interval / 2
             self.seen = jobs
 

@@ -63,7 +63,7 @@ class Optimus(Round):
 
 
 def _nodes(view, gpu_type, gpus):
-    """Rows (job, node, GPUs) of all jobs: where they are, if that is what they have, otherwise where most is free."""
+    """Rows (job, node, GPUs) of all jobs: where they are, if they hold as many, otherwise on the nodes with most free GPUs."""
     job, node = view.nodes[:, [POSITION, NODE]].T.astype(int)
     stays = (gpus > 0) & (gpus == view.running_gpus) & (gpu_type == view.gpu_type)
     stays[job[~view.up[node]]] = False

@@ -8,7 +8,7 @@ RESET = 0.1
 THIN = 0.1
 DROP = 0.1
 JOIN = 0.1
-"""Chances that a mutation resets a row to what its job holds, thins a row, drops a cell of a row that is thinned (Pollux
+"""Chances that a mutation resets a row to the GPUs of its job, thins a row, drops a cell of a row that is thinned (Pollux
 artifact), and places a rigid job as a whole."""
 
 
@@ -33,7 +33,7 @@ def below(state, n):
 def repair(rows, size, most, least, state, may):
     """Make a matrix possible: at most one spread job per node, no more GPUs than jobs may have, or nodes hold, and on no others.
 
-    `rows` (J, N) are changed in place: jobs that come first keep what they have, fewer GPUs than `least` (J,) become none;
+    `rows` (J, N) are changed in place: jobs that come first keep their GPUs, fewer GPUs than `least` (J,) become none;
     `may` (J, N) says which nodes a job may have.
     """
     J, N = rows.shape
@@ -69,7 +69,7 @@ def repair(rows, size, most, least, state, may):
 def fitness(rows, speedup, base, factor, power, small):
     """Power mean of the jobs' speed-ups, each discounted by its factor where its row is not that of `base`.
 
-    `speedup` (J, N + 1, G + 1) is that of each job on numbers of nodes and GPUs, 0 where it cannot run; `small` is added to each,
+    `speedup` (J, N + 1, G + 1) is that of each job on numbers of nodes and GPUs, 0 if it cannot run; `small` is added to each,
     so that a job without GPUs is not worth minus infinity. Power 0: geometric mean.
     """
     J, N = rows.shape
@@ -96,7 +96,7 @@ def fitness(rows, speedup, base, factor, power, small):
 
 @njit
 def mutate(rows, size, base, most, least, state, may):
-    """Change a matrix at random: rows go back to `base`, are thinned, and some cells grow where GPUs are free."""
+    """Change a matrix at random: rows go back to `base`, are thinned, and some cells grow if GPUs are free."""
     J, N = rows.shape
     free = size.copy()
     for j in range(J):

@@ -29,7 +29,7 @@ class Pollux(Round):
 
     Differs from the paper in
     -------------------------
-    Goodput follows from the speed table, rather than from a model fitted to what the job has measured. As in the artifact,
+    Goodput follows from the speed table, rather than from a model fitted to the job's measurements. As in the artifact,
     a child has the rows of two parents up to and from a random job, and a mutation resets or thins rows, or adds GPUs where
     there are free ones; jobs that had least service keep their GPUs first when a matrix is repaired. The artifact keeps
     the Pareto front of fitness and utilisation in each generation and returns the fittest; here survival is by fitness
@@ -57,7 +57,7 @@ class Pollux(Round):
     set_aside: ClassVar = (*Round.set_aside, "population", "generations", "patience", "seed")
 
     def begin(self) -> "_Carried":
-        """What is carried from round to round."""
+        """State from round to round."""
         return _Carried(np.array([2 * self.seed + 1], np.uint64))
 
     def allocate(self, view: View) -> Allocation:
@@ -109,7 +109,7 @@ class Pollux(Round):
 
 @dataclass(frozen=True)
 class _Cells:
-    """Nodes as the search sees them: N cells of `width` GPUs each (`size` 0 where the node is down), as many as a node holds."""
+    """Nodes as the search sees them: N cells of `width` GPUs each (`size` 0 if the node is down), as many as a node holds."""
 
     node: np.ndarray
     kind: np.ndarray
@@ -149,7 +149,7 @@ class _Cells:
         return found
 
     def one_type(self, view, rows) -> np.ndarray:
-        """Rows (n, N) in which each job keeps the type that it has most GPUs of, and has none where it cannot run."""
+        """Rows (n, N) in which each job keeps the type that it has most GPUs of, and has none if it cannot run."""
         kinds = len(view.capacity)
         by_type = np.stack([rows[:, self.kind == k].sum(axis=1) for k in range(kinds)], axis=1)
         chosen = np.where(self.kind == by_type.argmax(axis=1)[:, None], rows, 0)
@@ -178,7 +178,7 @@ class _Cells:
 
 @dataclass
 class _Carried:
-    """What Pollux carries: its random numbers, the last matrices with their jobs, the last answer, the most GPUs ever held."""
+    """State of Pollux: its random numbers, the last matrices with their jobs, the last answer, the most GPUs ever held."""
 
     state: np.ndarray
     rows: np.ndarray | None = None
@@ -192,7 +192,7 @@ class _Carried:
         return then, now
 
     def base(self, view, cells) -> np.ndarray:
-        """Matrix (n, N) of what jobs hold: as the last answer laid it out, where that is what they hold."""
+        """Matrix (n, N) of the GPUs of jobs: as the last answer laid it out, if they hold as many."""
         count = len(view.cluster.node_gpus)
         held = np.zeros((len(view.index), count), np.int64)
         job, node = view.nodes[:, :2].T.astype(int)
@@ -213,7 +213,7 @@ class _Carried:
         return rows
 
     def matrices(self, index, base, population: int) -> np.ndarray:
-        """(P, n, N) matrices to begin with: what is held, and those of the round before."""
+        """(P, n, N) matrices to begin with: the present one, and those of the round before."""
         found = np.repeat(base[None], population, axis=0)
         if self.rows is not None:
             then, now = self._now(index)

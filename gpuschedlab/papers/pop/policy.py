@@ -25,7 +25,7 @@ class Pop(Wrapped):
     Differs from the paper in
     -------------------------
     Clients are dealt out in turn, not at random, so that a part's jobs stay together from round to round. Clients with
-    very large demands are not split (4.2): jobs are not divisible. Where the number of parts changes, the policy starts
+    very large demands are not split (4.2): jobs are not divisible. If the number of parts changes, the policy starts
     anew in each. Under the rule "buddy" jobs are placed on any node; parts then follow them.
 
     References
@@ -43,7 +43,7 @@ class Pop(Wrapped):
     parts: Annotated[int, Knob(1, 64, help="into which jobs and GPUs are split")] = 8
 
     def begin(self) -> "_Parts":
-        """The parts, and what the policy carries for each."""
+        """The parts, and the state of the policy for each."""
         return _Parts()
 
     def allocate(self, view: View) -> Allocation:
@@ -63,7 +63,7 @@ class Pop(Wrapped):
 
 @dataclass
 class _Parts:
-    """How many parts there are, the part of each node (N,) and of each job, by row of the trace, and what each carries."""
+    """How many parts there are, the part of each node (N,) and of each job, by row of the trace, and the state of each."""
 
     count: int = 0
     node: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -130,7 +130,7 @@ def _groups(view) -> np.ndarray:
 
 
 def _hold(view, part, count: int, wants) -> bool:
-    """Whether each part could hold, on nodes of one type that are up, what it must."""
+    """Whether each part could hold, on nodes of one type that are up, the jobs that it must."""
     cluster = view.cluster
     room = np.zeros((count, len(view.capacity)))
     np.add.at(room, (part, cluster.node_type), cluster.node_gpus * view.up)

@@ -32,20 +32,20 @@ class ElasticFlow(Round):
     """Admit a job if all deadlines can then be met, give each its minimum satisfactory share, and the rest by marginal gain.
 
     Jobs are planned by deadline. The minimum satisfactory share of a job is the least level of its speed table at which, slot
-    by slot, the smaller of the level and what is free finishes it by its deadline. A newcomer is admitted if all jobs still
+    by slot, the smaller of the level and the free GPUs finishes it by its deadline. A newcomer is admitted if all jobs still
     have one. GPUs that are left go, level by level, to the job that thereby saves most time per GPU-second more. Every start
     and every change of a job's GPUs is a cold start. The whole cluster is billed, whatever is used of it.
 
-    Models and kinds of start are as for `PromptTuner`; jobs without a deadline have what the others leave.
+    Models and kinds of start are as for `PromptTuner`; jobs without a deadline have the rest.
 
     Differs from the paper in
     -------------------------
     Slots have 5 s, for jobs of seconds (its artifact: 60 or 240 s). Plans are made at arrivals, completions, and where a
-    planned level changes, not at each slot: what happens in between changes no plan. Placement is by packing, not in buddy
+    planned level changes, not at each slot: events in between change no plan. Placement is by packing, not in buddy
     sets: speeds of prompt tuning do not depend on it. The artifact's overhead of 2 s (cached) or 4 + 2 log2 n s is the cold
     start of `Delays`. There are two readings. With `aware`, as a careful operator would have it, plans reckon with that start,
     and a job is given more GPUs only if it ends sooner so. Without, as published (the artifact's planner), each plan is as if
-    changes cost nothing. In both, the earliest deadline is first, and declined jobs run last, with what the others leave: on
+    changes cost nothing. In both, the earliest deadline is first, and declined jobs run last, with the rest: on
     the GPUs that they hold or on their fewest, or never (`late`); they count as late either way. The marginal gain is the
     paper's (least growth of GPU-time per GPU); the artifact's code sorts the other way round.
 
@@ -82,7 +82,7 @@ class ElasticFlow(Round):
         return _Admitted()
 
     def allocate(self, view: View) -> Allocation:
-        """Plan, admit newcomers, and give out what is left, type by type."""
+        """Plan, admit newcomers, and give out the rest, type by type."""
         demand = demand_of(view, self.most)
         n = len(view)
         T = len(view.capacity)
@@ -98,7 +98,7 @@ class ElasticFlow(Round):
         return Allocation(demand.gpu_type, gpus, delay=demand.cold, reserved=kept, wake=max(wake, view.now + 1e-3))
 
     def _plan(self, view, demand: Demand, setup, room, t: int, level) -> float:
-        """Levels of the jobs of one type, and what they leave in `room`; seconds until a planned level changes."""
+        """Levels of the jobs of one type, and the rest in `room`; seconds until a planned level changes."""
         kept = view.memory
         rows = np.flatnonzero(demand.gpu_type == t)
         order = rows[np.lexsort((rows, demand.due[rows]))]
@@ -133,7 +133,7 @@ class ElasticFlow(Round):
 
     @staticmethod
     def _grow(view, demand, setup, jobs, level, room, t: int):
-        """Give what is left, level by level, to the job whose GPU-time grows least per GPU; to jobs without GPUs first."""
+        """Give the rest, level by level, to the job whose GPU-time grows least per GPU; to jobs without GPUs first."""
         same = np.abs(view.running_gpus[:, None] - demand.gpus) < EPS
         ends = demand.work + np.where(same, view.pause[:, None], setup[:, None])  # with what a change to a level costs
         while jobs:
@@ -146,7 +146,7 @@ class ElasticFlow(Round):
 
     @staticmethod
     def _serve(view, demand, jobs, level, room, t: int):
-        """Jobs that cannot be in time, and those without a deadline, in order: what they hold, or their fewest GPUs."""
+        """Jobs that cannot be in time, and those without a deadline, in order: their present GPUs, or their fewest."""
         for i in sorted(jobs, key=lambda i: (view.running_gpus[i] == 0, demand.due[i])):
             if level[i] >= 0:
                 continue

@@ -1,4 +1,4 @@
-"""Warm pools per model over time, and what single steps are drawn of: GPUs that will be ready, and prompts in the plane."""
+"""Warm pools per model over time, and the drawings of single steps: GPUs that will be ready, and prompts in the plane."""
 
 import numpy as np
 import polars as pl

@@ -17,7 +17,7 @@ class Infless(Round):
     """Give each job, earliest deadline first, the fewest instances that meet its deadline, idle ones first, the rest cold.
 
     An instance is one GPU with the runtime of one LLM. Each LLM scales alone: a job takes idle instances of its LLM, and new
-    ones for what they lack. It starts when all are ready, and holds them all meanwhile. Idle instances are kept alive for a
+    ones for the missing GPUs. It starts when all are ready, and holds them all meanwhile. Idle instances are kept alive for a
     while. No job that new instances would serve in time waits for those that others will return.
 
     Models and kinds of start are as for `PromptTuner`.
@@ -63,7 +63,7 @@ class Infless(Round):
         return WarmPools()
 
     def allocate(self, view: View) -> Allocation:
-        """Settle the instances, and start what can start."""
+        """Settle the instances, and start the jobs that can start."""
         demand = demand_of(view, self.most)
         pools = view.memory
         pools.settle(view, demand, self.keep_alive)

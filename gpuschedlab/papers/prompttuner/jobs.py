@@ -46,7 +46,7 @@ class PromptJobs(Knobbed):
     -------------------------
     The traces are private. Counts, peak, length, deadlines and the number of tasks are the thesis's; GPUs, durations and
     warm-up times are stand-ins: jobs hold 1, 2, 4 or 8 GPUs, and last so long that the warm-up is 39 % of the whole (4.2.2:
-    37 to 41 %). `gain` stands for what the bank saves, of which the thesis has bounds alone: 1.28 to 1.81 times fewer
+    37 to 41 %). `gain` stands for the saving of the bank, of which the thesis has bounds alone: 1.28 to 1.81 times fewer
     iterations at least than from an induced prompt, 1.7 to 4.5 times between the median and the best of 20 prompts.
 
     Raises
@@ -146,8 +146,8 @@ def worth_a_search(seconds: float | np.ndarray, deadline: float | np.ndarray, bu
 def task_table(llm: str, work: float = LENGTH * np.dot(SIZES, SHARES), luck: float = 0.25) -> pl.DataFrame:
     """The 120 tasks of an LLM: `task`, `iterations` from a user's prompt, their `gpu_time` (GPU-s), and `luck`.
 
-    Their middle is `work` times the LLM's warm-up time. `luck` is the logarithm of what the bank saves on this task over what
-    it saves on the median task, of the deviation that is given.
+    Their middle is `work` times the LLM's warm-up time. `luck` is the logarithm of the bank's saving on this task over that
+    on the median task, of the deviation that is given.
     """
     rng = np.random.default_rng(LLMS.index(llm))
     middle = work * WARM_UP[llm] * np.geomspace(0.15, 6.0, DATA_SETS)

@@ -22,7 +22,7 @@ class PromptTuner(Round):
     instants at which these become free or warm); otherwise the fewest A with T(A) + T_cold <= T_slo GPUs move from the cold
     pool to that of its LLM. A GPU that has been idle for the window leaves its pool. Running jobs are not resized.
 
-    Models of the speed table are the LLMs; jobs without one form a pool of their own. T_cold is what a start of kind
+    Models of the speed table are the LLMs; jobs without one form a pool of their own. T_cold is the time that a start of kind
     ``cold`` takes longer than one of kind ``warm`` (`Delays.kinds`). A job with "bank" in the trace's column `prompt` starts
     with a search of the prompt bank: kinds ``warm bank`` and ``cold bank``. A trace that has this column needs all of these
     kinds; on others, without kinds, nothing takes time to warm up.
@@ -33,7 +33,7 @@ class PromptTuner(Round):
     R + 1) and a job that is just in time; in Algorithm 2 the loop ends for a hopeless job (line 12 has < for >), A is capped
     by the cold GPUs, completion is an instant (line 19 pushes a duration), line 30 counts the present time once, line 29
     accepts the last GPU, and only the list of the LLM is sorted. Warming GPUs are in the list of ready times; without them
-    each round would warm up the same GPUs again. T_slo is what remains until the deadline. Algorithm 1 runs before 2. Jobs
+    each round would warm up the same GPUs again. T_slo is the time until the deadline. Algorithm 1 runs before 2. Jobs
     that can no longer be in time are served by neither; here they are last, on the fewest GPUs of their pool, which grows for
     them only if it will not have as many, or never (`late`). The list of ready times knows nothing of the window, except at
     window 0: there a GPU leaves its pool as soon as a job returns it, or as soon as it is warm and no job takes it. The list
@@ -70,7 +70,7 @@ class PromptTuner(Round):
         return WarmPools()
 
     def allocate(self, view: View) -> Allocation:
-        """Settle the pools, run both algorithms, and serve late jobs with what is left."""
+        """Settle the pools, run both algorithms, and serve late jobs with the rest."""
         demand = demand_of(view, self.most)
         turn = self.decided(view, demand)
         return view.memory.answer(view, demand, turn.delay, self.window, turn.next_change())
@@ -180,7 +180,7 @@ class Turn:
         self.ready[key] = sorted(kept + self._returned(instant + seconds, gpus))
 
     def _returned(self, end: float, gpus: float) -> list[tuple[float, float, bool]]:
-        """What a job that ends at an instant adds to the ready times of its pool."""
+        """GPUs that a job's end adds to the ready times of its pool."""
         return [(end, gpus, True)] if self.reused else []
 
     def delay_schedulable(self, i: int) -> bool:

@@ -34,7 +34,7 @@ class PromptLab(Recipe):
         Whether the requests grow with the cluster, from 32 GPUs on (4.6.4).
     tuner : PromptTuner
     estimator : Noisy
-        What is known of durations; by default the truth. Errors are drawn anew for each seed. Around another estimator:
+        Knowledge of durations; by default the truth. Errors are drawn anew for each seed. Around another estimator:
         `Noisy(UpperBound(above=2.0), error=0.0)`.
 
     Raises

@@ -12,7 +12,7 @@ def satisfactory_shares(gpus, seconds, setup, held, owed, due, free, slot):
     At level a, a job has in each slot the largest of its numbers of `gpus` (n, L), ascending, that is at most a and still free;
     `seconds` (n, L) is its time for all that is left on each, inf: impossible. A change of its number costs `setup` (s); `owed` (s) of
     the last start are still to pass, if the GPUs `held` stay; it is `due` in seconds. `free` (S,) are the GPUs free in each slot,
-    from which what is planned is taken. Returned are the level (n,) of each job (-1: none suffices), its level in the first slot, and
+    from which planned GPUs are taken. Returned are the level (n,) of each job (-1: none suffices), its level in the first slot, and
     the seconds after which a planned level first changes (inf: none does before its job ends).
     """
     n, L = gpus.shape

@@ -24,7 +24,7 @@ LISTING = (
     "    if there is one: warm A GPUs up",
     "late jobs: last, on their fewest GPUs",
 )
-"""What a round does, as corrected (`PromptTuner`); `Step.line` counts from 1."""
+"""Listing of a round, as corrected (`PromptTuner`); `Step.line` counts from 1."""
 
 HEAD = ("job", "LLM", "due in", "T(A)", "decided")
 LINES = {"late": 5, "waits": 7, "none": 8, "warms": 9}
@@ -67,7 +67,7 @@ class _Noted(Turn):
         return self.view.model_name(i) or NO_MODEL
 
     def rows(self) -> list[tuple[str, ...]]:
-        """The pending jobs, and what was decided for each so far."""
+        """The pending jobs, and the decision for each so far."""
         return [(*self.cells[i], self.decided.get(i, "")) for i in self.shown]
 
     def times(self, i: int, cold: float = 0.0) -> str:

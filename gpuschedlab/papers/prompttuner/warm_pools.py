@@ -1,4 +1,4 @@
-"""Warm pools: GPUs that hold the runtime of one model, idle between its jobs, and what is left cold."""
+"""Warm pools: GPUs that hold the runtime of one model, idle between its jobs, and the GPUs left cold."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, NamedTuple
@@ -35,9 +35,9 @@ Late = Annotated[
 
 
 class Demand(NamedTuple):
-    """What jobs need on L numbers of GPUs: `gpus` (n, L), `seconds` (n, L) warm, inf where impossible, `due` (n,) instants.
+    """Needs of jobs on L numbers of GPUs: `gpus` (n, L), `seconds` (n, L) warm, inf if impossible, `due` (n,) instants.
 
-    `gpu_type` (n,) is the type of each, `begin` (n,) what a warm start takes (s), `warm_up` (n,) what a cold one takes longer,
+    `gpu_type` (n,) is the type of each, `begin` (n,) the time of a warm start (s), `warm_up` (n,) the extra time of a cold one,
     `warm` and `cold` (n,) the kinds of its next start, `work` (n, L) seconds of work alone.
     """
 
@@ -63,7 +63,7 @@ class Demand(NamedTuple):
 
 
 def demand_of(view: View, most: int) -> Demand:
-    """What the jobs of a view need, as far as the estimator knows it, each on the type of GPU that suits it best.
+    """Needs of the jobs of a view, as far as the estimator knows it, each on the type of GPU that suits it best.
 
     The type is the one that can hold the job on which it is fastest; of equals the one with the most GPUs.
     """
@@ -96,7 +96,7 @@ def demand_of(view: View, most: int) -> Demand:
 
 
 def start_kinds(view: View) -> tuple[np.ndarray, np.ndarray]:
-    """Kinds (n,) of the next start of each job, on warm and on cold GPUs; "" where `Delays` has no kinds.
+    """Kinds (n,) of the next start of each job, on warm and on cold GPUs; "" if `Delays` has no kinds.
 
     The prompt bank is searched at a job's first start only.
     """
@@ -152,18 +152,18 @@ class Pool:
         return sum(g for _, g in self.warming)
 
     def settle(self, now: float):
-        """Make ready what has warmed up."""
+        """Make the GPUs ready that have warmed up."""
         while self.warming and self.warming[0][0] <= now + EPS:
             self.fresh.append(self.warming.pop(0))
 
     def expire(self, now: float, window: float) -> bool:
-        """Give back what has been idle for the window; whether anything was."""
+        """Give back GPUs that have been idle for the window; whether anything was."""
         before = len(self.idle)
         self.idle = [(since, gpus) for since, gpus in self.idle if since + window > now + EPS]
         return len(self.idle) < before
 
     def age(self):
-        """What became ready in this round and was not taken is idle like all the rest."""
+        """GPUs that became ready in this round and were not taken are idle like the others."""
         self.idle = sorted(self.idle + self.fresh)
         self.fresh = []
 
@@ -198,7 +198,7 @@ class Job(NamedTuple):
 
 @dataclass
 class WarmPools:
-    """What a policy with warm pools carries from round to round: pools by (model, type), running jobs by row of the trace.
+    """State of a policy with warm pools from round to round: pools by (model, type), running jobs by row of the trace.
 
     `bought` says when the GPUs are warm that were bought for a job.
     """
@@ -239,7 +239,7 @@ class WarmPools:
         return float(view.capacity[t]) - kept - sum(job.gpus for job in self.running.values() if job.key[1] == t)
 
     def answer(self, view: View, demand: Demand, delay: np.ndarray, window: float, wake: float) -> Allocation:
-        """The allocation: jobs keep what they hold, the pools are reserved; idle times that end wake the policy, too.
+        """The allocation: jobs keep their GPUs, the pools are reserved; idle times that end wake the policy, too.
 
         Unused GPUs that are given back now were not yet cold for this round: the next one may use them.
         """

@@ -1,17 +1,22 @@
 """Shockwave (Zheng et al., NSDI'23): a market for the next rounds, efficient and fair over the whole window."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 import numpy as np
 
 from gpuschedlab.knobs import Knob
-from gpuschedlab.optim import Solution, relative_gap, solve
-from gpuschedlab.papers.shockwave.program import shockwave_window
-from gpuschedlab.policies.remaining import requested_rates, work_left
+from gpuschedlab.optim import solve
+from gpuschedlab.papers.shockwave.plan import Needs, Plan, proved
+from gpuschedlab.papers.shockwave.program import ORIGIN, shockwave_window
+from gpuschedlab.papers.shockwave.turns import Turn, order_of_turns, turns_of
+from gpuschedlab.policies.remaining import requested_rates
 from gpuschedlab.policies.serving import serve
 from gpuschedlab.sim.policy import Round
 from gpuschedlab.sim.rounds.allocation import Allocation
+
+FAIR_ENDS = ("contention", "estimates")
+"""What a job's finish-time fairness is measured by: its mean contention until now; the mean of all estimates of its fair end."""
 
 
 @dataclass(frozen=True)
@@ -19,18 +24,22 @@ class Shockwave(Round):
     """Plan how many of the next rounds each job has: fair by Nash social welfare, and without a long last job.
 
     An integer program (`shockwave_window`) weighs the logarithm of each job's progress by its predicted finish-time
-    fairness to the power `fairness`, less `makespan` times the end of the last job. Jobs that have planned rounds left are
-    served in the order of what their next round is worth for each GPU; GPUs that are left go to the others. It is solved
-    anew when a job has come or gone, and at the end of the window.
+    fairness to the power `fairness`, less `makespan` times the end of the last job. It is solved anew when a job has come or gone,
+    after `replan` rounds, and at the end of the window.
+
+    In each round, jobs whose planned rounds are as many as are left of the window come first: a round later it would be too late. Then
+    come the others that have planned rounds left, by their weight for each planned round and GPU. GPUs that are left go to the
+    jobs that need the longest.
 
     Differs from the paper in
     -------------------------
     The paper decides each job in each round of the window; as the rounds are alike, only their number is decided, and
-    whether they can be packed on nodes is left to serving them. The program is relaxed, and its answer
-    rounded, unless `whole`. Batch sizes that change as jobs train are
-    not forecast by a Bayesian update: work that is left follows from the estimate of the duration. It knows no GPU types
-    (Sia thesis, 3.4.3): speeds are those of the fastest type, and a job goes where it was, or where most GPUs are free.
-    Restated from the paper; its code needs Gurobi and was not used.
+    whether they can be packed on nodes is left to serving them. Which rounds they are is decided by the order above, not by a
+    program: among jobs of one GPU no planned round is lost, and the turns are nearly as early as the program's. The program is relaxed, and
+    its answer rounded, unless `whole`. Batch sizes that change as jobs train are not forecast by a Bayesian update: work that is
+    left follows from the estimate of the duration. It knows no GPU types (Sia thesis, 3.4.3): speeds are those of the fastest
+    type, and a job goes where it was, or where most GPUs are free. Restated from the paper; its code needs Gurobi and was not used.
+    Its artifact differs from the paper in turn: the switches `fair_end`, `end_late_first`, `second`, `origin` and `replan` are its rules.
 
     References
     ----------
@@ -44,101 +53,103 @@ class Shockwave(Round):
     """
 
     fairness: Annotated[float, Knob(0, 20, help="power k of predicted finish-time fairness in a job's weight")] = 10.0
-    makespan: Annotated[float, Knob(0, 10, help="weight lambda of the end of the last job")] = 0.1
+    makespan: Annotated[float, Knob(0, 1000, help="weight lambda of the end of the last job")] = 0.1
     window: Annotated[int, Knob(1, 100, log=True, unit="rounds", help="that are planned")] = 20
     whole: Annotated[bool, Knob(help="whether rounds are planned in whole numbers; if not, they are rounded")] = False
+    keep_rounds: Annotated[
+        bool, Knob(help="whether jobs get the rounds that are planned for them; if not, the next round's worth decides")
+    ] = True
+    replan: Annotated[int, Knob(1, 100, log=True, unit="rounds", help="after which the plan is made anew")] = 100
+    fair_end: Annotated[str, Knob(choices=FAIR_ENDS, help="by what finish-time fairness is measured")] = "contention"
+    end_late_first: Annotated[bool, Knob(help="whether late jobs that one round would end come first")] = False
+    second: Annotated[
+        float, Knob(0, 1e6, unit="s", help="in which the end of the last job is measured; 0: the longest job left")
+    ] = 0.0
+    origin: Annotated[float, Knob(1e-9, 0.2, log=True, help="share of its work that a job counts as having done")] = (
+        ORIGIN
+    )
     gap: Annotated[float, Knob(1e-9, 0.1, log=True, help="relative gap at which the solver may stop")] = 1e-3
     interval: Annotated[float, Knob(1, 36_000, log=True, unit="s", help="between rounds")] = 360.0
     placement = "pack"
     set_aside: ClassVar = (*Round.set_aside, "gap")
 
-    def begin(self) -> "_Plan":
+    def begin(self) -> Plan:
         """What is carried from round to round."""
-        return _Plan()
+        return Plan()
 
     def allocate(self, view) -> Allocation:
-        """Serve the plan; make it anew where jobs have changed or its window is over."""
+        """Serve the plan; make it anew where jobs have changed, or when its time is over."""
         n = len(view.index)
         T = len(view.capacity)
         if n == 0:
             return Allocation(np.empty(0, np.int64), np.empty(0))
         rate = np.nan_to_num(requested_rates(view))
         plan = view.memory
-        if not plan.holds(view):
-            self._solve(view, rate, plan)
-        used = np.where(
-            view.running, 1.0, np.maximum(1 - view.restart / self.interval, 0.0)
-        )  # one that starts loses time
-        worth = (
-            plan.gain[np.arange(n), np.minimum(plan.served, plan.gain.shape[1] - 1)] / view.gpus
-        )  # of the next round, by GPU
-        order = np.lexsort((np.arange(n), -worth * used, plan.served >= plan.rounds))
+        needs = Needs.of(view, rate)
+        changed = not plan.is_of(view)
+        if changed and self.fair_end == "estimates":
+            plan.ends.add(view.index, view.now, needs.fair_ends())
+        if changed or plan.left <= max(self.window - self.replan, 0):
+            self._solve(view, needs, plan)
+        turn = turns_of(plan.rounds - plan.served, plan.left)
+        if self.keep_rounds:
+            value = plan.weight / np.maximum(plan.rounds, 1.0) / view.gpus
+            order = order_of_turns(turn, value, needs.seconds)
+        else:
+            order = self._by_worth(view, plan)
         held = np.arange(T) == view.gpu_type[:, None]
         types = np.lexsort((np.broadcast_to(-view.capacity, (n, T)), ~held), axis=1)[order]
         pairs = (order[:, None] * T + types).ravel()
         gpu_type, gpus = serve(pairs, rate > 0, view.gpus, view.capacity.astype(float))
-        plan.served += gpus > 0
+        served = gpus > 0
+        if self.keep_rounds:
+            served &= turn < Turn.SPARE
+        plan.served += served
         plan.left -= 1
         return Allocation(gpu_type, gpus, *plan.proved)
 
-    def _solve(self, view, rate, plan) -> None:
+    def _by_worth(self, view, plan) -> np.ndarray:
+        """Order (n,) of the jobs by the worth of their next round for each GPU; first those that have planned rounds left."""
+        at = np.minimum(plan.served, plan.gain.shape[1] - 1)
+        worth = plan.gain[np.arange(len(at)), at] / view.gpus
+        lost = np.minimum(view.restart / self.interval, 1.0)  # a job that starts loses time
+        worth = np.where(view.running, worth, worth * (1 - lost))
+        return np.lexsort((np.arange(len(at)), -worth, plan.served >= plan.rounds))
+
+    def _solve(self, view, needs, plan) -> None:
         """Plan the rounds of the next window."""
-        best = np.maximum(rate.max(axis=1), 1e-300)
-        work = work_left(view)
-        seconds = work / best
-        whole = (view.progress + work) / best
-        crowd = np.maximum(1.0, view.contention)
-        rho = (view.age + seconds * crowd) / (whole * crowd)
-        largest = rho.max() ** self.fairness  # all of the objective is divided by it
+        if self.fair_end == "estimates":
+            rho = (view.now + needs.seconds * needs.crowd) / plan.ends.ends(view.index, view.now)
+        else:
+            rho = needs.rho(np.maximum(1.0, view.contention))
+        plan.begin(view, self.window)
+        first = np.zeros(len(rho), bool)
+        if self.end_late_first:
+            first = (rho > 1) & (needs.seconds < self.interval)
+        plan.rounds[first] = 1
+        plan.weight[first] = np.inf
+        rows = np.flatnonzero(~first)
+        if len(rows) == 0:
+            return
+        largest = rho[rows].max() ** self.fairness  # all of the objective is divided by it
+        longest = needs.seconds[rows].max()
+        unit = self.second if self.second > 0 else longest
         program = shockwave_window(
-            done=1 - work / (view.progress + work),
-            step=self.interval / whole,
-            left=seconds,
-            gpus=view.gpus,
-            weights=rho**self.fairness / largest,
-            capacity=float(view.capacity.sum()),
+            done=needs.done[rows],
+            step=self.interval / needs.whole[rows],
+            left=needs.seconds[rows],
+            gpus=view.gpus[rows],
+            weights=rho[rows] ** self.fairness / largest,
+            capacity=max(view.capacity.sum() - view.gpus[first].sum() / self.window, 0.0),
             rounds=self.window,
             interval=self.interval,
-            makespan=self.makespan / largest,
+            makespan=self.makespan * longest / unit / largest,
             whole=self.whole,
+            origin=self.origin,
         )
-        found = solve(program, gap=self.gap)
-        plan.rounds = np.round(found.x[:-1].reshape(len(rate), -1).sum(axis=1))
-        plan.proved = _proved(program, found, plan.rounds, self.gap)
-        plan.gain = program.c[:-1].reshape(len(rate), -1)
-        plan.served = np.zeros(len(rate), np.int64)
-        plan.index = view.index
-        plan.capacity = view.capacity
-        plan.left = self.window
-
-
-@dataclass
-class _Plan:
-    """Rounds of the window that each job has, what each of them is worth, for which jobs and GPUs, and how many are left."""
-
-    index: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
-    capacity: np.ndarray = field(default_factory=lambda: np.empty(0))
-    rounds: np.ndarray = field(default_factory=lambda: np.empty(0))
-    gain: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
-    served: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
-    proved: tuple[float, float, str] = (np.nan, np.nan, "")
-    left: int = 0
-
-    def holds(self, view) -> bool:
-        """Whether it was made for the same jobs and GPUs, and its window is not over."""
-        same = np.array_equal(self.index, view.index) and np.array_equal(self.capacity, view.capacity)
-        return self.left > 0 and same
-
-
-def _proved(program, found: Solution, rounds, gap: float) -> tuple[float, float, str]:
-    """Objective, bound and status of whole rounds; "rounded" where these are not what the relaxed program found, to the gap.
-
-    Rounded up, they may be more than there are GPUs: what is then done of them is not known, nor is its worth.
-    """
-    planned = (np.arange((len(program.c) - 1) // len(rounds)) < rounds[:, None]).ravel()
-    used = program.A[:, :-1] @ planned
-    last = max((program.row_lower - used)[1:].max(), 0.0)
-    fits = used[0] <= program.row_upper[0] * (1 + 1e-9)
-    objective = float(program.c @ np.append(planned, last)) if fits else np.nan
-    same = found.status != "optimal" or relative_gap(objective, found.bound) <= gap
-    return objective, found.bound, found.status if same else "rounded"
+        solution = solve(program, gap=self.gap)
+        rounds = np.round(solution.x[:-1].reshape(len(rows), -1).sum(axis=1))
+        plan.rounds[rows] = rounds
+        plan.weight[rows] = rho[rows] ** self.fairness / largest
+        plan.gain[rows] = program.c[:-1].reshape(len(rows), -1)
+        plan.proved = proved(program, solution, rounds, self.gap)

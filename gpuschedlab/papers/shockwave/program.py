@@ -10,7 +10,7 @@ FIFTHS = np.linspace(0.0, 1.0, 6)
 
 ORIGIN = 0.1
 """Share of the work that a job which has done nothing counts as having done, so that its logarithm is finite; the paper does
-not give it. The smaller, the more a first round is worth, and the longer jobs wait for their last."""
+not give it. The smaller, the more a first round is worth, and the longer jobs wait for their last. The artifact has 1e-6."""
 
 
 def shockwave_window(
@@ -25,6 +25,7 @@ def shockwave_window(
     interval: float,
     makespan: float,
     whole: bool = True,
+    origin: float = ORIGIN,
 ) -> Program:
     """Nash social welfare over a window of rounds, less a price on the end of the last job.
 
@@ -51,6 +52,8 @@ def shockwave_window(
         Weight lambda of the end of the last job.
     whole : bool
         Whether rounds are whole numbers.
+    origin : float
+        Share of the work (0 to 1) that a job counts as having done before it has done any.
 
     Returns
     -------
@@ -71,7 +74,7 @@ def shockwave_window(
     """
     n = len(done)
     shares = np.minimum(done[:, None] + step[:, None] * np.arange(rounds + 1), 1.0)
-    gain = np.diff(np.interp(shares, FIFTHS, np.log(np.maximum(FIFTHS, ORIGIN))), axis=1) * weights[:, None] / n
+    gain = np.diff(np.interp(shares, FIFTHS, np.log(np.maximum(FIFTHS, origin))), axis=1) * weights[:, None] / n
     longest = max(float(left.max()), 1e-300)
     ends = sp.kron(sp.eye_array(n), np.full((1, rounds), interval / longest), "coo")
     held = np.repeat(gpus, rounds)[None, :]

@@ -1,4 +1,4 @@
-"""What each job could get in a round of Sia: configurations, and its goodput in each (thesis 3.3.3 and 3.3.4)."""
+"""Choices of each job in a round of Sia: configurations, and its goodput in each (thesis 3.3.3 and 3.3.4)."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from gpuschedlab.papers.sia.configurations import sia_configurations, sia_rigid
 
 @dataclass
 class Jobs:
-    """The jobs of a round: what they could get, what they hold, and how free they are.
+    """The jobs of a round: their choices, their present GPUs, and how free they are.
 
     `types`, `nodes` and `gpus` (C,) are configurations that some job can have, `goodput` (n, C) that of each job in each, nan
     where it cannot run so, and `current` (n,) the configuration that it holds, -1 for none of these.
@@ -40,7 +40,7 @@ class Jobs:
         return cls(types, nodes, gpus, goodput, most, current, must, pinned, fixed, must & ~pinned)
 
     def least(self, types: int) -> np.ndarray:
-        """(n, T) fewest GPUs of each type that a job can run on, inf where it cannot."""
+        """(n, T) fewest GPUs of each type that a job can run on, inf if it cannot."""
         return _fewest(self.goodput, self.types, self.gpus, types)
 
 

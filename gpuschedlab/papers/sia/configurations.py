@@ -18,7 +18,7 @@ def sia_configurations(node_type: np.ndarray, node_gpus: np.ndarray) -> tuple[np
     Returns
     -------
     types, nodes, gpus : (C,) int arrays
-        By type, then GPUs; not to be written to. Where a type has nodes of several sizes, those of one size go together,
+        By type, then GPUs; not to be written to. If a type has nodes of several sizes, those of one size go together,
         or the largest nodes of all.
 
     Examples

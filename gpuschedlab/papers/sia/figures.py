@@ -1,4 +1,4 @@
-"""What configurations are worth, and what a profile of one GPU says about the others."""
+"""Worth of configurations, and the estimates for all from a profile of one GPU."""
 
 import numpy as np
 
@@ -20,7 +20,7 @@ def worth(
     penalty: float = 1.1,
     **moving,
 ) -> Drawing:
-    """Solve one round of Sia (equation 3.4): what each configuration is worth as a map, with a frame around what is chosen.
+    """Solve one round of Sia (equation 3.4): the worth of each configuration as a map, with a frame around the chosen ones.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def worth(
 def bootstrap(gpus: np.ndarray, own: np.ndarray, other: np.ndarray, *, ran_here: int = 1, ran_there: int = 1) -> Lines:
     """Estimate a job's throughput on a type from a profile of one GPU, and from where it has run (equation 3.1).
 
-    Where it has run on several GPUs of this type, that is known up to there; where only on another type, its throughput
+    If it has run on several GPUs of this type, that is known up to there; where only on another type, its throughput
     there is scaled by the ratio on one GPU; where on neither, scaling is held to be perfect.
 
     Parameters

@@ -9,7 +9,7 @@ from gpuschedlab.policies.kept_placement import repacked
 def orderly(size: np.ndarray, gpus: np.ndarray) -> np.ndarray:
     """Whether jobs of these GPUs fit on nodes of these sizes, largest first, whenever the sum of all such jobs does.
 
-    So it is where nodes are alike and each job has a power of two below a node that is one itself, or whole nodes. `size` (n,):
+    So it is if nodes are alike and each job has a power of two below a node that is one itself, or whole nodes. `size` (n,):
     that of the nodes of a job's type, as of `node_sizes`.
     """
     size = size.astype(np.int64)
@@ -19,7 +19,7 @@ def orderly(size: np.ndarray, gpus: np.ndarray) -> np.ndarray:
 
 
 def node_sizes(cluster, up: np.ndarray) -> np.ndarray:
-    """(T,) GPUs of each node of a type that are up; 0 where they are not alike, or no power of two."""
+    """(T,) GPUs of each node of a type that are up; 0 if they are not alike, or no power of two."""
     found = np.zeros(len(cluster.gpu_types), np.int64)
     for t in range(len(found)):
         own = np.unique(cluster.node_gpus[(cluster.node_type == t) & up])
@@ -31,7 +31,7 @@ def node_sizes(cluster, up: np.ndarray) -> np.ndarray:
 def place_types(view, sizes, gpu_type, gpus, nodes, pinned, first) -> tuple[np.ndarray, np.ndarray]:
     """Name the nodes of the jobs on types where the order of sizes alone does not make sure that all fit.
 
-    Rules: (a) what fits into a node is not split; (b) beyond, the largest empty nodes, and the rest on one node; (c) where that leaves
+    Rules: (a) a job that fits into a node is not split; (b) beyond, the largest empty nodes, and the rest on one node; (c) if that leaves
     a job without a place, others are evicted: all are placed anew, largest first, each where it was if that is still free.
 
     `sizes` (T,) are from `node_sizes`; each job (n,) gets a type, GPUs (0: nothing), a number of nodes; it may be pinned to its

@@ -39,7 +39,7 @@ class Sia(Round):
     """Give each job the configuration that makes the sum of normalised goodputs largest (equation 3.4).
 
     Configurations are powers of two on one node, and whole nodes. A job's row of goodputs is divided by its least;
-    what would need a restart is discounted by the restart factor (3.3); the power p makes it fair. A job starts on
+    a choice that needs a restart is discounted by the restart factor (3.3); the power p makes it fair. A job starts on
     its fewest GPUs of a type, and may have at most `growth` times the most that it ever had. A job that is still
     restarting is left alone. Jobs that run on none of the configurations are rigid: their GPUs are given, the type is
     chosen (3.5). Columns of the trace say more: `min_gpus`, `max_gpus`, and `preemptible`; a job that is not preemptible
@@ -52,7 +52,7 @@ class Sia(Round):
 
     Differs from the paper in
     -------------------------
-    Goodput is what the estimator says: the truth, unless it is a `Bootstrap` (3.1). `growth` is from the most GPUs ever
+    Goodput is as estimated: the truth, unless it is a `Bootstrap` (3.1). `growth` is from the most GPUs ever
     held, as in the artifact, rather than from the present ones. At equal utility a job stays as it is; the paper leaves it
     to the solver. The restart factor uses the job's own restart time for all models; the artifact's policy has shorter
     ones for two. Nodes whose size is no power of two are not split into virtual ones: the program counts GPUs, the placer
@@ -105,7 +105,7 @@ class Sia(Round):
         return not self.evictions
 
     def begin(self) -> "_Carried":
-        """What is carried from round to round."""
+        """State from round to round."""
         limit = {"work": self.work, "time_limit": self.time_limit}
         return _Carried(Session(self.solver, gap=self.gap, **limit), Service(self.timeshare))
 
@@ -175,7 +175,7 @@ class Sia(Round):
         return given, gpu_type, rows, status
 
     def _steady_until(self, view, kept, jobs) -> float:
-        """Instant (s) up to which the program stays as it is, unless what it is made of changes; that is kept."""
+        """Instant (s) up to which the program stays as it is, unless one of its inputs changes; that is kept."""
         kept.inputs = Inputs.of(
             view, "index", "capacity", "up", "gpu_type", "running_gpus", "pause", "restarts", "learnt"
         )
@@ -192,7 +192,7 @@ class Sia(Round):
         return {"power": self.power, "decimals": self.decimals, "current": jobs.current}
 
     def _utility(self, view, jobs):
-        """Utilities (n, C), nan where a job may not go."""
+        """Utilities (n, C), nan if a job may not go."""
         factor = restart_factor(view.age, view.restarts, view.restart) if self.restarts else None
         utility = sia_utility(jobs.goodput, jobs.gpus, penalty=jobs.penalty, factor=factor, **self._form(jobs))
         least = jobs.least(len(view.cluster.gpu_types))[:, jobs.types]
@@ -202,7 +202,7 @@ class Sia(Round):
         return utility
 
     def _solve(self, view, kept, jobs, utility, reserved) -> tuple[np.ndarray, str]:
-        """Choice (n,), -1 for none, and what there is to say; the program and its solution are kept."""
+        """Choice (n,), -1 for none, and remarks; the program and its solution are kept."""
         kept.solution = None
         fixed = jobs.fixed
         if fixed.all():
@@ -245,7 +245,7 @@ class Sia(Round):
 
 @dataclass
 class _Carried:
-    """What Sia carries: the solver, the last solution, the most GPUs that each job of the trace ever held (by row)."""
+    """State of Sia: the solver, the last solution, the most GPUs that each job of the trace ever held (by row)."""
 
     session: Session
     service: Service

@@ -21,7 +21,7 @@ def sia_utility(
     factor: np.ndarray | None = None,
     current: np.ndarray | None = None,
 ) -> np.ndarray:
-    """What each configuration is worth to each job, against nothing at 0 (equation 3.4).
+    """Worth of each configuration to each job, against nothing at 0 (equation 3.4).
 
     With G the goodput over the row's least, times the GPUs of that least configuration, and r the restart factor
     where the configuration is not the current one: penalty - (r G)^p for p < 0, (r G)^p + penalty for p > 0.
@@ -29,7 +29,7 @@ def sia_utility(
     Parameters
     ----------
     goodput : (n, C) float array
-        Progress a second; nan or 0 where impossible.
+        Progress a second; nan or 0 if impossible.
     gpus : (C,) int array
         GPUs of each configuration.
     power : float
@@ -46,7 +46,7 @@ def sia_utility(
     Returns
     -------
     (n, C) float array
-        nan where impossible.
+        nan if impossible.
 
     Raises
     ------
@@ -123,7 +123,7 @@ def sia_steady_for(
     Returns
     -------
     float
-        Seconds, never too many; inf: for good. 0 where utilities are not rounded and a job could move.
+        Seconds, never too many; inf: for good. 0 if utilities are not rounded and a job could move.
 
     Examples
     --------
@@ -171,16 +171,16 @@ def sia_round(
     Parameters
     ----------
     utility : (n, C) float array
-        From `sia_utility`; nan where impossible.
+        From `sia_utility`; nan if impossible.
     type_of_config, gpus_of_config : (C,) int arrays
     capacity : (T,) int array
         GPUs of each type.
     quantum : float
-        What all utilities are multiples of, 0 for nothing.
+        Step that all utilities are multiples of, 0 for nothing.
     mandatory : (n,) bool array, optional
         Jobs that must run (3.3.4, preemption and reservation).
     keys : (n,) int array, optional
-        What each job is known by from round to round (copter starts from the last round's shares).
+        Name of each job from round to round (copter starts from the last round's shares).
 
     Returns
     -------

@@ -22,5 +22,5 @@ def reserved_now(view, reservations: tuple) -> dict[str, np.ndarray]:
 
 
 def next_edge(now: float, reservations: tuple) -> float:
-    """Instant (s) at which what is reserved next changes; inf for never."""
+    """Instant (s) at which the reservations next change; inf for never."""
     return min((t for *_, start, end in reservations for t in (start, end) if t > now), default=np.inf)

@@ -18,7 +18,7 @@ def read_workload(
 ) -> Read:
     """Read a workload csv of the Pollux or Sia artifact: name, time, application, num_replicas, batch_size.
 
-    The file holds what a job trains, not how long it takes: that is the speed tables' to say (`gpuschedlab.speeds`), so the
+    The file holds the model of a job, not its duration, which is in the speed tables (`gpuschedlab.speeds`), so the
     durations on the requested GPUs come from the caller. Further columns of Sia's files pass through. Users,
     outcomes and wall clock are not published; there are no CPU-only rows, retries or censored durations.
 

@@ -1,4 +1,4 @@
-"""The YmirExplorer: what tasks gain from each other, what is believed of it, and what merging does to a workload."""
+"""The YmirExplorer: gains of tasks from each other, their estimates, and the effect of merging on a workload."""
 
 from dataclasses import replace
 from typing import ClassVar

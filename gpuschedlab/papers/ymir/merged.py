@@ -1,4 +1,4 @@
-"""What a policy that merges jobs carries: its pairs, who started from whose result, and which pairs were split."""
+"""State of a policy that merges jobs: its pairs, who started from whose result, and which pairs were split."""
 
 from dataclasses import dataclass, field
 
@@ -43,7 +43,7 @@ class Merges:
         self.partner.pop(other, None)
 
     def follow(self, view, watch: float, restart: bool) -> dict[int, tuple]:
-        """Dissolve pairs that are over or, after `watch` measurements, do not help; what (type, GPUs) jobs take over, by position.
+        """Dissolve pairs that are over or, after `watch` measurements, do not help; GPUs (type, number) that jobs take over, by position.
 
         `restart`: a job that is split begins anew.
         """
@@ -64,7 +64,7 @@ class Merges:
         return taken
 
     def _judge(self, view, place, watch, restart):
-        """Split what is no better after so many measurements than after half of them, or goes on for `LONGEST`."""
+        """Split pairs that are no better after so many measurements than after half of them, or go on for `LONGEST`."""
         then = view.metric_after(watch / 2)
         now = view.metric_after(watch)
         hopeless = self._hopeless(view, place)

@@ -20,7 +20,7 @@ class Ymir(Round):
     """Merge jobs in time or in space, and choose GPUs, by the least sum of slowdowns (equation 3.10).
 
     A job's slowdown is its time on its GPUs over that on a fair share. A pair counts as two jobs whose slowdown is divided by
-    what merging gains (`transfer_weight`); pairs that gain less than `threshold` are left out. In time, the second job
+    the gain by merging (`transfer_weight`); pairs that gain less than `threshold` are left out. In time, the second job
     starts on the GPUs and from the result of the first when that ends; in space, both are trained jointly, from the
     beginning. Two jobs of one task are never merged, nor one whose column `sharing` says ``no``. A merge is kept; it is
     split where the metric at the measurement `watch` (the paper has one an epoch) is no better than at half of it. Jobs
@@ -64,7 +64,7 @@ class Ymir(Round):
     set_aside: ClassVar = (*Round.set_aside, "literal", "gap")
 
     def begin(self) -> Merges:
-        """What is carried from round to round."""
+        """State from round to round."""
         return Merges()
 
     def allocate(self, view: View) -> Allocation:
@@ -120,7 +120,7 @@ class Ymir(Round):
 
 
 def _between(view, kept, taken):
-    """What jobs hold, with the GPUs that pass from the first job of a pair to the second (events between rounds)."""
+    """GPUs of jobs, with those that pass from the first job of a pair to the second (events between rounds)."""
     gpu_type = np.maximum(view.gpu_type, 0)
     gpus = np.where(view.running, view.running_gpus, 0.0)
     owner = np.isin(np.arange(len(view)), view.nodes[:, 0])

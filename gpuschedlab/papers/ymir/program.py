@@ -14,7 +14,7 @@ SPATIAL = 1
 
 @dataclass(frozen=True, eq=False)
 class Merging:
-    """What the merger chooses from: C classes of equal jobs, P pairs of classes, K configurations on T GPU types."""
+    """Choices of the merger: C classes of equal jobs, P pairs of classes, K configurations on T GPU types."""
 
     count: np.ndarray  # (C,) jobs of each class
     cost: np.ndarray  # (C, K) slowdown of a job, divided by its gain; nan where it cannot run

@@ -28,12 +28,12 @@ from gpuschedlab.sim.recipe_base import Load, Nodes, Recipe
 from gpuschedlab.speeds import Delays, Speeds
 
 LOADING = 5.0
-"""Seconds that a job takes to load what it needs, beside its data."""
+"""Seconds that a job takes to load everything it needs beside its data."""
 
 
 @dataclass(frozen=True)
 class MergingCluster(Recipe):
-    """Tasks, jobs on nodes of 4 V100 and what is known of them, and Ymir's knobs.
+    """Tasks, jobs on nodes of 4 V100 the knowledge of them, and Ymir's knobs.
 
     Of the foundation model ``digits`` all is measured, the tasks' embeddings, too: there the estimator's method may be ``fitted``.
     """

@@ -19,7 +19,7 @@ LISTING = (
     "choose columns of the least cost: each job once, no more GPUs than there are (3.10 to 3.14)",
     "the second best: solve again with less of one chosen column",
 )
-"""What a round does; `Step.line` counts from 1."""
+"""Listing of a round; `Step.line` counts from 1."""
 
 HEAD = ("jobs", "merged", "GPUs", "seconds", "TranWt", "cost", "")
 MODES = ("in time", "in space")
@@ -147,7 +147,7 @@ def _cells(found: Round, r: int, k: int, cost: float) -> tuple[str, ...]:
 
 
 def _told(found: Round, table, pruned, tests) -> Case:
-    """Steps from the rows of the columns, of what is left out, and the tests of pairs (line, read, decided, lit)."""
+    """Steps from the rows of the columns, of pairs left out, and the tests of pairs (line, read, decided, lit)."""
     bare = [(*cells[:5], "", "") for cells in table]
     rows = table + pruned
     singles = [n for n, cells in enumerate(table) if cells[1] == "alone"]
@@ -189,7 +189,7 @@ def _beside(n: int, m: int) -> str:
 
 
 def _early(pruned, seen: int) -> list:
-    """What is left out, as far as it was tested."""
+    """Pairs left out, as far as they were tested."""
     return [cells if n < seen else (*cells[:2], *[""] * 5) for n, cells in enumerate(pruned)]
 
 

@@ -149,7 +149,7 @@ class _Table:
         return whole, np.where(np.isnan(whole), np.nan, gain)
 
     def possible(self, singles, closed, policy):
-        """Pairs (class, class, mode) that gain enough, their seconds and gains (P, K), nan where that is too little."""
+        """Pairs (class, class, mode) that gain enough, their seconds and gains (P, K), nan if that is too little."""
         pairs = []
         seconds = []
         gains = []
@@ -196,6 +196,6 @@ def _closed(view, kept, alone, i) -> str:
 
 
 def _entries(table):
-    """Rows, columns and values of a table, where it is not 0."""
+    """Rows, columns and values of a table, if it is not 0."""
     r, k = np.nonzero(table)
     return zip(r.tolist(), k.tolist(), table[r, k].tolist(), strict=True)

@@ -62,7 +62,7 @@ def _keeps_its_partner(S, a):
 
 @njit
 def _stop_misfits(S, answer, cells):
-    """Stop every running job that cannot stay as it is, or (where moves cost nothing) mark it to be moved."""
+    """Stop every running job that cannot stay as it is, or (if moves cost nothing) mark it to be moved."""
     for i in range(answer.shape[0]):
         a = answer[i]
         if S.job[a.job].state == RUNNING and not _keeps_its_gpus(S, a):
@@ -140,7 +140,7 @@ def _room_on(S, a, node, slots):
 
 @njit
 def _take_cells(S, a, cells):
-    """Give a job the nodes that the answer names; False, and it is blamed, where others hold the GPUs."""
+    """Give a job the nodes that the answer names; False, and it is blamed, if others hold the GPUs."""
     for i in range(a.cells):
         row = cells[a.first + i]
         if not _room_on(S, a, row.node, row.slots):

@@ -8,8 +8,8 @@ whole queue.
 import numpy as np
 
 from gpuschedlab._compiled import njit
-from gpuschedlab.cluster.node_index import CLAIM, charge, has_room
-from gpuschedlab.sim.engine.jobs.accounting import factor_of, find_place, is_eligible, nth_pool
+from gpuschedlab.cluster.node_index import CLAIM, charge, charge_typed, has_room
+from gpuschedlab.sim.engine.jobs.accounting import factor_of, find_place, find_speed, is_eligible, nth_pool
 from gpuschedlab.sim.engine.jobs.lifecycle import can_host, hold, join, start
 from gpuschedlab.sim.engine.jobs.queues import ahead, drop_waiting, first_queued, queue_classes, requeue
 from gpuschedlab.sim.engine.jobs.records import ASK, CELL, GREEDY, RUN
@@ -158,7 +158,7 @@ def fill(S):
 
 @njit(inline="never")
 def list_waiting(S, spare):
-    """What the first waiting jobs ask for, in order, as many as a plan looks at; which they are, is in `chosen`.
+    """Requests of the first waiting jobs, in order, as many as a plan looks at; which they are, is in `chosen`.
 
     A job of which some quota has too little left is not among them.
     """
@@ -184,7 +184,7 @@ def list_waiting(S, spare):
 
 @njit(inline="never")
 def list_runs(S):
-    """Running jobs, one more row that ends the last, and what they hold."""
+    """Running jobs, one more row that ends the last, and their cells."""
     runs = np.empty(S.scalar[0].running + 1, RUNS)
     cells = np.empty(S.entry.shape[0], CELLS)
     k = 0
@@ -208,7 +208,12 @@ def spare_quotas(S):
     """Slots and jobs (Q,) of each quota that running jobs do not claim."""
     spare = S.quota.copy()
     for i in range(S.scalar[0].running):
-        charge(S.claim, S.running[i], S.body[S.running[i]].type, spare)
+        j = S.running[i]
+        charge(S.claim, j, spare)
+        e = S.body[j].head
+        while e >= 0:
+            charge_typed(S.claim, j, S.nodes[S.entry[e].node].type, S.entry[e].slots, spare)
+            e = S.entry[e].next
     return spare
 
 
@@ -223,6 +228,26 @@ def claims_of(S, count):
 
 
 @njit(inline="never")
+def slowest_type(S, j, k, slots):
+    """GPU type of the k nodes that job j holds, whose numbers `place_node` has; of several types the one on which it is slowest."""
+    slowest = S.nodes[S.place_node[0]].type
+    several = False
+    for i in range(k):
+        several |= S.nodes[S.place_node[i]].type != slowest
+    if not several or S.job[j].model < 0:
+        return slowest
+    least = np.inf
+    S.body[j].got = slots
+    for i in range(k):
+        S.body[j].type = S.nodes[S.place_node[i]].type
+        row = find_speed(S, j)
+        if row >= 0 and S.rate[row + S.body[j].segment] < least:
+            least = S.rate[row + S.body[j].segment]
+            slowest = S.body[j].type
+    return slowest
+
+
+@njit(inline="never")
 def obey(S):
     """Start the waiting jobs that the policy's own planner starts, on the nodes that it names."""
     spare = spare_quotas(S)
@@ -231,10 +256,13 @@ def obey(S):
     runs, held = list_runs(S)
     wake = np.zeros(1)
     allowed = np.empty((S.known.shape[0], S.nodes.shape[0]), np.bool_)
+    reach = np.empty_like(allowed)
     for n in range(S.nodes.shape[0]):
-        allowed[:, n] = (S.known[:, S.nodes[n].type] > 0) & (S.nodes[n].down == 0)
+        up = S.nodes[n].down == 0
+        allowed[:, n] = (S.known[:, S.nodes[n].type] > 0) & up
+        reach[:, n] = (S.known[:, S.nodes[n].type] != 0) & up
     cells = S.planner(
-        S.scalar[0].now, S.nodes, runs, queue, S.window, S.rule, held, allowed, wake, claims, spare, S.knobs
+        S.scalar[0].now, S.nodes, runs, queue, S.window, S.rule, held, allowed, reach, wake, claims, spare, S.knobs
     )
     i = 0
     while i < len(cells):
@@ -247,7 +275,7 @@ def obey(S):
             k = k + 1
         drop_waiting(S, S.chosen[row])
         hold(S, S.chosen[row], k, S.place_node, S.place_slots)
-        start(S, S.chosen[row], S.nodes[cells[i - 1].node].type, queue[row].slots)
+        start(S, S.chosen[row], slowest_type(S, S.chosen[row], k, queue[row].slots), queue[row].slots)
     S.scalar[0].rests_until = wake[0]
 
 

@@ -1,4 +1,4 @@
-"""The compiled loop: from event to event, in order of (time, kind, job), with a decision where one is due.
+"""The compiled loop: from event to event, in order of (time, kind, job), with a decision if one is due.
 
 Kinds at one instant, in order: completions and other timers, outages, a look at the standing of accounts, arrivals, then the decision.
 """

@@ -10,7 +10,7 @@ from gpuschedlab.sim.engine.jobs.records import ALL, BAD_GATE, WAITING
 STEPS = 8
 """Steps from a guess up to which a place in an order is looked for by steps."""
 BEHIND = 1e12
-"""What is added to the key of a job that the gate holds back."""
+"""Summand of the key of a job that the gate holds back."""
 
 
 @njit(inline="never")

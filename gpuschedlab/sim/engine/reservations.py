@@ -112,7 +112,7 @@ def all_deep(S):
 
 @njit(inline="never")
 def book_promise(S, w, sign):
-    """Take what a reservation promises (1), or give it back (-1)."""
+    """Take the GPUs of a reservation (1), or give them back (-1)."""
     e = w.head
     end = end_of(S, w.job, w.start)
     while e >= 0:

@@ -1,8 +1,8 @@
-"""Free slots of each node over time, as a plan sees them: what running jobs will give back, less what is promised.
+"""Free slots of each node over time, as a plan sees them: slots that running jobs will give back, less promised ones.
 
 The line of node n is linked: it begins with step n; from the instant of a step on (`when`, s) so many slots are free (`room`), and the
 buddy rule holds the GPUs of `mask`, until the next step. A placement rule chooses by the least room over the whole time of a job: for
-as long as it looks, the index of free nodes shows that instead of what is free now.
+as long as it looks, the index of free nodes shows that instead of the present free slots.
 """
 
 import numpy as np
@@ -69,7 +69,7 @@ def add_step(S, i, time):
 
 @njit(inline="never")
 def free_by_time(S):
-    """Set the lines to what will be free by the estimates: a job that outlives its own counts as about to end."""
+    """Set the lines to the free slots by the estimates: a job that outlives its own counts as about to end."""
     sc = S.scalar[0]
     sc.steps = S.nodes.shape[0]
     S.until[:] = np.inf
@@ -123,7 +123,7 @@ def book(S, n, begin, end, slots, mask):
 
 @njit
 def book_held(S, e, begin, end, sign):
-    """The same with what a job holds, from an entry on; sign -1: it gives that back."""
+    """The same with the slots of a job, from an entry on; sign -1: it gives that back."""
     while e >= 0:
         book(S, S.entry[e].node, begin, end, sign * S.entry[e].slots, S.entry[e].mask)
         e = S.entry[e].next
@@ -173,7 +173,7 @@ def first_on(S, n, slots, seconds, begin, before):
 
 @njit(inline="never")
 def show(S, p, begin, end):
-    """Let the index show the least room of a time: of the nodes of pool p, or (-1) of those that are promised, of what is free now."""
+    """Let the index show the least room of a time: of the nodes of pool p, or (-1) of those promised, of the present free slots."""
     for n in range(S.nodes.shape[0]):
         nd = S.nodes[n]
         line = S.line[n]
@@ -195,7 +195,7 @@ def show(S, p, begin, end):
 
 @njit(inline="never")
 def hide(S):
-    """Let it show what is free now, without what has been taken meanwhile."""
+    """Let it show the present free slots, without those taken meanwhile."""
     for n in range(S.nodes.shape[0]):
         nd = S.nodes[n]
         line = S.line[n]

@@ -38,7 +38,7 @@ def admit(S):
 
 @njit(types.int64(STATE, INDEX))
 def seat(S, running):
-    """Start jobs that were running again, without delay, and give profilers what is left empty; how many did not fit."""
+    """Start jobs that were running again, without delay, and give profilers the nodes left empty; how many did not fit."""
     short = 0
     for i in range(running.shape[0]):
         j = running[i]
@@ -65,7 +65,7 @@ def _resume(S, j):
 def seat_on(S, running, first, nodes):
     """Start jobs that were running again on nodes that are named, job by job from `first`; how many did not fit there.
 
-    A job takes what is free on its nodes in their order, and leaves a GPU for each of those that follow.
+    A job takes the free GPUs of its nodes in their order, and leaves a GPU for each of those that follow.
     """
     short = 0
     for i in range(running.shape[0]):
@@ -77,7 +77,7 @@ def seat_on(S, running, first, nodes):
         for k in range(wide):
             node = S.nodes[nodes[first[i] + k]]
             slots = min(node.free, slots_left - SLOTS * (wide - 1 - k))
-            fits = fits and slots > 0 and node.down == 0 and node.type == type_
+            fits = fits and slots > 0 and node.down == 0 and (node.type == type_ or S.rule[0].across == 1)
             S.place_node[k] = nodes[first[i] + k]
             S.place_slots[k] = slots
             slots_left -= slots

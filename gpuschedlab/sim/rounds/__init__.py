@@ -1,1 +1,1 @@
-"""Rounds: what a policy in Python may know at an instant, its answer, and how that is put into force."""
+"""Rounds: the view of a policy in Python at an instant, its answer, and how that is put into force."""

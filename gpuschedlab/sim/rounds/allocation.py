@@ -14,22 +14,22 @@ class Allocation:
     """A round's answer; every field after `gpus` has a default that changes nothing.
 
     Jobs are named by their position in the view, 0 to n - 1, except in `source`, which may name jobs that are done and
-    no longer in the view. Jobs with an answer equal to what they hold go on; all others stop and start again.
+    no longer in the view. Jobs with an answer equal to their GPUs go on; all others stop and start again.
 
     Parameters
     ----------
     gpu_type : (n,) int array
         Index into `view.cluster.gpu_types` for each job of the view.
     gpus : (n,) array
-        GPUs of each; 0: none. A job without elastic speeds has what it requests, or none.
+        GPUs of each; 0: none. A job without elastic speeds has its requested number, or none.
     objective, bound : float
         Of the program that was solved, if any: it is maximised, so that no answer is worth more than `bound`. The objective
-        is that of this answer, where it is not the program's own.
+        is that of this answer, if it is not the program's own.
     status : str
         The solver's status; "optimal" only where this answer is.
     nodes : (m, 3) array, optional
         Rows (job, node, GPUs): the nodes of the jobs that it lists. The placement rule decides for the others, after
-        these. A job that changes nodes restarts, or moves at no cost where the policy has `free_moves`.
+        these. A job that changes nodes restarts, or moves at no cost if the policy has `free_moves`.
     partner : (n,) int array, optional
         The job whose GPUs it shares, -1: it has its own. Both have the same type and number of GPUs, which count once.
     merged : (n,) bool array, optional
@@ -45,7 +45,7 @@ class Allocation:
     reserved : mapping of str to (T,) array, optional
         GPUs of each type kept for a purpose without a job, by name: logged in `Run.pools`, billed, never given to a job.
     wake : float, optional
-        Instant (s) of the next round, later than now, or inf: on the grid of the policy's interval, if it has one. What
+        Instant (s) of the next round, later than now, or inf: on the grid of the policy's interval, if it has one. Anything that
         happens before (arrivals, completions, failures) brings the round forward. None: the interval and events decide.
     seconds : float
         Time that the solver took.

@@ -1,4 +1,4 @@
-"""The check of a round's answer, and its form as the engine takes it; what is impossible is refused by name."""
+"""The check of a round's answer, and its form as the engine takes it; an impossible answer is refused by name."""
 
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ NUMBER = int | float | np.number
 
 
 class Checked(NamedTuple):
-    """What the engine puts into force: (n,) ANSWER, (m,) CELL, reserved GPUs by name and type, wake (s; nan: as always)."""
+    """Answer that the engine puts into force: (n,) ANSWER, (m,) CELL, reserved GPUs by name and type, wake (s; nan: as always)."""
 
     jobs: np.ndarray
     cells: np.ndarray
@@ -25,7 +25,7 @@ class Checked(NamedTuple):
 
 @njit
 def usual(gpus, types, asked, capacity):
-    """Whether jobs get what they request or nothing, and no more than there is; their types (n,), -1 where they wait, and slots (n,)."""
+    """Whether jobs get their requested number or nothing, and no more than there is; their types (n,), -1 if they wait, and slots (n,)."""
     given = np.zeros(len(capacity))
     kinds = np.full(len(gpus), -1)
     slots = np.zeros(len(gpus))
@@ -99,7 +99,7 @@ class Check:
             )
 
     def _demands(self, out) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """Check GPUs, types, partners and capacity; the positions (n,) of hosts, and what is reserved."""
+        """Check GPUs, types, partners and capacity; the positions (n,) of hosts, and the reservations."""
         given = self.answer
         host = out["host"]
         gpus = self._numbers("gpus")
@@ -266,7 +266,7 @@ class Check:
             )
 
     def _proved(self):
-        """What is logged of the round is numbers and a text."""
+        """Raise an error unless the log of the round is numbers and a text."""
         for name in ("objective", "bound", "seconds"):
             if not isinstance(value := getattr(self.answer, name), NUMBER):
                 raise self._error(f"{name} is {value!r}; expected a number, or nan.")

@@ -1,4 +1,4 @@
-"""Rounds: what a policy may know at an instant, its answer, and how that is put into force and logged."""
+"""Rounds: the view of a policy at an instant, its answer, and how that is put into force and logged."""
 
 import time
 
@@ -22,7 +22,7 @@ def decide(simulation):
 
 
 def view_now(simulation) -> View:
-    """What the policy may know now, once the estimator has renewed what it says."""
+    """View of the policy now, once the estimator has renewed its estimates."""
     s = simulation
     index = refresh_active(simulation.state)
     known = {"memory": s.memory, "reserved": s.reserved, "learnt": s.learnt}
@@ -72,7 +72,7 @@ def put_into_force(simulation, view: View, answer: Allocation, seconds: float):
 
 
 def reserve(simulation, reserved: dict[str, np.ndarray]) -> bool:
-    """Log what is reserved from now on, GPUs (T,) by name, in the place of what was; whether that changes anything."""
+    """Log the reservations from now on, GPUs (T,) by name, in the place of earlier ones; whether that changes anything."""
     s = simulation
     before = len(simulation.pools)
     none = np.zeros(len(simulation.cluster.gpu_types))

@@ -12,7 +12,7 @@ from gpuschedlab.sim.setup.prepared import Prepared
 
 
 def state_by_hand(prepared: Prepared, policy, now: float, arrays: dict) -> tuple[State, np.ndarray]:
-    """State at an instant, and the rows (n,) of the jobs submitted by then; they wait, but for what arrays say."""
+    """State at an instant, and the rows (n,) of the jobs submitted by then; they wait, unless arrays say otherwise."""
     state = build_state(prepared, policy)
     index = np.arange(np.searchsorted(state.job["submit"], now, "right"))
     state.scalar["now"] = now
@@ -39,7 +39,7 @@ def state_by_hand(prepared: Prepared, policy, now: float, arrays: dict) -> tuple
 
 
 def _give_nodes(state: State, rows: np.ndarray, node_type: np.ndarray):
-    """Let jobs hold what rows (job, node, GPUs) say, as linked entries in order of node."""
+    """Let jobs hold the GPUs of rows (job, node, GPUs), as linked entries in order of node."""
     if not len(rows):
         return
     job = rows[:, 0].astype(int)

@@ -1,4 +1,4 @@
-"""What a round policy may know at one instant."""
+"""View of a round policy at one instant."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -26,14 +26,14 @@ class View(OfJobs):
         Seconds (attained: GPU-seconds); estimate is of the whole duration on the requested GPUs, deadline is an
         instant; profiled: GPUs held without progress, as an answer asked for.
     deadlines, rewards : (n, F) float
-        Value table: `rewards[i, f]` if the job ends by the instant `deadlines[i, f]`, ascending; inf and 0 where it has
+        Value table: `rewards[i, f]` if the job ends by the instant `deadlines[i, f]`, ascending; inf and 0 if it has
         fewer steps.
     gpus, progress, reward, contention : (n,) float
         Requested GPUs; work done; reward; average GPUs demanded over GPUs up since submission.
     effort : (n,) float
-        What its GPUs have done since its last start or change of partner, in the unit of progress.
+        Work of its GPUs since its last start or change of partner, in the unit of progress.
     metric : (n,) float
-        The metric that its training shows (`Speeds.curves`), nan where none is known.
+        The metric that its training shows (`Speeds.curves`), nan if none is known.
     model, kind, user, vc : (n,) int
         Codes; model indexes `speeds.models`, -1 without one.
     elastic : (n,) bool
@@ -48,11 +48,11 @@ class View(OfJobs):
     seconds_on : (n, T) float
         Seconds run on each GPU type.
     nodes : (m, 3) int
-        Rows (job, node, GPUs) of what running jobs hold, without jobs that share another's GPUs; an answer may have the same form.
+        Rows (job, node, GPUs) of running jobs, without jobs that share another's GPUs; an answer may have the same form.
     capacity, free, up, mask
         (T,) GPUs up; (N,) free GPUs of each node, whether it is up, and a bit for each GPU held (rule "buddy" only).
     reserved : dict of str to (T,) array
-        What the last answer reserved.
+        Reservations of the last answer.
     submitted : int
         Jobs submitted so far: rows of the trace that may be named.
     start_kinds : tuple of str
@@ -60,7 +60,7 @@ class View(OfJobs):
     cluster, speeds
         The cluster, and the speed table or None.
     memory
-        What the policy carries from round to round: made by its `begin()`.
+        State of the policy from round to round: made by its `begin()`.
 
     Notes
     -----
@@ -113,7 +113,7 @@ class View(OfJobs):
         nodes : (N,) bool array, optional
             The nodes that count as up; default: as they are.
         memory : object, optional
-            What the policy carries for this part.
+            State of the policy for this part.
 
         Examples
         --------
@@ -129,7 +129,7 @@ class View(OfJobs):
         return part
 
     def codes(self, column: str) -> np.ndarray:
-        """Small integers (n,) for the values of any text column of the trace, in order of name; -1 where it is null.
+        """Small integers (n,) for the values of any text column of the trace, in order of name; -1 if it is null.
 
         Raises
         ------
@@ -139,9 +139,9 @@ class View(OfJobs):
         return self._prepared.codes(column)[self.index]
 
     def usage(self, column: str) -> np.ndarray:
-        """Decayed usage (n,) of all that have the same value in a text column as each job (GPU-s); 0 where it is null.
+        """Decayed usage (n,) of all that have the same value in a text column as each job (GPU-s); 0 if it is null.
 
-        Usage is what the policy's accounts are charged for (`Policy.charged`, `half_life`).
+        Usage is charged to the policy's accounts (`Policy.charged`, `half_life`).
 
         Raises
         ------
@@ -160,11 +160,11 @@ class View(OfJobs):
         return by_value[codes[self.index]]  # the last entry, which no account has, is that of jobs without a value
 
     def texts(self, column: str) -> np.ndarray:
-        """Values (n,) of a text column of the trace, "" where it is null or the trace has no such column; KeyError as `codes`."""
+        """Values (n,) of a text column of the trace, "" if it is null or the trace has no such column; KeyError as `codes`."""
         return self._prepared.texts(column)[self.index]
 
     def declared(self, column: str, default: float) -> np.ndarray:
-        """Numbers (n,) that the owners of jobs declare, of a column of `DECLARED`; `default` where there is none.
+        """Numbers (n,) that the owners of jobs declare, of a column of `DECLARED`; `default` if there is none.
 
         Raises
         ------
@@ -224,12 +224,12 @@ class View(OfJobs):
 
     @cached_property
     def learnt(self) -> np.ndarray:
-        """(n, T) what runs have shown of each job on each type: 0 nothing, 1 the fewest GPUs, 2 more; (n, 0) where all is known."""
+        """(n, T) state of knowledge of each job on each type: 0 nothing, 1 the fewest GPUs, 2 more; (n, 0) if all is known."""
         return self._learnt[self.index]
 
     @cached_property
     def deadlines(self) -> np.ndarray:
-        """(n, F) instants of the value table, ascending, inf where a job has fewer steps."""
+        """(n, F) instants of the value table, ascending, inf if a job has fewer steps."""
         return self.submit[:, None] + self._prepared.trace.worth[0][self.index]
 
     @cached_property
@@ -239,7 +239,7 @@ class View(OfJobs):
 
     @cached_property
     def metric(self) -> np.ndarray:
-        """(n,) metric that its training shows now, nan where no curve is known."""
+        """(n,) metric that its training shows now, nan if no curve is known."""
         return metric_shown(self, self._state, np.inf)
 
     def metric_after(self, count: float) -> np.ndarray:
@@ -253,12 +253,12 @@ class View(OfJobs):
         return metric_shown(self, self._state, count)
 
     def factors(self, mode: str) -> np.ndarray | None:
-        """Speed factors by pair of models (M, M), as far as the estimator knows them; None where no pair is known.
+        """Speed factors by pair of models (M, M), as far as the estimator knows them; None if no pair is known.
 
         Parameters
         ----------
         mode : {"merged", "transfer"}
-            As the fields of `Speeds`; nan where the pair is unknown.
+            As the fields of `Speeds`; nan if the pair is unknown.
         """
         true = None if self.speeds is None else getattr(self.speeds, mode)
         return None if true is None else self._prepared.estimator.factors(mode, true, self.speeds.models)
@@ -280,7 +280,7 @@ class View(OfJobs):
         Parameters
         ----------
         gpus : (n,) float array, optional
-            GPUs of each job; default: what it requests.
+            GPUs of each job; default: its requested number.
         """
         if self.speeds is None or gpus is None:
             return self._state.known[self._state.body["knows"][self.index]] > 0
@@ -298,7 +298,7 @@ class View(OfJobs):
         Returns
         -------
         (n, C) array
-            nan where a job cannot run so. A job without a model goes at 1 on its requested GPUs of any type; one that is
+            nan if a job cannot run so. A job without a model goes at 1 on its requested GPUs of any type; one that is
             not elastic runs on its requested GPUs only.
         """
         types, nodes, gpus = (np.asarray(a, np.int64) for a in (types, nodes, gpus))

@@ -1,4 +1,4 @@
-"""What views read: fields of the state, columns of the trace, and what speeds and estimator say of the jobs."""
+"""Sources of views: fields of the state, columns of the trace, speeds and estimates of the jobs."""
 
 from functools import cached_property
 
@@ -30,7 +30,7 @@ IN_TOTAL = ("gpus", "attained", "running_gpus")
 
 
 class OfJobs:
-    """Attributes of a view that follow from what the state holds of its jobs; each is made when it is first read."""
+    """Attributes of a view that follow from the state of its jobs; each is made when it is first read."""
 
     def __getattr__(self, name):
         if name not in FIELDS:
@@ -80,7 +80,7 @@ class OfJobs:
 
     @cached_property
     def nodes(self) -> np.ndarray:
-        """(m, 3) rows (job, node, GPUs) of what running jobs hold, in order; without jobs that share another's GPUs."""
+        """(m, 3) rows (job, node, GPUs) of running jobs, in order; without jobs that share another's GPUs."""
         head = np.where(self.running, self._state.body["head"][self.index], -1)
         entry = self._state.entry
         at = np.flatnonzero(head >= 0)

@@ -12,7 +12,7 @@ from gpuschedlab.errors import ClusterError
 from gpuschedlab.sim.engine.jobs import records
 from gpuschedlab.sim.engine.jobs.records import LEDGER, TREE
 from gpuschedlab.sim.engine.jobs.state import WORK_SPACE, State, copied, filled, new_log
-from gpuschedlab.sim.setup.eligibility import EmptyCluster, Requests, able_to_run, check_eligible
+from gpuschedlab.sim.setup.eligibility import EmptyCluster, Placing, Requests, able_to_run, check_eligible
 from gpuschedlab.sim.setup.prepared import NEW_BODY, NEW_JOB, Prepared, constant
 
 
@@ -145,7 +145,8 @@ def arrange(prepared: Prepared, job: np.ndarray, body: np.ndarray, policy, ready
             f"({cluster.total_nodes}), or jobs would have none left to run on. Use a larger cluster, or set the policy's "
             "profiler_nodes to 0."
         )
-    _check_eligible(prepared, policy.placement, profiler_nodes, every=bool(rule["rounds"][0]))
+    placing = Placing(policy.placement, profiler_nodes, across=bool(rule["across"][0]))
+    _check_eligible(prepared, placing, every=bool(rule["rounds"][0]))
     nodes, pools, lacking = _nodes(prepared, profiler_nodes, ready)
     cls, heap_size = _classed(prepared, job, body, rule)
     heap = np.zeros(heap_size + 1, np.int32)
@@ -190,12 +191,12 @@ def _planned(prepared: Prepared, rule, nodes: np.ndarray, pools: int):
     return n + 1, promised, len(nodes) + busy + 2 * twice
 
 
-def _check_eligible(prepared: Prepared, placement: str, spared: int, every: bool):
+def _check_eligible(prepared: Prepared, placing: Placing, every: bool):
     """Check once that each job could ever be placed; `every`: on types without a speed, too, as rounds choose other GPUs."""
-    key = ("placeable", placement, spared, every)
+    key = ("placeable", placing, every)
     if key in prepared.cache:
         return
-    empty = EmptyCluster(prepared.cluster, placement, spared)
+    empty = EmptyCluster(prepared.cluster, placing)
     slots = prepared.body["slots"]
     if every and prepared.turns is not None:
         check_eligible(empty, Requests(slots, prepared.asked, prepared.turns > 0), prepared.trace)

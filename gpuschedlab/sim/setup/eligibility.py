@@ -41,7 +41,10 @@ def partitions_of(cluster: Cluster) -> set[str]:
 
 
 def eligibility_of(trace: pl.DataFrame, cluster: Cluster, types: str | None) -> np.ndarray | None:
-    """Place (n, T) of each type of nodes among those that a job asks for, from 1; 0: it may not have them. None: all are alike."""
+    """Place (n, T) of each type of nodes among those that a job asks for, from 1; 0: it may not have them. None: all are alike.
+
+    -1: nodes of its partition whose GPU type it does not ask for.
+    """
     names = []
     if types and "gpu_types" in trace.columns:
         names.append("gpu_types")
@@ -78,7 +81,7 @@ def _turns(cluster: Cluster, request: dict[str, str]) -> list[int]:
         elif name in wanted_types:
             turns.append(wanted_types.index(name) + 1)
         else:
-            turns.append(0)
+            turns.append(-1)
     return turns
 
 
@@ -102,12 +105,20 @@ def _lacking(requests: pl.DataFrame, jobs: int, cluster: Cluster) -> ClusterErro
 
 
 @dataclass(frozen=True)
+class Placing:
+    """How a policy places jobs."""
+
+    rule: str  # the placement rule
+    spared: int = 0  # the first nodes, which a profiler has and other jobs do not
+    across: bool = False  # whether a job may hold GPUs of several types
+
+
+@dataclass(frozen=True)
 class EmptyCluster:
     """A cluster whose nodes are all up and empty, and how jobs are placed on it."""
 
     cluster: Cluster
-    rule: str  # the placement rule
-    spared: int  # its first nodes that a profiler has, and other jobs do not
+    placing: Placing
 
 
 @dataclass(frozen=True)
@@ -120,11 +131,10 @@ class Requests:
 
 
 @lru_cache(maxsize=4096)
-def can_ever(
-    groups: tuple[Nodes, ...], rule: str, spared: int, types: tuple[str, ...], gpus: float, asked: int
-) -> bool:
-    """Whether a placement rule finds room for a job where all nodes are up and empty."""
+def can_ever(groups: tuple[Nodes, ...], placing: Placing, types: tuple[str, ...], gpus: float, asked: int) -> bool:
+    """Whether a job has room if all nodes are up and empty."""
     usable_groups = []
+    spared = placing.spared
     for group in groups:
         spared_of_group = min(spared, group.nodes)
         spared -= spared_of_group
@@ -136,10 +146,14 @@ def can_ever(
         for group in usable_groups:
             if group.gpus_per_node >= gpus_of_node:
                 nodes[group.kind] += group.nodes
+        if placing.across:
+            return sum(nodes.values()) >= asked
         return any(count >= asked for count in nodes.values())
     if not usable_groups:
         return False
-    free_gpus = FreeGpus(Cluster(tuple(usable_groups)), rule)
+    if placing.across:
+        return sum(group.nodes * group.gpus_per_node for group in usable_groups) >= gpus - 1e-9
+    free_gpus = FreeGpus(Cluster(tuple(usable_groups)), placing.rule)
     return bool(free_gpus.fits(np.array([gpus]))[0])
 
 
@@ -156,7 +170,7 @@ def able_to_run(empty: EmptyCluster, requests: Requests) -> np.ndarray:
     for i, code in enumerate(codes.tolist()):
         types = tuple(name for t, name in enumerate(cluster.gpu_types) if code >> t & 1)
         slots, node_count = divmod(code >> T, most_nodes)
-        able[i] = can_ever(cluster.groups, empty.rule, empty.spared, types, slots / SLOTS, node_count)
+        able[i] = can_ever(cluster.groups, empty.placing, types, slots / SLOTS, node_count)
     return able[code_of_job]
 
 
@@ -170,7 +184,7 @@ def check_eligible(empty: EmptyCluster, requests: Requests, trace: Mapping):
 def _never(empty: EmptyCluster, requests: Requests, trace: Mapping, rows: np.ndarray) -> ClusterError:
     """Error that names the largest of the jobs (rows) that could never run."""
     cluster = empty.cluster
-    spared = empty.spared
+    spared = empty.placing.spared
     i = int(rows[np.argmax(requests.slots[rows])])
     advice = ""
     beside = ""
@@ -189,7 +203,7 @@ def _never(empty: EmptyCluster, requests: Requests, trace: Mapping, rows: np.nda
     if most < room.max():
         pool += " on which its model is known"
     return ClusterError(
-        f"job {trace['job_id'][i]} asks for {request}; the rule {empty.rule!r} could never place it on "
+        f"job {trace['job_id'][i]} asks for {request}; the rule {empty.placing.rule!r} could never place it on "
         f"{cluster}, all nodes up and empty: {pool} has {most:g}{beside}. "
         f"Use a larger cluster,{advice} or drop them: trace.filter(pl.col('gpus') <= ...)."
     )

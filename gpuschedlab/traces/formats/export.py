@@ -26,7 +26,7 @@ def without_names(trace: pl.DataFrame) -> pl.DataFrame:
 
 
 def _numbers(values: pl.Series) -> pl.Series:
-    """Number of each value in order of appearance, from 1; null where it is null."""
+    """Number of each value in order of appearance, from 1; null if it is null."""
     known = values.drop_nulls().unique(maintain_order=True)
     return values.replace_strict(
         known, pl.int_range(1, len(known) + 1, eager=True), default=None, return_dtype=pl.Int64
@@ -134,7 +134,7 @@ def lost_in_swf(trace: pl.DataFrame) -> list[str]:
 
 
 def _number(value: pl.Expr) -> pl.Expr:
-    """Text of a number, whole where it is, -1 where it is not known."""
+    """Text of a number, whole where it is, -1 if it is not known."""
     value = value.cast(pl.Float64).fill_null(-1.0).fill_nan(-1.0)
     whole = value.cast(pl.Int64, strict=False).cast(pl.String)
     return pl.when(value == value.floor()).then(whole).otherwise(value.cast(pl.String))

@@ -34,7 +34,7 @@ def spells(new: float, recency: float, batches: int, rng: np.random.Generator) -
 
 
 def score(values: np.ndarray) -> np.ndarray:
-    """Standardise values (all zero where they do not vary)."""
+    """Standardise values (all zero if they do not vary)."""
     spread = values.std() if len(values) else 0.0
     return (values - values.mean()) / spread if spread > 0 else np.zeros(len(values))
 

@@ -25,7 +25,7 @@ class Devices(NamedTuple):
 
 
 def devices(values: pl.Series, read: Callable[[str], Devices]) -> pl.DataFrame:
-    """Devices of texts, each different text read once; null where there is no text."""
+    """Devices of texts, each different text read once; null if there is no text."""
     texts = values.unique().drop_nulls()
     found = [read(text) for text in texts]
     schema = {"gpus": pl.Float64, "gpu_types": pl.List(pl.String), "shape": pl.String} | NUMBERS
@@ -60,7 +60,7 @@ def of_chunks(text: str) -> Devices:
 
 
 def in_sets(sets: Iterable[tuple[float, float]]) -> tuple[float, float | None]:
-    """GPUs of sets of chunks or pods (how many, GPUs of each), and how many have GPUs, None where these are not alike."""
+    """GPUs of sets of chunks or pods (how many, GPUs of each), and how many have GPUs, None if these are not alike."""
     has = [(count, each) for count, each in sets if count * each > 0]
     alike = len({each for _, each in has}) == 1
     return sum((count * each for count, each in has), 0.0), sum(count for count, _ in has) if alike else None

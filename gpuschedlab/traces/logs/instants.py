@@ -155,7 +155,7 @@ def unit_in(name: str) -> str | None:
 
 
 def decimal_number(text: pl.Expr, decimal: str = ".") -> pl.Expr:
-    """Numbers of texts such as 1,800 or, with a decimal comma, 1.800,5; null where there is none."""
+    """Numbers of texts such as 1,800 or, with a decimal comma, 1.800,5; null if there is none."""
     text = text.str.strip_chars()
     if decimal == ",":
         text = text.str.replace_all(".", "", literal=True).str.replace(",", ".", literal=True)
@@ -166,7 +166,7 @@ def decimal_number(text: pl.Expr, decimal: str = ".") -> pl.Expr:
 
 
 def spans(values: pl.Series, *, unit: float = 1.0, short: str | None = None, decimal: str = ".") -> pl.Series:
-    """Seconds of spans; null where a text is none."""
+    """Seconds of spans; null if a text is none."""
     if values.dtype != pl.String:
         return values.cast(pl.Float64, strict=False) * unit
     plain = values.cast(pl.Float64, strict=False)
@@ -192,7 +192,7 @@ def spans(values: pl.Series, *, unit: float = 1.0, short: str | None = None, dec
 
 
 def limits(values: pl.Series, **how) -> pl.Series:
-    """Seconds of requested times: inf without a limit, null where it is not known (blank, -1, Partition_Limit, Slurm's NO_VAL)."""
+    """Seconds of requested times: inf without a limit, null if it is not known (blank, -1, Partition_Limit, Slurm's NO_VAL)."""
     frame = pl.DataFrame({"raw": values, "s": spans(values, **how)})
     none = (pl.col("s") <= 0) | (pl.col("s") / how.get("unit", 1.0)).is_in(NO_VALUES)
     answer = pl.when(none).then(None).otherwise(pl.col("s"))

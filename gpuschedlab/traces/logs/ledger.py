@@ -57,7 +57,7 @@ class Report:
     zone : str or None
         Time zone of the clock.
     zero : str or float
-        The instant that is zero: date of the first kept job, or its seconds where the log has no dates.
+        The instant that is zero: date of the first kept job, or its seconds if the log has no dates.
     span : float
         Seconds from the first submission to the last.
     gaps : list
@@ -232,7 +232,7 @@ SEEN = "the nodes that jobs of the log ran on, and the most in use at once on on
 class Intake:
     """A log that was read.
 
-    `trace` is None of a list of nodes, `cluster` where the log says none. `waiting` has the jobs that wait at the log's end, without
+    `trace` is None of a list of nodes, `cluster` if the log says none. `waiting` has the jobs that wait at the log's end, without
     `duration`, or is None.
     """
 
@@ -243,7 +243,7 @@ class Intake:
 
     @property
     def machines(self) -> Cluster | None:
-        """The log's cluster; where it says none, the nodes that its jobs ran on, or as many as hold the GPUs that were in use at once."""
+        """The log's cluster; if it says none, the nodes that its jobs ran on, or as many as hold the GPUs that were in use at once."""
         return self.machines_and_source[0]
 
     @cached_property

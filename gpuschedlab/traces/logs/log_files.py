@@ -54,14 +54,14 @@ def readable(source: str, expected: str = "comma-separated text") -> Iterator[No
 
 
 def opened(path: Path) -> IO[bytes]:
-    """Stream of a file's bytes, unpacked where it is gzip."""
+    """Stream of a file's bytes, unpacked if it is gzip."""
     with path.open("rb") as stream:
         packed = stream.read(2) == b"\x1f\x8b"
     return (gzip.open if packed else open)(path, "rb")
 
 
 def content_of(path: Path, most: int = MOST_BYTES) -> bytes:
-    """Bytes of a file, unpacked where it is gzip; refused as soon as there are more of them, or of lines, than are read."""
+    """Bytes of a file, unpacked if it is gzip; refused as soon as there are more of them, or of lines, than are read."""
     found = io.BytesIO()
     lines = 0
     with opened(path) as stream:
@@ -84,7 +84,7 @@ def text_of(path: Path, most: int = MOST_BYTES) -> str:
 def read_texts(
     path: Path, *, source: str, header: list[str] | None = None, separator: str = ",", quote: str | None = '"'
 ) -> pl.DataFrame:
-    """Read a csv file, plain or gzip, all columns as texts: null where there is nothing."""
+    """Read a csv file, plain or gzip, all columns as texts: null if there is nothing."""
     with readable(source):
         raw = content_of(path)
         _check_text(raw, path, source, separator)
@@ -164,7 +164,7 @@ def _check_text(raw: bytes, path: Path, source: str, separator: str):
 
 
 def headless(names: Iterable[str]) -> str:
-    """Way out of a table whose first line holds numbers or dates in the place of names; "" where it has names."""
+    """Way out of a table whose first line holds numbers or dates in the place of names; "" if it has names."""
     values = [name for name in names if re.fullmatch(r"[-+\d.:T ]*\d[-+\d.:TZ ]*", name.strip().strip('"'))]
     return (
         f"; its first line holds values ({values[0]}), no names: put a line of names above it (sacct: without -n)."
@@ -189,7 +189,7 @@ def headed(*names: str) -> Callable[[str], bool]:
 def tables(
     files: Sequence[Path], format: str, needed: Iterable[str], *, surplus: bool = False, **how: Any
 ) -> pl.DataFrame:
-    """Table of one file, or of several one after the other: texts, null where there is nothing."""
+    """Table of one file, or of several one after the other: texts, null if there is nothing."""
     found = []
     for file in files:
         source = f"{format} {file.name}"
@@ -233,14 +233,14 @@ def objects(files: Sequence[Path], format: str, key: str, expected: str) -> list
 
 
 def inside(entry: Any, *path: str) -> Any:
-    """Value at a path of keys of nested objects; None where it is not there."""
+    """Value at a path of keys of nested objects; None if it is not there."""
     for key in path:
         entry = entry.get(key) if isinstance(entry, Mapping) else None
     return entry
 
 
 def several(entry: Any, *path: str) -> list[dict]:
-    """Objects of the list at a path; none where it is not there."""
+    """Objects of the list at a path; none if it is not there."""
     found = inside(entry, *path)
     return [e for e in found if isinstance(e, Mapping)] if isinstance(found, list) else []
 

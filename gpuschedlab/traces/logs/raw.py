@@ -50,7 +50,7 @@ class Raw:
 
 
 def numeric(name: str) -> pl.Expr:
-    """A column's texts as numbers; null where there is none."""
+    """A column's texts as numbers; null if there is none."""
     return pl.col(name).str.strip_chars().cast(pl.Float64, strict=False)
 
 

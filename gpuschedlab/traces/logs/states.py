@@ -28,7 +28,7 @@ def word(text: pl.Expr) -> pl.Expr:
 
 
 def meaning(text: pl.Expr, more: Mapping[str, str | None] = {}) -> pl.Expr:
-    """Meaning of states, null where the word is not known; `more` adds words, or changes them."""
+    """Meaning of states, null if the word is not known; `more` adds words, or changes them."""
     known = WORDS | {name.strip().lower(): what for name, what in more.items()}
     whole = text.str.strip_chars().str.to_lowercase()
     first = word(text).str.to_lowercase()

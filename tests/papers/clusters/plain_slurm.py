@@ -21,6 +21,7 @@ class Held(NamedTuple):
     promised: np.ndarray
     begin: np.ndarray  # s, of the promise
     end: np.ndarray
+    gres: bool
 
 
 def start(held, end, out, k, each, slots):
@@ -48,9 +49,9 @@ def sort_in(held, end):
     held.count[0] = r + 1
 
 
-def first_start(now, held, usable, each, wide, epoch, out):
-    """Instant at which so many usable nodes have room, and how many were chosen: now, or the last end of a group of ends."""
-    k = choose(held.room, held.types, usable, each, wide, out)
+def first_start(now, held, usable, near, each, wide, epoch, out):
+    """Instant at which so many usable nodes have room, and how many were chosen: now, or the last end of a group of ends on those near."""
+    k = choose(held.room, usable, each, wide, held.gres, out)
     if k > 0:
         return now, k
     room = held.room.copy()
@@ -66,7 +67,7 @@ def first_start(now, held, usable, each, wide, epoch, out):
             i += 1
             first = held.first[r]
             stop = held.first[r + 1]
-            if usable[held.node[first:stop]].any():
+            if near[held.node[first:stop]].any():
                 if close == -np.inf:
                     close = (np.floor((held.ends[r] + epoch) / GROUP) + 1) * GROUP - epoch
                 for c in range(first, stop):
@@ -76,24 +77,28 @@ def first_start(now, held, usable, each, wide, epoch, out):
         width *= 2
         while i < held.count[0] and close + width < held.ends[held.order[i]] < np.inf:
             width *= 2
-        k = choose(room, held.types, usable, each, wide, out) if last >= 0 else 0
+        k = choose(room, usable, each, wide, held.gres, out) if last >= 0 else 0
         if k > 0:
             return held.ends[last] if held.ends[last] > now else now + 1.0, k
     return np.inf, 0
 
 
-def attempt(now, held, ask, each, wide, nodes, rule, epoch, reserves, out):
+def attempt(now, held, ask, each, wide, nodes, reach, rule, epoch, reserves, out):
     """Instant at which a job starts beside all promises, and on how many nodes; if it is later, they are promised."""
     at = now
     unit = max(rule.resolution, 1e-9)
     while at < np.inf:
-        usable = nodes.copy()
+        free = np.ones(nodes.shape[0], bool)
         later = np.inf
         for i in range(held.count[1]):
             if held.end[i] > at and held.begin[i] <= at + ask.estimate:
-                usable[held.promised[i]] = False
+                free[held.promised[i]] = False
             later = min(later, held.begin[i] if held.begin[i] > at else held.end[i] if held.end[i] > at else np.inf)
-        begin, k = first_start(now, held, usable, each, wide, epoch, out) if usable.sum() >= wide else (np.inf, 0)
+        usable = nodes & free
+        begin = np.inf
+        k = 0
+        if usable.sum() >= wide:
+            begin, k = first_start(now, held, usable, reach & free, each, wide, epoch, out)
         begin = max(begin, at)
         if k > 0 and begin <= now:
             return now, k
@@ -127,15 +132,9 @@ def promise(held, node, begin, end):
     held.count[1] = i + 1
 
 
-def suffice(room, types, usable, each, wide):
-    """Whether so many usable nodes of one GPU type have room."""
-    for t in range(types.max() + 1 if wide > 1 else 1):
-        k = 0
-        for n in range(room.shape[0]):
-            k += usable[n] and room[n] >= each and (wide <= 1 or types[n] == t)
-            if k >= max(wide, 1):
-                return True
-    return False
+def suffice(room, usable, each, wide):
+    """Whether so many usable nodes have room."""
+    return (usable & (room >= each)).sum() >= max(wide, 1)
 
 
 def shares(nodes, queue, allowed):
@@ -146,14 +145,14 @@ def shares(nodes, queue, allowed):
         unit = GPU if queue[q].slots >= GPU else 1
         for wide in range(max(queue[q].asked, 1), (queue[q].asked or nodes.shape[0]) + 1):
             each = -(-queue[q].slots // (wide * unit)) * unit
-            if suffice(nodes["size"], nodes["type"], allowed[queue[q].kind], each, wide):
+            if suffice(nodes["size"], allowed[queue[q].kind], each, wide):
                 found[q, 0] = wide
                 found[q, 1] = each
                 break
     return found
 
 
-def who_has(now, nodes, runs, cells, windows, queue, part):
+def who_has(now, nodes, runs, cells, windows, queue, part, gres):
     """Who has which nodes, with room for what waits; outages that are announced are promises."""
     n = runs.shape[0] - 1
     k = cells.shape[0]
@@ -167,9 +166,8 @@ def who_has(now, nodes, runs, cells, windows, queue, part):
     slots = whole[3]
     room = nodes["free"].astype(np.int64)
     promised = np.empty(w + most, np.int64)
-    held = Held(
-        np.zeros(2, np.int64), whole[0], times[0], first, node, slots, room, nodes["type"], promised, times[1], times[2]
-    )
+    jobs = (np.zeros(2, np.int64), whole[0], times[0], first, node, slots)
+    held = Held(*jobs, room, nodes["type"], promised, times[1], times[2], gres)
     first[: n + 1] = runs["first"]
     node[:k] = cells["node"]
     slots[:k] = cells["slots"]
@@ -184,9 +182,7 @@ def who_has(now, nodes, runs, cells, windows, queue, part):
 def last_that_fits(held, queue, part, allowed):
     """Last waiting job that would start now but for promises, or -1."""
     q = queue.shape[0] - 1
-    while q >= 0 and not suffice(
-        held.room, held.types, allowed[queue[q].kind], part[q, 1] if part[q, 0] else GPU, part[q, 0]
-    ):
+    while q >= 0 and not suffice(held.room, allowed[queue[q].kind], part[q, 1] if part[q, 0] else GPU, part[q, 0]):
         q -= 1
     return q
 
@@ -196,14 +192,18 @@ def within(claims, left):
     return all(left[c["quota"]] >= c["amount"] for c in claims if c["quota"] >= 0 and c["held"])
 
 
-def take(claims, gpu_type, left):
-    """Count a job that starts on GPUs of a type."""
+def take(claims, held, left):
+    """Count the job that has just started: for what it claims, or on nodes of a type for the slots that it holds there."""
+    last = held.count[0] - 1
     for c in claims:
-        if c["quota"] >= 0 and c["type"] in (-1, gpu_type):
+        if c["quota"] >= 0 and c["type"] == -1:
             left[c["quota"]] -= c["amount"]
+        elif c["quota"] >= 0:
+            for i in range(held.first[last], held.first[last + 1]):
+                left[c["quota"]] -= held.slots[i] * (held.types[held.node[i]] == c["type"])
 
 
-def backfill(now, held, queue, part, allowed, rule, depth, epoch, started, out, claims, left):
+def backfill(now, held, queue, part, allowed, reach, rule, depth, epoch, started, out, claims, left):
     """Start or promise, in order, as long as any job may still start; the first promise (s)."""
     first = np.inf
     last = last_that_fits(held, queue, part, allowed)
@@ -220,11 +220,11 @@ def backfill(now, held, queue, part, allowed, rule, depth, epoch, started, out, 
             if not within(claims[q], left):
                 continue
             reserves = promised < depth and now - a.submit >= rule.min_age
-            begin, k = attempt(now, held, a, each, wide, allowed[a.kind], rule, epoch, reserves, out)
+            begin, k = attempt(now, held, a, each, wide, allowed[a.kind], reach[a.kind], rule, epoch, reserves, out)
             if k > 0 and begin <= now:
                 started[q] = held.count[0]
                 start(held, now + a.estimate, out, k, each, a.slots)
-                take(claims[q], held.types[out[0]], left)
+                take(claims[q], held, left)
                 last = last_that_fits(held, queue, part, allowed)
             elif k > 0:
                 first = min(first, begin)
@@ -232,11 +232,11 @@ def backfill(now, held, queue, part, allowed, rule, depth, epoch, started, out, 
     return first
 
 
-def plan(now, nodes, runs, queue, windows, rule, cells, allowed, wake, claims, left, epoch, way):
+def plan(now, nodes, runs, queue, windows, rule, cells, allowed, reach, wake, claims, left, epoch, way, gres):
     """Answer of `gpuschedlab.Ordered.planner`; way: whether later jobs pass never (0), beside promises, or freely (2)."""
     part = shares(nodes, queue, allowed)
     out = np.empty(nodes.shape[0], np.int64)
-    held = who_has(now, nodes, runs, cells, windows, queue, part)
+    held = who_has(now, nodes, runs, cells, windows, queue, part, gres)
     started = np.full(queue.shape[0], -1)
     barred = np.zeros(nodes.shape[0], np.bool_)
     # The main loop: a job that does not fit keeps its nodes from all after it.
@@ -249,20 +249,20 @@ def plan(now, nodes, runs, queue, windows, rule, cells, allowed, wake, claims, l
         usable = allowed[a.kind] & ~barred
         for i in range(held.count[1]):
             usable[held.promised[i]] &= held.begin[i] >= now + a.estimate
-        k = choose(held.room, held.types, usable, each, wide, out)
+        k = choose(held.room, usable, each, wide, held.gres, out)
         if k > 0:
             started[q] = held.count[0]
             start(held, now + a.estimate, out, k, each, a.slots)
-            take(claims[q], nodes[out[0]].type, left)
+            take(claims[q], held, left)
         else:
-            barred |= allowed[a.kind]
+            barred |= reach[a.kind]
             if barred.all():
                 break
     between = rule.every > 0 and np.ceil(now / rule.every - 1e-9) * rule.every > now
     wake[0] = now if between else np.inf
     if way > 0 and not between:
         depth = 0.0 if way == 2 else rule.depth
-        wake[0] = backfill(now, held, queue, part, allowed, rule, depth, epoch, started, out, claims, left)
+        wake[0] = backfill(now, held, queue, part, allowed, reach, rule, depth, epoch, started, out, claims, left)
     first = held.first[runs.shape[0] - 1]
     k = 0
     answer = np.empty(held.first[held.count[0]] - first, cells.dtype)

@@ -15,7 +15,7 @@ import polars as pl
 
 from gpuschedlab import Cluster, Plan, Scenario, Slurm
 from gpuschedlab._compiled import records
-from gpuschedlab.cluster.node_index import CLAIM, NODE, SLOTS, charge
+from gpuschedlab.cluster.node_index import CLAIM, NODE, SLOTS, charge, charge_typed
 from gpuschedlab.estimators import Requested
 from gpuschedlab.papers.clusters.files.description import Description
 from gpuschedlab.papers.clusters.files.slurm_files import read_assoc, read_qos
@@ -25,6 +25,8 @@ from gpuschedlab.sim.engine.jobs.records import ASK, CELL, RULE, RUN, WINDOW
 
 DATA = Path(__file__).resolve().parents[3] / "data/slurm"
 NEAR = 2
+PLAN = {"depth": np.inf, "window": np.inf, "tested": np.inf, "resolution": 1.0}
+"""Fields of the rule of the recorded streams, and no passes of backfill left out."""
 UNWEIGHTED = dict.fromkeys(("weight_age", "weight_fairshare", "weight_size", "weight_partition", "weight_qos"), 0)
 
 
@@ -40,6 +42,8 @@ class Stream:
     tiers: dict[str, int] = field(default_factory=dict)
     outages: list[tuple[int, int, int]] = field(default_factory=list)
     limits: tuple[Limit, ...] = ()
+    types: tuple[str, ...] = ()  # of the GPUs of each node; empty: all alike
+    plan: dict[str, float] = field(default_factory=dict)  # fields of the rule that are not those of `PLAN`
     priorities: dict[str, list[tuple[int, int]]] = field(default_factory=dict)  # (s, priority) by job
 
     @property
@@ -55,13 +59,40 @@ class Stream:
         throttle = pl.Series([job.get("throttle") for job in self.jobs], dtype=pl.Float64)
         names = [str(job["job_id"]) for job in self.jobs]
         frame = pl.DataFrame({"job_id": names} | columns | texts, schema_overrides=dict.fromkeys(texts, pl.String))
+        if self.types:
+            gpu_type = pl.Series([job.get("type") for job in self.jobs], dtype=pl.String)
+            wide = pl.Series([job["nodes"] for job in self.jobs])
+            frame = frame.with_columns(gpu_type=gpu_type, nodes=wide)
         return frame.with_columns(throttle=throttle)
+
+    @property
+    def cluster(self) -> Cluster:
+        """Nodes of 8 GPUs each, in order, those of a type side by side as one group."""
+        if not self.types:
+            return Cluster.homogeneous(self.nodes, 8)
+        return Cluster.parse(",".join(f"1x8:{name}" for name in self.types))
+
+    @property
+    def gres(self) -> bool:
+        """Whether its jobs ask for GPUs as GRES."""
+        return bool(self.types)
+
+    @cached_property
+    def usable(self) -> np.ndarray:
+        """Whether jobs that name no type (row 0) or one of `names` may have a node."""
+        rows = [np.ones(self.nodes, bool)]
+        rows += [np.array(self.types) == name for name in self.names]
+        return np.array(rows)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the types, in order."""
+        return sorted({*self.types})
 
     @cached_property
     def claims(self) -> tuple[np.ndarray, np.ndarray]:
         """What jobs claim of the limits."""
-        cluster = Cluster.homogeneous(self.nodes, 8)
-        claims, most = claims_of(self.limits, self.trace, cluster) or (
+        claims, most = claims_of(self.limits, self.trace, self.cluster) or (
             np.zeros((len(self.jobs), 0), CLAIM),
             np.zeros(0),
         )
@@ -95,6 +126,7 @@ def recorded(folder: Path = DATA) -> dict[tuple[str, int], Stream]:
         stream.tiers = {name: int(tier) for name, tier in (pair.split(":") for pair in row["tiers"].split())}
         users = {job["user"] for job in jobs if job.get("user")}
         stream.limits = limits_of(row.get("limits") or "", sorted(users))
+        stream.types = tuple((row.get("types") or "").split())
         if "outages" in read:
             stream.outages = read["outages"].filter(of).select(pl.col("node") - 1, "down", "up").rows()
         if "priorities" in read:
@@ -156,20 +188,41 @@ def decision(stream: Stream, now: int, rule: np.ndarray) -> dict[int, list[int]]
     rows["first"] = np.cumsum([0] + [len(j["nodelist"]) for j in runs])
     for name, scale, column in (("slots", SLOTS, "gpus"), ("estimate", 1, "requested_time"), ("submit", 1, "submit")):
         asks[name] = [jobs[i][column] * scale for i in queue]
-    up = np.ones((1, stream.nodes), bool)
-    for node, down, again in stream.outages:
-        up[0, node] &= not down <= now < again
     if not queue:
         return {}
+    up = stream.usable.copy()
+    for node, down, again in stream.outages:
+        up[:, node] &= not down <= now < again
+    reach = np.ascontiguousarray(np.broadcast_to(up[0], up.shape))
+    if stream.types:
+        nodes["type"] = [stream.names.index(name) for name in stream.types]
+        asked = [jobs[i].get("type") for i in queue]
+        asks["kind"] = [stream.names.index(name) + 1 if name else 0 for name in asked]
     windows = records(np.zeros(0, WINDOW))
     way = 0 if stream.builtin else 3
     every, most = stream.claims
     left = most.copy()
     for i in running:
-        charge(every, i, 0, left)
+        charge(every, i, left)
+        for n in jobs[i]["nodelist"]:
+            charge_typed(every, i, nodes["type"][n], jobs[i]["gpus"] // jobs[i]["nodes"] * SLOTS, left)
     claims = records(np.ascontiguousarray(every[queue]))
     answer = plan(
-        float(now), nodes, rows, asks, windows, rule, held, up, np.zeros(1), claims, left, float(stream.epoch), way
+        float(now),
+        nodes,
+        rows,
+        asks,
+        windows,
+        rule,
+        held,
+        up,
+        reach,
+        np.zeros(1),
+        claims,
+        left,
+        float(stream.epoch),
+        way,
+        stream.gres,
     )
     found: dict[int, list[int]] = {}
     for cell in answer:
@@ -180,8 +233,8 @@ def decision(stream: Stream, now: int, rule: np.ndarray) -> dict[int, list[int]]
 def judged(stream: Stream) -> tuple[int, int]:
     """How many starts of a recording the planner gives, and on the recorded nodes."""
     rule = records(np.zeros(1, RULE))
-    rule["depth"] = rule["window"] = rule["tested"] = np.inf
-    rule["resolution"] = 1
+    for name, value in (PLAN | stream.plan).items():
+        rule[name] = value
     given: dict[int, dict[int, list[int]]] = {i: {} for i in range(len(stream.jobs))}
     for now in range(max(job["start"] for job in stream.jobs) + 1):
         for i, where in decision(stream, now, rule[0]).items():
@@ -204,14 +257,19 @@ def agreed(one: Stream, other: Stream) -> int:
 def free_running(stream: Stream, runs: int = 20, **knobs) -> list[float]:
     """Mean waits (s) of simulations whose submissions are shifted by 0 or 1 s."""
     policy = Slurm(
-        **UNWEIGHTED | knobs, plan=Plan(every=1, resolution=1), epoch=float(stream.epoch), limits=stream.limits
+        **UNWEIGHTED | knobs,
+        plan=Plan(every=1, resolution=1),
+        epoch=float(stream.epoch),
+        limits=stream.limits,
+        gres=stream.gres,
     )
     submit = np.array([job["submit"] for job in stream.jobs], float)
     found = []
     for seed in range(runs):
         shifted = submit + np.random.default_rng(seed).integers(0, 2, len(submit))
         trace = stream.trace.with_columns(submit=shifted)
-        run = Scenario(trace, Cluster.homogeneous(stream.nodes, 8), estimator=Requested()).run(policy)
+        types = "requested" if stream.types else None
+        run = Scenario(trace, stream.cluster, estimator=Requested(), types=types).run(policy)
         found.append(float((run.jobs["start"] - run.jobs["submit"]).mean()))
     return found
 

@@ -1,6 +1,7 @@
 """One language of changes, on the command line and in Python; whose GPUs others wait for; a run of a site keeps to `eligible`."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -48,6 +49,7 @@ WORDS = {
     "limit.qos.q.wall": ("1-0", "1-0"),
     "depth": (3, "3"),
     "weight_age": (500.0, "500"),
+    "plan.every": (60.0, "60"),
     "more": (1, "1"),
     "policy": ("greedy", "greedy"),
     "limits": (1800.0, "1800"),
@@ -73,6 +75,18 @@ def test_several_changes_at_once_and_what_is_taken_away(site):
         Limit("user", gpus=3),
         Limit("user", gpus=1, gpu_type="t4"),
     )
+
+
+def test_tiers_factors_and_the_plan_are_those_of_slurms_rule(site):
+    made = site("[partitions.debug]\ntier = 2\nmax_time = 600\n[partitions.batch]\nmax_time = 600\n")
+    found = changes_of(made, {"tier.debug": 10, "factor.batch": "5", "plan.tested": 7})["policy"]
+    assert found.tiers == (("debug", 10.0), ("batch", 1.0))
+    assert dict(found.partitions)["batch"] == 5.0
+    assert found.plan == replace(made.slurm.plan, tested=7.0)
+    with pytest.raises(TraceError, match=r"found tier\.night; expected a partition of the site: debug, batch"):
+        changes_of(made, {"tier.night": 2})
+    with pytest.raises(LabError, match="whole|keep|plan"):
+        changes_of(made, {"plan.depths": 2})
 
 
 def test_wrong_changes_are_named(site):

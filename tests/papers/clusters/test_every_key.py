@@ -31,7 +31,6 @@ LISTED = [
     "Epilog",
     "EpilogMsgTime",
     "FirstJobId",
-    "GresTypes",
     "HealthCheckInterval",
     "InactiveLimit",
     "JobCompType",

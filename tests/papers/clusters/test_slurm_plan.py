@@ -69,8 +69,10 @@ def state(seed: int) -> tuple:
         rule[0],
         cells,
         allowed,
+        allowed | (dice.random((2, n)) < dice.choice([0.0, 0.5, 1.0])),
         float(dice.integers(0, 100)),
         int(dice.choice([0, 1, 1, 1, 2])),
+        bool(dice.random() < 0.5),
     )
 
 
@@ -91,11 +93,11 @@ def quotas(seed: int, jobs: int) -> tuple[np.ndarray, np.ndarray]:
 def test_shortcuts_change_nothing(part):
     started = 0
     for seed in range(60 * part, 60 * part + 60):
-        *seen, epoch, way = state(seed)
+        *seen, epoch, way, gres = state(seed)
         plain = [a.view(np.recarray) if getattr(a, "dtype", None) is not None and a.dtype.names else a for a in seen]
         claims, left = quotas(seed, len(seen[3]))
-        expected = plain_slurm.plan(*plain, np.zeros(1), claims, left.copy(), epoch, way).tolist()
-        assert plan(*seen, np.zeros(1), claims, left, epoch, way).tolist() == expected, seed
+        expected = plain_slurm.plan(*plain, np.zeros(1), claims, left.copy(), epoch, way, gres).tolist()
+        assert plan(*seen, np.zeros(1), claims, left, epoch, way, gres).tolist() == expected, seed
         started += len(expected)
     assert started > 100
 

@@ -1,19 +1,19 @@
 """Changed settings as lines of slurm.conf and commands of sacctmgr: what is written is read again as the same rule."""
 
 import math
-import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from gpuschedlab import Plan, Slurm
+from gpuschedlab import Slurm
 from gpuschedlab.errors import TraceError
 from gpuschedlab.papers.clusters.files.description import Description, Limit
 from gpuschedlab.papers.clusters.files.slurm_files import read_qos
-from gpuschedlab.papers.clusters.files.slurm_lines import WEIGHTS, commands, conf_with, unsayable
+from gpuschedlab.papers.clusters.files.slurm_lines import commands, conf_with, unsayable
 from gpuschedlab.papers.clusters.way_back import way_back
 from gpuschedlab.widgets import Site
+from papers.clusters.random_settings import drawn, words
 
 CONF = """\
 # nodes of the site
@@ -32,11 +32,6 @@ SlurmctldPort=6817
 """
 OLDER = CONF.replace("PriorityType=priority/multifactor\n", "")
 OLDER = OLDER.replace("PriorityFlags=CALCULATE_RUNNING,DEPTH_OBLIVIOUS", "priorityflags=NO_FAIR_TREE")
-OURS = re.compile(
-    r"(?i)^(Priority(Weight\w+|MaxAge|DecayHalfLife|CalcPeriod|FavorSmall|Type|Tier|JobFactor)|FairShareDampeningFactor|SchedulerType)="
-    r"|^bf_(interval|window|max_job_test|resolution|min_age_reserve|job_part_count_reserve)=|^(SMALL_RELATIVE_TO_TIME|(NO_)?FAIR_TREE)$"
-)
-"""Words that say what the rule has."""
 
 
 @pytest.fixture
@@ -50,42 +45,6 @@ def rule_of(tmp_path):
         return Site(str(tmp_path / "site.toml")).slurm
 
     return read
-
-
-def drawn(dice: np.random.Generator, was: Slurm) -> Slurm:
-    """A random setting of the rule, some knobs as they were."""
-    minutes = 60.0 * dice.integers(1, 20_000, 4)
-    knobs = {name: float(dice.integers(0, 20_000)) for name in WEIGHTS}
-    knobs |= {
-        "max_age": minutes[0],
-        "half_life": float(dice.choice([minutes[1], math.inf])),
-        "recalculated": 60.0 * dice.integers(1, 60),
-    }
-    knobs |= {"fairshare": str(dice.choice(["tree", "classic"])), "damping": float(dice.integers(1, 9))}
-    knobs |= {
-        "small": bool(dice.integers(0, 2)),
-        "relative": bool(dice.integers(0, 2)),
-    }
-    knobs |= {"depth": float(dice.choice([1, 7, math.inf]))}
-    knobs |= {"tiers": tuple((name, float(dice.integers(1, 9))) for name, _ in was.tiers)}
-    knobs |= {"partitions": tuple((name, float(dice.integers(1, 9))) for name, _ in was.partitions)}
-    every, tested, age = (float(value) for value in dice.integers(1, 900, 3))
-    plan = Plan(tested=tested, window=60.0 * dice.integers(1, 5000), every=every, resolution=60.0, min_age=age)
-    if dice.random() < 0.2:  # without backfill there is no plan
-        knobs = knobs | {"backfill": "none", "depth": math.inf}
-        return replace(was, **knobs, plan=Plan(tested=500))
-    chosen = {name: value for name, value in knobs.items() if dice.random() < 0.5}
-    return replace(was, **chosen, plan=plan if dice.random() < 0.5 else was.plan)
-
-
-def words(text: str) -> list[str]:
-    """Words of a slurm.conf that are none of the rule's, its comments among them; PriorityType may be new."""
-    found = []
-    for word in re.split(r"[\s,]+", text.replace("\\\n", " ")):
-        word = re.sub(r"(?i)^(SchedulerParameters|PriorityFlags)=(?=\S)", "", word)
-        if word and not OURS.search(word) and word not in ("SchedulerParameters=", "PriorityFlags=", "priorityflags="):
-            found.append(word)
-    return found
 
 
 @pytest.mark.parametrize("conf", [CONF, OLDER])
@@ -130,9 +89,9 @@ def test_what_the_file_cannot_say_is_named(rule_of):
     assert unsayable(was, wanted) == [
         "own: it has no key",
         "weight_age=0.5: it has whole numbers to 4294967295, the nearest is 0",
-        "max_age=90: it has whole minutes, in seconds, the nearest is 120",
-        "damping=0.5: it has whole numbers to 4294967295, the nearest is 1",
-        "every=0: it has whole numbers to 4294967295, the nearest is 1",
+        "max_age=90: it has whole minutes, in seconds to 2147483580, the nearest is 120",
+        "damping=0.5: it has whole numbers to 65535, the nearest is 1",
+        "every=0: it has whole numbers to 10800, the nearest is 1",
     ]
     with pytest.raises(TraceError, match="found values that it cannot say: own: it has no key; weight_age=0.5"):
         conf_with(CONF, was, wanted)

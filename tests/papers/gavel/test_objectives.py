@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from paced_jobs import jobs
 
+from gpuschedlab.check import check_policy
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.policies import Gavel
 from gpuschedlab.problems import gavel_finish_time
@@ -49,3 +50,36 @@ def test_the_shortest_job_goes_first_whenever_it_comes():
     frame = jobs([36_000.0, 18_000.0], submit=[0.0, 1.0])
     ends = simulate(frame, ONE, Gavel(objective="shortest_first")).jobs["end"].to_list()
     assert ends == pytest.approx([54_000, 18_360], abs=361)
+
+
+RULES = {"renewal": 1000.0, "recount": True, "newcomers_wait": True, "interval": 120.0}
+
+
+@pytest.mark.parametrize(
+    "knobs", [{"objective": "max_min"}, {"objective": "makespan", "centre": 0.05}, {"renewal": 0.0}]
+)
+def test_the_rules_of_the_artifacts_rounds_keep_the_laws_of_all_policies(knobs):
+    check_policy(Gavel(**RULES | knobs)).raise_if_failed()
+
+
+def test_shares_are_made_anew_at_the_first_round_a_renewal_after_the_last_and_newcomers_wait_for_it():
+    """The first program does not count, so that the second job need not wait; the third comes just after that one."""
+    frame = jobs([3000.0, 600.0, 600.0], submit=[0.0, 50.0, 150.0])
+    cluster = Cluster.homogeneous(3, 1)
+    starts = {}
+    for wait in (True, False):
+        run = simulate(frame, cluster, Gavel(**RULES | {"objective": "max_min", "newcomers_wait": wait}))
+        starts[wait] = run.jobs.sort("job_id")["start"].to_list()
+    assert starts[True] == [0, 120, 1200]
+    assert starts[False] == [0, 120, 240]
+
+
+def test_received_time_that_starts_anew_does_not_repay_what_a_job_missed():
+    """A job that comes late catches up with the time that others received before, unless each program counts from then on."""
+    frame = jobs([6000.0, 6000.0], submit=[0.0, 2400.0])
+    ends = {}
+    for recount in (True, False):
+        policy = Gavel(objective="max_min", interval=120.0, recount=recount)
+        ends[recount] = simulate(frame, ONE, policy).jobs.sort("job_id")["end"].to_list()
+    assert ends[True] == pytest.approx([9600, 12_000], abs=121)
+    assert ends[False] == pytest.approx([11_880, 12_000], abs=1)

@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 from paced_jobs import jobs
 
+from gpuschedlab.check import check_policy
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.optim import solve
 from gpuschedlab.papers.shockwave.program import FIFTHS, ORIGIN
@@ -64,3 +65,23 @@ def test_shockwave_proves_its_plan_for_a_job_that_is_alone():
     first = simulate(trace, Cluster.homogeneous(1, 1), Shockwave()).rounds.row(0, named=True)
     assert first["status"] == "optimal"
     assert first["objective"] == pytest.approx(first["bound"])
+
+
+@pytest.mark.parametrize(("weight", "kept", "end"), [(10.0, True, 2500), (0.0, True, 3000), (10.0, False, 3200)])
+def test_planned_rounds_that_are_kept_let_the_longest_job_end_with_the_others(weight, kept, end):
+    """Ten jobs of 300 s and one of 2,000 s on two GPUs: 2,500 s of work for each. All gain most by a first round."""
+    policy = Shockwave(fairness=0.0, makespan=weight, interval=100.0, window=10, keep_rounds=kept)
+    run = simulate(jobs([300.0] * 10 + [2000.0]), Cluster.homogeneous(2, 1), policy)
+    assert run.jobs["end"].max() == pytest.approx(end)
+
+
+@pytest.mark.parametrize(
+    "knobs",
+    [
+        {"fair_end": "estimates", "end_late_first": True, "second": 1000.0, "replan": 2, "origin": 1e-6},
+        {"keep_rounds": False},
+        {"makespan": 1000.0},
+    ],
+)
+def test_its_switches_keep_the_laws_of_all_policies(knobs):
+    check_policy(Shockwave(interval=120.0, **knobs)).raise_if_failed()

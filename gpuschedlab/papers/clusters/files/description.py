@@ -46,6 +46,7 @@ class Scheduler:
 
     `backfill` is none, easy, greedy or plan; of a plan `depth` reservations, `tested` jobs, a `window` (s), made `every` so many
     seconds in slots of `resolution` (s), reservations for jobs of at least `min_age` (s); then priorities, and usage that decays.
+    `gres`: whether Slurm knows GPUs as GRES, or the cores that stand for them alone (`Slurm.gres`).
     """
 
     backfill: str = "easy"
@@ -61,6 +62,7 @@ class Scheduler:
     damping: float = 1.0
     half_life: float = WEEK
     recalculated: float = 300.0
+    gres: bool = False
 
 
 @dataclass(frozen=True)

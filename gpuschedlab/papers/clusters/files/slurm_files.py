@@ -147,6 +147,8 @@ def _scheduler(rest: dict[str, tuple[str, str]], unknown: dict) -> Scheduler:
             weights["relative"] = "SMALL_RELATIVE_TO_TIME" in flags
             found["fairshare"] = "classic" if "NO_FAIR_TREE" in flags else "tree"
             unknown |= {f"PriorityFlags.{flag}": None for flag in sorted(flags - FLAGS)}
+        elif key == "grestypes":
+            found["gres"] = "gpu" in value.lower().split(",")
         elif key == "schedulerparameters":
             found |= _plan(value, f"{where} {key}", unknown)
         elif key != "prioritytype" or value.lower() not in PRIORITIES:

@@ -19,10 +19,23 @@ WEIGHTS = {
 SPANS = {"max_age": "PriorityMaxAge", "half_life": "PriorityDecayHalfLife", "recalculated": "PriorityCalcPeriod"}
 FLAGS = {"relative": "SMALL_RELATIVE_TO_TIME", "fairshare": "NO_FAIR_TREE"}
 OF_PARTITIONS = {"tiers": "PriorityTier", "partitions": "PriorityJobFactor"}
-UNSAID = ("own", "epoch", "placement", "tree")
+UNSAID = ("own", "gres", "epoch", "placement", "tree")
 """Fields of the rule for which slurm.conf has no key."""
 POSITIVE = ("damping", "depth", "tested", "every", "resolution")
 """Knobs that slurm.conf has from 1 on."""
+HIGHEST = {
+    "damping": 65_535,
+    "depth": 100_000,
+    "tested": 1_000_000,
+    "every": 10_800,
+    "resolution": 3_600,
+    "min_age": 2_592_000,
+    "window": 2_592_000,
+}
+"""Highest values that slurmctld 22.05 takes; beyond those of the plan it goes on with its own, though it prints the value."""
+HIGHEST_OF_PARTITION = 65_535
+LONGEST = 2_147_483_580
+"""Longest span (s) that slurmctld reads; longer ones become others, or stop it."""
 MULTIFACTOR = "priority/multifactor"
 
 
@@ -70,26 +83,33 @@ def unsayable(was: Slurm, wanted: Slurm) -> list[str]:
     for name, key in OF_PARTITIONS.items():
         before = dict(getattr(was, name))
         for partition, value in getattr(wanted, name):
-            if value != before.get(partition) and not (value % 1 == 0 and value <= MOST):
-                problems.append(f"{key} of {partition}={value:g}: it has whole numbers")
+            if value != before.get(partition) and not (value % 1 == 0 and value <= HIGHEST_OF_PARTITION):
+                problems.append(f"{key} of {partition}={value:g}: it has whole numbers to {HIGHEST_OF_PARTITION}")
     return problems
 
 
 def _sayable(name: str, value: float) -> bool:
     """Whether slurm.conf can say a value of a knob."""
     if value == INF:
-        return name in ("depth", "half_life")
+        return name == "depth"
     if name in SPANS or name == "window":
-        return value >= 60 and value % 60 == 0
+        return value >= 60 and value % 60 == 0 and value <= _highest(name)
     least = 1 if name in POSITIVE else 0
-    return value % 1 == 0 and least <= value <= MOST
+    return value % 1 == 0 and least <= value <= _highest(name)
+
+
+def _highest(name: str) -> int:
+    """Highest value of a knob that slurm.conf can say."""
+    if name in SPANS:
+        return LONGEST
+    return HIGHEST.get(name, MOST)
 
 
 def _expected(name: str) -> str:
     """Values of a knob that slurm.conf can say, in words."""
     if name in SPANS or name == "window":
-        return "whole minutes, in seconds"
-    return "whole numbers to 4294967295"
+        return f"whole minutes, in seconds to {_highest(name)}"
+    return f"whole numbers to {_highest(name)}"
 
 
 def conf_with(text: str, was: Slurm, wanted: Slurm) -> ConfChange:
@@ -128,7 +148,7 @@ def _changed_keys(was: Slurm, wanted: Slurm) -> Iterator[tuple[str, str]]:
     for name, key in SPANS.items():
         value = getattr(wanted, name)
         if getattr(was, name) != value:
-            yield key, "0" if value == INF else dhms(value)
+            yield key, dhms(value)
     if was.damping != wanted.damping:
         yield "FairShareDampeningFactor", f"{wanted.damping:.0f}"
     if was.small != wanted.small:
@@ -352,9 +372,9 @@ def _places(limit: Limit, what: str, site: Description) -> Iterator[tuple[str, s
 
 def _nearest(name: str, value: float) -> float:
     """Nearest value of a knob that slurm.conf can say."""
-    value = min(value, MOST)
+    value = min(value, _highest(name))
     if name in SPANS or name == "window":
-        minutes = min(round(value / 60), MOST // 60)
+        minutes = min(round(value / 60), _highest(name) // 60)
         return 60.0 * max(1, minutes)
     least = 1 if name in POSITIVE else 0
     return float(max(least, round(value)))

@@ -47,6 +47,9 @@ class Slurm(Ordered):
     own : bool
         Whether jobs start by Slurm's own rule, as slurmctld 22.05 has it: the main loop at each event, then a pass of backfill, whose
         promises hold nodes whole; on the run of neighbouring nodes that has least room. Otherwise by the general plan and `placement`.
+    gres : bool
+        Whether jobs ask for GPUs as GRES, as on a site with GPUs. Slurm's own rule then takes nodes that have room for the job as alike:
+        the run of fewest such nodes, from its first. Otherwise cores stand for GPUs, and it takes the nodes with least room.
     epoch : float
         Seconds since 1970 of the trace's zero, of which Slurm's own rule sees what is over multiples of 30.
     limits : tuple of Limit
@@ -73,8 +76,8 @@ class Slurm(Ordered):
     not from eligibility. Usage decays continuously; Slurm's steps leave 0.50007 in place of 0.5 after a half-life. No
     weights of further resources (TRES), no shares "parent". A job beyond what a job may have stays in the queue, as without
     DenyOnLimit. Plans are exact and made at each
-    event, 500 jobs deep at most, unless `plan` has Slurm's window, interval and resolution. Nodes of one job have one GPU type. Column
-    `nice` counts where the trace has it.
+    event, 500 jobs deep at most, unless `plan` has Slurm's window, interval and resolution. With `own=False` nodes of
+    one job have one GPU type. Column `nice` counts where the trace has it.
 
     Examples
     --------
@@ -104,6 +107,9 @@ class Slurm(Ordered):
     own: Annotated[
         bool, Knob(help="whether jobs start by Slurm's own rule, or by the general plan and a placement rule")
     ] = True
+    gres: Annotated[
+        bool, Knob(help="whether jobs ask for GPUs as GRES, or for cores that stand for GPUs: what a free node counts")
+    ] = False
     epoch: Annotated[
         float, Knob(0, 1e10, unit="s", help="of the trace's zero since 1970: Slurm's own rule groups ends by it")
     ] = 0.0
@@ -117,7 +123,17 @@ class Slurm(Ordered):
     limits: tuple[Limit, ...] = ()
     moving = "none"
     charged = ("user",)
-    set_aside: ClassVar = ("placement", "own", "epoch", "interval", "backfill", "half_life", "recalculated", *FIXED)
+    set_aside: ClassVar = (
+        "placement",
+        "own",
+        "gres",
+        "epoch",
+        "interval",
+        "backfill",
+        "half_life",
+        "recalculated",
+        *FIXED,
+    )
 
     def __post_init__(self):
         super().__post_init__()
@@ -137,6 +153,11 @@ class Slurm(Ordered):
     @property
     def planned(self) -> bool:
         """Whether jobs start by Slurm's own rule."""
+        return self.own
+
+    @property
+    def across(self) -> bool:
+        """Whether a job that names no GPU type may hold several: Slurm's own rule asks for none."""
         return self.own
 
     @property
@@ -192,8 +213,22 @@ class Slurm(Ordered):
         return -tier - math.floor(max(0.0, knobs.weight_age * aged + knobs.weight_fairshare * job.standing + points))
 
     @staticmethod
-    def planner(now, nodes, runs, queue, windows, rule, cells, allowed, wake, claims, spare, knobs):
+    def planner(now, nodes, runs, queue, windows, rule, cells, allowed, reach, wake, claims, spare, knobs):
         """Slurm's own rule: the main loop, and the pass of backfill."""
         return slurm_plan(
-            now, nodes, runs, queue, windows, rule[0], cells, allowed, wake, claims, spare, knobs.epoch, knobs.backfill
+            now,
+            nodes,
+            runs,
+            queue,
+            windows,
+            rule[0],
+            cells,
+            allowed,
+            reach,
+            wake,
+            claims,
+            spare,
+            knobs.epoch,
+            knobs.backfill,
+            knobs.gres > 0,
         )

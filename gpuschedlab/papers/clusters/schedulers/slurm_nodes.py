@@ -13,7 +13,10 @@ GPU = 100
 
 
 class Held(NamedTuple):
-    """Who has which nodes: `count[0]` jobs that run, and `count[1]` promises of a node each; `count[2]` rows of `rooms` were made."""
+    """Who has which nodes: `count[0]` jobs that run, and `count[1]` promises of a node each; `count[2]` rows of `rooms` were made.
+
+    `count[3]` is 1 if jobs ask for GPUs as GRES.
+    """
 
     count: np.ndarray
     order: np.ndarray  # the jobs in order of their ends
@@ -33,24 +36,26 @@ class Held(NamedTuple):
 
 
 @njit(inline="never")
-def choose(room, types, usable, each, wide, out):
-    """Choose nodes as `neighbours`, of the first GPU type that suffices; wide 0: those with most room until they have `each`."""
-    if wide == 1:
+def choose(room, usable, each, wide, gres, out):
+    """Choose nodes as `neighbours`, of any GPU types; wide 0: those with most room until they have `each`.
+
+    Of a job that asks for GPUs as GRES, Slurm sees no more of a node's cores than the job needs: nodes with room for it are alike.
+    """
+    if wide > 0 and gres:
+        return neighbours(np.where(room >= each, each, 0), usable, each, wide, out)
+    if wide > 0:
         return neighbours(room, usable, each, wide, out)
-    for t in range(types.max() + 1):
-        of = usable & (types == t)
-        k = 0
-        left = each
-        if wide > 0:
-            k = neighbours(room, of, each, wide, out)
-        while wide == 0 and left > 0 and (of & (room >= GPU)).any():
-            out[k] = np.argmax(np.where(of, room, 0))
-            of[out[k]] = False
-            left = left - room[out[k]]
-            k = k + 1
-        if k > 0 and (wide > 0 or left <= 0):
-            return k
-    return 0
+    unchosen = usable & (room >= GPU)
+    missing = each
+    k = 0
+    while missing > 0 and unchosen.any():
+        out[k] = np.argmax(np.where(unchosen, room, 0))
+        unchosen[out[k]] = False
+        missing = missing - room[out[k]]
+        k = k + 1
+    if missing > 0:
+        return 0
+    return k
 
 
 @njit(inline="never")
@@ -90,14 +95,13 @@ def neighbours(room, usable, each, wide, out):
 
 
 @njit(inline="never")
-def suffice(room, types, usable, until, end, each, wide):
-    """Whether so many usable nodes of one GPU type have room, and are not promised before an end."""
-    for t in range(types.max() + 1 if wide > 1 else 1):
-        k = 0
-        for n in range(room.shape[0]):
-            k += usable[n] and room[n] >= each and until[n] > end and (wide <= 1 or types[n] == t)
-            if k >= max(wide, 1):
-                return True
+def suffice(room, usable, until, end, each, wide):
+    """Whether so many usable nodes have room, and are not promised before an end."""
+    k = 0
+    for n in range(room.shape[0]):
+        k += usable[n] and room[n] >= each and until[n] > end
+        if k >= max(wide, 1):
+            return True
     return False
 
 
@@ -148,7 +152,7 @@ def choose_after(held, i, usable, each, wide, out):
     for r in held.order[: i + 1]:
         for c in range(held.first[r], held.first[r + 1]):
             room[held.node[c]] += held.slots[c]
-    return choose(room, held.types, usable, each, wide, out)
+    return choose(room, usable, each, wide, held.count[3] == 1, out)
 
 
 @njit(inline="never")

@@ -6,7 +6,7 @@ It is what slurmctld 22.05 does (select/cons_tres, sched/backfill), decision by 
 import numpy as np
 
 from gpuschedlab._compiled import njit
-from gpuschedlab.cluster.node_index import charge, has_room
+from gpuschedlab.cluster.node_index import charge, charge_typed, has_room
 from gpuschedlab.papers.clusters.schedulers.slurm_nodes import (
     GPU,
     Held,
@@ -35,6 +35,15 @@ def start(held, end, out, k, each, slots):
 
 
 @njit
+def take_quotas(claims, q, held, spare):
+    """Take from the quotas what the q-th waiting job claims, which has just started."""
+    charge(claims, q, spare)
+    last = held.count[0] - 1
+    for c in range(held.first[last], held.first[last + 1]):
+        charge_typed(claims, q, held.types[held.node[c]], held.slots[c], spare)
+
+
+@njit
 def sort_in(held, end):
     """One job more runs until an instant."""
     r = i = held.count[0]
@@ -57,16 +66,32 @@ def next_promise(held, opens, past):
     return later
 
 
+@njit
+def group_end(now, held, near, after, epoch):
+    """Return the place of the last end of the first group that ends at an instant or later, and when; -1 and inf if none does."""
+    i = end_of_group(held.ends, held.order, held.count[0], held.first, held.node, near, after, epoch)
+    if i < 0:
+        return i, np.inf
+    end = held.ends[held.order[i]]
+    if end > now:
+        return i, end
+    return i, now + 1.0
+
+
 @njit(inline="never")
-def attempt(now, held, ask, each, wide, nodes, rule, epoch, reserves, out):
-    """Instant at which a job starts beside all promises, and on how many nodes; if it is later, they are promised."""
-    # Until the next promise begins or ends, nodes without one to the job's end are usable, and enough have room from `need`.
+def attempt(now, held, ask, each, wide, nodes, reach, rule, epoch, reserves, out):
+    """Instant at which a job starts beside all promises, and on how many nodes; if it is later, they are promised.
+
+    Until the next promise begins or ends, nodes without one to the job's end are usable, and enough have room from `need`. Slurm
+    follows the ends of jobs on all nodes of the partition (`near`), of whatever GPU type.
+    """
     at = now
     need = -np.inf
     total = held.count[1]
     found = room_for(held, each)
     taken = np.zeros(nodes.shape[0], np.int64)
     usable = nodes.copy()
+    near = reach.copy()
     into = 0
     opens = 0
     past = 0
@@ -77,6 +102,7 @@ def attempt(now, held, ask, each, wide, nodes, rule, epoch, reserves, out):
             free -= usable[n]
             taken[n] = taken[n] + 1
             usable[n] = False
+            near[n] = False
             into = into + 1
         while opens < total and held.begin[held.by_begin[opens]] <= at:
             opens += 1
@@ -84,6 +110,8 @@ def attempt(now, held, ask, each, wide, nodes, rule, epoch, reserves, out):
             n = held.promised[held.by_end[past]]
             taken[n] = taken[n] - 1
             past = past + 1
+            if taken[n] == 0:
+                near[n] = reach[n]
             if taken[n] == 0 and nodes[n]:
                 usable[n] = True
                 free = free + 1
@@ -95,16 +123,14 @@ def attempt(now, held, ask, each, wide, nodes, rule, epoch, reserves, out):
             at = later
             continue
         begin = now
-        i = 0
         k = 0
         if need == -np.inf:
-            k = choose(held.room, held.types, usable, each, wide, out)
+            k = choose(held.room, usable, each, wide, held.count[3] == 1, out)
         if k > 0 and at == now:
             return now, k
         after = need
         while k == 0 and begin <= later and begin < np.inf:
-            i = end_of_group(held.ends, held.order, held.count[0], held.first, held.node, usable, after, epoch)
-            begin = np.inf if i < 0 else held.ends[held.order[i]] if held.ends[held.order[i]] > now else now + 1.0
+            i, begin = group_end(now, held, near, after, epoch)
             if begin <= later and begin < np.inf:
                 k = choose_after(held, i, usable, each, wide, out)
                 after = np.nextafter(held.ends[held.order[i]], np.inf)
@@ -162,7 +188,7 @@ def share(nodes, ask, usable, part):
         never = np.full(nodes.shape[0], np.inf)
         for wide in range(max(ask.asked, 1), (ask.asked or nodes.shape[0]) + 1):
             each = -(-ask.slots // (wide * unit)) * unit
-            if suffice(nodes["size"], nodes["type"], usable, never, 0.0, each, wide):
+            if suffice(nodes["size"], usable, never, 0.0, each, wide):
                 part[0] = wide
                 part[1] = each
                 break
@@ -170,7 +196,7 @@ def share(nodes, ask, usable, part):
 
 
 @njit(inline="never")
-def who_has(now, nodes, runs, cells, windows, queue):
+def who_has(now, nodes, runs, cells, windows, queue, gres):
     """Who has which nodes, with room for what waits; outages that are announced are promises."""
     n = runs.shape[0] - 1
     k = cells.shape[0]
@@ -186,7 +212,7 @@ def who_has(now, nodes, runs, cells, windows, queue):
     slots = whole[3]
     room = nodes["free"].astype(np.int64)
     held = Held(
-        np.zeros(3, np.int64),
+        np.zeros(4, np.int64),
         whole[0],
         times[0],
         first,
@@ -202,6 +228,7 @@ def who_has(now, nodes, runs, cells, windows, queue):
         lasts,
         rooms,
     )
+    held.count[3] = gres
     first[: n + 1] = runs["first"]
     node[:k] = cells["node"]
     slots[:k] = cells["slots"]
@@ -215,7 +242,7 @@ def who_has(now, nodes, runs, cells, windows, queue):
 
 
 @njit(inline="never")
-def backfill(now, held, nodes, queue, part, allowed, rule, depth, epoch, started, out, claims, spare):
+def backfill(now, held, nodes, queue, part, allowed, reach, rule, depth, epoch, started, out, claims, spare):
     """Start or promise, in order, as long as any job may still start beside the promises; the first promise (s).
 
     A job whose owner has reached a limit starts in no way, and is promised nothing.
@@ -245,12 +272,12 @@ def backfill(now, held, nodes, queue, part, allowed, rule, depth, epoch, started
             and (reserves or may_start(now, held, nodes, a, part[q], allowed))
         ):
             wide, each = share(nodes, a, allowed[a.kind], part[q])
-            begin, k = attempt(now, held, a, each, wide, allowed[a.kind], rule, epoch, reserves, out)
+            begin, k = attempt(now, held, a, each, wide, allowed[a.kind], reach[a.kind], rule, epoch, reserves, out)
             if k > 0 and begin <= now:
                 started[q] = held.count[0]
                 held.count[2] = 0
                 start(held, now + a.estimate, out, k, each, a.slots)
-                charge(claims, q, held.types[out[0]], spare)
+                take_quotas(claims, q, held, spare)
             elif k > 0:
                 first = min(first, begin)
                 promised = promised + 1
@@ -262,18 +289,19 @@ def may_start(now, held, nodes, ask, part, allowed):
     """Whether a job fits now, beside the promises so far."""
     wide, each = share(nodes, ask, allowed[ask.kind], part)
     end = now + ask.estimate
-    return suffice(held.room, held.types, allowed[ask.kind], held.until, end, each if wide else GPU, wide)
+    return suffice(held.room, allowed[ask.kind], held.until, end, each if wide else GPU, wide)
 
 
 @njit(inline="never")
-def plan(now, nodes, runs, queue, windows, rule, cells, allowed, wake, claims, spare, epoch, way):
+def plan(now, nodes, runs, queue, windows, rule, cells, allowed, reach, wake, claims, spare, epoch, way, gres):
     """Answer of `gpuschedlab.Ordered.planner`; way: whether later jobs pass never (0), beside promises, or freely (2).
 
+    `gres`: whether jobs ask for GPUs as GRES (`choose`).
     What jobs that start claim is taken from what is left of the quotas.
     """
     part = np.zeros((queue.shape[0], 2), np.int64)
     out = np.empty(nodes.shape[0], np.int64)
-    held = who_has(now, nodes, runs, cells, windows, queue)
+    held = who_has(now, nodes, runs, cells, windows, queue, gres)
     started = np.full(queue.shape[0], -1)
     barred = np.zeros(nodes.shape[0], np.bool_)
     # The main loop: a job that does not fit keeps its nodes from all after it; one at a limit does not.
@@ -285,20 +313,22 @@ def plan(now, nodes, runs, queue, windows, rule, cells, allowed, wake, claims, s
         usable = allowed[a.kind] & ~barred
         for i in range(held.count[1]):
             usable[held.promised[i]] &= held.begin[i] >= now + a.estimate
-        k = choose(held.room, held.types, usable, each, wide, out)
+        k = choose(held.room, usable, each, wide, held.count[3] == 1, out)
         if k > 0:
             started[q] = held.count[0]
             start(held, now + a.estimate, out, k, each, a.slots)
-            charge(claims, q, held.types[out[0]], spare)
+            take_quotas(claims, q, held, spare)
         else:
-            barred |= allowed[a.kind]
+            barred |= reach[a.kind]
             if barred.all():
                 break
     between = rule.every > 0 and np.ceil(now / rule.every - 1e-9) * rule.every > now
     wake[0] = now if between else np.inf
     if way > 0 and not between:
         depth = 0.0 if way == 2 else rule.depth
-        wake[0] = backfill(now, held, nodes, queue, part, allowed, rule, depth, epoch, started, out, claims, spare)
+        wake[0] = backfill(
+            now, held, nodes, queue, part, allowed, reach, rule, depth, epoch, started, out, claims, spare
+        )
     first = held.first[runs.shape[0] - 1]
     k = 0
     answer = np.empty(held.first[held.count[0]] - first, cells.dtype)

@@ -141,13 +141,15 @@ class Forward:
         return other
 
     def played(self, draws_of_plays: Sequence[Draw], jobs: Sequence[str]) -> Plays:
-        """Play forward until some jobs have started, or to the horizon."""
+        """Play forward until some jobs have started, or to the horizon; after one play that went beyond the near days, all may."""
         starts = []
         ends = []
+        horizon = NEAR
         for draw in draws_of_plays:
-            first = self._played(draw, jobs, NEAR)
-            if np.isinf(first[self.rows(jobs)]).any():
-                first = self._played(draw, jobs, HORIZON)
+            first = self._played(draw, jobs, horizon)
+            if horizon == NEAR and np.isinf(first[self.rows(jobs)]).any():
+                horizon = HORIZON
+                first = self._played(draw, jobs, horizon)
             starts.append(first)
             ends.append(np.where(self.runs, draw.run_times - self.ages, np.inf))
         shape = (len(starts), self.queue.height)

@@ -25,11 +25,11 @@ STEP = 0.1
 """Share by which a stateful exponent grows or falls from round to round."""
 
 ROOM = 2.0
-"""Memory of the servers over what one replica of each shard takes (ours)."""
+"""Memory of the servers over that of one replica of each shard (ours)."""
 
 
 class ShardRound(NamedTuple):
-    """What one round did."""
+    """Results of one round."""
 
     moved: int  # new replicas
     copied: float  # memory of these: the program's objective
@@ -41,7 +41,7 @@ class ShardRound(NamedTuple):
 
 
 def random_fleet(shards: int, servers: int, rng: int | np.random.Generator = 0) -> Fleet:
-    """Shards of size 1 to 3, dealt evenly among servers of equal memory, `ROOM` times what they need.
+    """Shards of size 1 to 3, dealt evenly among servers of equal memory, `ROOM` times their need.
 
     Examples
     --------

@@ -79,7 +79,7 @@ def shard_program(fleet: Fleet, load: np.ndarray, slack: float = SLACK) -> Progr
 
 
 def shard_relaxed(fleet: Fleet, load: np.ndarray, slack: float = SLACK) -> Program:
-    """The same with X between 0 and 1, where nothing is lost by X = R: variables R (N, D), row by row, and D + 2N rows.
+    """The same with X between 0 and 1, if nothing is lost by X = R: variables R (N, D), row by row, and D + 2N rows.
 
     X costs at least 0 and only takes up memory, so that an optimum has the least X that (e) allows, which is R.
 
@@ -130,8 +130,8 @@ def fit_memory(fleet: Fleet, load: np.ndarray, share: np.ndarray) -> tuple[np.nd
 
     Each server over its memory gives up replicas, those with the least load first, if another server has one; their load
     goes to the others in proportion. If none such is left, the smallest shard moves whole to the server with the most memory
-    beside what it alone holds, which gives up replicas in the same way if it must. The shard that moves whole is ours: the
-    thesis removes only what is elsewhere, too, which may not be enough.
+    beside the shards that it alone holds, which gives up replicas in the same way if it must. The shard that moves whole is ours: the
+    thesis removes only shards that are elsewhere, too, which may not be enough.
 
     Examples
     --------
@@ -163,7 +163,7 @@ def _give_up(fleet: Fleet, load, placed, share, i: int, most: float):
 
 
 def _move_whole(fleet: Fleet, load, placed, share, i: int, j: int):
-    """Move a shard to the server that has the most memory beside what only it holds."""
+    """Move a shard to the server that has the most memory beside the shards that only it holds."""
     room = fleet.memory - (placed & (placed.sum(axis=0) == 1)) @ fleet.size
     room[i] = -np.inf
     to = int(np.argmax(room))

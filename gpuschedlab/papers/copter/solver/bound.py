@@ -1,4 +1,4 @@
-"""What prices prove of a linear program: no point is better."""
+"""Proof by prices of a linear program: no point is better."""
 
 import numpy as np
 import scipy.sparse as sp
@@ -6,15 +6,15 @@ import scipy.sparse as sp
 from gpuschedlab.optim.programs.program import Program
 
 NOTHING = 1e-9
-"""Reduced cost, relative to the largest cost, that counts as none where a variable has no bound."""
+"""Reduced cost, relative to the largest cost, that counts as none if a variable has no bound."""
 
 
 def proved_bound(program: Program, prices: np.ndarray) -> float:
     """Best objective that any point could have, by the Lagrangian at some prices.
 
-    Variables without a bound get the one that the rows imply, if any. Where one without any has a reduced cost of the wrong
+    Variables without a bound get the one that the rows imply, if any. If one without any has a reduced cost of the wrong
     sign, the prices (m,), d objective / d bound of each row, are moved, as little as possible, to make it none. A price of the wrong
-    sign counts as 0. Where nothing is proved the bound is inf (-inf when minimising).
+    sign counts as 0. If nothing is proved the bound is inf (-inf when minimising).
 
     Examples
     --------
@@ -49,12 +49,12 @@ def proved_bound(program: Program, prices: np.ndarray) -> float:
 
 
 def signed(y, low, high) -> np.ndarray:
-    """Prices with 0 where a row has no bound on that side (minimising)."""
+    """Prices with 0 if a row has no bound on that side (minimising)."""
     return np.where(((y > 0) & np.isinf(low)) | ((y < 0) & np.isinf(high)), 0.0, y)
 
 
 def _moved(A, reduced, columns, y) -> np.ndarray:
-    """Least change of prices that are not 0 (of all, where there are none) that makes some reduced costs 0."""
+    """Least change of prices that are not 0 (of all, if there are none) that makes some reduced costs 0."""
     from scipy.sparse.linalg import lsqr
 
     some = np.abs(y) > 1e-6 * np.abs(y).max(initial=0.0)

@@ -55,7 +55,7 @@ class Grouped(NamedTuple):
 
 
 def typical(*parts) -> float:
-    """Median of what is finite and not 0, unsigned; 1 where nothing is."""
+    """Median of the finite values that are not 0, unsigned; 1 without any."""
     every = np.abs(np.concatenate(parts))
     every = every[np.isfinite(every) & (every > 0)]
     return float(np.median(every)) if every.size else 1.0

@@ -11,7 +11,7 @@ from gpuschedlab._compiled import njit
 
 @njit
 def reduced_cost(c, ptr, at, val, y, k):
-    """Return the cost of one unit of column k, less what the coupling rows pay for it at prices y."""
+    """Return the cost of one unit of column k, less its price in the coupling rows at prices y."""
     cost = c[k]
     for e in range(ptr[k], ptr[k + 1]):
         cost -= val[e] * y[at[e]]
@@ -20,11 +20,11 @@ def reduced_cost(c, ptr, at, val, y, k):
 
 @njit
 def project(begin, room, equal, ptr, at, val, c, x0, tau, y, x, inside, count, tight, price, activity):
-    """The point of some prices in the groups, and what they prove; thresholds by Michelot's iteration (Condat, Math. Program. 158).
+    """The point of some prices in the groups, and their bound; thresholds by Michelot's iteration (Condat, Math. Program. 158).
 
     Fills the point x (n,); `inside` (n,), the places whose variable is above 0, group after group, `count` (G,) of them in each;
     `tight` (G,), whether the group's row binds, and the best `price` (G,) of that row. A x is added to `activity` (m,). Returns
-    |x - x0|^2, c'x, and what no point is less worth in (c - A'y)'x.
+    |x - x0|^2, c'x, and the least of (c - A'y)'x over all points.
     """
     moved = 0.0
     cost = 0.0

@@ -16,7 +16,7 @@ REFUSALS = 20
 
 
 class Answer:
-    """The point of some prices, with what `kernels.project` says of it; columns in no group count as one more, which never binds."""
+    """The point of some prices, with the values of `kernels.project`; columns in no group count as one more, which never binds."""
 
     def __init__(self, lp: Grouped):
         n = len(lp.c)
@@ -80,7 +80,7 @@ class Newton:
         return a
 
     def gradient(self, y) -> np.ndarray:
-        """By how much each row misses the bound that its price is of, or is broken; 0 where neither."""
+        """By how much each row misses the bound that its price is of, or is broken; 0 if neither."""
         rows = self.now.activity
         lp = self.lp
         loose = np.maximum(lp.rl - rows, 0.0) + np.minimum(lp.ru - rows, 0.0)

@@ -21,7 +21,7 @@ class Pop(Limits):
     Parameters
     ----------
     sessions : callable
-        `gpuschedlab.optim.Session`, or what makes others like it.
+        `gpuschedlab.optim.Session`, or a maker of others like it.
     time_limit, gap, work
         As in `work.Limits`, of each part.
     parts : int
@@ -31,7 +31,7 @@ class Pop(Limits):
     node : int
         GPUs that stay together.
     idle : float, optional
-        What an impossible configuration is worth. The artifact's program takes the penalty of a job without GPUs, 1.1, for
+        Worth of an impossible configuration. The artifact's program takes the penalty of a job without GPUs, 1.1, for
         it, so that jobs may hold GPUs on which they cannot run; here such a job gets nothing once the parts are solved.
         Default: such configurations cannot be chosen.
 
@@ -127,7 +127,7 @@ def _parts_that_fit(problem: MultipleChoice, most: int, node: int) -> int:
 
 
 def _share(capacity: np.ndarray, parts: int, k: int, node: int) -> np.ndarray:
-    """GPUs (T,) of part k: nodes dealt out in turn, what is left of a node to the first part."""
+    """GPUs (T,) of part k: nodes dealt out in turn, the rest of a node to the first part."""
     nodes = capacity // node
     rest = capacity % node
     return node * (nodes // parts + (k < nodes % parts)) + (rest if k == 0 else 0)

@@ -68,13 +68,13 @@ class Copter(Limits):
     vertex : bool
         Whether the point is moved to a vertex by sifting (`sift.Sift`), which is exact.
     finish : bool
-        Of rounds, whether `prices.mckp.finished` improves what the shim made whole; it is not in the thesis.
+        Of rounds, whether `prices.mckp.finished` improves the whole point of the shim; it is not in the thesis.
 
     Differs from the paper in
     -------------------------
     The artifact leaves out its solver (`pylpsparse`). The thesis settles the rows of each step by coordinate descent, one at a
     time; here those of requests are projections, and a Newton step, factorised where the rest are few, takes the place of the
-    descent. Step sizes grow, in place of the artifact's constant eta of 1; and what is proved (bound, no point, no best) is said.
+    descent. Step sizes grow, in place of the artifact's constant eta of 1; and the proof (bound, no point, no best) is reported.
 
     References
     ----------
@@ -229,7 +229,7 @@ class _Steps:
         return Residuals(k, self.newton.done, float(max(broken.max(initial=0.0), 0.0)), now.worst / self.cost, gap)
 
     def answer(self) -> tuple[np.ndarray, float, float]:
-        """Point within its bounds, its objective, and what the prices prove: less than those of the step, where these have a remainder."""
+        """Point within its bounds, its objective, and the bound by the prices: less than those of the step, if these have a remainder."""
         now = self.newton.now
         lp = self.lp
         program = self.program

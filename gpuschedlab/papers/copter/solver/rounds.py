@@ -42,7 +42,7 @@ def _spread(keys, problem: MultipleChoice, cells: Cells, ties: float) -> np.ndar
 
 
 def bound_at(problem: MultipleChoice, cells: Cells, prices: np.ndarray) -> float:
-    """What no choice exceeds, by the prices (T,) of GPUs: sum of each job's best at them, and what the GPUs cost."""
+    """Bound of all choices, by the prices (T,) of GPUs: sum of each job's best at them, plus the price of the GPUs."""
     prices = np.maximum(prices, 0.0)
     worth = problem.utility[cells.job, cells.config] - (prices[problem.kinds] * problem.gpus)[cells.config]
     best = np.where(problem.mandatory, -np.inf, 0.0)

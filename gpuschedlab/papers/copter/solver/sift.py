@@ -17,7 +17,7 @@ PART = 60
 brought nothing."""
 
 PENALTY = 4.0
-"""Cost of missing a row by what a usual column puts into it, in largest costs of a column; grown where a program still misses some."""
+"""Cost of missing a row by the entry of a usual column, in largest costs of a column; grown if a program still misses some."""
 
 GAINS = 1e-9
 """Reduced cost, in largest costs of a column, from which on a column gains."""
@@ -144,7 +144,7 @@ def _first_columns(program: Program, c: np.ndarray, x0, prices, least: float) ->
 
 
 def _misses(program: Program) -> sp.csc_array:
-    """Elastic columns: one for each finite side of a row, in units of what a usual column puts into the row."""
+    """Elastic columns: one for each finite side of a row, in units of the entry of a usual column."""
     rows = program.A.indices
     m = program.A.shape[0]
     unit = np.sqrt(np.bincount(rows, program.A.data**2, m) / np.maximum(np.bincount(rows, minlength=m), 1))

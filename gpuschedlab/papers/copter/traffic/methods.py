@@ -26,7 +26,7 @@ CLIENTS = 4
 
 
 class FlowRound(NamedTuple):
-    """What one round did; flows in Mb/s."""
+    """Results of one round; flows in Mb/s."""
 
     flow: float  # total allocated
     asked: float  # total demand
@@ -49,10 +49,11 @@ def allocate_flow(
 ) -> list[FlowRound]:
     """Allocate flows for the demands (rounds, n) of each round on links of `capacity` (E,), by `way`.
 
-    ``all``: the whole program. ``top``: the program of the largest `TOP` of the demands; then the others, in falling order, get what
-    is left on their first path. ``pop-K``: in K parts of random demands, dealt anew in each round, each on the whole network with 1/K
-    of its capacities; demands above the mean of the largest `TOP` are split into `CLIENTS` (which those are is ours; COpter
-    thesis, section 5.2.2). `solver` and its options are as in `Session`; kept from round to round, but by POP.
+    ``all``: the whole program. ``top``: the program of the largest `TOP` of the demands; then the others, in falling order, get the
+    rest of the capacity of their first path. ``pop-K``: in K parts of random demands, dealt anew in each round, each on the whole
+    network with 1/K of its capacities; demands above the mean of the largest `TOP` are split into `CLIENTS`
+    (which those are is ours; COpter thesis, section 5.2.2). `solver` and its options are as in `Session`; kept from round to
+    round, but by POP.
 
     Examples
     --------
@@ -137,7 +138,7 @@ def _pop(routes: Routes, capacity, demand, parts: int, solver: str, options: dic
 
 
 def _round(routes: Routes, capacity, demand, flow, seconds: list, status: str, more=0.0, bound=np.inf) -> FlowRound:
-    """What a flow is worth that took some seconds for each part, and `more` before."""
+    """Worth of a flow that took some seconds for each part, and `more` before."""
     over = excess(routes, capacity, demand, flow)
     asked = float(demand.sum())
     spent = more + sum(seconds)

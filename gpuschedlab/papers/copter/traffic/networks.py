@@ -16,7 +16,7 @@ RING = 6
 """Links between two routers in the tree beyond which a link between them closes a ring."""
 
 CAPACITY = 1000.0
-"""Of a link in each direction, Mb/s, where nothing else is said (ours)."""
+"""Of a link in each direction, Mb/s, if nothing else is said (ours)."""
 
 
 class Network(NamedTuple):

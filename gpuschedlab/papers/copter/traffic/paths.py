@@ -44,7 +44,7 @@ def disjoint_paths(starts, heads, pairs, most):
 
 @njit
 def _search(starts, heads, source, target, barred, k, back, queue):
-    """Breadth first from the source: the link into each router in `back`, -1 where none was reached before the target."""
+    """Breadth first from the source: the link into each router in `back`, -1 if none was reached before the target."""
     back[:] = -1
     queue[0] = source
     head = 0

@@ -66,7 +66,7 @@ def fitted_flow(routes: Routes, capacity: np.ndarray, demand: np.ndarray, flow: 
 
 
 def filled_flow(routes: Routes, capacity: np.ndarray, demand: np.ndarray, flow: np.ndarray) -> np.ndarray:
-    """A feasible flow, and on top of it what still fits on the first path of each pair, the largest demand first."""
+    """A feasible flow, and on top of it the flow that still fits on the first path of each pair, the largest demand first."""
     flow = np.array(flow, float)
     first = routes.first()
     left = np.asarray(demand, float) - np.bincount(routes.pair, flow, len(demand))
@@ -127,6 +127,6 @@ def network_routes(network: Network, pairs: np.ndarray, paths: int = 4) -> Route
 
 
 def _over(used: np.ndarray, most: np.ndarray) -> np.ndarray:
-    """Used / most, and 1 where nothing is used."""
+    """Used / most, and 1 if nothing is used."""
     with np.errstate(divide="ignore"):
         return np.divide(used, most, out=np.ones_like(used), where=used > 0)

@@ -1,4 +1,4 @@
-"""Learning curves by an ensemble of eleven families (Domhan et al., IJCAI'15): what a metric will be, and when it is reached."""
+"""Learning curves by an ensemble of eleven families (Domhan et al., IJCAI'15): the future values of a metric, and when one is reached."""
 
 from typing import NamedTuple
 
@@ -67,7 +67,7 @@ class Ensemble(NamedTuple):
         return chance
 
     def reached(self, target: float, most: float, start: float = 1.0) -> float:
-        """Least whole x from `start` to `most` at which the target is reached with probability of a half or more; `most` where none is."""
+        """Least whole x from `start` to `most` at which the target is reached with probability of a half or more; `most` if none is."""
         x = np.arange(np.ceil(start), np.floor(most) + 1)
         hit = np.flatnonzero(self.above(target, x) >= 0.5) if len(x) else []
         return float(x[hit[0]]) if len(hit) else float(most)
@@ -95,7 +95,7 @@ def fit_curve(x, y, horizon: float | None = None) -> Ensemble:
 
 
 def _fit_one(name: str, x, y, weight, far):
-    """Score (lower is better) and fitted family; None where it is dropped."""
+    """Score (lower is better) and fitted family; None if it is dropped."""
     from scipy.optimize import least_squares
 
     f, starts = FAMILIES[name]

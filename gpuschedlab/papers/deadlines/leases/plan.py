@@ -1,7 +1,7 @@
 """A feasible plan of leases and a proven bound, without a solver: leases are taken as late as they can be.
 
 All jobs are there now, so an early lease is never worth less than a later one. In an optimum jobs hence take the last leases
-before their deadlines, and the first lease runs only what must run in it: the room left is for best effort.
+before their deadlines, and the first lease runs only jobs that must run in it: the room left is for best effort.
 """
 
 from typing import NamedTuple
@@ -60,7 +60,7 @@ def backward(gpus, need, due, capacity):
     """Give leases from the last to the first, at each to the jobs with the most leases left to take.
 
     Going backwards, deadlines are release times, and the longest remaining time first is optimal for jobs of one GPU. Jobs (n,) `need`
-    so many leases until they are `due`. Returned are, by job, what runs in the first lease, leases that found no room, and leases
+    so many leases until they are `due`. Returned are, by job, GPUs of the first lease, leases that found no room, and leases
     taken since leases have been full without a break, down to the first.
 
     Examples
@@ -141,7 +141,7 @@ def _best(value: np.ndarray) -> np.ndarray:
 
 
 def _one_plan(jobs: LeaseJobs, value: np.ndarray, capacity: float, aim: np.ndarray):
-    """Deadlines met (n,), what runs first (n,), sum of rewards: from what jobs aim at, given up where needed."""
+    """Deadlines met (n,), jobs of the first lease (n,), sum of rewards: from the aims of jobs, given up if needed."""
     top = value.max(axis=1, initial=0)
     last = jobs.due.max(axis=1, initial=0)
     fills = (last <= 1) & (top < top[last > 1].min(initial=np.inf))
@@ -188,7 +188,7 @@ def _until_met(gpus, need, due, value, step, fills, capacity):
 
 
 def _lower(gpus, due, value, step, left, early):
-    """Lower aims, the least loss per lease first, until what found no room is made up for."""
+    """Lower aims, the least loss per lease first, until all leases have room."""
     excess = float((gpus * left).sum())
     jobs = np.flatnonzero((step >= 0) & (early + left > 0))
     relief = gpus[jobs] * (early + left)[jobs]

@@ -18,7 +18,7 @@ def _taken(need, due, span):
 
 @njit
 def _line(gpus, need, due, value, cost, span, price, fixed):
-    """Bound at a price of a GPU in each of the first `span` leases, on top of what jobs pay already (`cost`, `fixed`)."""
+    """Bound at a price of a GPU in each of the first `span` leases, on top of the present payments of jobs (`cost`, `fixed`)."""
     total = fixed
     for i in range(len(gpus)):
         best = 0.0
@@ -31,7 +31,7 @@ def _line(gpus, need, due, value, cost, span, price, fixed):
 
 @njit
 def _descend(gpus, need, due, value, capacity, spans):
-    """Bound, and what jobs pay (n, F), at prices of a GPU in the first leases, span by span, made better one at a time."""
+    """Bound, and payments of jobs (n, F), at prices of a GPU in the first leases, span by span, made better one at a time."""
     price = np.zeros(len(spans))
     cost = np.zeros(value.shape)
     bound = np.inf
@@ -63,7 +63,7 @@ def _descend(gpus, need, due, value, capacity, spans):
 
 @njit
 def _pay(gpus, need, due, cost, span, price):
-    """Add what jobs pay at a price of the first `span` leases."""
+    """Add payments of jobs at a price of the first `span` leases."""
     for i in range(len(gpus)):
         for f in range(due.shape[1]):
             cost[i, f] += price * gpus[i] * _taken(need[i], due[i, f], span)
@@ -89,10 +89,10 @@ def _overfull(gpus, need, due, value, capacity, spans):
 
 
 def lease_prices(jobs: LeaseJobs, capacity: float) -> tuple[float, np.ndarray]:
-    """Dual of the capacity rows: a bound on the sum of rewards, and what each job would pay (n, F) for each deadline.
+    """Dual of the capacity rows: a bound on the sum of rewards, and the payment of each job (n, F) for each deadline.
 
     Prices never rise with time, so a job takes its last leases before a deadline, and its cost has a closed form. They are
-    sums of a price for each of some spans of first leases that cannot hold what would have to run in them.
+    sums of a price for each of some spans of first leases that cannot hold the jobs that would have to run in them.
 
     The first placements of the jobs count.
 

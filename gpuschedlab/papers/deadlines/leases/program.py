@@ -10,7 +10,7 @@ from gpuschedlab.optim import Program
 
 
 class LeaseJobs(NamedTuple):
-    """What the program knows of n jobs with up to F deadlines; a best-effort job needs one lease and wants the first."""
+    """Data of the program on n jobs with up to F deadlines; a best-effort job needs one lease and wants the first."""
 
     gpus: np.ndarray  # (n,) GPUs that each holds while it has a lease
     need: np.ndarray  # (n, P) leases that it needs under each placement, 0 where it has no such placement
@@ -19,7 +19,7 @@ class LeaseJobs(NamedTuple):
 
     @classmethod
     def of(cls, gpus, need, due, value) -> "LeaseJobs":
-        """Arrays of the right shape from lists, and one column for several; a SolverError where they do not fit together."""
+        """Arrays of the right shape from lists, and one column for several; a SolverError if they do not fit together."""
         gpus = np.asarray(gpus, float)
         value = np.asarray(value, float)
         need = np.asarray(need, np.int64)
@@ -61,10 +61,10 @@ def lease_program(
     :math:`z_{ip} \le \sum_f s_{ifp}`, and the cells needed do not exceed those that are free, on each level and above (5.14).
 
     `capacity` is M. With `blocks` (B,) of leases, the first of 1 (default: single ones up to the last deadline), x counts the leases of
-    a block: the program is a relaxation, and its optimum an upper bound. `cells` (n, P, 4) of each level are what a placement takes,
+    a block: the program is a relaxation, and its optimum an upper bound. `cells` (n, P, 4) of each level are the GPUs of a placement,
     `free` (4,) those that are free.
 
-    Variables: s, one per job, deadline and placement in that order where it is possible (`lease_choices`); x (n, B) row by row; z
+    Variables: s, one per job, deadline and placement in that order if it is possible (`lease_choices`); x (n, B) row by row; z
     (n, P) where cells are given.
 
     References

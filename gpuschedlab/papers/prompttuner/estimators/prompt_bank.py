@@ -99,7 +99,7 @@ class PromptBank(Parameters):
 
     Differs from the paper in
     -------------------------
-    The medoid itself, at distance 0, is never dropped: the first layer would lose its cluster. Where a cluster has nothing
+    The medoid itself, at distance 0, is never dropped: the first layer would lose its cluster. If a cluster has nothing
     but its medoid and a new prompt, the new one goes. Medoids are not computed anew. The budget is used as meant: printed, the
     bank is searched if the budget does *not* surpass its time. `visited` above 1 is ours. The features of the paper are an
     LLM's activations of the prompt; which layer and position it takes is not said.
@@ -174,6 +174,6 @@ class PromptBank(Parameters):
         return Inserted(-1 if dropped == new else new - 1, k, dropped)
 
     def worst(self) -> int:
-        """Scores that a look-up makes at most: with the seconds of one, what `worth_a_search` compares with the deadline."""
+        """Scores that a look-up makes at most: with the seconds of one, their time, which `worth_a_search` compares with the deadline."""
         sizes = np.sort(np.bincount(self.cluster, minlength=self.clusters) - 1)[::-1]
         return self.clusters + int(sizes[: self.visited].sum())

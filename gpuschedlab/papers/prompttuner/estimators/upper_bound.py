@@ -1,4 +1,4 @@
-"""What PromptTuner knows of a job: an upper bound of its time, from its owner's most iterations."""
+"""PromptTuner's knowledge of a job: an upper bound of its time, from its owner's most iterations."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -42,7 +42,7 @@ class UpperBound(Estimator):
 
     Differs from the paper in
     -------------------------
-    How far bounds lie above what is needed is not said; here it is a knob. Times to allocate GPUs are added by the policy.
+    How far bounds lie above the true need is not published; here it is a knob. Times to allocate GPUs are added by the policy.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""LLMs whose prompts are tuned: how fast an iteration is, how long a start takes, what a search of the prompt bank takes."""
+"""LLMs whose prompts are tuned: seconds of an iteration, of a start, and of a search of the prompt bank."""
 
 from types import MappingProxyType
 

@@ -1,1 +1,1 @@
-"""What is known of how fast a job goes on a GPU type on which it has not run."""
+"""Estimates of a job's speed on a GPU type on which it has not run."""

@@ -1,4 +1,4 @@
-"""Sia's bootstrapped speeds (thesis 3.3.2): what is known of a job on a GPU type before it has run there on several GPUs."""
+"""Sia's bootstrapped speeds (thesis 3.3.2): estimates for a job on a GPU type before it has run there on several GPUs."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
@@ -24,11 +24,11 @@ class Bootstrap(Around, Estimator):
         ``none``: without profiles, types on which it never ran are expected to be as fast as one on which it did.
         ``oracle``: all speeds are known.
     durations : Estimator
-        What is known of durations.
+        Knowledge of durations.
 
     Differs from the paper in
     -------------------------
-    Where a job has run on several GPUs its goodput is known on all numbers of them: the paper fits Pollux's model, whose
+    If a job has run on several GPUs its goodput is known on all numbers of them: the paper fits Pollux's model, whose
     errors on the same measurements are 2 to 20 % (tests/papers/pollux/throughput.csv). Profiling takes no GPU time here; in the
     paper it takes less than 20 GPU-seconds a type. Which configurations a job can run on at all is known.
 

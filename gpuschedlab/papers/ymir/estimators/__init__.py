@@ -1,1 +1,1 @@
-"""What Ymir predicts: transferability, iterations, and the speed factors of pairs."""
+"""Predictions of Ymir: transferability, iterations, and the speed factors of pairs."""

@@ -1,4 +1,4 @@
-"""How long a task has to train: its loss curve, where that converges, and what another task saves (Ymir, 3.5 to 3.7)."""
+"""How long a task has to train: its loss curve, the limit of that, and the saving by another task (Ymir, 3.5 to 3.7)."""
 
 import math
 from typing import NamedTuple
@@ -11,7 +11,7 @@ FLAT = 1e-3
 """Drop of the normalised loss below which training has converged (3.5)."""
 
 MOST = 100_000
-"""Iterations of what never gets there."""
+"""Iterations of a curve that never gets there."""
 
 
 class LossCurve(NamedTuple):
@@ -69,7 +69,7 @@ def iterations(
     """Epochs (or steps) that a task needs with a gain (above -1) from another: at least 1; 100,000 where it never gets there.
 
     By the rule ``paper``, that is where the loss over 1 + gain converges (3.5); by ``target``, where it first is as low as it is
-    alone at convergence, which is what the paper's text says it is for, or as low as its `goal`, if it has one.
+    alone at convergence, as the paper's text describes its purpose, or as low as its `goal`, if it has one.
     """
     if rule not in ("target", "paper"):
         raise EstimatorError(f"iterations: found rule {rule!r}; expected 'target' or 'paper'.")

@@ -1,4 +1,4 @@
-"""What Ymir knows of fine-tuning tasks before they run together: iterations from losses, gains from embeddings (equations 3.1 to 3.7)."""
+"""Ymir's knowledge of fine-tuning tasks before they run together: iterations from losses, gains from embeddings (equations 3.1 to 3.7)."""
 
 import warnings
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ FAR = 20
 
 @dataclass(eq=False)
 class YmirEstimator(Parameters):
-    """Predict how long tasks train, alone, after and with each other, from what was measured of them beforehand.
+    """Predict how long tasks train, alone, after and with each other, from earlier measurements of them.
 
     A loss curve is fitted to each task (3.6), a straight line turns scores of pairs into gains (3.1 to 3.4), and both give
     iterations (3.5, 3.7). `Transfers(method="fitted", fitted=...)` shows them to a policy.
@@ -33,7 +33,7 @@ class YmirEstimator(Parameters):
     rule : str
         Where a task ends, by `iterations`: ``target`` or ``paper``.
     unit : str
-        What k is in equation 3.5: ``epochs``, or ``steps`` of a batch, of which an epoch has many; the rule that a loss converges
+        Meaning of k in equation 3.5: ``epochs``, or ``steps`` of a batch, of which an epoch has many; the rule that a loss converges
         where one k more saves a thousandth of it depends on it.
 
     References
@@ -78,7 +78,7 @@ class YmirEstimator(Parameters):
         return self
 
     def _warn(self, task, last: float):
-        """Warn of what rests on the far end of a curve."""
+        """Warn of estimates that rest on the far end of a curve."""
         k = self._iterations(task)
         if k > FAR * last:
             warnings.warn(

@@ -1,4 +1,4 @@
-"""What a task gains from another: scores of task embeddings, and gains by regression on them (Ymir, equations 3.1 to 3.4)."""
+"""Gain of a task from another: scores of task embeddings, and gains by regression on them (Ymir, equations 3.1 to 3.4)."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -88,7 +88,7 @@ class GainRegression(Regressor, Parameters):
 
 
 def checked(model, pairs: pl.DataFrame, gain, *also: str) -> np.ndarray:
-    """Gains as numbers, or EstimatorError by what is wrong with them or with the pairs."""
+    """Gains as numbers, or EstimatorError by the fault of them or of the pairs."""
     who = type(model).__name__
     gain = np.asarray(gain, float)
     missing = [c for c in ("source", "target", *also) if c not in pairs.columns]

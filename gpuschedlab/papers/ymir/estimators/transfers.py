@@ -1,4 +1,4 @@
-"""What a policy may know of the speed factors of pairs: learnt by task, fitted, given, or true; and errors on top."""
+"""A policy's knowledge of the speed factors of pairs: learnt by task, fitted, given, or true; and errors on top."""
 
 import zlib
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ class Transfers(Around, Estimator):
         Answers for durations.
     method : str
         ``target``: the mean of the factors that the task has with all others, the pair itself left out; ``oracle``: the true
-        factor; ``fitted``: what is predicted from the tasks' losses and embeddings; ``given``: what `factors_given` says. Pairs of
+        factor; ``fitted``: predictions from the tasks' losses and embeddings; ``given``: those of `factors_given`. Pairs of
         which these know nothing are unknown.
     factors_given : mapping of (mode, source, task) to float, optional
         Factors of a task with or after a source, by names of models; modes are ``merged`` and ``transfer``. Kept as sorted

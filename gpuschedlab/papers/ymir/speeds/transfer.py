@@ -1,4 +1,4 @@
-"""What a fine-tuning task gains from another of the same foundation model, from measured curves."""
+"""Gain of a fine-tuning task from another of the same foundation model, from measured curves."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -124,13 +124,13 @@ def _points(frame: pl.DataFrame, goals: pl.DataFrame) -> pl.DataFrame:
 
 
 def _epochs(points: pl.DataFrame) -> pl.DataFrame:
-    """Epoch of the first evaluation at or above the goal of each curve; null where there is none."""
+    """Epoch of the first evaluation at or above the goal of each curve; null if there is none."""
     reached = pl.col("epoch").filter(pl.col("value") >= pl.col("goal")).first()
     return points.group_by("model", "other", maintain_order=True).agg(epochs=reached)
 
 
 def _saved(points: pl.DataFrame, alone: pl.DataFrame) -> pl.DataFrame:
-    """Factor `model, other, factor` of each pair: epochs alone over epochs in the pair, 0 where it never gets there."""
+    """Factor `model, other, factor` of each pair: epochs alone over epochs in the pair, 0 if it never gets there."""
     found = _epochs(points).join(alone, on="model", maintain_order="left")
     return found.select("model", "other", factor=(pl.col("alone") / pl.col("epochs")).fill_null(0.0))
 

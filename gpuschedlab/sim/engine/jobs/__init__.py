@@ -1,1 +1,1 @@
-"""What the compiled engine holds of jobs, and what happens to a job: queues, clock, nodes held, starts and ends."""
+"""Jobs in the compiled engine, and the events of a job: queues, clock, nodes held, starts and ends."""

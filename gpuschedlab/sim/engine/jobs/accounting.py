@@ -1,7 +1,7 @@
-"""The compiled primitives: the clock, what a job earns and keeps at checkpoints, and when something about it changes next.
+"""The compiled primitives: the clock, the progress of a job and its checkpoints, and when something about it changes next.
 
 Each function works on a `State` in place. A job's sums are brought up to date only when they are read (`refresh`),
-so an event costs what it touches and no more.
+so the cost of an event is that of the jobs it touches.
 """
 
 import numpy as np
@@ -28,7 +28,7 @@ def move_clock(S, time):
 
 @njit
 def refresh_waiting(job, b, now, integral):
-    """Bring what a waiting job has waited up to date, and its contention, by the integral of that."""
+    """Bring the waiting time of a waiting job up to date, and its contention, by the integral of that."""
     job.queued += now - b.last
     b.last = now
     if now > job.submit:
@@ -43,7 +43,7 @@ def useful(job, b):
 
 @njit
 def save(S, j, period):
-    """Keep what running job j had done at the last checkpoint since it was last brought up to date, if there was one."""
+    """Keep the work of running job j at the last checkpoint since it was last brought up to date, if there was one."""
     job = S.job[j]
     b = S.body[j]
     last = job.started + np.floor((S.scalar[0].now - job.started) / period) * period
@@ -64,7 +64,7 @@ def undo(S, j, progress, seconds):
 
 @njit(inline="never")
 def refresh(S, j):
-    """Bring what job j has waited, held, received and done up to date."""
+    """Bring the waiting time, GPU-time, service and work of job j up to date."""
     job = S.job[j]
     b = S.body[j]
     now = S.scalar[0].now
@@ -127,7 +127,7 @@ def blame(S, j, fault):
 
 @njit(inline="never")
 def find_speed(S, j):
-    """Row of the speed table for what running job j holds, -1: it has none."""
+    """Row of the speed table for the GPUs of running job j, -1: it has none."""
     b = S.body[j]
     # Some tables know exact placements: the GPUs node by node, in the order in which they are held.
     counts = S.node_gpus
@@ -162,7 +162,7 @@ def rounded(S, time):
 
 @njit(inline="never")
 def set_rate(S, j):
-    """Look up the speed of running job j and when its segment ends; where it is unknown, j is blamed."""
+    """Look up the speed of running job j and when its segment ends; if it is unknown, j is blamed."""
     job = S.job[j]
     b = S.body[j]
     b.rate = b.pace = 0.0 if b.idle == 1 else 1.0
@@ -263,7 +263,7 @@ def nth_pool(S, j, n):
         last = max(last, row[t])
     for turn in range(1, last + 2 if last > 1 else 0):
         for p in range(S.pools.shape[0]):
-            if row[S.pools[p].type] == turn % (last + 1):  # those that it may not have come last
+            if max(row[S.pools[p].type], 0) == turn % (last + 1):  # those that it may not have come last
                 if n == 0:
                     return p
                 n -= 1
@@ -278,7 +278,7 @@ def is_patient(S, j):
 
 @njit
 def choose_nodes(S, j, slots, pool):
-    """Choose nodes of a pool for job j by the placement rule, of what the index shows, into the work space; how many, 0: no fit."""
+    """Choose nodes of a pool for job j by the placement rule and the index, into the work space; how many, 0: no fit."""
     index = NodeIndex(S.nodes, S.count, S.member, S.sizes)
     asked = S.cls[S.body[j].cls].asked
     if asked > 0 and slots == S.body[j].slots:
@@ -288,5 +288,5 @@ def choose_nodes(S, j, slots, pool):
 
 @njit(inline="never")
 def find_place(S, j, slots, pool):
-    """The same, of what is free now."""
+    """The same, of the present free GPUs."""
     return choose_nodes(S, j, slots, pool) if S.pools[pool].free >= slots else 0

@@ -19,7 +19,7 @@ LN2 = math.log(2.0)
 
 @njit
 def used_now(S, row):
-    """Usage of an account now (GPU-s): half is forgotten in a half-life, of what it holds now as of what it held before."""
+    """Usage of an account now (GPU-s): half is forgotten in a half-life, of present as of earlier usage."""
     a = S.ledger[row]
     h = S.rule[0].half_life
     seconds = S.scalar[0].now - a.since
@@ -31,7 +31,7 @@ def used_now(S, row):
 
 @njit
 def charge(S, j):
-    """Charge the account of job j, if it has one, from now on for what j holds now."""
+    """Charge the account of job j, if it has one, from now on for the GPUs of j."""
     if S.body[j].account >= 0:
         _charge(S, j)
 

@@ -94,7 +94,7 @@ def hold(S, j, k, out_node, out_slots):
 
 @njit(inline="never")
 def let_go(S, j):
-    """Give back what job j holds and forget its nodes."""
+    """Give back the GPUs of job j and forget its nodes."""
     b = S.body[j]
     S.scalar[0].exhausted = 0
     while b.head >= 0:

@@ -1,6 +1,6 @@
 """The stage of profiling: new jobs run on nodes set aside, for a limited time, before they queue with the others.
 
-A profiler is a pool of nodes that serves stage 1. What a job does there counts only if it ends there.
+A profiler is a pool of nodes that serves stage 1. The work of a job there counts only if it ends there.
 """
 
 import numpy as np

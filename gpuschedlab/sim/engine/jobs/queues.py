@@ -71,7 +71,7 @@ def _place_of(S, k, j):
 
 @njit(inline="never")
 def _append(S, k, j):
-    """Put job j at the end of the line of class k, which moves back to its base where it has come to the end of its room."""
+    """Put job j at the end of the line of class k, which moves back to its base if it has come to the end of its room."""
     if k.first + k.count == k.base + k.room:
         for i in range(k.count):
             S.heap[k.base + i] = S.heap[k.first + i]

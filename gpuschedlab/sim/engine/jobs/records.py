@@ -1,7 +1,7 @@
-"""The records of a simulation's arrays: what a policy may see of a job, the engine's own book-keeping, rules, logs and answers.
+"""The records of a simulation's arrays: the part of a job that a policy may see, the engine's own book-keeping, rules, logs and answers.
 
-`JOB` is what a policy may see of a job; `BODY` is the rest: the true work, and the engine's own book-keeping. What a decision
-reads of every waiting job comes first in both: it then lies in one or two lines of the cache.
+`JOB` is the part of a job that a policy may see; `BODY` is the rest: the true work, and the engine's own book-keeping. Anything that a
+decision reads of every waiting job comes first in both: it then lies in one or two lines of the cache.
 """
 
 import numpy as np
@@ -105,7 +105,7 @@ BODY = _record(
 )
 
 NO_SPEED, NO_PAIR, NO_TRANSFER, TAKEN, BAD_KEY, BAD_CHANGE, BAD_GATE, BAD_STANDING = range(1, 9)
-"""What can be wrong with a job: its table lacks the configuration, the pair, or the transfer; others hold the GPUs that it was
+"""Errors of a job: its table lacks the configuration, the pair, or the transfer; others hold the GPUs that it was
 given; its key, the instant at which that changes, or its gate value is no number; the policy gave not one standing for each account."""
 
 ANSWER = _record(
@@ -191,12 +191,14 @@ SCALARS = _record(
     contention="f8",  # integral of demanded / up, 0 while none is up
     gate="f8",  # gate value of the last job that passed at the last decision
     decide_at="f8",  # s, next decision, inf when none is due
+    origin="f8",  # s, from which the grid of rounds is counted
     stand_at="f8",  # s, when the standing of accounts is looked at next, inf: not as long as nothing happens
     arrived="i8",
     outage="i8",  # next outage event
     running="i8",
     ranked="i8",  # running jobs that may be preempted
     waiting="i8",
+    started_round="i8",  # jobs that ran when the present round began
     done="i8",
     used="i8",  # slots held
     capacity="i8",  # slots up
@@ -226,6 +228,7 @@ RULE = _record(
     preemptive="i8",
     backfill="i8",  # STRICT, PLAN, GREEDY
     planned="i8",  # 1: the policy's own planner decides what starts
+    across="i8",  # 1: its jobs may hold GPUs of several types
     moving="i8",  # which keys drift between changes: STILL, FALLING, DRIFTING, ALL
     placement="i8",
     sharing="i8",  # 1: jobs may share GPUs
@@ -242,6 +245,7 @@ RULE = _record(
     period="f8",  # s between looks at the standing of accounts, 0: there are none
     on_event="i8",  # rounds: decide at arrivals and completions, too
     free_moves="i8",  # rounds: a job that keeps its configuration may change nodes without a restart
+    ends_with_jobs="i8",  # rounds: one ends when the last of its jobs ends
     depth="f8",  # plan: reservations that stand at a time; the fields from here on are those of `Plan`
     tested="f8",
     window="f8",  # s

@@ -65,7 +65,10 @@ FIELDS = {
         "rate": ("f8", 1),
         "seg_first": ("i8", 1),
         "seg_end": ("f8", 1),
-        "known": ("i1", 2),  # (K, T) 1: a job has a speed on a GPU type
+        "known": (
+            "i1",
+            2,
+        ),  # (K, T) 1: a job has a speed on a GPU type; -1: it asks for others, on nodes of its partition
         "type_map": ("i8", 1),  # (T,) from the cluster's types to the table's, -1 unknown
         "sharing": ("f8", 2),  # (M, M) factor on a model's pace beside another on the same GPUs
         "merged": ("f8", 2),  # (M, M) factor on a model's rate when trained jointly with another
@@ -102,7 +105,7 @@ CELLS, *SEEN = (
 )
 ALLOWED = types.Array(types.boolean, 2, "C")
 CLAIMS = types.Array(from_dtype(CLAIM), 2, "C")
-PLANNER = types.FunctionType(CELLS(types.float64, *SEEN, CELLS, ALLOWED, NUMBERS, CLAIMS, NUMBERS, KNOBS))
+PLANNER = types.FunctionType(CELLS(types.float64, *SEEN, CELLS, ALLOWED, ALLOWED, NUMBERS, CLAIMS, NUMBERS, KNOBS))
 
 
 class State:
@@ -147,7 +150,7 @@ class State:
         return twin
 
     def copy(self) -> "State":
-        """State of its own, which shares what never changes."""
+        """State of its own, which shares the arrays that never change."""
         arrays = {name: copied(getattr(self, name)) for name in CHANGING}
         return self.replace(**arrays, **{name: spare(getattr(self, name), self.scalar[name][0]) for name in LOGS})
 
@@ -257,7 +260,7 @@ LAZY = 32 << 20
 
 
 def long_array(rows: int, dtype: np.dtype) -> np.ndarray:
-    """Array (rows,) that is filled from its beginning: zeros where it is long, of which only what is used takes memory."""
+    """Array (rows,) that is filled from its beginning: zeros if it is long, of which only the used part takes memory."""
     # Numpy would ask the system for huge pages, each of which is found and cleared whole when its first byte is touched.
     size = rows * dtype.itemsize
     if size < LAZY:
@@ -266,7 +269,7 @@ def long_array(rows: int, dtype: np.dtype) -> np.ndarray:
 
 
 def _memory(rows: int, dtype: np.dtype) -> np.ndarray:
-    """Memory for a log (rows,) and what it may become; for a long one twice as much, which costs nothing until it is used."""
+    """Memory for a log (rows,) and its growth; for a long one twice as much, which costs nothing until it is used."""
     room = RESERVED * rows
     if room * dtype.itemsize >= LAZY:
         return long_array(2 * room, dtype)
@@ -293,7 +296,7 @@ def spare(log: np.ndarray, used: int) -> np.ndarray:
 
 
 def longer(log: np.ndarray) -> np.ndarray:
-    """The log with twice its room; copied where its memory does not suffice."""
+    """The log with twice its room; copied if its memory does not suffice."""
     rows = len(log)
     memory = log.base
     if not (isinstance(memory, np.ndarray) and memory.dtype == log.dtype and len(memory) >= 2 * rows):

@@ -68,7 +68,7 @@ def read(files: Sequence[Path], options: Options) -> Raw:
 
 
 def _value(key: str) -> pl.Expr:
-    """Value of a key of the record, which may be quoted; null where it says none."""
+    """Value of a key of the record, which may be quoted; null if it says none."""
     groups = pl.col("message").str.extract_groups(rf'(?:^|\s){key}=(?:"([^"]*)"|(\S*))').struct
     found = pl.coalesce(groups.field("1"), groups.field("2"))
     return pl.when(found.is_in(["", "_pbs_project_default"]).not_()).then(found)

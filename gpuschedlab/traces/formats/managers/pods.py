@@ -95,7 +95,7 @@ def not_counted(pod: Mapping) -> str | None:
 
 
 def condition_of(item: Mapping, kind: str) -> str | None:
-    """When a condition became true; None where it is not."""
+    """When a condition became true; None if it is not."""
     true = [c for c in several(item, "status", "conditions") if c.get("type") == kind and c.get("status") == "True"]
     return text(true[-1].get("lastTransitionTime")) if true else None
 

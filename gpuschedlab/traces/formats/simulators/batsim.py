@@ -62,7 +62,7 @@ def _job(place: int, job: dict, profiles: Mapping, speed: float | None) -> dict:
 
 
 def _lasts(profile, profiles: Mapping, gpus: float, speed: float | None, depth: int = 0) -> float | None:
-    """Seconds of a profile; None where that depends on a platform."""
+    """Seconds of a profile; None if that depends on a platform."""
     kind = str(inside(profile, "type")).lower().removesuffix("profile").replace("_", "")
     if kind == "delay":
         return number(inside(profile, "delay"))
