@@ -33,7 +33,9 @@ class Seen(NamedTuple):
     def of(self, name: str, default) -> np.ndarray:
         """A field of the answer, job by job; the default where it says nothing."""
         values = getattr(self.answer, name)
-        return np.full(len(self.index), default) if values is None else np.asarray(values)
+        if values is None:
+            return np.full(len(self.index), default)
+        return np.asarray(values)
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,9 @@ class Recorded(Wrapped):
     def allocate(self, view) -> Allocation:
         """Answer as the policy does."""
         answer = self.policy.allocate(view)
-        why = None if answer.why is None else list(answer.why())
+        why = None
+        if answer.why is not None:
+            why = list(answer.why())
         self.seen.append(Seen(view.now, view.index.copy(), answer, getattr(self.policy, "gap", LARGEST), why))
         return answer
 
@@ -99,7 +103,9 @@ def types_are_held(s, run, cluster) -> str | None:
 @_each
 def named_nodes_are_held(s, run, cluster) -> str | None:
     """Jobs with named nodes hold just those."""
-    rows = np.asarray(s.answer.nodes, float) if s.answer.nodes is not None else np.zeros((0, 3))
+    if s.answer.nodes is None:
+        return None
+    rows = np.asarray(s.answer.nodes, float)
     wanted = {(int(s.index[int(i)]), int(node)): gpus for i, node, gpus in rows}
     held = {(j, n): g for j, n, g in _held(run, s.now).select("job", "node", "gpus").iter_rows()}
     for (job, node), gpus in wanted.items():
@@ -146,7 +152,8 @@ def profiling_is_named(seen, run, cluster) -> str | None:
     """A job is profiled only where an answer said so."""
     asked = {int(j) for s in seen for j in s.index[s.of("profiling", False).astype(bool)]}
     odd = set(run.allocations.filter("profiling")["job"].unique()) - asked
-    return f"row {min(odd)} of .jobs was profiled; no answer said so" if odd else None
+    if odd:
+        return f"row {min(odd)} of .jobs was profiled; no answer said so"
 
 
 @_each
@@ -180,7 +187,9 @@ def rounds_are_on_time(seen, run, cluster) -> str | None:
     """The next round is no later than the instant that an answer requested."""
     grid = run.info["interval"]
     for s, later in pairwise(seen):
-        wake = np.inf if s.answer.wake is None else s.answer.wake
+        wake = np.inf
+        if s.answer.wake is not None:
+            wake = s.answer.wake
         latest = wake
         if grid and np.isfinite(wake):
             on_grid = np.ceil(wake / grid) * grid
@@ -229,7 +238,9 @@ def waits_are_worded(s, run, cluster) -> str | None:
         return f"why has {len(s.why)} texts for {len(s.index)} jobs"
     for row, gpus, words in zip(s.index, s.answer.gpus, s.why, strict=True):
         if not isinstance(words, str) or (gpus > 0 and words):
-            expected = "''" if gpus > 0 else "a text"
+            expected = "a text"
+            if gpus > 0:
+                expected = "''"
             return f"why of row {row} of .jobs, which has {gpus:g} GPUs, is {words!r}; expected {expected}"
 
 

@@ -52,10 +52,14 @@ def check_estimator(
     >>> check_estimator(History()).passed
     True
     """
-    subject = estimator if isinstance(estimator, type) else type(estimator)
-    past = recurring_sample(400, rng=0)
-    future = recurring_sample(100, rng=1)
-    battery = _EstimatorBattery(estimator, past if history is None else history, future if jobs is None else jobs)
+    subject = type(estimator)
+    if isinstance(estimator, type):
+        subject = estimator
+    if history is None:
+        history = recurring_sample(400, rng=0)
+    if jobs is None:
+        jobs = recurring_sample(100, rng=1)
+    battery = _EstimatorBattery(estimator, history, jobs)
     return run_battery(subject.__name__, {n: getattr(battery, n) for n in CHECKS if n in only}, EstimatorError)
 
 
@@ -68,7 +72,10 @@ class _EstimatorBattery:
     jobs: pl.DataFrame
 
     def fresh(self):
-        return self.given() if isinstance(self.given, type) else copy.deepcopy(self.given)
+        """An estimator of its own, not fitted."""
+        if isinstance(self.given, type):
+            return self.given()
+        return copy.deepcopy(self.given)
 
     @cached_property
     def fitted(self):
@@ -118,9 +125,12 @@ class _EstimatorBattery:
 
     def missing_columns(self):
         """A trace with nothing but ids, times and GPUs can be learnt from and predicted."""
-        bare = ["job_id", "submit", "gpus", "duration"]
-        later = self.jobs.select(bare if getattr(self.fresh(), "sees_truth", False) else bare[:3])
-        return _not_seconds(self.fresh().fit(self.history.select(bare)).predict(later), self.jobs.height)
+        columns = ["job_id", "submit", "gpus"]
+        history = self.history.select(*columns, "duration")
+        jobs = self.jobs.select(columns)
+        if getattr(self.fresh(), "sees_truth", False):
+            jobs = self.jobs.select(*columns, "duration")
+        return _not_seconds(self.fresh().fit(history).predict(jobs), self.jobs.height)
 
     def blind(self):
         """It uses nothing that is not known at submission, unless `sees_truth` says so."""
@@ -162,8 +172,11 @@ class _EstimatorBattery:
 
 
 def _not_seconds(estimates, jobs: int) -> str | None:
+    """Report estimates that are not a positive number of seconds for each job; None if they are."""
     estimates = np.asarray(estimates)
     if estimates.shape != (jobs,):
         return f"it gave an array of shape {estimates.shape} for {jobs} jobs; expected ({jobs},)"
     wrong = estimates[~(np.isfinite(estimates) & (estimates > 0))]
-    return f"it gave {wrong[0]} s; expected finite seconds > 0" if len(wrong) else None
+    if len(wrong):
+        return f"it gave {wrong[0]} s; expected finite seconds > 0"
+    return None

@@ -31,7 +31,9 @@ def capacity_holds(run, cluster) -> str | None:
     size = pl.Series(np.asarray(cluster.node_gpus, float)).gather(held["node"])
     wrong = held.with_columns(size=size).filter(pl.col("taken") > pl.col("size") + 1e-6)
     problem = first_wrong(wrong, "node {node} gave {taken:g} GPUs at t={time:g} s; it has {size:g}")
-    for e in () if problem else cluster.events:
+    if problem:
+        return problem
+    for e in cluster.events:
         during = (pl.col("node") == e.node) & (pl.col("start") < e.end) & (pl.col("end") > e.start)
         message = f"row {{job}} of .jobs held GPUs of node {e.node} from {{start:g}} to {{end:g}} s; "
         message += f"the node was down from {e.start:g} to {e.end:g} s"
@@ -130,7 +132,9 @@ def nodes_were_asked_for(run, cluster) -> str | None:
     )
     binding = {"partitions": any(g.partitions for g in kinds), "gpu_types": run.info.get("types")}
     for name in (name for name, binds in binding.items() if binds and name in run.jobs.columns):
-        word = pl.element().str.to_lowercase() if name == "gpu_types" else pl.element()
+        word = pl.element()
+        if name == "gpu_types":
+            word = pl.element().str.to_lowercase()
         asked = run.jobs[name].gather(run.allocations["job"]).list.eval(word)
         held = run.allocations.with_columns(asked=asked, has=nodes[name].gather(run.allocations["node"]))
         wrong = held.filter(pl.col("asked").list.set_intersection("has").list.len() == 0)
@@ -200,12 +204,16 @@ def _near(seconds: pl.Expr) -> pl.Expr:
 
 def _owned(run) -> pl.DataFrame:
     """Allocations without those of guests, which share the GPUs of another job."""
-    return run.allocations.filter(~pl.col("guest")) if "guest" in run.allocations.columns else run.allocations
+    if "guest" not in run.allocations.columns:
+        return run.allocations
+    return run.allocations.filter(~pl.col("guest"))
 
 
 def first_wrong(wrong: pl.DataFrame, message: str) -> str | None:
     """What is wrong with the first of some rows, and how many more there are; None without any."""
     if wrong.is_empty():
         return None
-    more = f" ({wrong.height - 1} more like it)" if wrong.height > 1 else ""
-    return message.format(**wrong.row(0, named=True)) + more
+    problem = message.format(**wrong.row(0, named=True))
+    if wrong.height > 1:
+        return f"{problem} ({wrong.height - 1} more like it)"
+    return problem

@@ -64,7 +64,9 @@ def check_policy(
     >>> check_policy(Fifo()).passed
     True
     """
-    subject = policy if isinstance(policy, type) else type(policy)
+    subject = type(policy)
+    if isinstance(policy, type):
+        subject = policy
     battery = _PolicyBattery(policy, trace, cluster, speeds)
     return run_battery(subject.__name__, {n: getattr(battery, n) for n in CHECKS if n in only}, PolicyError)
 
@@ -80,19 +82,26 @@ class _PolicyBattery:
 
     @cached_property
     def policy(self):
-        return self.given() if isinstance(self.given, type) else self.given
+        """The policy, with default knobs if its class was given."""
+        if isinstance(self.given, type):
+            return self.given()
+        return self.given
 
     @cached_property
     def jobs(self) -> pl.DataFrame:
-        return small_trace() if self.trace is None else self.trace.sort("submit", "job_id")
+        if self.trace is None:
+            return small_trace()
+        return self.trace.sort("submit", "job_id")
 
     @property
     def nodes(self) -> Cluster:
         return self.cluster or Cluster.homogeneous(5, 4)
 
     def scenario(self, jobs=None, cluster=None, *, delays=None, speeds=None, **more) -> Scenario:
+        if jobs is None:
+            jobs = self.jobs
         return Scenario(
-            self.jobs if jobs is None else jobs,
+            jobs,
             cluster or self.nodes,
             speeds=speeds or self.speeds,
             delays=delays or Delays(restart=20.0, switch=5.0, checkpoint=100.0),

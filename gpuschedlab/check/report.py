@@ -112,6 +112,8 @@ def run_battery(subject: str, checks: dict[str, Callable[[], str | None]], error
             with interrupts():
                 problem = check() or ""
         except Exception as raised:  # user code is checked: any exception is the finding
-            problem = str(raised) if isinstance(raised, LabError) else f"it raised {type(raised).__name__}: {raised}"
+            problem = f"it raised {type(raised).__name__}: {raised}"
+            if isinstance(raised, LabError):
+                problem = str(raised)
         done.append(Check(name, (check.__doc__ or name).strip().splitlines()[0].rstrip("."), problem))
     return CheckReport(subject, tuple(done), error)

@@ -16,8 +16,13 @@ def metrics_table(frame) -> str:
 
 def grid(columns: list[list[str]]) -> str:
     """Align columns of words: the first to the left, the others to the right."""
-    wide = [max(map(len, column)) for column in columns]
-    aligned = [[f"{c:{'>' if i else '<'}{wide[i]}}" for c in column] for i, column in enumerate(columns)]
+    aligned = []
+    for column in columns:
+        wide = max(map(len, column))
+        if aligned:
+            aligned.append([word.rjust(wide) for word in column])
+        else:
+            aligned.append([word.ljust(wide) for word in column])
     return "\n".join("  ".join(row).rstrip() for row in zip(*aligned))
 
 
@@ -29,22 +34,32 @@ def pairs(values: dict) -> str:
 
 def cell(value) -> str:
     """One value in a few characters: four figures, or a whole number."""
-    if isinstance(value, bool):
-        return "yes" if value else "NO"
-    if isinstance(value, int | float):
-        return f"{value:,.4g}" if abs(value) < 10_000 else f"{value:,.0f}"
-    return "-" if value is None else str(value)
+    if value is None:
+        return "-"
+    if value is True:
+        return "yes"
+    if value is False:
+        return "NO"
+    if not isinstance(value, int | float):
+        return str(value)
+    if abs(value) < 10_000:
+        return f"{value:,.4g}"
+    return f"{value:,.0f}"
 
 
 def intake_of(about: dict) -> dict:
     """The report of what came in, under its name; nothing for a trace that is no log."""
-    return {"intake": about["intake"]} if "intake" in about else {}
+    if "intake" not in about:
+        return {}
+    return {"intake": about["intake"]}
 
 
 def intake_line(about: dict) -> str:
     """Line on what came in from a log, under a table; nothing where the trace was no log."""
     report = about.get("intake")
-    return "" if report is None else f"\n{report.line()}"
+    if report is None:
+        return ""
+    return f"\n{report.line()}"
 
 
 def as_json(value) -> str:
@@ -53,10 +68,13 @@ def as_json(value) -> str:
 
 
 def _finite(value):
+    """Copy of nested data in which numbers that are not finite are None, and what has a summary is its summary."""
     if hasattr(value, "summary"):
         value = value.summary()
     if isinstance(value, dict):
         return {str(k): _finite(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
         return [_finite(v) for v in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -57,24 +57,30 @@ class TraceOf:
 
 def named_traces(given) -> dict:
     """Traces by name: a frame or a recipe as "trace", a dict as it is, a generated week without."""
-    found = {"generated week (Venus)": Generated()} if given is None else given
-    found = dict(found) if isinstance(found, dict) else {"trace": found}
-    for name, trace in found.items():
+    if given is None:
+        traces = {"generated week (Venus)": Generated()}
+    elif isinstance(given, dict):
+        traces = dict(given)
+    else:
+        traces = {"trace": given}
+    for name, trace in traces.items():
         if isinstance(trace, pl.DataFrame):
-            found[name] = with_jobs(validate(trace, source=name), name)
+            traces[name] = with_jobs(validate(trace, source=name), name)
         elif not callable(trace):
             raise TraceError(
                 f"explorer: found {type(trace).__name__} as trace {name!r}; expected a frame, or a function of a seed "
                 "that makes one. Pass lab.generate(...), or widgets.Generated('venus')."
             )
-    return found
+    return traces
 
 
 def place_of_trace(source, log: bool) -> str:
     """Whose facts a comparison on a trace says."""
     if log or not getattr(source, "drawn", True):
         return OF_LOG
-    return OF_WEEK if getattr(source, "noun", "") == "weeks" else OF_TRACE
+    if getattr(source, "noun", "") == "weeks":
+        return OF_WEEK
+    return OF_TRACE
 
 
 def has_others(source) -> bool:
@@ -84,34 +90,53 @@ def has_others(source) -> bool:
 
 def named_logs(trace, cluster) -> tuple:
     """Traces and clusters of which logs (`gpuschedlab.intake`) are opened, the cluster of a log under its name; reports by name."""
-    given = {trace.report.file: trace} if isinstance(trace, Intake) else trace
-    logs = {name: log for name, log in given.items() if isinstance(log, Intake)} if isinstance(given, dict) else {}
+    sources = trace
+    if isinstance(trace, Intake):
+        sources = {trace.report.file: trace}
+    if not isinstance(sources, dict):
+        return trace, cluster, {}
+    logs = {name: log for name, log in sources.items() if isinstance(log, Intake)}
     if not logs:
         return trace, cluster, {}
-    own = {name: log.machines for name, log in logs.items() if log.machines is not None}
-    named = {} if cluster is None and own else named_clusters(cluster)
-    traces = {name: log.trace if name in logs else log for name, log in given.items()}
-    clusters = own | named if next(iter(given)) in own else named | own
-    return traces, clusters, {name: log.report for name, log in logs.items()}
+    of_logs = {name: log.machines for name, log in logs.items() if log.machines is not None}
+    clusters = {}
+    if cluster is not None or not of_logs:
+        clusters = named_clusters(cluster)
+    traces = sources | {name: log.trace for name, log in logs.items()}
+    reports = {name: log.report for name, log in logs.items()}
+    if next(iter(sources)) in of_logs:
+        return traces, of_logs | clusters, reports
+    return traces, clusters | of_logs, reports
 
 
 def named_clusters(given) -> dict[str, Cluster]:
     """Clusters by name: one under its own text, a dict as it is, 70 nodes of 8 without."""
-    given = Cluster.homogeneous(70, 8) if given is None else given
-    return dict(given) if isinstance(given, dict) else {str(given): given}
+    if given is None:
+        given = Cluster.homogeneous(70, 8)
+    if isinstance(given, dict):
+        return dict(given)
+    return {str(given): given}
 
 
 def named_policies(given, default) -> dict:
     """Policies by name: instances or classes, in a list or by name; `default` without."""
-    given = default if given is None else given
-    given = given if isinstance(given, dict | list | tuple) else [given]
-    found = {}
-    for key in given:
-        policy = given[key] if isinstance(given, dict) else key
-        policy = policy() if isinstance(policy, type) else policy
+    if given is None:
+        given = default
+    if isinstance(given, dict):
+        pairs = list(given.items())
+    elif isinstance(given, list | tuple):
+        pairs = [(None, policy) for policy in given]
+    else:
+        pairs = [(None, given)]
+    policies = {}
+    for key, policy in pairs:
+        if isinstance(policy, type):
+            policy = policy()
         knobs_of(policy)
-        name = key if isinstance(given, dict) else getattr(policy, "name", type(policy).__name__)
-        if name in found:
+        name = key
+        if not isinstance(given, dict):
+            name = getattr(policy, "name", type(policy).__name__)
+        if name in policies:
             raise PolicyError(f"explorer: found two policies named {name!r}; expected different names: pass a dict.")
         try:
             hash(policy)
@@ -120,10 +145,10 @@ def named_policies(given, default) -> dict:
                 f"{type(policy).__name__}: found a field that cannot be hashed; expected numbers, texts and tuples, "
                 "by which results are kept. Make lists tuples."
             ) from None
-        found[name] = policy
-    if not found:
+        policies[name] = policy
+    if not policies:
         raise PolicyError("explorer: found no policies; expected at least one, such as [Fifo(), Srtf()].")
-    return found
+    return policies
 
 
 def policy_code(policy) -> str:
@@ -144,19 +169,25 @@ def cluster_code(cluster: Cluster) -> str:
 def _home(thing) -> str:
     """Shortest module of the package that gives a class or function; its own for those of others."""
     public = ".".join(thing.__module__.split(".")[:2])
-    short = public.startswith("gpuschedlab.") and hasattr(sys.modules.get(public), thing.__name__)
-    return public if short else thing.__module__
+    if public.startswith("gpuschedlab.") and hasattr(sys.modules.get(public), thing.__name__):
+        return public
+    return thing.__module__
 
 
 def argument_code(value) -> tuple[str, str]:
     """Write a part of a scenario as Python, and the import that it needs; a function is one of the cluster."""
-    maker = value if callable(value) and hasattr(value, "__qualname__") else type(value)
-    place = "" if maker.__module__ == "builtins" else f"from {_home(maker)} import {maker.__name__}"
+    maker = type(value)
+    if callable(value) and hasattr(value, "__qualname__"):
+        maker = value
+    imported = ""
+    if maker.__module__ != "builtins":
+        imported = f"from {_home(maker)} import {maker.__name__}"
     if maker is value:
-        return f"{value.__name__}(cluster)", place
+        return f"{value.__name__}(cluster)", imported
     text = repr(value)
-    short = len(text) < 200 and text.isprintable() and not text.startswith("<") and "array(" not in text
-    return (text, place) if short else (f"...  # the {maker.__name__} that was given", "")
+    if len(text) < 200 and text.isprintable() and not text.startswith("<") and "array(" not in text:
+        return text, imported
+    return f"...  # the {maker.__name__} that was given", ""
 
 
 def _trace_code(source, rng: int, folder: Path | None) -> str:

@@ -213,25 +213,34 @@ def _store(folder: str | None, unstored: dict[str, str]):
 
 def caption(scenario, about: dict[str, str]) -> str:
     """What is run on what, and what the policies know, in three lines; in a fourth, that nothing can wait."""
-    found = scenario.summary()
-    load = "" if found["load"] is None else f", {found['load']:.0%} of the cluster's GPU-time"
-    outages = f", {found['outages']} node failures" if found["outages"] else ""
-    knows = (
-        "the true durations" if about["estimator"] == "oracle" else f"of durations what {about['estimator']} predicts"
-    )
+    summary = scenario.summary()
+    load = ""
+    if summary["load"] is not None:
+        load = f", {summary['load']:.0%} of the cluster's GPU-time"
+    outages = ""
+    if summary["outages"]:
+        outages = f", {summary['outages']} node failures"
+    knows = "the true durations"
+    if about["estimator"] != "oracle":
+        knows = f"of durations what {about['estimator']} predicts"
     if scenario.history is not None:
         knows += f", having learnt from {about['history']} (so have Gittins indices)"
-    others = "" if about["estimator"] == "oracle" else "; those with @oracle know the truth"
-    asked = scenario.trace["gpus"].ceil().sum()
-    idle = f"\nAll jobs together ask for {asked:,.0f} GPUs: none ever waits for others. Name a smaller cluster: --cluster 2x8."
-    speed = "changes" if scenario.speeds is not None else "does not change"
+    if about["estimator"] != "oracle":
+        knows += "; those with @oracle know the truth"
+    demand = scenario.trace["gpus"].ceil().sum()
+    idle = ""
+    if demand <= summary["GPUs"]:
+        idle = f"\nAll jobs together ask for {demand:,.0f} GPUs: none ever waits for others. Name a smaller cluster: --cluster 2x8."
+    speed = "changes"
+    if scenario.speeds is None:
+        speed = "does not change"
     source = ""
     if about.get("cluster_from"):
         source = f" ({about['cluster_from']}; --cluster names another)"
     return (
-        f"{found['jobs']:,} jobs over {found['days']:.3g} days ({about['trace']}){load}.\n"
-        f"{found['GPUs']:,} GPUs: {found['cluster']}{source}{outages}; placement {speed} how fast a job goes.\n"
-        f"Policies know {knows}{others}.{recorded_waits(scenario.trace)}{idle if asked <= found['GPUs'] else ''}"
+        f"{summary['jobs']:,} jobs over {summary['days']:.3g} days ({about['trace']}){load}.\n"
+        f"{summary['GPUs']:,} GPUs: {summary['cluster']}{source}{outages}; placement {speed} how fast a job goes.\n"
+        f"Policies know {knows}.{recorded_waits(scenario.trace)}{idle}"
     )
 
 
@@ -243,7 +252,7 @@ def recorded_waits(trace) -> str:
 
     from gpuschedlab.table_display import cell
 
-    since = pl.max_horizontal("submit", *(["eligible"] if "eligible" in trace.columns else []))
+    since = pl.max_horizontal(name for name in ("submit", "eligible") if name in trace.columns)
     waits = trace.select(wait=pl.col("started") - since).drop_nulls()["wait"].clip(lower_bound=0.0)
     average = cell(waits.mean(), "s")
     median = cell(waits.median(), "s")
@@ -269,7 +278,9 @@ def _table(done, recipe) -> str:
 
 def _json(done, scenario, about: dict[str, str]) -> str:
     runs = {name: {"info": run.info, "metrics": run.summary()} for name, run in done.runs.items()}
-    weeks = {"weeks": None if done.weeks is None else done.weeks.summary()}
+    weeks = {"weeks": None}
+    if done.weeks is not None:
+        weeks = {"weeks": done.weeks.summary()}
     answer = about | weeks | {"jobs": scenario.trace.height, "cluster": str(scenario.cluster), "seed": scenario.seed}
     return as_json(answer | {"policies": runs, "failed": done.failed, "stopped": done.stopped})
 

@@ -23,14 +23,28 @@ def explain(args) -> None:
     """Print the explanation."""
     from gpuschedlab.sim import Run
 
-    found = Run.from_parquet(args.run).explain(args.job)
-    intake = {}
-    with contextlib.suppress(OSError, ValueError, RecursionError):  # nothing is kept, or it is damaged
-        kept = json.loads((Path(args.run) / INTAKE).read_text(encoding="utf-8"))
-        intake = kept if isinstance(kept, dict) and isinstance(kept.get("line"), str) else {}
+    explanation = Run.from_parquet(args.run).explain(args.job)
+    intake = _stored_intake(Path(args.run) / INTAKE)
     if not args.json:
-        print(found.text(args.every) + (f"\n{intake['line']}" if intake else ""))
+        text = explanation.text(args.every)
+        if intake:
+            text += f"\n{intake['line']}"
+        print(text)
         return
-    rows = found.steps if args.every else found.reasons
-    answer = {"job_id": found.job_id, "about": found.about, "seconds": found.summary(), "waits": rows.to_dicts()}
-    print(as_json(answer | ({"intake": intake} if intake else {})))
+    rows = explanation.reasons
+    if args.every:
+        rows = explanation.steps
+    answer = {"job_id": explanation.job_id, "about": explanation.about, "seconds": explanation.summary()}
+    answer["waits"] = rows.to_dicts()
+    if intake:
+        answer["intake"] = intake
+    print(as_json(answer))
+
+
+def _stored_intake(path: Path) -> dict:
+    """Report of what came in from a log, which is stored beside a run; empty if there is none, or it is damaged."""
+    with contextlib.suppress(OSError, ValueError, RecursionError):
+        report = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(report, dict) and isinstance(report.get("line"), str):
+            return report
+    return {}

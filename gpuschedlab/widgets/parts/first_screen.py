@@ -93,17 +93,31 @@ class Screen:
     def _of(self) -> str:
         """Words for the jobs that are framed."""
         view = self.view
-        words = []
+        clauses = []
         if view.time:
-            words.append("submitted " + " to ".join(clock(at, self.compared.weekday) for at in view.time))
+            clauses.append("submitted " + " to ".join(clock(hours, self.compared.weekday) for hours in view.time))
         if view.size:
-            low, high = view.size
-            runs = view.by == "run"
-            least, most = (span(float(f"{at:.2g}")) if runs else f"{at:g} GPUs" for at in (low, high))
-            few, many = ("run for at most", "run for more than") if runs else ("need at most", "need at least")
-            both = f"{'run' if runs else 'need'} {least.removesuffix(' GPUs')} to {most}"
-            words.append(f"that {f'{few} {most}' if low <= 1 else f'{many} {least}' if high >= ALL else both}")
-        return " ".join(words)
+            clauses.append(f"that {self._size_clause()}")
+        return " ".join(clauses)
+
+    def _size_clause(self) -> str:
+        """Words for the run times or GPUs that are framed: up to one size, from one on, or between two."""
+        low, high = self.view.size
+        if self.view.by == "run":
+            least = span(float(f"{low:.2g}"))
+            most = span(float(f"{high:.2g}"))
+            small = f"run for at most {most}"
+            large = f"run for more than {least}"
+            between = f"run {least} to {most}"
+        else:
+            small = f"need at most {high:g} GPUs"
+            large = f"need at least {low:g} GPUs"
+            between = f"need {low:g} to {high:g} GPUs"
+        if low <= 1:
+            return small
+        if high >= ALL:
+            return large
+        return between
 
     def record(self, why: dict) -> dict:
         """What a page draws the screen from; `why` is the name of the view's job and why it waited, now and before."""
@@ -130,14 +144,22 @@ class Screen:
 
 def clock(hours: float, weekday: int | None) -> str:
     """Write a time since the trace's start as a reader says it."""
-    day, rest = divmod(hours, 24.0)
-    name = f"day {day + 1:.0f}" if weekday is None else DAYS[int(day + weekday) % 7]
-    return f"{name} {int(rest):02}:{int(rest % 1 * 60):02}"
+    day, hour = divmod(hours, 24.0)
+    name = f"day {day + 1:.0f}"
+    if weekday is not None:
+        name = DAYS[int(day + weekday) % 7]
+    return f"{name} {int(hour):02}:{int(hour % 1 * 60):02}"
 
 
 def _weekday(run) -> int | None:
-    """Weekday of time zero, where the trace has a clock that begins at midnight."""
+    """Weekday of time zero; None if the trace has no clock, or one that does not begin at midnight."""
     jobs = jobs_of(run)
-    first = jobs["clock"][0].item() if "clock" in jobs else None
-    zero = first and first - timedelta(seconds=float(jobs["submit"][0]))
-    return zero.weekday() if zero and zero.hour == zero.minute == 0 else None
+    if "clock" not in jobs:
+        return None
+    first = jobs["clock"][0].item()
+    if not first:
+        return None
+    zero = first - timedelta(seconds=float(jobs["submit"][0]))
+    if zero.hour == zero.minute == 0:
+        return zero.weekday()
+    return None
