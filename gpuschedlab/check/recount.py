@@ -114,7 +114,10 @@ class _Account:
                 raise Wrong(f"{found}; its allocations add up to {expected:.9g}")
         if ended and not held:
             raise Wrong(f"{self.name} ended at t={self.row['end']:g} s; found no allocation, expected some")
-        for name in ("start", "gpu_type", "source") if ended else ():
+        if ended and self.row["gpu_type"] not in held[-1].gpu_types:
+            types = " or ".join(held[-1].gpu_types)
+            raise Wrong(f"{self.name}: gpu_type is {self.row['gpu_type']}; expected {types}, by its allocations")
+        for name in ("start", "source") if ended else ():
             expected = getattr(held[0 if name == "start" else -1], name)
             if self.row[name] != expected:
                 raise Wrong(f"{self.name}: {name} is {self.row[name]}; expected {expected}, by its allocations")
@@ -201,7 +204,9 @@ class _Account:
             return [(factor, self.work)]
         rates = self.table.rates(s, self.row.get("jobs") or 1.0)
         if rates is None:
-            raise Wrong(f"{self.name} ran on {s.cells} of {s.gpu_type} at t={s.start:g} s, which its speed table lacks")
+            raise Wrong(
+                f"{self.name} ran on {s.cells} of {' and '.join(s.gpu_types)} at t={s.start:g} s, which its speed table lacks"
+            )
         bounds = pairwise([-math.inf, *self.table.ends[:-1], math.inf])
         legs = zip(rates * factor, bounds, strict=True)
         return [(rate, min(self.work, end)) for rate, (low, end) in legs if low < self.work and end >= self.progress]

@@ -16,11 +16,10 @@ TINY = 1e-6
 
 
 class Stretch(NamedTuple):
-    """Rows of `Run.allocations` of one job and time: its cells (node, GPUs) and what holds for all of them."""
+    """Rows of `Run.allocations` of one job and time: its cells (node, GPUs), their types, and what holds for all of them."""
 
     start: float
     end: float
-    gpu_type: str
     guest: bool
     profiling: bool
     delay: float | None
@@ -28,6 +27,7 @@ class Stretch(NamedTuple):
     merged: bool
     source: int | None
     cells: tuple[tuple[int, float], ...] = ()
+    gpu_types: tuple[str, ...] = ()
 
     @property
     def gpus(self) -> float:
@@ -38,14 +38,17 @@ class Stretch(NamedTuple):
 def stretches(run: Run, jobs: np.ndarray) -> dict[int, list[Stretch]]:
     """Stretches of jobs (rows of `Run.jobs`) and of their partners, in order of time."""
     by_job: dict[int, list[Stretch]] = {}
-    names = Stretch._fields[:-1]
+    names = Stretch._fields[:-2]
     held = run.allocations
     if len(jobs) < run.jobs.height:
         some = held["job"].is_in(jobs)
         held = held.filter(some | held["job"].is_in(held["partner"].filter(some).drop_nulls().implode()))
-    rows = held.sort("job", "start", "end", "node").select("job", *names, "node", "gpus").iter_rows()
-    for (job, *shared), cells in groupby(rows, key=lambda row: row[: len(names) + 1]):
-        by_job.setdefault(job, []).append(Stretch(*shared, tuple(row[-2:] for row in cells)))
+    rows = held.sort("job", "start", "end", "node").select("job", *names, "gpu_type", "node", "gpus").iter_rows()
+    for (job, *shared), group in groupby(rows, key=lambda row: row[: len(names) + 1]):
+        parts = list(group)
+        cells = tuple(row[-2:] for row in parts)
+        gpu_types = tuple(dict.fromkeys(row[-3] for row in parts))
+        by_job.setdefault(job, []).append(Stretch(*shared, cells, gpu_types))
     return by_job
 
 
@@ -68,8 +71,17 @@ class Table:
             self.entries[key] = s.rate[row : row + len(self.ends)]
 
     def rates(self, s: Stretch, jobs: float) -> np.ndarray | None:
-        """Rate of each segment on a stretch's cells, by as many jobs as its row stands for; None: the table has none."""
-        kind = self.speeds.type_codes([s.gpu_type])[0]
+        """Rate of each segment on a stretch's cells, by as many jobs as its row stands for; None: the table has none.
+
+        Of several GPU types the one on which the first segment is slowest counts.
+        """
+        every = [self._rates_on(gpu_type, s, jobs) for gpu_type in s.gpu_types]
+        known = [rates for rates in every if rates is not None]
+        return min(known, key=lambda rates: rates[0], default=None)
+
+    def _rates_on(self, gpu_type: str, s: Stretch, jobs: float) -> np.ndarray | None:
+        """The same if all cells were of one type."""
+        kind = self.speeds.type_codes([gpu_type])[0]
         counts = [int(gpus + TINY) for _, gpus in s.cells]
         if kind < 0:
             return None

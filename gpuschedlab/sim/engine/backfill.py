@@ -241,8 +241,8 @@ def slowest_type(S, j, k, slots):
     for i in range(k):
         S.body[j].type = S.nodes[S.place_node[i]].type
         row = find_speed(S, j)
-        if row >= 0 and S.rate[row + S.body[j].segment] < least:
-            least = S.rate[row + S.body[j].segment]
+        if row >= 0 and S.rate[row] < least:
+            least = S.rate[row]
             slowest = S.body[j].type
     return slowest
 

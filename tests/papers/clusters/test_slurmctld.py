@@ -134,13 +134,13 @@ def test_the_announced_size_is_the_realised_one_in_three_of_four():
     assert sum(found.size_is_right for found in pairs().values()) >= 3
 
 
-def test_a_size_is_right_within_a_sixth_or_the_scatter_of_slurm():
+def test_a_size_is_right_within_15_percent_or_the_scatter_of_slurm():
     pair = Result("x", "depth=1", own=(100.0, 110.0), changed=(50.0, 58.0), announced=-53.5)
     assert pair.differences == (-50.0, -52.0)
     assert pair.realised == -51.0
     assert pair.size_is_right
     assert not replace(pair, announced=-59.0).size_is_right
-    assert replace(pair, announced=-59.0, changed=(50.0, 66.0)).size_is_right  # -50 and -44
+    assert replace(pair, announced=-59.0, changed=(50.0, 80.0)).size_is_right  # -50 and -30
     assert not replace(pair, announced=5.0).sign_is_right
 
 
