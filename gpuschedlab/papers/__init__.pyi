@@ -2,7 +2,7 @@
 
 from .optimus import Optimus as Optimus
 from .pop import Pop as Pop
-from .gavel import Gavel as Gavel
+from .gavel import Gavel as Gavel, LenientRounds as LenientRounds
 from .shockwave import Shockwave as Shockwave
 from .pollux import Pollux as Pollux
 from .sia import Sia as Sia
