@@ -23,7 +23,7 @@ from published.inputs import check_versions, write_digests
 from published.judging.judged import Judged, judge, with_power
 from published.numbers import SCHEMA, Left, Number, Ours, as_ours, beside, command_of, read_table
 from published.page import write_page
-from published.rows import measure_rows
+from published.rows import LEFT, measure_rows
 from published.sources import SOURCES
 from published.study import MINUTES, Study
 
@@ -95,7 +95,7 @@ def reproduce(
         study = Study(name, Path(data_dir) if data_dir else None, quick, workers, until)
         rows = module.ours(study)
         known = _known(name)
-        wanted = [number for number in rows if not stale or number in known.old or number not in known.found]
+        wanted = [number for number in rows if not stale or known.lacks(number)]
         wanted.sort(key=known.codes.__contains__)  # rows that say nothing of their code come first
         write = partial(_write, Path(csv) / f"{name}.csv", name, rows) if csv is not None else _nothing
         found = measure_rows(study, rows, wanted, write)
@@ -118,6 +118,10 @@ class Known(NamedTuple):
     found: dict[Number, float | str | Ours]
     codes: dict[Number, str]
     old: set[Number]
+
+    def lacks(self, number: Number) -> bool:
+        """Whether a row is not there, or of other code."""
+        return number in self.old or self.found.get(number, LEFT) == LEFT
 
 
 def _known(source: str) -> Known:

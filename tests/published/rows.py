@@ -21,7 +21,8 @@ Value = float | str | Ours | None
 Row = Callable[[], Value]
 """Gives the value of a row, or raises `NotYet`."""
 
-LEFT = "its cases are not all measured yet; the same command goes on there"
+LEFT = "not measured by this code yet: `make published STALE=1` measures it, and goes on where it ended"
+"""Why there is no value: cases of the row have no answer."""
 
 
 class NotYet(Exception):

@@ -244,3 +244,13 @@ def test_every_row_says_which_code_measured_it(source):
 def test_a_missing_answer_says_which():
     with pytest.raises(NotYet, match=r"test_rows.count\(3,\)"):
         raise NotYet(count, (3,))
+
+
+def test_a_row_that_was_taken_out_is_measured_again():
+    known = published.Known({ONE: Ours(1.0), TWO: str(published.LEFT), BOTH: "no such data"}, {ONE: "aa"}, set())
+    assert [known.lacks(number) for number in (ONE, TWO, BOTH, ONE._replace(metric="new"))] == [
+        False,
+        True,
+        False,
+        True,
+    ]
