@@ -109,11 +109,13 @@ def choose(S, at, room, chosen, keep):
 
 @njit(inline="never")
 def none_fits(S):
-    """Whether no pool has as many free slots as any waiting job wants."""
+    """Whether no pool has as many free slots as any waiting job wants, or all pools together if jobs may hold several types."""
     least = ANY
     for c in range(S.cls.shape[0]):
         if S.cls[c].count > 0:
             least = min(least, S.cls[c].slots)
+    if S.rule[0].across == 1:
+        return least > S.pools["free"].sum()
     return least > most_free(S)
 
 
