@@ -131,7 +131,7 @@ def cheap(study: Study) -> dict[Number, Row]:
 def _rows(runs: Runs) -> dict[Number, Row]:
     """All rows, the slow ones last: those whose cases are left out are None."""
     rows = given(curve_errors(runs.study.data)) | _chronus(runs) | _selector(runs) | _estimator(runs)
-    return rows | _compared(runs) | _stand_ins(runs)
+    return rows | _stand_ins(runs) | _compared(runs)
 
 
 def _compared(runs: Runs) -> dict[Number, Row]:
