@@ -24,8 +24,8 @@ from published.kept import TESTS, meaning
 from published.numbers import Number, Ours, as_ours
 
 ROOT = TESTS.parent
-PINNED = re.compile(r"gpuschedlab\.(sim|cluster|scenarios|traces(?!\.generator))\b")
-"""Rooms whose code does not count, beside the files that lie in no room: what runs every policy, and what reads every log."""
+PINNED = re.compile(r"gpuschedlab\.(sim|cluster|scenarios|traces(?!\.generator)|cli|plots|report|widgets)\b")
+"""Rooms whose code does not count, beside the files that lie in no room: those that run every policy, read every log, or only show."""
 
 DRAWN = re.compile(r"\.(figures|explorers?|hours|command|task|logbook)\b")
 """Modules of a paper that only show what it does, or stand it in the suite."""
