@@ -32,6 +32,8 @@ SLOW = 20.0
 """Seconds of the processor from which on a run is named."""
 LEFT_OUT = ("time_limit", "late")
 BRIEF = {"population": 6, "generations": 4}
+SHORTEST = {"Shockwave": 60.0}
+"""Seconds between rounds, at least, of policies that solve a program in each round."""
 MODELS = ("a", "b", "c")
 PLANS = (Plan(), Plan(tested=2), Plan(window=500.0, resolution=30.0), Plan(keep=True), Plan(every=60.0, min_age=20.0))
 
@@ -180,6 +182,8 @@ def policy_of(rng, cls, cluster: Cluster):
                 continue
             number = k.low * (k.high / k.low) ** share if k.log else k.low + share * (k.high - k.low)
             values[name] = (number,) if info.kind == "floats" else number
+        if cls.__name__ in SHORTEST and "interval" in values:
+            values["interval"] = max(values["interval"], SHORTEST[cls.__name__])
     policy = cls(**cls.project({f.name: getattr(cls(), f.name) for f in fields(cls) if f.name in known} | values))
     more = {"plan": PLANS[rng.integers(len(PLANS))]} if "plan" in vars(policy) and rng.random() < 0.5 else {}
     if cls.__name__ == "Kueue":
