@@ -130,5 +130,5 @@ def test_a_wrong_bill_is_found(reserving, wrong, monkeypatch):
 )
 def test_jobs_of_one_row_share_its_gpus(jobs, cells, rate):
     frame = pl.DataFrame([("m", "t", 1, g, float(g)) for g in (1, 2, 4)], SPEEDS, orient="row")
-    stretch = Stretch(0.0, 1.0, "t", False, False, None, None, False, None, cells)
+    stretch = Stretch(0.0, 1.0, False, False, None, None, False, None, cells, ("t",))
     assert Table(Speeds.from_frame(frame), 0).rates(stretch, jobs).tolist() == [rate]
