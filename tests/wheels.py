@@ -130,17 +130,18 @@ def main() -> int:
         parser.error(f"found no Python {', '.join(missing)}; expected it on PATH or in pyenv. Leave it out by PYTHONS.")
     wheel = build(FOLDER / "dist")
     source = hashlib.sha256(wheel.read_bytes() + TABLE.read_bytes()).hexdigest()
-    kept = Answers(FOLDER / "tried.jsonl", source)
+    kept = Answers(FOLDER / "tried.jsonl")
     print(f"{wheel.name}\n{'Python':8}{'extra':12}{'CPU s':>8}{'MB':>7}  ran", flush=True)
     failed = False
     for version, path in pythons.items():
         for extra in given.extras or TRIED:
-            if (version, extra) in kept.known:
-                found = Tried(*kept.known[version, extra])
+            case = (version, extra)
+            if (source, case) in kept.known:
+                found = Tried(*kept.known[source, case])
             else:
                 found = attempt(wheel, path, extra, FOLDER / f"{version}-{extra}", extra == "core")
                 if not found.wrong:
-                    kept.keep((version, extra), found)
+                    kept.keep(source, case, found)
             failed |= bool(found.wrong)
             said = f"WRONG: {found.wrong} ({FOLDER / f'{version}-{extra}.log'})" if found.wrong else TRIED[extra]["ran"]
             print(f"{version:8}{extra:12}{found.seconds:8}{found.megabytes:7}  {said}", flush=True)

@@ -29,19 +29,20 @@ def openings(repeat: int, folder: str | Path = "runs") -> list[dict]:
     list of dict
         One row a place and explorer: `opened`, `empty` (names of figures that stayed empty), `seconds` (median).
     """
-    answers = Answers(Path(folder) / "bench_explorer_browser.jsonl", _source())
+    answers = Answers(Path(folder) / "bench_explorer_browser.jsonl")
+    source = _source()
     cases = [(place, notebook, i) for place in PLACES for notebook in NOTEBOOKS for i in range(repeat)]
     for place in PLACES:
-        left = [case for case in cases if case[0] == place and case not in answers.known]
+        left = [case for case in cases if case[0] == place and (source, case) not in answers.known]
         if not left:
             continue
         with tempfile.TemporaryDirectory(prefix="gpuschedlab-", ignore_cleanup_errors=True) as room:
             written = write_notebooks(Path(room), NOTEBOOKS)
             with serve(written, place) as address, busy(LOOPS), chromium() as launch:
                 for case in left:
-                    answers.keep(case, _opened(launch, place, address, case[1]))
+                    answers.keep(source, case, _opened(launch, place, address, case[1]))
     return [
-        _row(place, notebook, [answers.known[place, notebook, i] for i in range(repeat)])
+        _row(place, notebook, [answers.known[source, (place, notebook, i)] for i in range(repeat)])
         for place in PLACES
         for notebook in NOTEBOOKS
     ]

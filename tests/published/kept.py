@@ -63,19 +63,20 @@ def measure_all(
             f"{command} {name}: found no reference data; expected a folder with {files[0]}/. Pass --data FOLDER."
         )
     cases = list(cases)
-    answers = Answers(Path("runs") / f"{command}_{name}.jsonl", source_of(measure, data_dir, files))
-    left = [case for case in cases if case not in answers.known]
+    source = source_of(measure, data_dir, files)
+    answers = Answers(Path("runs") / f"{command}_{name}.jsonl")
+    left = [case for case in cases if (source, case) not in answers.known]
     joblib = need("joblib", f"{command} {name}")
     parallel = joblib.Parallel(workers, return_as="generator_unordered", batch_size=1)
     bar = need("tqdm.auto", "progress bars").tqdm(total=len(cases), initial=len(cases) - len(left), disable=None)
     begin = time.monotonic()
     with bar, contextlib.closing(parallel(joblib.delayed(_paired)(measure, data_dir, case) for case in left)) as found:
         for case, answer in found:
-            answers.keep(case, answer)
+            answers.keep(source, case, answer)
             bar.update()
             if time.monotonic() - begin > seconds:
                 break
-    return [answers.known.get(case) for case in cases]
+    return [answers.known.get((source, case)) for case in cases]
 
 
 def source_of(measure: Callable, data_dir, folders=TRACES) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gpuschedlab._files import append_line, json_lines
 from gpuschedlab.errors import LabError
+from published.answers import Answers
 from published.code import code_of_case
 from published.rows import NotYet
 
@@ -46,15 +46,11 @@ class Study:
     quick: bool = False
     workers: int = -1
     until: float = math.inf
-    _known: dict = field(default_factory=dict, repr=False, compare=False)
+    _answers: Answers | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self):
-        for record in json_lines(self._file):
-            self._known[record["source"], tuple(record["case"])] = record["answer"]
-
-    @property
-    def _file(self) -> Path:
-        return Path("runs") / f"published_{self.source}.jsonl"
+        if self._answers is None:  # copies of a study share its answers
+            object.__setattr__(self, "_answers", Answers(Path("runs") / f"published_{self.source}.jsonl"))
 
     def answer(self, measure: Callable, case: tuple):
         """The answer of `measure(data, *case)`, if it is known.
@@ -75,17 +71,14 @@ class Study:
         """
         if self.data is None:
             raise LabError(f"published {self.source}: found no reference data; pass --data FOLDER.")
-        known = self._known.get((self._key(measure, case), case))
+        known = self._answers.known.get((self._key(measure, case), case))
         if known is None:
             raise NotYet(measure, case)
         return known
 
     def keep(self, measure: Callable, case: tuple, answer) -> None:
         """Keep the answer of a case."""
-        key = self._key(measure, case)
-        self._known[key, case] = answer
-        self._file.parent.mkdir(parents=True, exist_ok=True)
-        append_line(self._file, {"source": key, "case": case, "answer": answer})
+        self._answers.keep(self._key(measure, case), case, answer)
 
     def _key(self, measure: Callable, case: tuple) -> str:
         """Hash of a function, and of all that its answer to a case depends on."""
