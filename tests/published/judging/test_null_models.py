@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
+from published.claims import published_values
 from published.committed import FOLDER, read_measured
-from published.judging.judged import judge
+from published.judging.judged import Judged, judge
+from published.judging.words import NOT_MEASURED
 from published.sources import SOURCES
 
 pytestmark = pytest.mark.skipif("autosched" not in SOURCES or "ymir" not in SOURCES, reason="papers are not here")
@@ -12,15 +14,26 @@ pytestmark = pytest.mark.skipif("autosched" not in SOURCES or "ymir" not in SOUR
 NAMES = {"philly": "Philly", "venus": "Venus", "pai": "PAI"}
 
 
+def accuracies(source: str) -> list[Judged]:
+    """Claims of a source about an accuracy."""
+    return [one for one in judge(source, read_measured(FOLDER / f"{source}.csv").found) if one.claim.null_note]
+
+
 def nulls(source: str) -> list[str]:
-    """What stands beside accuracies of a source."""
-    return [one.null for one in judge(source, read_measured(FOLDER / f"{source}.csv").found) if one.claim.null_note]
+    """What stands beside the measured accuracies of a source."""
+    return [one.null for one in accuracies(source) if one.verdict != NOT_MEASURED]
 
 
 def test_accuracies_stand_beside_that_of_one_answer():
-    assert len(nulls("autosched")) == 2
-    assert len(nulls("ymir")) == 1
+    assert len(accuracies("autosched")) == 2
+    assert len(accuracies("ymir")) == 1
     assert all(nulls("autosched") + nulls("ymir"))
+
+
+def test_what_is_not_measured_stands_beside_nothing():
+    for source in ("autosched", "ymir"):
+        nothing = {number: "not measured" for number in published_values(source)}
+        assert not any(one.null for one in judge(source, nothing))
 
 
 @pytest.mark.data
