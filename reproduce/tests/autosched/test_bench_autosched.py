@@ -376,7 +376,7 @@ def test_what_was_measured_stays_when_a_case_fails(tmp_path, monkeypatch):
 def test_other_code_of_a_paper_is_measured_anew(tmp_path, monkeypatch):
     """But not where only its words differ, nor for a module that it does not import."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(kept, "TESTS", tmp_path)
+    monkeypatch.setattr(kept, "HOMES", (tmp_path,))
     folder = tmp_path / "published" / "paper"
     asked = []
     folder.mkdir(parents=True)

@@ -178,34 +178,6 @@ def test_an_answer_counts_the_policies_that_its_case_names_and_no_others():
     assert "gpuschedlab.papers.gavel.policy" in other - one
 
 
-MADE = """
-import sys, time
-from functools import partial
-from pathlib import Path
-import published
-from published import committed, inputs, reproduce
-from reproduce.published.numbers import Ours
-
-def half_a_second(data, number):
-    time.sleep(0.5)
-    return number
-
-module = sys.modules[__name__]
-folder = Path(sys.argv[1])
-published.FOLDER = folder
-inputs.FILE = folder / "files.txt"
-from papers.copter import problems
-numbers = list(committed.read_measured(folder / "copter-problems.csv").found)
-def row(study, number, i):
-    return Ours(float(study.answer(problems.waited, (i,))))
-problems.waited = half_a_second
-half_a_second.__module__ = "reproduce.papers.copter.problems"
-half_a_second.__qualname__ = "waited"
-problems.ours = lambda study: {n: partial(row, study, n, i) for i, n in enumerate(numbers)}
-reproduce(["copter-problems"], folder, stale=True, workers=1, out=folder / "out")
-"""
-
-
 def test_each_case_that_ended_before_a_kill_leaves_fewer_stale_rows(tmp_path):
     """The measuring function is one that waits; the command is killed, not interrupted, in the middle of a case."""
     shutil.copy(published.FOLDER / f"{SOURCE}.csv", tmp_path)
@@ -213,8 +185,7 @@ def test_each_case_that_ended_before_a_kill_leaves_fewer_stale_rows(tmp_path):
     text = path.read_text()
     _, found, _ = read_measured(path)
     published.write_measured(path, "c", {n: Ours(-1.0) for n in found}, {})
-    script = tmp_path / "made.py"
-    script.write_text(MADE)
+    script = Path(__file__).with_name("half_seconds.py")
     running = subprocess.Popen(
         [sys.executable, str(script), str(tmp_path)],
         cwd=tmp_path,
