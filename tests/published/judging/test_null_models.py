@@ -32,7 +32,7 @@ def test_accuracies_stand_beside_that_of_one_answer():
 
 def test_what_is_not_measured_stands_beside_nothing():
     for source in ("autosched", "ymir"):
-        nothing = {number: "not measured" for number in published_values(source)}
+        nothing = dict.fromkeys(published_values(source), "not measured")
         assert not any(one.null for one in judge(source, nothing))
 
 
