@@ -70,7 +70,9 @@ def test_a_site_has_the_lines_of_all_its_files(folder):
     assert site.scheduler.weights.fairshare == 10_000
     assert [name for name, *_ in site.nodes] == ["gpu01", "gpu02", "gpu03", "gpu08", "old1", "old2"]
     assert dict(site.qos) == {"normal": 0, "high": 10}
-    assert [description.seconds(value, "s") for value in (5, "2 h", "1-00:00:00")] == [300, 7200, 86400], "a number alone is minutes"
+    assert [description.seconds(value, "s") for value in (5, "2 h", "1-00:00:00")] == [300, 7200, 86400], (
+        "a number alone is minutes"
+    )
     assert [kueue_files.quantity(value) for value in (5, "9", "500m", "2k")] == [5, 9, 0.5, 2000]
     assert [slurm_files.yes(text, "w") for text in ("YES", "0")] == [True, False]
     (partition,) = (part for part in site.partitions if part.name == "all")
