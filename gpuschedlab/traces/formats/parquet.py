@@ -23,8 +23,9 @@ def stored(path: Path, on_bad: OnBad) -> tuple[Intake, pl.DataFrame]:
     found = read_parquet(path, on_bad=on_bad)
     trace, bad = found if isinstance(found, tuple) else (found, pl.DataFrame())
     with contextlib.suppress(*UNREADABLE, TypeError):
-        if kept := pl.read_parquet_metadata(path).get(REPORT):
-            return Intake(trace, None, Report(**{"peak": most_at_once(trace)} | json.loads(kept))), bad
+        if stored_report := pl.read_parquet_metadata(path).get(REPORT):
+            entries = {"peak": most_at_once(trace)} | json.loads(stored_report)
+            return Intake(trace, None, Report(**entries)), bad
     hours = float((trace["gpus"] * trace["duration"]).sum()) / HOUR
     rows = trace.height + bad.height
     peak = most_at_once(trace)

@@ -54,6 +54,22 @@ def numeric(name: str) -> pl.Expr:
     return pl.col(name).str.strip_chars().cast(pl.Float64, strict=False)
 
 
+def as_number(name: str) -> pl.Expr:
+    """A column as floats; null if a value is no number."""
+    return pl.col(name).cast(pl.Float64, strict=False)
+
+
+def filled(name: str) -> pl.Expr:
+    """A column of lists; null in the place of an empty list."""
+    length = pl.col(name).list.len()
+    return pl.when(length > 0).then(name)
+
+
+def label(condition: pl.Expr, text: str) -> pl.Expr:
+    """A text in the rows in which a condition holds; null in the others."""
+    return pl.when(condition).then(pl.lit(text))
+
+
 def given(name: str, expected: str = SECONDS) -> Rule:
     """Rule that something must stand in a column of the file."""
     return Rule(name, expected, pl.col(name + RAW).is_null())

@@ -60,11 +60,14 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         latest += re.findall(TIME, text_of(file))
     table = pl.DataFrame(rows, schema=SCHEMA, orient="row").with_columns(gpus=whole_or_share(pl.col("gpus")))
     now = instants(pl.Series([max(latest, default=None)], dtype=pl.String))["early"][0]
+    assumed = []
+    if (table["nodes"] > 1).any():
+        assumed.append("pods of a job stand on a node each")
     return Raw(
         table,
         {name: name for name in SCHEMA if name != LINE},
         gangs="last",
-        assumed=["pods of a job stand on a node each"] if (table["nodes"] > 1).any() else [],
+        assumed=assumed,
         repeats="attempts",
         snapshot=now,
         missing=["a snapshot: jobs that ended earlier may be missing", "time lost before an eviction is not known"],
@@ -86,13 +89,16 @@ def _common(item: Mapping, options: Options) -> dict:
     labels = inside(item, "metadata", "labels") or {}
     own = inside(item, "metadata", "name")
     space = text(inside(item, "metadata", "namespace")) or "default"
+    queue_labels = []
+    if isinstance(labels, Mapping):
+        queue_labels = [labels[name] for name in QUEUES if labels.get(name)]
     label = (options.user or "").removeprefix("label:")
     return {
         "job_id": f"{space}/{text(own)}" if own else None,
         "submit": text(inside(item, "metadata", "creationTimestamp")),
         "name": text(own),
         "user": text(inside(labels, label)) if label else None,
-        "vc": next((text(labels[q]) for q in QUEUES if isinstance(labels, Mapping) and labels.get(q)), space),
+        "vc": text(queue_labels[0]) if queue_labels else space,
         "priority": number(inside(item, "spec", "priority")),
     }
 

@@ -134,10 +134,12 @@ def pod(item: Mapping) -> dict:
 
 def _pods(item: Mapping, sets: str, count: str) -> list[tuple[float, float]]:
     """Sets of pods of a job: how many, and GPUs of each."""
-    return [
-        (number(p.get(count, 1)) or 0.0, asked_by(inside(p, "template") or {}).devices.gpus)
-        for p in several(item, "spec", sets)
-    ]
+    pods = []
+    for pod_set in several(item, "spec", sets):
+        replicas = number(pod_set.get(count, 1)) or 0.0
+        template = inside(pod_set, "template") or {}
+        pods.append((replicas, asked_by(template).devices.gpus))
+    return pods
 
 
 def workload(item: Mapping) -> dict:
