@@ -150,7 +150,8 @@ class Calibration:
             if values.pop("format") != "gpuschedlab calibration" or values.pop("version") != VERSION:
                 raise KeyError("format")
             for name, kind in (("arrivals", Arrivals), ("marks", Marks), ("demand", Demand)):
-                values[name] = kind(**{figure: _tuple(value) for figure, value in values[name].items()})
+                figures = {figure: _tuple(value) for figure, value in values[name].items()}
+                values[name] = kind(**figures)
             return cls(**values)
         except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
             raise TraceError(
@@ -180,7 +181,8 @@ def presets() -> list[str]:
     >>> presets()
     ['pai', 'philly', 'venus']
     """
-    return sorted(path.stem for path in (_data.folder() / "presets").glob("*.json"))
+    folder = _data.folder() / "presets"
+    return sorted(path.stem for path in folder.glob("*.json"))
 
 
 @lru_cache(maxsize=8)
