@@ -7,7 +7,8 @@ from pathlib import Path
 import polars as pl
 
 from gpuschedlab.errors import TraceError
-from gpuschedlab.traces.formats.managers.pods import asked_by, not_counted, pod, volcano, workload
+from gpuschedlab.traces.formats.managers.pod_requests import asked_by, not_counted
+from gpuschedlab.traces.formats.managers.pods import pod, volcano, workload
 from gpuschedlab.traces.logs.devices import whole_or_share
 from gpuschedlab.traces.logs.instants import instants
 from gpuschedlab.traces.logs.log_files import head_of, inside, json_of, number, several, text, text_of
