@@ -120,7 +120,9 @@ class Compiler:
         if a != b:
             yes = self.number(node.body, depth)
             no = self.number(node.orelse, depth)
-        return pl.when(self.truth(node.test, depth)).then(yes).otherwise(no), a and b
+        condition = self.truth(node.test, depth)
+        chosen = pl.when(condition).then(yes).otherwise(no)
+        return chosen, a and b
 
     def truth(self, node: ast.AST, depth: int) -> pl.Expr:
         """A comparison, of texts where one side is a constant text."""

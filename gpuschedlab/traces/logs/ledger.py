@@ -105,7 +105,8 @@ class Report:
     @property
     def accounted(self) -> int:
         """Rows that are a job, are left out for a reason, or stand beside these: all rows of the log."""
-        return self.jobs + sum(self.counts().values()) + sum(self.beside.values())
+        left_out = sum(self.counts().values())
+        return self.jobs + left_out + sum(self.beside.values())
 
     def line(self) -> str:
         """The report in one line."""
@@ -113,9 +114,9 @@ class Report:
         if self.left_out:
             parts.append(f"left out: {', '.join(map(self._in_words, self.left_out))}")
         if self.beside:
-            parts.append(f"beside them: {_counted(self.beside)}")
+            parts.append(f"beside them: {counted(self.beside)}")
         if self.within:
-            parts.append(f"not counted within rows: {_counted(self.within)}")
+            parts.append(f"not counted within rows: {counted(self.within)}")
         if self.accounted != self.rows:
             parts.append(f"{self.rows - self.accounted:,} rows are in no job and in no count")
         if self.assumed:
@@ -154,7 +155,7 @@ class Report:
         return f"<details><summary>{escape(self.line())}</summary><table>{head}{rows}</table></details>"
 
 
-def _counted(counts: dict[str, int]) -> str:
+def counted(counts: dict[str, int]) -> str:
     """Counts in words, by reason."""
     return ", ".join(f"{n:,} {reason.replace('_', ' ')}" for reason, n in counts.items())
 
@@ -180,7 +181,9 @@ class Ledger:
         """Count rows that are left out."""
         if not rows.height:
             return
-        spent = pl.when(pl.col("gpus") == 0).then(0.0).otherwise(pl.col("gpus") * pl.col("duration"))
+        gpus = pl.col("gpus")
+        gpu_seconds = gpus * pl.col("duration")
+        spent = pl.when(gpus == 0).then(0.0).otherwise(gpu_seconds)
         work = rows.select(spent.fill_nan(None)).to_series()
         known = work.is_between(0, 1e15).fill_null(False)
         self.rows[reason] += rows.height
@@ -221,8 +224,9 @@ def most_at_once(jobs: pl.DataFrame, start: str = "started") -> float:
         return 0.0
     jobs = jobs.select("job_id", start, "gpus", "duration").drop_nulls().sort("duration")
     jobs = jobs.unique(["job_id", start], keep="last").sort(start)
-    held = (jobs[name].to_numpy() for name in (start, "gpus", "duration"))
-    return round(float(demand(*held, jobs[start].to_numpy()).max(initial=0.0)), 6)
+    starts, gpus, durations = (jobs[name].to_numpy() for name in (start, "gpus", "duration"))
+    in_use = demand(starts, gpus, durations, starts)
+    return round(float(in_use.max(initial=0.0)), 6)
 
 
 SEEN = "the nodes that jobs of the log ran on, and the most in use at once on one of a type"

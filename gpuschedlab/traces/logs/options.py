@@ -149,9 +149,10 @@ def options_of(given: Mapping[str, Any], source: str) -> Options:
         if value is not None and not any(_is(value, kind) for kind in kinds):
             words = " or ".join(KINDS[kind][1] for kind in kinds if kind != "None")
             raise TraceError(f"{source}: found {name}={str(value)[:80]!r}; expected {words}.")
-    if str(given.get("instances", False)).lower() not in ("true", "false"):
+    instances = str(given.get("instances", False)).lower()
+    if instances not in ("true", "false"):
         raise TraceError(f"{source}: found instances={given['instances']!r}; expected true or false.")
-    given = dict(given) | {"instances": str(given.get("instances", False)).lower() == "true"}
+    given = dict(given) | {"instances": instances == "true"}
     if "accept" in given:
         words = given["accept"]
         given["accept"] = tuple(words.replace(",", " ").split() if isinstance(words, str) else words)
@@ -173,7 +174,8 @@ def options_of(given: Mapping[str, Any], source: str) -> Options:
             raise TraceError(
                 f"{source}: found the status {meaning!r} in states, for {word!r}; expected one of {', '.join(MEANINGS)}."
             )
-    given["columns"] = {ALIASES.get(ours, ours): text for ours, text in (given.get("columns") or {}).items()}
+    columns = given.get("columns") or {}
+    given["columns"] = {ALIASES.get(ours, ours): text for ours, text in columns.items()}
     return Options(**{name: value for name, value in given.items() if value is not None})
 
 
@@ -215,8 +217,12 @@ def source_of(word: str) -> tuple[str, str, dict]:
     places = [i for i, sign in enumerate(path) if sign == ":" and "=" in path[i:]]
     if not places:
         return name, path, {}
-    cut = next((i for i in reversed(places) if Path(path[:i]).exists()), places[0])
-    given = dict(part.split("=", 1) for part in path[cut + 1 :].split(",") if "=" in part)
+    cut = places[0]
+    for i in places:
+        if Path(path[:i]).exists():
+            cut = i
+    settings = path[cut + 1 :].split(",")
+    given = dict(setting.split("=", 1) for setting in settings if "=" in setting)
     options = {
         key: given.pop(key) for key in NAMES if key in given and key not in ("columns", "user", "gpu_type", "cluster")
     }

@@ -51,7 +51,8 @@ class Raw:
 
 def numeric(name: str) -> pl.Expr:
     """A column's texts as numbers; null if there is none."""
-    return pl.col(name).str.strip_chars().cast(pl.Float64, strict=False)
+    text = pl.col(name).str.strip_chars()
+    return text.cast(pl.Float64, strict=False)
 
 
 def as_number(name: str) -> pl.Expr:
