@@ -62,7 +62,8 @@ def _held(run, now: float) -> pl.DataFrame:
 
 def _of_round(run, now: float, name: str):
     """What a column of `Run.rounds` has for the last round at an instant; None without one."""
-    return next(reversed(run.rounds.filter(time=now)[name].to_list()), None)
+    values = run.rounds.filter(time=now)[name].to_list()
+    return values[-1] if values else None
 
 
 def _each(law: Callable) -> Callable:
@@ -79,8 +80,13 @@ def _each(law: Callable) -> Callable:
 @_each
 def gpus_are_held(s, run, cluster) -> str | None:
     """Jobs hold the GPUs that were answered, or none where the round says that they found no place."""
-    held = dict(_held(run, s.now).group_by("job", maintain_order=True).agg(pl.col("gpus").sum()).iter_rows())
-    wrong = [i for i, row in enumerate(s.index) if abs(held.get(row, 0.0) - s.answer.gpus[i]) > 0.01 + SLACK]
+    by_job = _held(run, s.now).group_by("job", maintain_order=True)
+    held = dict(by_job.agg(pl.col("gpus").sum()).iter_rows())
+    wrong = []
+    for i, row in enumerate(s.index):
+        difference = held.get(row, 0.0) - s.answer.gpus[i]
+        if abs(difference) > 0.01 + SLACK:
+            wrong.append(i)
     placed = [i for i in wrong if s.index[i] in held]
     if placed:
         i = placed[0]
@@ -107,7 +113,8 @@ def named_nodes_are_held(s, run, cluster) -> str | None:
         return None
     rows = np.asarray(s.answer.nodes, float)
     wanted = {(int(s.index[int(i)]), int(node)): gpus for i, node, gpus in rows}
-    held = {(j, n): g for j, n, g in _held(run, s.now).select("job", "node", "gpus").iter_rows()}
+    rows_held = _held(run, s.now).select("job", "node", "gpus")
+    held = {(job, node): gpus for job, node, gpus in rows_held.iter_rows()}
     for (job, node), gpus in wanted.items():
         if abs(held.get((job, node), 0.0) - gpus) > SLACK:
             return f"row {job} of .jobs holds {held.get((job, node), 0.0):g} GPUs of node {node}; the answer named {gpus:g}"
@@ -151,7 +158,8 @@ def sources_are_named(seen, run, cluster) -> str | None:
 def profiling_is_named(seen, run, cluster) -> str | None:
     """A job is profiled only where an answer said so."""
     asked = {int(j) for s in seen for j in s.index[s.of("profiling", False).astype(bool)]}
-    odd = set(run.allocations.filter("profiling")["job"].unique()) - asked
+    profiled = run.allocations.filter("profiling")["job"]
+    odd = set(profiled.unique()) - asked
     if odd:
         return f"row {min(odd)} of .jobs was profiled; no answer said so"
 

@@ -256,7 +256,8 @@ class _Account:
             return
         # Where jobs were given GPUs twice at an instant, what the first gave has no row.
         in_force = self._in_force(s.end)
-        two_rounds = (self.run.columns("rounds")["time"] == s.end).sum() > 1 or len(in_force) > 1
+        at_end = self.run.columns("rounds")["time"] == s.end
+        two_rounds = at_end.sum() > 1 or len(in_force) > 1
         if self._profiled(s, in_force):
             self._undo(0.0, 0.0)
         elif any(e.node in dict(s.cells) and e.start == s.end for e in self.scenario.cluster.events):

@@ -86,7 +86,11 @@ class CheckReport:
     def _repr_html_(self) -> str:
         rows = zip(self.checks, self._texts(), strict=True)
         cells = [("✔ passed" if c.passed else "✘ failed", c.name, words) for c, words in rows]
-        rows = "".join(f"<tr>{''.join(f'<td>{html.escape(v)}</td>' for v in row)}</tr>" for row in cells)
+        lines = []
+        for row in cells:
+            line = "".join(f"<td>{html.escape(cell)}</td>" for cell in row)
+            lines.append(f"<tr>{line}</tr>")
+        rows = "".join(lines)
         return f"<table><caption>{html.escape(self.subject)}</caption>{rows}</table>"
 
 
@@ -115,5 +119,6 @@ def run_battery(subject: str, checks: dict[str, Callable[[], str | None]], error
             problem = f"it raised {type(raised).__name__}: {raised}"
             if isinstance(raised, LabError):
                 problem = str(raised)
-        done.append(Check(name, (check.__doc__ or name).strip().splitlines()[0].rstrip("."), problem))
+        first = (check.__doc__ or name).strip().splitlines()[0]
+        done.append(Check(name, first.rstrip("."), problem))
     return CheckReport(subject, tuple(done), error)
