@@ -1,4 +1,4 @@
-"""What holds in every run of every policy, as functions `law(run, cluster) -> None, or what is wrong`.
+"""Laws of every run of every policy, as functions `law(run, cluster) -> None, or the problem`.
 
 They read a run's frames and nothing else, so they check the engine as well as the policy.
 """
@@ -61,7 +61,7 @@ def reserved_gpus_fit(run, cluster) -> str | None:
 
 
 def bills_add_up(run, cluster) -> str | None:
-    """What is billed, at one price or at one for each type, is what jobs that count held and what was reserved since the first."""
+    """The bill, at one price or one per type, is of the GPUs that counted jobs held and of those reserved since the first."""
     counts = run.jobs["submit"] >= 0
     allocations = _owned(run)
     allocations = allocations.filter(counts.gather(allocations["job"]))
@@ -129,7 +129,7 @@ def times_add_up(run, cluster) -> str | None:
 
 
 def nodes_were_asked_for(run, cluster) -> str | None:
-    """No job holds nodes outside its partitions, or, where GPU types bind, of a type that it did not ask for."""
+    """No job holds nodes outside its partitions, or, if GPU types bind, of a type that it did not ask for."""
     kinds = [g for g in cluster.groups for _ in range(g.nodes)]
     nodes = pl.DataFrame(
         {"gpu_types": [[g.gpu_type.lower()] for g in kinds], "partitions": [list(g.partitions) for g in kinds]}
@@ -187,7 +187,7 @@ def _at_once(rows: pl.DataFrame, by: str) -> pl.DataFrame:
 
 
 def reserved_times(run) -> pl.DataFrame:
-    """Rows of `Run.pools` with `start` and `end` (s): the next row of their name and type, or where the run stopped."""
+    """Rows of `Run.pools` with `start` and `end` (s): the next row of their name and type, or the end of the run."""
     stop = max(run.info["now"], run.timeline["time"].max() or 0.0, run.pools["time"].max() or 0.0)
     next_time = pl.col("time").shift(-1).over("name", "gpu_type")
     end = next_time.fill_null(stop)
@@ -218,7 +218,7 @@ def _owned(run) -> pl.DataFrame:
 
 
 def first_wrong(wrong: pl.DataFrame, message: str) -> str | None:
-    """What is wrong with the first of some rows, and how many more there are; None without any."""
+    """The problem of the first of some rows, and how many more there are; None without any."""
     if wrong.is_empty():
         return None
     problem = message.format(**wrong.row(0, named=True))

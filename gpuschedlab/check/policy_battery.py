@@ -37,26 +37,26 @@ def check_policy(
 ) -> CheckReport:
     """Run the battery on a policy.
 
-    It must declare its knobs and say what it does; on a small trace, with delays, with node failures, on nodes of several
+    It must declare its knobs and say its rule; on a small trace, with delays, with node failures, on nodes of several
     sizes, and with elastic jobs on two types of GPU, every job must finish, no node be overcommitted, no GPU-second
-    or second of a job be unaccounted for, and each end follow from what the job held; it must decide the same
+    or second of a job be unaccounted for, and each end follow from the GPUs that the job held; it must decide the same
     when asked twice, when jobs are relabelled, when the clock counts in another unit, and after pickling; and
-    it must not know what has not yet happened. A policy that keeps to more has `laws`, a tuple of functions
-    `law(run, cluster)`, None or what is wrong, which hold in these runs too.
+    it must not know events that are still to come. A policy that keeps to more has `laws`, a tuple of functions
+    `law(run, cluster)`, None or the problem, which hold in these runs too.
 
     Parameters
     ----------
     policy : Policy or type
         A policy, or its class (then with default knobs).
     trace, cluster, speeds : optional
-        What to run it on; by default 60 jobs of 0.5 to 8 GPUs on 5 nodes of 4.
+        The trace that it runs on; by default 60 jobs of 0.5 to 8 GPUs on 5 nodes of 4.
     only : tuple of str
         Names of the checks to run.
 
     Returns
     -------
     CheckReport
-        All checks with what is wrong; `.raise_if_failed()` makes an error of it.
+        All checks with their problems; `.raise_if_failed()` makes an error of it.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def check_policy(
 
 @dataclass(frozen=True)
 class _PolicyBattery:
-    """The checks, as methods: the docstring is the demand, the answer reports what is wrong."""
+    """The checks, as methods: the docstring is the demand, the answer reports the problem."""
 
     given: object
     trace: pl.DataFrame | None
@@ -117,7 +117,7 @@ class _PolicyBattery:
         return self.run()
 
     def docstring(self):
-        """A docstring says what it does."""
+        """A docstring says its rule."""
         return no_docstring(type(self.policy))
 
     def knobs(self):
@@ -182,7 +182,7 @@ class _PolicyBattery:
         return self._broken(jobs, cluster, types="requested", over=10.0)
 
     def answers(self):
-        """What happens is what a round answered, field by field (of policies that decide by rounds)."""
+        """The run follows the answers of rounds, field by field (of policies that decide by rounds)."""
         if not isinstance(self.policy, Round):
             return None
         recorded = Recorded(self.policy)
@@ -233,7 +233,7 @@ class _PolicyBattery:
         )
 
     def future_arrivals(self):
-        """What happens until a time does not depend on jobs that come later."""
+        """The run until a time does not depend on jobs that come later."""
         for t in self.jobs["submit"].quantile(0.3), self.jobs["submit"].quantile(0.7):
             all_jobs = self.run(until=t)
             past = self.run(self.jobs.filter(pl.col("submit") <= t), until=t)
@@ -242,7 +242,7 @@ class _PolicyBattery:
                 return problem
 
     def future_durations(self):
-        """What happens until a time does not depend on how long unfinished jobs still last."""
+        """The run until a time does not depend on how long unfinished jobs still last."""
         guess = Guess()
         whole = self.run(estimator=guess)
         t = float(np.quantile(whole.jobs["end"].fill_null(np.inf), 0.5))
@@ -279,7 +279,7 @@ def _slower(policy):
 
 
 def different(a, b, when: str, drop: tuple[str, ...] = ()) -> str | None:
-    """Say where two runs differ: jobs, then allocations, then timeline."""
+    """Say how two runs differ: jobs, then allocations, then timeline."""
     for name in ("jobs", "allocations", "timeline"):
         one, other = (getattr(run, name).drop(drop, strict=False) for run in (a, b))
         if one.equals(other):
@@ -304,7 +304,7 @@ def _allocations_until(t: float, run) -> pl.DataFrame:
 
 
 def different_until(t: float, a, b, when: str) -> str | None:
-    """Say where the allocations of two runs differ before time t (s)."""
+    """Say how the allocations of two runs differ before time t (s)."""
     one = _allocations_until(t, a)
     other = _allocations_until(t, b)
     for row in range(max(one.height, other.height)):

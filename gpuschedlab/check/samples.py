@@ -1,4 +1,4 @@
-"""What the batteries run on when nothing is given."""
+"""Traces that the batteries run on by default."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What jobs held, from stretch to stretch, and the rate that a speed table has for it: read from frames and arrays alone."""
+"""GPUs that jobs held, from stretch to stretch, and the rate that a speed table has for it: read from frames and arrays alone."""
 
 import math
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ TINY = 1e-6
 
 
 class Stretch(NamedTuple):
-    """Rows of `Run.allocations` of one job and time: its cells (node, GPUs), their types, and what holds for all of them."""
+    """Rows of `Run.allocations` of one job and time: its cells (node, GPUs), their types, and the fields that all have."""
 
     start: float
     end: float

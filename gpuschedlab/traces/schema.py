@@ -1,4 +1,4 @@
-"""What a trace is: its columns, their types and ranges, and the check at the door."""
+"""The form of a trace: its columns, their types and ranges, and the check at the door."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LINE = "\0line"
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a trace: its type, whether it must be there, and what a good value is."""
+    """One column of a trace: its type, whether it must be there, and its good values."""
 
     dtype: Any  # canonical type; other types are converted where no value is lost
     expected: str  # what a good value is, in the words of the error message
@@ -82,7 +82,7 @@ DECLARED = ("min_gpus", "max_gpus", "preemptible", "priority")
 
 @dataclass(frozen=True)
 class Rule:
-    """A way for a row to be wrong: where `bad` holds, `column` is not what was `expected`."""
+    """A way for a row to be wrong: if `bad` holds, `column` is not as `expected`."""
 
     column: str
     expected: str
@@ -169,7 +169,7 @@ def validate(frame: pl.DataFrame, *, source: str = "trace", on_bad: OnBad = "rai
     frame : polars.DataFrame
         One row per job; at least job_id, submit (s), gpus, duration (s).
     source : str
-        What an error names.
+        Name of the source in an error.
     on_bad : {"raise", "drop"}
         "drop" returns bad rows apart instead of raising.
     first_row : int
@@ -229,7 +229,7 @@ def canonical_order(columns: list[str]) -> list[str]:
 
 
 def with_jobs(trace: pl.DataFrame, source: str) -> pl.DataFrame:
-    """Return a trace, where work begins that needs a job."""
+    """Return a trace at the beginning of work that needs a job."""
     if trace.is_empty():
         raise TraceError(f"{source}: found 0 rows; expected at least one job. Check that it is the trace you mean.")
     return trace
@@ -253,7 +253,7 @@ def _cast(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Rule]]:
 
 
 def _filled(frame: pl.DataFrame, name: str, value: pl.Expr) -> pl.Expr:
-    """Fill one column if nothing was given; what could not be converted stays null, for the rule to see."""
+    """Fill one column if nothing was given; a value that could not be converted stays null, for the rule to see."""
     if name not in frame.columns:
         return value
     raw = f"{name}\0raw"
@@ -263,7 +263,7 @@ def _filled(frame: pl.DataFrame, name: str, value: pl.Expr) -> pl.Expr:
 
 
 def _convert(values: pl.Series, column: Column) -> pl.Series:
-    """Convert one column; what would lose its meaning becomes null."""
+    """Convert one column; a value that would lose its meaning becomes null."""
     dtype = column.dtype
     given = values.dtype
     nothing = pl.Series(values.name, [None] * len(values), dtype)

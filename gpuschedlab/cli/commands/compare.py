@@ -167,7 +167,7 @@ def _needs_more_code(item: tuple[str, tuple]) -> bool:
 
 
 def _weeks_like(recipe, scenario, policies: dict, done, args):
-    """What weeks like this one say of the two policies of the sentence; None where no seed makes another, or they are not asked for."""
+    """Answer of weeks like this one on the two policies of the sentence; None if no seed makes another, or none is asked for."""
     from gpuschedlab.weeks import refine_comparison
 
     names = done.pair()
@@ -185,7 +185,7 @@ def _weeks_like(recipe, scenario, policies: dict, done, args):
 
 
 def _usual_weeks(contenders: list[tuple], scenario) -> int:
-    """Weeks that are played where nothing else is asked for: fewer of what takes long."""
+    """Weeks that are played by default: fewer of those that take long."""
     from gpuschedlab.metrics.like_weeks import FEWEST, MOST
     from gpuschedlab.sim import Ordered
 
@@ -198,7 +198,7 @@ def _usual_weeks(contenders: list[tuple], scenario) -> int:
 
 
 def _store(folder: str | None, unstored: dict[str, str]):
-    """Function that stores a run; what cannot be stored is noted, and stays in the table."""
+    """Function that stores a run; a run that cannot be stored is noted, and stays in the table."""
 
     def store(name, run):
         if not folder:
@@ -212,7 +212,7 @@ def _store(folder: str | None, unstored: dict[str, str]):
 
 
 def caption(scenario, about: dict[str, str]) -> str:
-    """What is run on what, and what the policies know, in three lines; in a fourth, that nothing can wait."""
+    """The trace, the cluster, the policies and their knowledge, in three lines; in a fourth, that nothing can wait."""
     summary = scenario.summary()
     load = ""
     if summary["load"] is not None:
@@ -245,7 +245,7 @@ def caption(scenario, about: dict[str, str]) -> str:
 
 
 def recorded_waits(trace) -> str:
-    """How long jobs waited in the log, as a line; "" where it does not say."""
+    """How long jobs waited in the log, as a line; "" if it does not say."""
     if "started" not in trace.columns or trace["started"].null_count() == trace.height:
         return ""
     import polars as pl

@@ -1,4 +1,4 @@
-"""`gpuschedlab run`: run one policy on a trace and keep what happened."""
+"""`gpuschedlab run`: run one policy on a trace and keep the run."""
 
 import sys
 from pathlib import Path
@@ -31,7 +31,7 @@ def add(parser):
 
 
 def run(args) -> int:
-    """Simulate, store, print the metrics; Ctrl-C keeps what has happened until then."""
+    """Simulate, store, print the metrics; Ctrl-C keeps the run until then."""
     if args.log and not args.out:
         raise LabError("run: found --log without --out; expected a folder to keep the log in: --out FOLDER.")
     policies = contenders_of([args.policy])

@@ -54,7 +54,7 @@ def add(parser):
 
 
 def sweep(args) -> int:
-    """Run the cells that are left, print the means over seeds; Ctrl-C keeps what is finished."""
+    """Run the cells that are left, print the means over seeds; Ctrl-C keeps the finished cells."""
     from gpuschedlab.sweep import Sweep
     from gpuschedlab.sweep import sweep as run_all
 
@@ -92,7 +92,7 @@ def sweep(args) -> int:
 
 
 def _scenarios(args) -> tuple[dict, dict]:
-    """Every trace on every cluster, as functions of a seed; where none is named, a log on its own. And what came in from logs."""
+    """Every trace on every cluster, as functions of a seed; if none is named, a log on its own. And the reports of logs."""
     from gpuschedlab.cluster import Cluster
     from gpuschedlab.traces import presets
 
@@ -168,7 +168,7 @@ def _values(info, text: str):
 
 
 def _backend(args):
-    """Where cells run: on a Dask cluster, or on this machine."""
+    """Backend of the cells: on a Dask cluster, or on this machine."""
     from gpuschedlab._extras import need
 
     stack = contextlib.ExitStack()

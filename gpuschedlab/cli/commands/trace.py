@@ -83,7 +83,7 @@ def generate(args) -> int:
 
 
 def convert(args) -> int:
-    """Read a published trace and store it; report what was left out."""
+    """Read a published trace and store it; report the rows that were left out."""
     from gpuschedlab.traces import write_csv, write_parquet, write_swf
     from gpuschedlab.traces.formats.export import lost_in_swf
     from gpuschedlab.traces.intake.read import taken_of

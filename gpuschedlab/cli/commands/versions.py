@@ -1,4 +1,4 @@
-"""`gpuschedlab versions`: versions of the package and of what it uses."""
+"""`gpuschedlab versions`: versions of the package and of the packages that it uses."""
 
 import platform
 import sys

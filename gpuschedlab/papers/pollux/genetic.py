@@ -67,7 +67,7 @@ def repair(rows, size, most, least, state, may):
 
 @njit
 def fitness(rows, speedup, base, factor, power, small):
-    """Power mean of the jobs' speed-ups, each discounted by its factor where its row is not that of `base`.
+    """Power mean of the jobs' speed-ups, each discounted by its factor if its row is not that of `base`.
 
     `speedup` (J, N + 1, G + 1) is that of each job on numbers of nodes and GPUs, 0 if it cannot run; `small` is added to each,
     so that a job without GPUs is not worth minus infinity. Power 0: geometric mean.

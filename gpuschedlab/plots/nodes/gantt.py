@@ -95,13 +95,13 @@ def gantt(
     Parameters
     ----------
     run : Run
-        What to show.
+        The run to show.
     start, end : float, optional
         Window, s; by default the day in which the most jobs wait.
     nodes : int or list of int
         How many nodes, from the first, or their numbers.
     by : str
-        What colour and pattern mean: "size" (GPUs requested) or a column of `Run.jobs` such as "model", "user",
+        Meaning of colour and pattern: "size" (GPUs requested) or a column of `Run.jobs` such as "model", "user",
         "vc", "kind".
     limit : int
         Most stretches drawn: rows beyond it are left out, from the bottom.
@@ -150,7 +150,7 @@ def gantt(
 
 
 def _other(held: pl.DataFrame, column: str, where: pl.Expr) -> np.ndarray:
-    """Row of the other job (p,) in a column of the allocations where something holds, -1 elsewhere, and where the run has none."""
+    """Row of the other job (p,) in a column of the allocations if something holds, -1 otherwise, and if the run has none."""
     if column not in held.columns:
         return np.full(held.height, -1)
     other = pl.when(where).then(pl.col(column))
@@ -159,7 +159,7 @@ def _other(held: pl.DataFrame, column: str, where: pl.Expr) -> np.ndarray:
 
 
 def _window(run, start: float | None, end: float | None, nodes, total: int) -> tuple[float, float, np.ndarray]:
-    """Window to show, the busiest day where nothing is said, the rest of the run where one end is; and numbers of nodes."""
+    """Window to show, the busiest day by default, the rest of the run if one end is; and numbers of nodes."""
     if start is None and end is None:
         start, end = busy_window(run)
     time = timeline_of(run)["time"]
@@ -278,7 +278,7 @@ HOVER = (
 
 
 def _bars(numbers: Gantt, which: np.ndarray) -> dict:
-    """One group's rectangles as horizontal bars, named where there is room, on a figure of usual size."""
+    """One group's rectangles as horizontal bars, named if there is room, on a figure of usual size."""
     middle = (numbers.low + numbers.high)[which] / 2
     # Of two jobs that share GPUs, one is drawn narrower, over the other.
     height = (numbers.high - numbers.low)[which] * np.where(numbers.over[which], 0.45, 0.96)

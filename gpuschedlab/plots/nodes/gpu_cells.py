@@ -73,7 +73,7 @@ def seats(run, buddy: bool | None = None) -> Seats:
     Parameters
     ----------
     run : Run
-        What to show.
+        The run to show.
     buddy : bool, optional
         Whether cells are aligned; by default whether the run's placement was "buddy".
 
@@ -151,7 +151,7 @@ def _held(seated: Seats, alive: np.ndarray) -> np.ndarray:
 def cells(seated: Seats, moment: int) -> Drawing:
     """Cells just after the moment-th instant at which something started or ended (0 to len(moments) - 1).
 
-    A row per node, a column per GPU; free cells white, jobs by size, new ones marked. The title says what happened.
+    A row per node, a column per GPU; free cells white, jobs by size, new ones marked. The title names the events.
     """
     number = int(np.clip(moment, 0, len(seated.moments) - 1))
     time = float(seated.moments[number])
@@ -186,7 +186,7 @@ def cells(seated: Seats, moment: int) -> Drawing:
 
 
 def _title(seated: Seats, time: float, alive: np.ndarray, held: np.ndarray, free: list[int]) -> str:
-    """Free cells and demands of the jobs that wait, GPUs, in order of submission; below them what happened."""
+    """Free cells and demands of the jobs that wait, GPUs, in order of submission; below them the events."""
     # A job that runs later but not now waits; after its last stretch a job is done.
     known = np.arange(len(seated.submit))
     later = np.isin(known, seated.job[seated.start > time]) & ~np.isin(known, seated.job[alive])
@@ -199,7 +199,7 @@ def _title(seated: Seats, time: float, alive: np.ndarray, held: np.ndarray, free
 
 
 def _event(seated: Seats, time: float, held: np.ndarray) -> str:
-    """What started and ended at an instant, and what that did to the free cells of a node."""
+    """Jobs that started and ended at an instant, and the change in the free cells of a node."""
     before = _held(seated, np.flatnonzero((seated.start < time) & (seated.end >= time)))
     parts = []
     for verb, when in (("ended", seated.end), ("started", seated.start)):

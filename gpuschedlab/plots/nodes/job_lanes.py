@@ -10,12 +10,12 @@ from gpuschedlab.plots.plotter import plotter
 
 
 def job_lanes(run, jobs: int = 40, name: str | None = None) -> Lanes:
-    """Reduce a run's allocations to one row per job, a colour per GPU type, white where a start delays the job.
+    """Reduce a run's allocations to one row per job, a colour per GPU type, white while a start delays the job.
 
     Parameters
     ----------
     run : Run
-        What to show.
+        The run to show.
     jobs : int
         The first so many.
     name : str, optional

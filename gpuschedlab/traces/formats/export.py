@@ -37,7 +37,7 @@ def write_csv(trace: pl.DataFrame, path: str | Path, *, names: bool = False) -> 
     """Write a trace as a csv file that `read("csv", path)` reads back: equal in every column of the schema.
 
     Lists are texts with `|` between their entries, an unlimited requested time is `unlimited`, and `clock` is written as the
-    times of submission where it is there.
+    times of submission if it is there.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def write_swf(trace: pl.DataFrame, path: str | Path, *, names: bool = False) -> 
 
 
 def lost_in_swf(trace: pl.DataFrame) -> list[str]:
-    """Columns of a trace that SWF has no field for, and what is rounded."""
+    """Columns of a trace that SWF has no field for, and those that are rounded."""
     kept = {*NUMBERED.values(), "job_id", *["submit", "gpus", "duration", "started", "requested_time"]}
     kept |= {"status", "clock", "after", "think_time"}
     lost = [name for name in trace.columns if name not in kept]
@@ -150,7 +150,7 @@ def lost_in_swf(trace: pl.DataFrame) -> list[str]:
 
 
 def _number(value: pl.Expr) -> pl.Expr:
-    """Text of a number, whole where it is, -1 if it is not known."""
+    """Text of a number, whole if it is, -1 if it is not known."""
     value = value.cast(pl.Float64).fill_null(-1.0).fill_nan(-1.0)
     is_whole = value == value.floor()
     integer = value.cast(pl.Int64, strict=False).cast(pl.String)

@@ -90,7 +90,7 @@ def read(files: Sequence[Path], options: Options) -> Raw:
 
 
 def _zone(header: str) -> str | None:
-    """Time zone of the header, where it is one that there is."""
+    """Time zone of the header, if there is such a zone."""
     found = re.search(r"^;\s*TimeZoneString:\s*(\S+)", header, flags=re.M)
     with contextlib.suppress(TraceError):
         if found:

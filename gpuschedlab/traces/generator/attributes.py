@@ -14,7 +14,7 @@ JITTER = 0.1
 
 
 class Latents(NamedTuple):
-    """Where each job stands among all by its GPU count (x), and by its duration among jobs of like GPU count (z)."""
+    """Rank of each job among all by its GPU count (x), and by its duration among jobs of like GPU count (z)."""
 
     x: np.ndarray
     z: np.ndarray

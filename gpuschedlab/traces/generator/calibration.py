@@ -1,4 +1,4 @@
-"""Measure in a trace what the generator needs: `calibrate(trace) -> Calibration`."""
+"""Measure in a trace the figures that the generator needs: `calibrate(trace) -> Calibration`."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def calibrate(
     trace : polars.DataFrame
         At least 200 jobs over a day. Leave out stretches in which the source was not recorded as a whole.
     name, origin : str
-        Short name, and where the trace came from with its licence.
+        Short name, and the origin of the trace with its licence.
     start : str, optional
         Wall-clock time of time zero (ISO); by default from the column clock, otherwise Monday 2020-07-06, 00:00.
     days : float, optional
@@ -269,7 +269,7 @@ def _spread(number: np.ndarray, uneven: float) -> float:
 
 
 def _demand(submit, gpus, duration, hours: int) -> Demand:
-    """Measure GPUs in demand: weekly levels, residuals by class of week, memory, and where the cluster is full."""
+    """Measure GPUs in demand: weekly levels, residuals by class of week, memory, and the demand of a full cluster."""
     instants = (np.arange(hours * 6) + 0.5) * 600.0
     demanded = demand(submit, gpus, duration, instants)
     mean = (gpus @ duration) / (hours * HOUR)

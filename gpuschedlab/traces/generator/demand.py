@@ -1,4 +1,4 @@
-"""How users answer to a full cluster: what they submit depends on the GPUs in demand already."""
+"""How users answer to a full cluster: the jobs that they submit depend on the GPUs in demand already."""
 
 from typing import NamedTuple
 
@@ -114,7 +114,7 @@ def _sums_from(values: np.ndarray) -> np.ndarray:
 
 
 def _tables(figures: Marks, moved: Latents | None, gpus: np.ndarray | None) -> Tables:
-    """Return what latents stand for: by the normal distribution, or if some are given (`moved`, of jobs with `gpus`) by theirs."""
+    """Return the values of latents: by the normal distribution, or if some are given (`moved`, of jobs with `gpus`) by theirs."""
     from scipy.special import ndtr
 
     grid = np.arange(-_REACH, _REACH + _STEP / 2, _STEP)

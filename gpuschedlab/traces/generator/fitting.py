@@ -85,7 +85,7 @@ def _new_spells(figures: Calibration, trace: pl.DataFrame, recency: float) -> in
 
 
 def _marks(marks: Marks, recency: float, new: int, share: float) -> Marks:
-    """Change the spells, and how much of what the jobs of a batch have in common is theirs."""
+    """Change the spells, and their share of the correlation within a batch."""
     inside = marks.z_spell + marks.z_batch
     part = round(share * inside, 4)
     changes = {"recency": recency, "new_spell": NEW_SPELLS[new], "z_spell": part, "z_batch": round(inside - part, 4)}

@@ -80,7 +80,7 @@ def generate(
     """Generate a trace like the one that a preset or a calibration was measured in.
 
     Arrivals follow the profile of the week and the day, their over-dispersion and memory, and come in batches. GPU
-    counts and durations have the calibrated distributions, whatever the seed; what is submitted resembles what was
+    counts and durations have the calibrated distributions, whatever the seed; jobs resemble those
     submitted shortly before; GPUs in demand vary as measured. Users, their tasks (which recur for weeks: `recurrence`),
     models and (for venus and pai) virtual clusters are invented. The number of jobs does not depend on the seed.
 
@@ -98,7 +98,7 @@ def generate(
     Parameters
     ----------
     calibration : str or Calibration
-        One of `presets()`, or what `calibrate(trace)` returned.
+        One of `presets()`, or the result of `calibrate(trace)`.
     days : float
         Length (days), above 0.
     jobs : int, optional
@@ -173,7 +173,7 @@ def generate_in_pieces(
 
 
 def last_of(pieces: Iterator[None]):
-    """Go through all pieces at once, and return what the last one does."""
+    """Go through all pieces at once, and return the value of the last one."""
     while True:
         try:
             next(pieces)
@@ -242,7 +242,7 @@ def _number(figures: Calibration, amount: Amount) -> int:
 
 
 def _frame(figures: Calibration, days, number, target, zero, rng) -> Iterator[None]:
-    """Draw the jobs, with a pause before and after what takes longest, and return their frame."""
+    """Draw the jobs, with a pause before and after the longest step, and return their frame."""
     hours = max(1, int(np.ceil(days * 24)))
     first_hour = zero.weekday() * 24 + zero.hour
     slots = place(figures.arrivals, hours, number, first_hour, rng)
@@ -274,7 +274,7 @@ def _frame(figures: Calibration, days, number, target, zero, rng) -> Iterator[No
 
 
 def _named(figures: Calibration, columns, task, user, zero, rng) -> pl.DataFrame:
-    """Add what has a name: virtual clusters by user, models by task, outcomes by duration."""
+    """Add the columns of names: virtual clusters by user, models by task, outcomes by duration."""
     n = len(task)
     people = max(figures.users, 1)
     vcs = figures.vcs or {"vc": 1.0}

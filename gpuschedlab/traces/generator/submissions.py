@@ -15,7 +15,7 @@ DAILY_KEEP = 0.4
 
 @dataclass(frozen=True)
 class Slots:
-    """Places for jobs in time, before it is known what the jobs are."""
+    """Places for jobs in time, before the jobs themselves are known."""
 
     submit: np.ndarray  # (n,) s, ascending within a batch
     batch: np.ndarray  # (n,) ascending; batches are in the order of their first jobs

@@ -25,7 +25,7 @@ NO_LIMITS = ("partition_limit", "invalid", "-1", "not set")
 
 
 def named(raw: Raw, options: Options, source: str) -> tuple[pl.DataFrame, dict[str, str], set[str]]:
-    """Columns under our names, with the line of each row; what each is called in the file; and which of the file are used."""
+    """Columns under our names, with the line of each row; their names in the file; and the columns of the file that are used."""
     table = raw.table
     has = set(table.columns)
     where = {ours: value for ours, value in raw.where.items() if _is_there(value, has)}
@@ -60,7 +60,7 @@ def _roots(value: pl.Expr) -> set[str]:
 
 
 def converted(frame: pl.DataFrame, raw: Raw, options: Options, theirs: Mapping[str, str]) -> pl.DataFrame:
-    """Texts into seconds, GPUs, lists and states; what stood there stays in a column of its own for error messages."""
+    """Texts into seconds, GPUs, lists and states; the text that stood there stays in a column of its own for error messages."""
     changes = [
         *_instants(frame, raw, options),
         *_spans(frame, raw, options),
@@ -165,7 +165,7 @@ def _in_order(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def ran_for(frame: pl.DataFrame, snapshot: float | None) -> pl.DataFrame:
-    """Add `lasted` (end less start and suspension), `duration` (what the log says, otherwise that) and `censored`."""
+    """Add `lasted` (end less start and suspension), `duration` (as the log says, otherwise that) and `censored`."""
     has = set(frame.columns)
     none = pl.lit(None, pl.Float64)
     columns = dict.fromkeys(("start", "end", "duration"), none)
@@ -194,7 +194,7 @@ def ran_for(frame: pl.DataFrame, snapshot: float | None) -> pl.DataFrame:
 
 
 def rules_of(frame: pl.DataFrame, raw: Raw, theirs: Mapping[str, str], *, strict: bool) -> list[Rule]:
-    """What a good row is, of those that have no reason to be left out; a `strict` reading wants a duration of each that ended."""
+    """Rules of good rows, if there is no reason to leave them out; a `strict` reading wants a duration of each that ended."""
     has = set(frame.columns)
     job = pl.col("left").is_null()
     gpus = pl.col("gpus")
@@ -232,12 +232,7 @@ def rules_of(frame: pl.DataFrame, raw: Raw, theirs: Mapping[str, str], *, strict
     away = from_median.abs() > LONGEST
     rules.append(Rule(theirs["submit"], "a time within ten years of the other rows'", job & away))
     if "state" in has and "meaning" not in raw.where:
-        expected = f"one of {', '.join(sorted(WORDS))}, or more by states={{'...': 'completed'}}"
-        mute = [name.upper() for name, meant in raw.states.items() if meant is None]  # on purpose of the format
-        state = pl.col("state")
-        has_no_meaning = state.is_not_null() & pl.col("meaning").is_null()
-        is_mute = state.is_in(mute)
-        rules.append(Rule(theirs["state"], expected, job & has_no_meaning & is_mute.not_()))
+        rules.append(_state_rule(raw, theirs, job))
     ran = began & (gpus > 0)
     for name in [n for n in ("requested_time", "suspended", "think_time") if n in has]:
         rules.append(_span_rule(frame, name, theirs, job))
@@ -257,6 +252,15 @@ def rules_of(frame: pl.DataFrame, raw: Raw, theirs: Mapping[str, str], *, strict
     return rules
 
 
+def _state_rule(raw: Raw, theirs: Mapping[str, str], job: pl.Expr) -> Rule:
+    """A state that stands in the file has a meaning, unless the format says on purpose that it has none."""
+    expected = f"one of {', '.join(sorted(WORDS))}, or more by states={{'...': 'completed'}}"
+    mute = [name.upper() for name, meant in raw.states.items() if meant is None]
+    state = pl.col("state")
+    has_no_meaning = state.is_not_null() & pl.col("meaning").is_null()
+    return Rule(theirs["state"], expected, job & has_no_meaning & state.is_in(mute).not_())
+
+
 def _span_rule(frame: pl.DataFrame, name: str, theirs: Mapping[str, str], where: pl.Expr) -> Rule:
     """A span that stands in the file is read, and is at least 0 and at most ten years."""
     value = pl.col(name)
@@ -273,7 +277,7 @@ def _span_rule(frame: pl.DataFrame, name: str, theirs: Mapping[str, str], where:
 
 
 def _unread(frame: pl.DataFrame, name: str, theirs: Mapping[str, str]) -> pl.Expr:
-    """Where something stands in the file and was not read."""
+    """Whether something stands in the file and was not read."""
     raw = frame[f"{theirs[name]}\0raw"]
     if frame[name].null_count() == raw.null_count():
         return pl.lit(False)

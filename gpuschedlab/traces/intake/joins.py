@@ -27,10 +27,10 @@ def join_parts(frame: pl.DataFrame, how: str, snapshot: float | None) -> tuple[p
     if parts.is_empty():
         return frame, 0.0
     of_job = _sums_of_parts(frame.columns) | _times_of_parts(how, snapshot)
-    others = [name for name in frame.columns if name not in of_job and name not in keys]
-    of_parts = pl.col(others).drop_nulls().first()
+    of_parts = [name for name in frame.columns if name not in of_job and name not in keys]
+    first_values = pl.col(of_parts).drop_nulls().first()
     of_job = {name: value for name, value in of_job.items() if name not in keys}
-    joined = parts.group_by(keys, maintain_order=True).agg(of_parts, **of_job)
+    joined = parts.group_by(keys, maintain_order=True).agg(first_values, **of_job)
     if "gpu_types" in frame.columns:
         joined = joined.with_columns(gpu_types=filled("gpu_types"))
     ended = joined.filter(pl.col("duration").is_not_null())

@@ -31,7 +31,7 @@ DIFFERING = 0.01
 def settle(
     raw: Raw, options: Options, *, format: str, files: Sequence[Path], on_bad: OnBad | None = None
 ) -> tuple[Intake, pl.DataFrame]:
-    """Make a trace of records, and report what came in; and the bad rows."""
+    """Make a trace of records, and a report on the intake; and the bad rows."""
     source = f"{format} {len(files)} files"
     if len(files) == 1:
         source = f"{format} {files[0].name}"
@@ -115,7 +115,7 @@ def _as_read(bad: pl.DataFrame, raw: Raw) -> pl.DataFrame:
 def _opened(
     raw: Raw, format: str, files: Sequence[Path], theirs: dict[str, str], names: set[str], zone: str | None
 ) -> Report:
-    """Report with what is known before any row is judged."""
+    """Report with the figures known before any row is judged."""
     used = {ours: name for ours, name in theirs.items() if ours != "left"}
     unused = [name for name in raw.table.columns if not name.startswith("\0") and name not in names]
     size = sum(file.stat().st_size for file in files if file.is_file())
@@ -315,7 +315,7 @@ def _asked(frame: pl.DataFrame, options: Options, report: Report, source: str) -
 
 
 def no_job(report: Report, source: str) -> str:
-    """Message where no job is left."""
+    """Message if no job is left."""
     why = counted(report.counts())
     noun = "rows"
     if report.rows == 1:

@@ -47,7 +47,7 @@ def of_gres(text: str) -> Devices:
 
 
 def of_chunks(text: str) -> Devices:
-    """Devices of what PBS selects: chunks of nodes, `N:ngpus=G+...`, or Torque's `N:ppn=P:gpus=G`, where N may be a node's name."""
+    """Devices of PBS selections: chunks of nodes, `N:ngpus=G+...`, or Torque's `N:ppn=P:gpus=G`, where N may be a node's name."""
     sets = []
     types = []
     for chunk in text.split("+"):
@@ -68,7 +68,7 @@ def in_sets(sets: Iterable[tuple[float, float]]) -> tuple[float, float | None]:
 
 
 def of_ids(text: str, ids: dict[str, str]) -> Devices:
-    """Devices of TRES by number, as Slurm's database has them: `1=20,1002=2`; `ids` says which numbers are GPUs, and of what type."""
+    """Devices of TRES by number, as Slurm's database has them: `1=20,1002=2`; `ids` has the numbers of GPUs, and their types."""
     entries = [entry.partition("=")[::2] for entry in text.strip('"').split(",")]
     return of_tres(",".join(f"gres/gpu:{ids[key]}={count}" for key, count in entries if key in ids))
 

@@ -42,7 +42,7 @@ def _plain(text: pl.Expr) -> pl.Expr:
 def instants(
     values: pl.Series, *, unit: float = 1.0, dates: str | None = None, zone: str | None = None
 ) -> pl.DataFrame:
-    """Seconds of instants: `early` and `late`, which differ where a clock time comes twice, and `naive` (no zone in the text)."""
+    """Seconds of instants: `early` and `late`, which differ if a clock time comes twice, and `naive` (no zone in the text)."""
     values = values.cast(pl.String) if values.dtype.is_temporal() else values
     if values.dtype != pl.String:
         seconds = values.cast(pl.Float64, strict=False) * unit

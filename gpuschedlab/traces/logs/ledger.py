@@ -1,4 +1,4 @@
-"""What came in from a log, what was left out and why, and what was assumed."""
+"""The report on a log: rows that came in, rows left out and why, and assumptions."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ MANY = 0.1
 
 @dataclass(frozen=True)
 class Report:
-    """What came in from a log.
+    """Report on the rows of a log.
 
     Parameters
     ----------
     format, file : str
-        What was read as what.
+        The format, and the file read.
     bytes, rows, jobs : int
         Size of the file, its records, and jobs kept.
     gpu_hours, gpu_hours_out : float
@@ -42,18 +42,18 @@ class Report:
         Reason -> rows, gpu_hours, share (of all GPU-hours), example (line of the file); and tasks, if a row stands for several of an
         array.
     beside : dict of str to int
-        Rows that say more of a job, kept or left out, for which another row stands, and rows of no job; by what they are. Each row of
+        Rows that say more of a job, kept or left out, for which another row stands, and rows of no job; by kind. Each row of
         the log is a job, left out, or beside them (`accounted`).
     within : dict of str to int
-        What lies inside rows and counts nothing, such as attempts without times, by reason.
+        Entries that lie inside rows and count for nothing, such as attempts without times, by reason.
     used : dict of str to str
         Columns of the trace <- those of the file.
     guessed, unused : list of str
         Columns that were found by their names, and those of the file that were not used.
     assumed : list of str
-        What the log does not say, and was taken for granted.
+        Facts that the log does not say, and that were taken for granted.
     missing : list of str
-        What this format does not hold.
+        Facts that this format does not hold.
     zone : str or None
         Time zone of the clock.
     zero : str or float
@@ -166,7 +166,7 @@ def looks_like_a_factor(name: str) -> bool:
 
 
 class Ledger:
-    """What is left out: rows, GPU-hours, and a line as an example, by reason."""
+    """Rows that are left out: their number, GPU-hours, and a line as an example, by reason."""
 
     def __init__(self, left: dict[str, int]):
         self.rows = +Counter(left)  # without zeros
@@ -194,7 +194,7 @@ class Ledger:
             self.tasks[reason] += int(rows["tasks"].fill_null(1).sum())
 
     def take_unread(self, reason: str, rows: int) -> None:
-        """Count rows that do not say what they used."""
+        """Count rows that do not say their GPUs or time."""
         self.rows += Counter({reason: rows})
         self.unknown[reason] += rows
 

@@ -126,7 +126,7 @@ def short_texts(frame: pl.DataFrame, source: str) -> pl.DataFrame:
 
 
 def _nulls(frame: pl.DataFrame, source: str) -> pl.DataFrame:
-    """Null where a text stands for nothing: looked for after reading, which costs a fifth of polars' own `null_values`."""
+    """Null if a text stands for nothing: looked for after reading, which costs a fifth of polars' own `null_values`."""
     frame = short_texts(frame, source)
     if not frame.width:
         return frame
@@ -232,7 +232,7 @@ def lines_of(files: Sequence[Path], format: str, expected: str) -> pl.DataFrame:
 
 
 def json_of(file: Path, format: str, expected: str) -> Any:
-    """What a JSON file holds."""
+    """Content of a JSON file."""
     with readable(f"{format} {file.name}", expected):
         return json.loads(text_of(file, MOST_BYTES // 4))
 

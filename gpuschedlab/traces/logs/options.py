@@ -1,4 +1,4 @@
-"""What a caller may say about a log, whatever its format: as arguments, and as words of a command line or a notebook."""
+"""Options of a caller about a log, whatever its format: as arguments, and as words of a command line or a notebook."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Options:
     dates : str
         Form of dates that do not begin with the year, as in `strptime`.
     spans : {"MM:SS", "HH:MM"}
-        What a span of two fields is.
+        Meaning of a span of two fields.
     decimal : {".", ","}
         Sign before decimals.
     separator : str
-        What stands between values of a table.
+        Sign between values of a table.
     zone : str
         Time zone of dates without one, and of `clock`.
     snapshot, since : float or str
@@ -52,9 +52,9 @@ class Options:
     tres : mapping
         Slurm's numbers of TRES that are GPUs -> type (Supercloud).
     user : str
-        Kubernetes: "label:NAME", where the user stands.
+        Kubernetes: "label:NAME", the label of the user.
     count : {"instances"}
-        Google 2019: what stands for a GPU.
+        Google 2019: the unit that stands for a GPU.
     speeds : mapping or path
         Gavel: steps a second by model, or a table with model, gpu_type, gpus, steps.
     gpu_type : str
@@ -180,7 +180,7 @@ def options_of(given: Mapping[str, Any], source: str) -> Options:
 
 
 def _is(value: Any, kind: str) -> bool:
-    """Whether a value is what a word of an annotation says; true and false are no numbers."""
+    """Whether a value is of the type in an annotation; true and false are no numbers."""
     parts = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
     number = kind.endswith("float]")
     fits = all(isinstance(part, (float, int) if number else str) for part in parts)

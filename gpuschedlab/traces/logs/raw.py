@@ -1,4 +1,4 @@
-"""What a reader hands over: a table of texts, and under which of our names its columns go."""
+"""The records of a reader: a table of texts, and under which of our names its columns go."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -99,7 +99,7 @@ def _groups(held: pl.DataFrame, type_of: dict[str, str]) -> list[Group]:
 
 
 def most_in_use(held: pl.DataFrame) -> dict[str, float]:
-    """Most GPUs in use at once on each node; where a job ends as another begins, its GPUs are free."""
+    """Most GPUs in use at once on each node; if a job ends as another begins, its GPUs are free."""
     begins = held.select("node", at="start", change="gpus")
     ends = held.select("node", at="end", change=-pl.col("gpus"))
     changes = pl.concat([ends, begins]).sort("node", "at", "change")

@@ -23,7 +23,7 @@ def button(owner, name: str, help: str, answer, **more):
 
 
 def row(*parts):
-    """Widgets beside each other, or below each other where there is little room."""
+    """Widgets beside each other, or below each other if there is little room."""
     w = need("ipywidgets")
     return w.Box(parts, layout=w.Layout(flex_flow="row wrap", align_items="center"))
 
@@ -52,7 +52,7 @@ def nice_step(low: float, high: float, parts: int = 100) -> float:
 
 
 def step_to(value: float, low: float, high: float, parts: int = 100) -> float:
-    """Step that divides a range into about so many parts, with a value on its grid: a browser moves what lies beside the grid."""
+    """Step that divides a range into about so many parts, with a value on its grid: a browser moves a value beside the grid."""
     step = (high - low) / parts
     steps = round((value - low) / step)
     return (value - low) / steps if steps else step
@@ -131,7 +131,7 @@ class Control:
 
     @property
     def value(self):
-        """What the widgets say, in the knob's own type."""
+        """Value of the widgets, in the knob's own type."""
         if self.info.optional and not self.parts[-1].value:
             return None
         if self.info.kind in ("bool", "choice"):
@@ -205,7 +205,7 @@ class KnobControls:
 
     @property
     def thing(self):
-        """Copy of what was given, with the knobs as the controls say and the constraints restored."""
+        """Copy of the base, with the knobs as the controls say and the constraints restored."""
         return self._base.with_knobs(**self._allowed())
 
     def _allowed(self) -> dict:

@@ -90,7 +90,7 @@ def _value(key: str) -> pl.Expr:
 
 
 def _with_gpus(jobs: pl.DataFrame) -> pl.DataFrame:
-    """Add GPUs, their types, and nodes, of what each row requested."""
+    """Add GPUs, their types, and nodes, from the request of each row."""
     request = pl.coalesce("select", "chunks").fill_null("")
     requests = jobs.select(request).to_series()
     chunks = devices(requests, of_chunks)

@@ -1,4 +1,4 @@
-"""What each record of a PBS log says: of which job it is, whether it stands for a run of it, and how long that was suspended."""
+"""Meaning of each record of a PBS log: of which job it is, whether it stands for a run of it, and how long that was suspended."""
 
 from typing import NamedTuple
 

@@ -28,7 +28,7 @@ class OfContainer(NamedTuple):
 
 
 def of_container(container: Mapping) -> OfContainer:
-    """GPUs that a container's limits and requests name; shares of them where they name a part of each."""
+    """GPUs that a container's limits and requests name; shares of them if they name a part of each."""
     limits, requests = (inside(container, "resources", name) or {} for name in ("limits", "requests"))
     asked = {str(name): count for name, count in {**limits, **requests}.items()}
     named = [resource_gpus(name, number(count) or 0.0) for name, count in asked.items()]

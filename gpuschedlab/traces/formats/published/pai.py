@@ -102,7 +102,7 @@ def _number(name: str, expected: str, *, low: float = 0.0, high: float = LONGEST
 
 
 def _times(needed: pl.Expr) -> list[Rule]:
-    """Rules of start_time and end_time: there where needed, in range, in order."""
+    """Rules of start_time and end_time: there if needed, in range, in order."""
     rules = []
     for name in ("start_time", "end_time"):
         says_something = pl.col(name + RAW).is_not_null()

@@ -59,7 +59,7 @@ def read(files: Sequence[Path], options: Options) -> Raw:
 
 
 def _jobs(log: list, zone: str) -> pl.DataFrame:
-    """One row per job; what is not built as documented is kept as text in `entry`."""
+    """One row per job; an entry that is not built as documented is kept as text in `entry`."""
     jobs = []
     attempts = []
     for i, entry in enumerate(log):
