@@ -95,12 +95,14 @@ def compare(args) -> int:
     measure = "late" if "late" in recipe.metrics[:1] else "jct"  # what the recipe is about
     said = done.sentence(measure)
     if not args.json:
-        print(f"{textwrap.fill(said, 100)}\n\n{_table(done, recipe)}".lstrip() + intake_line(about), flush=True)
+        answer = f"{textwrap.fill(said, 100)}\n\n{_table(done, recipe)}"
+        print(answer.lstrip() + intake_line(about), flush=True)
     done = replace(done, weeks=_weeks_like(recipe, scenario, policies, done, args) if measure == "jct" else None)
     if args.json:
         print(_json(done, scenario, about | {"sentence": done.sentence(measure)}), flush=True)
     elif done.weeks is not None and done.weeks.text:
-        print(f"\n{textwrap.fill(done.weeks.called(words).text, 100)}", flush=True)
+        of_weeks = done.weeks.called(words).text
+        print(f"\n{textwrap.fill(of_weeks, 100)}", flush=True)
     seeds = range(args.seed + 1, args.seed + args.seeds)
     rows = _over_seeds(recipe, policies, seeds, done) if seeds and done.runs and not done.stopped else None
     if rows and not args.json:
@@ -203,8 +205,9 @@ def _store(folder: str | None, unstored: dict[str, str]):
     def store(name, run):
         if not folder:
             return
+        file_name = "".join(c if c.isalnum() or c in "-_.=,@" else "_" for c in name)
         try:
-            run.to_parquet(Path(folder) / "".join(c if c.isalnum() or c in "-_.=,@" else "_" for c in name))
+            run.to_parquet(Path(folder) / file_name)
         except RunError as error:
             unstored[name] = str(error)
 
@@ -253,7 +256,8 @@ def recorded_waits(trace) -> str:
     from gpuschedlab.table_display import cell
 
     since = pl.max_horizontal(name for name in ("submit", "eligible") if name in trace.columns)
-    waits = trace.select(wait=pl.col("started") - since).drop_nulls()["wait"].clip(lower_bound=0.0)
+    waited = trace.select(wait=pl.col("started") - since).drop_nulls()
+    waits = waited["wait"].clip(lower_bound=0.0)
     average = cell(waits.mean(), "s")
     median = cell(waits.median(), "s")
     late = cell(waits.quantile(0.99), "s")
@@ -323,7 +327,8 @@ def _report(done, about: dict[str, str], args, seeds: list[dict] | None):
     command = shlex.join(["gpuschedlab", *sys.argv[1:]])
     with Progress(sys.stderr).phase("report", announced=False):
         path = write_report(done, args.out, title=title, command=command, seeds=seeds)
-        pages = [f"{path} ({path.stat().st_size / 1e6:.1f} MB)"]
+        megabytes = path.stat().st_size / 1e6
+        pages = [f"{path} ({megabytes:.1f} MB)"]
         if args.png:
             pages.append(str(screenshot(path, args.png, width=1280, height=1060)))
     print(f"\nreport: {', '.join(pages)}", file=sys.stderr if args.json else sys.stdout)

@@ -59,7 +59,9 @@ def run(args) -> int:
         path = Path(args.out) / INTAKE  # what came in, for `gpuschedlab explain`
         path.unlink(missing_ok=True)
         if "intake" in about:
-            path.write_text(as_json(about["intake"].summary() | {"line": about["intake"].line()}), encoding="utf-8")
+            report = about["intake"]
+            summary = report.summary() | {"line": report.line()}
+            path.write_text(as_json(summary), encoding="utf-8")
     if args.report:
         from gpuschedlab.report import write_report
 
@@ -75,7 +77,14 @@ def _metrics(name: str, done) -> str:
     """Metrics that apply, one per line, times in their most readable unit."""
     from gpuschedlab.metrics.display import column
 
-    labels, units, cells = zip(*(column(k, [v]) for k, v in done.summary().items() if v is not None))
-    lines = grid([labels, [cell for (cell,) in cells]]).splitlines()
-    left = f"\n{done.left}" if done.left else ""
-    return f"{name}\n" + "\n".join(f"  {line} {unit}".rstrip() for line, unit in zip(lines, units)) + left
+    columns = [column(metric, [value]) for metric, value in done.summary().items() if value is not None]
+    labels, units, cells = zip(*columns)
+    values = [cell for (cell,) in cells]
+    rows = grid([labels, values]).splitlines()
+    lines = [name]
+    for row, unit in zip(rows, units):
+        line = f"  {row} {unit}"
+        lines.append(line.rstrip())
+    if done.left:
+        lines.append(done.left)
+    return "\n".join(lines)

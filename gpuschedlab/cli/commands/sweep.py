@@ -202,12 +202,16 @@ def _name(row: dict, knobs, differ: list[str]) -> str:
     from gpuschedlab.knobs import knob_word
 
     parts = [f"{knob}={knob_word(row[knob])}" for knob in knobs if row[knob] is not None]
-    return " ".join([row["policy"], *parts, *(f"on {row[name]}" for name in differ)])
+    scenarios = [f"on {row[name]}" for name in differ]
+    return " ".join([row["policy"], *parts, *scenarios])
 
 
 def _json(found, logs: dict) -> str:
     rows = {"errors": found.failed, "rows": found.frame.to_dicts()}
-    return as_json({"folder": str(found.folder)} | found.summary() | rows | ({"intake": logs} if logs else {}))
+    answer = {"folder": str(found.folder)} | found.summary() | rows
+    if logs:
+        answer["intake"] = logs
+    return as_json(answer)
 
 
 def _plot_word(word: str) -> tuple[str, tuple]:

@@ -31,7 +31,10 @@ def warm(args) -> int:
         policy_of(word)  # an unknown one is reported before anything is compiled
     with Progress(sys.stderr).phase("compiling ahead", len(words) + 3, "parts done") as advance, _beside(words):
         seconds = compile_ahead(words, each=advance)
-    print(as_json(seconds) if args.json else pairs({k: f"{v:.1f} s" for k, v in seconds.items()}))
+    if args.json:
+        print(as_json(seconds))
+    else:
+        print(pairs({part: f"{time:.1f} s" for part, time in seconds.items()}))
     return 0
 
 

@@ -19,7 +19,14 @@ def size_of(value) -> int:
     """Bytes of a run's frames, roughly if they have not been made yet, or of a frame; 0 for anything else."""
     held = [getattr(value, "__dict__", {}).get(name) for name in ("jobs", "timeline", "allocations", "rounds", "pools")]
     sizes = (f.estimated_size() for f in (value, *held) if hasattr(f, "estimated_size"))
-    return int(sum(sizes)) + sum(8 * len(f) * len(f[next(iter(f))]) for f in held if isinstance(f, Mapping))
+    unmade = sum(_size_of_columns(columns) for columns in held if isinstance(columns, Mapping))
+    return int(sum(sizes)) + unmade
+
+
+def _size_of_columns(columns: Mapping) -> int:
+    """Bytes of columns of which no frame has been made yet: eight per value."""
+    first = columns[next(iter(columns))]
+    return 8 * len(columns) * len(first)
 
 
 class Cache:

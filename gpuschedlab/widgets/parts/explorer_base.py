@@ -263,7 +263,8 @@ class BaseExplorer:
         first = [place.name for place in self.board.first if not place.words]
         if not values_of:
             return {}
-        grid = [*product(*(values for values, _ in values_of.values()))]
+        axes = [values for values, _ in values_of.values()]
+        grid = list(product(*axes))
         now = tuple(begin for _, begin in values_of.values())
         for values in (*grid, now):  # at last as before
             self.keeping = len(states) < len(grid)

@@ -95,7 +95,8 @@ class Screen:
         view = self.view
         clauses = []
         if view.time:
-            clauses.append("submitted " + " to ".join(clock(hours, self.compared.weekday) for hours in view.time))
+            ends = [clock(hours, self.compared.weekday) for hours in view.time]
+            clauses.append("submitted " + " to ".join(ends))
         if view.size:
             clauses.append(f"that {self._size_clause()}")
         return " ".join(clauses)
@@ -129,17 +130,23 @@ class Screen:
         """Record that a page draws one job from, besides `why` it waited: its times and when it held GPUs, now and before."""
         c = self.compared
         times = {name: float(getattr(c, name)[row]) for name in ("now", "before", "submit")}
-        held = (run.allocations.filter(pl.col("job") == row).select("start", "end").unique() for run in self.runs)
-        times["held"] = [spans.sort("start").rows() for spans in held]
+        times["held"] = [_spans_of(run, row) for run in self.runs]
         return why | times | {"row": row, "spans": two_spans(c.now[row], c.before[row])}
 
     def table(self) -> dict:
         """Metrics of both runs on the jobs that are framed, how many these are, and the interval of the first's ratio."""
         d = self.difference
         found = self.measured[: 1 if self.whole.kind == "self" else 2]
-        values = [[*each.table(self.among).values()] for each in found]
+        values = [list(measures.table(self.among).values()) for measures in found]
         ratio = [d.value, d.low, d.high][: 3 if d.low == d.low and d.kind not in ("same", "self") else 1]
         return {"values": values, "jobs": None if self.among is None else d.jobs, "ratio": ratio}
+
+
+def _spans_of(run, row: int) -> list[tuple[float, float]]:
+    """Start and end (s) of the times in which a job of a run held GPUs, in order; empty if it never did."""
+    stretches = run.allocations.filter(pl.col("job") == row)
+    spans = stretches.select("start", "end").unique()
+    return spans.sort("start").rows()
 
 
 def clock(hours: float, weekday: int | None) -> str:

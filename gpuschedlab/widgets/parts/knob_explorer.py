@@ -79,7 +79,8 @@ class KnobExplorer(BaseExplorer):
         values = {}
         for info in (infos[name] for name in self.kept if name in infos):
             present = info.value_of(self._begin)
-            values[info.label] = (sorted({*(self.kept[info.name] or info.knob.choices), present}), present)
+            choices = self.kept[info.name] or info.knob.choices
+            values[info.label] = (sorted({*choices, present}), present)
         return values
 
     def _put_values(self, values: dict):
@@ -134,7 +135,8 @@ class RunExplorer(PairExplorer, KnobExplorer):
 
     def __init__(self, recipe: Recipe | None = None, seed: int = 0, cache: Cache | None = None, **knobs):
         self.seed, recipe = seed, recipe or self.begin()
-        super().__init__(recipe.with_knobs(**{name: v for name, v in knobs.items() if v is not None}), cache)
+        knobs = {name: value for name, value in knobs.items() if value is not None}
+        super().__init__(recipe.with_knobs(**knobs), cache)
 
     remembers = False  # runs are, one by one
 

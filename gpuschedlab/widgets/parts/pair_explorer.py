@@ -121,14 +121,19 @@ class PairExplorer(BaseExplorer):
         """Why a job waited, now and before: by the log of its waits, or else the runs' frames."""
         if row is None:
             return {}
-        job = str(self.sides[0].run.jobs["job_id"][row])
+        job = self._name_of(row)
         known = [self._stories.get((side.key, job)) for side in self.sides]
         why = [words or side.run.story(job) for words, side in zip(known, self.sides)]
         return {"id": job, "why": why, "logged": None not in known}
 
+    def _name_of(self, row: int) -> str:
+        """Name of the job in a row of the runs."""
+        jobs = self.sides[0].run.jobs
+        return str(jobs["job_id"][row])
+
     def log(self):
         """Log the waits of the job that is looked at, and tell its story by that."""
-        job = str(self.sides[0].run.jobs["job_id"][self.view.job])
+        job = self._name_of(self.view.job)
         for side in self.sides:
             if (side.key, job) not in self._stories:
                 self._stories[side.key, job] = side.logged(job).story(job)

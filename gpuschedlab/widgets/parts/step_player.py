@@ -63,8 +63,9 @@ class StepPlayer:
 
     def __init__(self, listing, cases, at: int = 0, what: str = "case", draw=None, height: int = 260):
         if not cases or not all(case.steps for case in cases):
+            without_steps = sum(not case.steps for case in cases)
             raise RunError(
-                f"StepPlayer: found {len(cases)} cases, {sum(not c.steps for c in cases)} without steps; expected one or more with "
+                f"StepPlayer: found {len(cases)} cases, {without_steps} without steps; expected one or more with "
                 "steps. Record a decision that has something to decide."
             )
         self.listing = tuple(listing)
