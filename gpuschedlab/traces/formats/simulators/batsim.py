@@ -63,7 +63,8 @@ def _job(place: int, job: dict, profiles: Mapping, speed: float | None) -> dict:
 
 def _lasts(profile, profiles: Mapping, gpus: float, speed: float | None, depth: int = 0) -> float | None:
     """Seconds of a profile; None if that depends on a platform."""
-    kind = str(inside(profile, "type")).lower().removesuffix("profile").replace("_", "")
+    type_name = str(inside(profile, "type")).lower()
+    kind = type_name.removesuffix("profile").replace("_", "")
     if kind == "delay":
         return number(inside(profile, "delay"))
     if kind in ("composed", "sequential", "sequence") and depth < DEEPEST:
