@@ -1,11 +1,10 @@
 """One compiled pass over a log's recorded events: each waiting second of each job goes to the first reason that holds."""
 
 from collections import namedtuple
-from functools import partial
 
 import numpy as np
 
-from gpuschedlab._compiled import njit
+from gpuschedlab._compiled import bare, njit
 
 NOT_ELIGIBLE, WINDOW, LIMIT, NO_GPUS, NO_NODES, BEHIND, LAUNCH, NONE = range(8)
 REASONS = (
@@ -18,8 +17,6 @@ HALF_HOUR = 1800.0
 DAY = 86_400.0
 NEVER = 1e18
 UNLIMITED = 10**12
-# Functions that allocate nothing: who counts references to arrays at each use takes three times as long.
-bare = partial(njit, _nrt=False)
 
 # Jobs (n,) in s and slots, in order of the queue: cells of j are first[j] to first[j + 1]; it needs `wide` nodes with `each`, of those
 # that row `part` of the masks has. Events (E,) in order: 0 ends, 1 queues, 2 starts.

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpuschedlab._compiled import njit
-from gpuschedlab.papers.clusters.queues.cohorts import EPS, NEVER, Jobs, Pool, bare, fits, give_back, share_after, take
+from gpuschedlab._compiled import bare, njit
+from gpuschedlab.papers.clusters.queues.cohorts import EPS, NEVER, Jobs, Pool, fits, give_back, share_after, take
 from gpuschedlab.papers.clusters.queues.evictions import targets
 
 NOT, OWN, OTHERS, FITS = range(4)

@@ -3,21 +3,17 @@
 Arrays have a row for each job (n,) or queue (Q,), and a column for each GPU type (T,). i and k are jobs, q is a queue, t a GPU type.
 """
 
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from gpuschedlab._compiled import njit
+from gpuschedlab._compiled import bare
 
 NEVER, LOWER, ANY, NEWER = range(4)
 """Whose jobs may be evicted: nobody's, those of lower priority, any, those of lower priority or newer of the same."""
 
 EPS = 1e-9
 """GPUs that do not count."""
-
-# Functions that allocate nothing: who counts references to arrays at each use takes three times as long.
-bare = partial(njit, _nrt=False)
 
 
 class Quotas(NamedTuple):

@@ -7,12 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpuschedlab._compiled import njit
+from gpuschedlab._compiled import bare, njit
 from gpuschedlab.papers.clusters.queues.cohorts import (
     ANY,
     NEVER,
     NEWER,
-    bare,
     fits,
     give_back,
     share,

@@ -13,6 +13,7 @@ from gpuschedlab.knobs import Knob
 from gpuschedlab.papers.clusters.schedulers.fairshare import RULES, ShareTree, classic, fair_tree
 from gpuschedlab.papers.clusters.schedulers.limits import Limit, claims_of
 from gpuschedlab.papers.clusters.schedulers.priority import DAY, WEEK, nice_of, size_factor
+from gpuschedlab.papers.clusters.schedulers.slurm_plan import Running, Site, SlurmRule, waiting_jobs
 from gpuschedlab.papers.clusters.schedulers.slurm_plan import plan as slurm_plan
 from gpuschedlab.policies.simple import Backfill, Depth, Placement
 from gpuschedlab.sim.ordered import Ordered, Plan
@@ -215,20 +216,7 @@ class Slurm(Ordered):
     @staticmethod
     def planner(now, nodes, runs, queue, windows, rule, cells, allowed, reach, wake, claims, spare, knobs):
         """Slurm's own rule: the main loop, and the pass of backfill."""
-        return slurm_plan(
-            now,
-            nodes,
-            runs,
-            queue,
-            windows,
-            rule[0],
-            cells,
-            allowed,
-            reach,
-            wake,
-            claims,
-            spare,
-            knobs.epoch,
-            knobs.backfill,
-            knobs.gres > 0,
-        )
+        site = Site(nodes, allowed, reach, windows)
+        waiting = waiting_jobs(queue, claims, spare)
+        slurm_rule = SlurmRule(rule[0], knobs.epoch, knobs.backfill, knobs.gres > 0)
+        return slurm_plan(now, site, Running(runs, cells), waiting, slurm_rule, wake)
