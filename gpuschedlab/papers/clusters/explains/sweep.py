@@ -196,7 +196,8 @@ def look(J, R, at, seen, now, until):
         seen.seconds[j, LAUNCH] += launch
         seen.seconds[j, why] += until - now - launch
         if why == NONE and until - now > launch:
-            unexplained(J, R, at, seen, j, until, half, until - now - launch)
+            seen.last[j] = until
+            unexplained(J, R, at, seen, j, half, until - now - launch)
 
 
 @bare()
@@ -260,16 +261,15 @@ def behind(J, R, at, j, now):
 
 
 @bare()
-def unexplained(J, R, at, seen, j, until, half, rest):
-    """Count time in which a job could have started by owner and half hour."""
-    seen.last[j] = until
-    seen.hours[J.qos[j], half] += rest
+def unexplained(J, R, at, seen, j, half, seconds):
+    """Count seconds in which a job could have started by owner and half hour."""
+    seen.hours[J.qos[j], half] += seconds
     for k in range(R.most.shape[0]):
         m = R.owner[k, j]
         if m >= 0:
-            seen.free[k, m] += rest
+            seen.free[k, m] += seconds
             if at.total[k, m] + (1 if R.counts[k] else J.slots[j]) > R.most[k, m]:
-                seen.above[k, m] += rest
+                seen.above[k, m] += seconds
 
 
 @bare()
