@@ -7,7 +7,8 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from gpuschedlab.papers.clusters.explains.found import Found, infer
+from gpuschedlab.papers.clusters.explains.found import Found
+from gpuschedlab.papers.clusters.explains.inference import infer
 from gpuschedlab.papers.clusters.explains.limited import KEEPING, KEEPING_HOURS, becomes_limited
 from gpuschedlab.papers.clusters.explains.record import Record, record
 from gpuschedlab.papers.clusters.explains.sweep import LIMIT, LOOSE, NONE, REASONS, WINDOW, sweep
