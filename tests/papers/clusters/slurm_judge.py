@@ -18,7 +18,7 @@ from gpuschedlab._compiled import records
 from gpuschedlab.cluster.node_index import CLAIM, NODE, SLOTS, charge, charge_typed
 from gpuschedlab.estimators import Requested
 from gpuschedlab.papers.clusters.files.description import Description
-from gpuschedlab.papers.clusters.files.slurm_files import read_assoc, read_qos
+from gpuschedlab.papers.clusters.files.sacctmgr_files import read_assoc, read_qos
 from gpuschedlab.papers.clusters.schedulers.limits import Limit, claims_of
 from gpuschedlab.papers.clusters.schedulers.slurm_plan import Running, Site, SlurmRule, plan, waiting_jobs
 from gpuschedlab.sim.engine.jobs.records import ASK, CELL, RULE, RUN, WINDOW

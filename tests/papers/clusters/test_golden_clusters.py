@@ -12,7 +12,7 @@ from gpuschedlab.cli import main
 from gpuschedlab.estimators import Requested
 from gpuschedlab.papers.clusters import figures, metrics, replay
 from gpuschedlab.papers.clusters.explorer import SiteExplorer
-from gpuschedlab.papers.clusters.files import description, kueue_files, slurm_files, toml_file
+from gpuschedlab.papers.clusters.files import description, kueue_files, sacctmgr_files, slurm_files, toml_file
 from gpuschedlab.papers.clusters.queues import Queue, most
 from gpuschedlab.papers.clusters.recipe import Site
 from gpuschedlab.papers.clusters.schedulers.fairshare import ShareTree
@@ -54,7 +54,7 @@ def test_files(folder):
     empty = description.Description()
     whole = toml_file.read_site(folder / "site.toml")
     found |= {"site": whole, "page": whole.page(), "cluster": str(whole.cluster)}
-    found["assoc"] = slurm_files.read_assoc(ASSOC, "a", empty)
+    found["assoc"] = sacctmgr_files.read_assoc(ASSOC, "a", empty)
     found["queues"] = kueue_files.read_queues(QUEUES, "q", empty)
     for new, old in CHANGED.items():
         text = CONF.replace(old, new)
