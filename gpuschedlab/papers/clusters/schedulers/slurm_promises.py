@@ -129,8 +129,10 @@ def attempt(now, held, request, rule, out):
 def hold(now, held, begin, estimate, rule, chosen):
     """Promise the chosen nodes from an instant, in whole slots, if no other promise overlaps; return whether it was done."""
     unit = max(rule.plan.resolution, 1e-9)
-    end = np.floor((begin + estimate + rule.epoch) / unit + 1e-9) * unit - rule.epoch
-    begin = np.floor((begin + rule.epoch) / unit + 1e-9) * unit - rule.epoch
+    end_slot = np.floor((begin + estimate + rule.epoch) / unit + 1e-9)
+    begin_slot = np.floor((begin + rule.epoch) / unit + 1e-9)
+    end = end_slot * unit - rule.epoch
+    begin = begin_slot * unit - rule.epoch
     for i in range(held.count[PROMISED]):
         for node in chosen:
             if held.promised[i] == node and held.end[i] > begin and held.begin[i] < end:
