@@ -42,7 +42,7 @@ from gpuschedlab.autosched.forecast.features import Seen
 from gpuschedlab.autosched.forecast.ranges import counted, hourly, queries_of, range_of
 from gpuschedlab.autosched.forecast.repository import known_by
 from gpuschedlab.autosched.logbook.log import restricted_mean
-from gpuschedlab.autosched.logbook.play import fork
+from gpuschedlab.autosched.logbook.play import Holding, fork
 from gpuschedlab.autosched.methods import best_fixed, score
 from gpuschedlab.autosched.tuner.measure import context_of, objective_of, others_of, reward, sample, weighed
 from gpuschedlab.autosched.tuner.offline import busier
@@ -355,7 +355,7 @@ def test_logs():
         "identified": [identify(edges, "knob", "objective", seen) for seen in (["load", "queueing"], ["load", "z"])],
         "mean": [restricted_mean(np.array([1.0, 5, 9]), np.array([True, False, True]), limit) for limit in (4.0, 20.0)],
         "fork": [
-            fork(running(policy=rule.at(0.5)), rule, 2 * HOUR, v, hold=HOUR, then=None, until=14 * HOUR, which=w)
+            fork(running(policy=rule.at(0.5)), rule, v, Holding(2 * HOUR, HOUR, None, until=14 * HOUR, which=w))
             for v in (0.0, 1.0)
             for w in ("system", HOUR)
         ],
