@@ -62,6 +62,15 @@ class Queries(NamedTuple):
 
 
 @njit
+def _ran_by(at, j, jobs):
+    """Seconds for which job j, which ends later, ran by `at`: without a break until its end, as far as that is known."""
+    so_far = jobs.ran[j]
+    if jobs.end[j] != np.inf:
+        so_far = jobs.duration[j] - (jobs.end[j] - at)
+    return min(max(so_far, 0.0), at - jobs.submit[j])  # never longer than it was there
+
+
+@njit
 def _near(at, submit, self_row, rows, jobs, x):
     """Arrivals of the group (its `rows`) next to the query, those after it too if they came by `at`; writes NEAR into x."""
     arrival = jobs.submit
@@ -100,12 +109,7 @@ def _near(at, submit, self_row, rows, jobs, x):
             inside_total += value
         if not done:
             opened += 1
-            # It ran without a break until its end, as far as that is known; never longer than it was there.
-            if jobs.end[j] == np.inf:
-                so_far = jobs.ran[j]
-            else:
-                so_far = jobs.duration[j] - (jobs.end[j] - at)
-            oldest = max(oldest, min(max(so_far, 0.0), at - arrival[j]))
+            oldest = max(oldest, _ran_by(at, j, jobs))
         elif ended < 4:
             if ended == 0:
                 x[0] = value
