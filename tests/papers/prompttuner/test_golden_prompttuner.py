@@ -149,7 +149,7 @@ def test_shares():
         seconds = rng.uniform(20, 200, (n, 1)) / gpus**0.8
         seconds[rng.random((n, 4)) < 0.1] = np.inf
         free = np.full(12, 8.0)
-        given = (
+        jobs = shares.DatedJobs(
             np.tile(gpus, (n, 1)),
             seconds,
             rng.uniform(0, 20, n),
@@ -157,7 +157,7 @@ def test_shares():
             rng.uniform(0, 5, n),
             rng.uniform(30, 250, n),
         )
-        found.append([*shares.satisfactory_shares(*given, free, 15.0), free])
+        found.append([*shares.satisfactory_shares(jobs, free, 15.0), free])
     return found
 
 
