@@ -13,7 +13,7 @@ from gpuschedlab.papers.clusters.files.slurm_files import read_qos
 from gpuschedlab.papers.clusters.files.slurm_lines import commands, conf_with, unsayable
 from gpuschedlab.papers.clusters.way_back import way_back
 from gpuschedlab.widgets import Site
-from papers.clusters.random_settings import drawn, words
+from reproduce.papers.clusters.random_settings import drawn, words
 
 CONF = """\
 # nodes of the site

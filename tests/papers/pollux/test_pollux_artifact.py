@@ -8,8 +8,8 @@ from few import few
 from gpuschedlab.errors import LabError
 from gpuschedlab.speeds import Speeds
 from gpuschedlab.speeds.codes import RateRows, find_row
-from papers.pollux.profiles import pollux_names, pollux_speeds
-from papers.pollux.runs import compare, measure, pollux_trace, tiresias_run
+from reproduce.papers.pollux.profiles import pollux_names, pollux_speeds
+from reproduce.papers.pollux.runs import compare, measure, pollux_trace, tiresias_run
 
 NODES = 16
 WIDTH = 4

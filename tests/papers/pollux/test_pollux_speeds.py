@@ -8,9 +8,9 @@ from gpuschedlab import Fifo, simulate
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import SpeedError
 from gpuschedlab.speeds.codes import RateRows, find_row
-from papers.pollux.adaptive import adaptive_speeds
-from papers.pollux.profiles import pollux_elastic_speeds, pollux_names, pollux_speeds
-from papers.pollux.tuned import tuned_jobs
+from reproduce.papers.pollux.adaptive import adaptive_speeds
+from reproduce.papers.pollux.profiles import pollux_elastic_speeds, pollux_names, pollux_speeds
+from reproduce.papers.pollux.tuned import tuned_jobs
 
 
 def pollux_profiles():
@@ -156,7 +156,7 @@ def test_tuned_jobs_have_half_to_four_fifths_of_the_ideal_speed_up(profiles):
 def seconds(profiles, jobs):
     """Whole time of each job on its GPUs, on the fewest nodes."""
     from gpuschedlab.speeds.elapsed import seconds_to
-    from papers.pollux.profiles import pollux_names
+    from reproduce.papers.pollux.profiles import pollux_names
 
     speeds = pollux_speeds(*profiles, jobs, whole_seconds=False)
     gpus = jobs["num_replicas"].to_numpy()
