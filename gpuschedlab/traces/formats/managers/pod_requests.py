@@ -29,8 +29,11 @@ class OfContainer(NamedTuple):
 
 def of_container(container: Mapping) -> OfContainer:
     """GPUs that a container's limits and requests name; shares of them if they name a part of each."""
-    limits, requests = (inside(container, "resources", name) or {} for name in ("limits", "requests"))
-    asked = {str(name): count for name, count in {**limits, **requests}.items()}
+    asked = {}
+    for part in ("limits", "requests"):
+        counts = inside(container, "resources", part)
+        if isinstance(counts, Mapping):
+            asked |= {str(name): count for name, count in counts.items()}
     named = [resource_gpus(name, number(count) or 0.0) for name, count in asked.items()]
     shape = next((devices.shape for devices in named if devices.shape), None)
     share = of_cores(asked, sum(devices.gpus for devices in named))
