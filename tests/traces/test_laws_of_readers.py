@@ -524,3 +524,18 @@ def test_a_list_of_no_nodes_is_refused(tmp_path, text):
     (tmp_path / "nodes.csv").write_text(text)
     with pytest.raises(LabError):
         lab.intake(("nodes", tmp_path / "nodes.csv"))
+
+
+@pytest.mark.parametrize("odd", [4, "x", [], True, None])
+def test_a_part_that_is_no_object_is_as_if_it_were_not_there(odd, tmp_path):
+    """Labels, limits and templates of Kubernetes, and profiles of batsim."""
+    labelled = with_value(numbered("k8s", RECORDS["k8s"], 9), ("metadata", "labels"), odd)
+    requested = with_value(numbered("k8s", RECORDS["k8s"], 8), ("spec", "containers", 0, "resources", "limits"), odd)
+    sound = numbered("k8s", RECORDS["k8s"], 1)
+    assert frame_of("k8s", written_json(tmp_path, "k8s", [sound, labelled, requested]))["job_id"].to_list() == [
+        "n/p1",
+        "n/p9",
+    ]
+    (tmp_path / "w.json").write_text(json.dumps(BATSIM | {"profiles": odd}))
+    with pytest.raises(LabError):
+        quietly(lab.intake, ("batsim", tmp_path / "w.json"))
