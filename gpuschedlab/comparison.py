@@ -128,9 +128,10 @@ class Comparison:
 
     def _difference(self, measure: str = "jct", **options) -> "Difference | None":
         """The numbers of the sentence; None if no policy has run."""
-        from gpuschedlab.metrics.who_pays import best_of
+        from gpuschedlab.metrics.who_pays import Scope, best_of
 
-        return best_of(self.runs, measure, headline=self.headline, words=self.words, place=self.place, **options)
+        scope = Scope(place=self.place)
+        return best_of(self.runs, measure, scope, headline=self.headline, words=self.words, **options)
 
     def _of_weeks(self, censored: bool) -> str:
         """The sentence of other weeks, or the weeks of a log; "" if there are none."""

@@ -200,7 +200,8 @@ class _Carried:
         if self.total is None:
             self.total = np.zeros(len(view.capacity))
             self.given = np.zeros(len(view.capacity), np.int64)
-        self.total += self.given * (max(round((view.now - self.at) / interval) - 1, 0) * interval)
+        rounds = round((view.now - self.at) / interval)
+        self.total += self.given * (max(rounds - 1, 0) * interval)
         self.given = np.zeros(len(view.capacity), np.int64)
         self.at = view.now
         if len(view.index):

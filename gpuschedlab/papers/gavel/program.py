@@ -122,11 +122,12 @@ def _level_program(scaled, gpus, capacity, able, rising, floors, name: str) -> P
         (np.append(data, np.ones(len(last))), np.append(rows, last).astype(np.int32), starts),
         shape=(n + T + n, n * T + 1),
     )
+    shares = able.ravel().astype(float)
     return Program(
         np.append(np.zeros(n * T), 1.0),
         A,
         row_upper=np.concatenate([np.ones(n), capacity, 0.0 - floors]),
-        upper=np.append(able.ravel().astype(float), np.inf if rising.any() else 0.0),
+        upper=np.append(shares, np.inf if rising.any() else 0.0),
         maximize=True,
         name=name,
     )
@@ -243,7 +244,8 @@ def gavel_finish_time(
     if not can.any():
         return np.zeros((n, T))
     low = float((age[can] / isolated[can]).max())
-    high = float(((age + left / np.where(can, alone, 1.0)) / isolated)[can].max())
+    ends = age + left / np.where(can, alone, 1.0)
+    high = float((ends / isolated)[can].max())
     best = shares(high * (1 + 1e-6))
     while high - low > tolerance * high:
         middle = (low + high) / 2

@@ -134,7 +134,11 @@ def _hold(view, part, count: int, wants) -> bool:
     cluster = view.cluster
     room = np.zeros((count, len(view.capacity)))
     np.add.at(room, (part, cluster.node_type), cluster.node_gpus * view.up)
-    return all(room[:, types].max(axis=1, initial=0.0).min() >= gpus for types, gpus in wants)
+    for types, gpus in wants:
+        largest = room[:, types].max(axis=1, initial=0.0)
+        if largest.min() < gpus:
+            return False
+    return True
 
 
 def on_nodes(view: View, answer: Allocation, rule: str) -> Allocation:
@@ -150,13 +154,14 @@ def on_nodes(view: View, answer: Allocation, rule: str) -> Allocation:
     same = (view.gpu_type == answer.gpu_type) & (np.abs(view.running_gpus - gpus) < 0.01)
     free = np.where(view.up, view.cluster.node_gpus, 0).astype(float)
     np.subtract.at(free, named[:, NODE].astype(np.int64), named[:, GPUS])
+    types = np.arange(len(view.capacity))
     rows, left = repacked(
         view,
         todo,
         same,
         np.zeros(len(view), bool),
         lambda: FreeGpus(view.cluster, rule, free, view.up),
-        lambda room, i: room.take(gpus[i], np.arange(len(view.capacity)) == answer.gpu_type[i]),
+        lambda room, i: room.take(gpus[i], types == answer.gpu_type[i]),
     )
     rows = np.concatenate([named, rows])
     lost = np.isin(np.arange(len(view)), left) | np.isin(guest, left or [-2])

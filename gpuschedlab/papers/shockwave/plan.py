@@ -75,7 +75,8 @@ def proved(program, solution: Solution, rounds: np.ndarray, gap: float) -> tuple
 
     Rounded up, they may be more than there are GPUs: the part of them that is then done is not known, nor is its worth.
     """
-    planned = (np.arange((len(program.c) - 1) // len(rounds)) < rounds[:, None]).ravel()
+    window = (len(program.c) - 1) // len(rounds)
+    planned = (np.arange(window) < rounds[:, None]).ravel()
     used = program.A[:, :-1] @ planned
     last = max((program.row_lower - used)[1:].max(), 0.0)
     fits = used[0] <= program.row_upper[0] * (1 + 1e-9)

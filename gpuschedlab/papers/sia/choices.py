@@ -60,7 +60,8 @@ def _choices(view, templates: dict) -> tuple[np.ndarray, ...]:
         known = np.isin(gpus, np.flatnonzero(asks))
         if models.any():
             own = view.speeds.type_codes(view.cluster.gpu_types)[types]
-            known |= (view.speeds.places(own, nodes, gpus)[np.flatnonzero(models)] >= 0).any(axis=0)
+            places = view.speeds.places(own, nodes, gpus)[np.flatnonzero(models)]
+            known |= (places >= 0).any(axis=0)
         templates[key] = types[known], nodes[known], gpus[known]
     types, nodes, gpus = templates[key]
     goodput = view.rates(types, nodes, gpus)

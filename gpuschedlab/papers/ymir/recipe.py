@@ -120,5 +120,6 @@ def digits_pairs(measured: float, seed: int, gain: str = "gain") -> pl.DataFrame
     """Pairs of ``digits``: `mode, source, target, gain` (null: to be predicted), `true` (all gains), and scores `leep` and `feature`."""
     pairs = pl.read_csv(path("zoo/pairs.csv"))
     names = [pl.format(f"{DIGITS}@{{}}", c).alias(c) for c in ("source", "target")]
-    drawn = pl.Series(np.random.default_rng(seed).random(pairs.height) < measured)
+    chances = np.random.default_rng(seed).random(pairs.height)
+    drawn = pl.Series(chances < measured)
     return pairs.with_columns(*names, true=gain, gain=pl.when(drawn).then(gain))

@@ -258,6 +258,12 @@ def inside(entry: Any, *path: str) -> Any:
     return entry
 
 
+def mapping(entry: Any, *path: str) -> Mapping:
+    """Object at a path of keys; empty if there is none, or something else."""
+    found = inside(entry, *path)
+    return found if isinstance(found, Mapping) else {}
+
+
 def several(entry: Any, *path: str) -> list[dict]:
     """Objects of the list at a path; none if it is not there."""
     found = inside(entry, *path)

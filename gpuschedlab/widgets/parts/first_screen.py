@@ -10,7 +10,7 @@ from gpuschedlab.metrics import utilisation
 from gpuschedlab.metrics.columns import jobs_of, known
 from gpuschedlab.metrics.fairness import finish_time_fairness
 from gpuschedlab.metrics.sentence import span, two_spans
-from gpuschedlab.metrics.who_pays import compared
+from gpuschedlab.metrics.who_pays import Scope, compared
 from gpuschedlab.plots.job_changes import Compared
 from gpuschedlab.plots.kinds.style import HOUR
 
@@ -77,7 +77,7 @@ class Screen:
         self.measured = found
         self.view = view
         jobs = jobs_of(runs[0])
-        self.whole = self.difference = compared(*runs, names, place=place)
+        self.whole = self.difference = compared(*runs, names, Scope(place=place))
         moved = np.zeros(len(jobs["submit"]), int)
         weekday = _weekday(runs[0])
         moved[self.whole.later.rows] = 1
@@ -88,7 +88,7 @@ class Screen:
         self._framed = [(x >= span[0]) & (x <= span[1]) if span else x == x for x, span in spans]
         self.among = np.logical_and(*self._framed) if view.time or view.size else None
         if self.among is not None:
-            self.difference = compared(*runs, names, among=self.among, of=self._of(), place=place)
+            self.difference = compared(*runs, names, Scope(self.among, self._of(), place))
 
     def _of(self) -> str:
         """Words for the jobs that are framed."""

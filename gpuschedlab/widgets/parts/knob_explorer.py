@@ -9,7 +9,7 @@ from gpuschedlab import plots
 from gpuschedlab.comparison import place_of
 from gpuschedlab.knobs import knobs_of
 from gpuschedlab.metrics.like_weeks import MOST
-from gpuschedlab.metrics.who_pays import compared
+from gpuschedlab.metrics.who_pays import Scope, compared
 from gpuschedlab.sim.policy import Policy
 from gpuschedlab.sim.recipe_base import Recipe
 from gpuschedlab.weeks import Kept, pieces
@@ -204,6 +204,13 @@ class RunExplorer(PairExplorer, KnobExplorer):
         names = [side.name for side in self.sides]
         d = self.screen.difference
         price = getattr(recipe, "price", None)
-        options = {"among": self.screen.among, "of": d.of, "prices": 1.0 if price is None else price}
-        options |= {"place": self._place()}
-        return tuple(d if m == "jct" else compared(*runs, names, measure=m, **options) for m in self.measures)
+        if price is None:
+            price = 1.0
+        scope = Scope(self.screen.among, d.of, self._place())
+        differences = []
+        for measure in self.measures:
+            if measure == "jct":
+                differences.append(d)
+            else:
+                differences.append(compared(*runs, names, scope, measure=measure, prices=price))
+        return tuple(differences)

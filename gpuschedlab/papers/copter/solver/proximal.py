@@ -211,7 +211,8 @@ class _Steps:
             np.append(program.lower, more), np.append(program.upper, more + np.inf), name=program.name,
         )  # fmt: skip
         sides = np.concatenate([program.row_lower[rows], program.row_upper[rows]])
-        return self._closely(elastic).bound <= 1e-7 * max(1.0, np.abs(sides[np.isfinite(sides)]).max(initial=0.0))
+        largest = np.abs(sides[np.isfinite(sides)]).max(initial=0.0)
+        return self._closely(elastic).bound <= 1e-7 * max(1.0, largest)
 
     def has_best(self) -> bool:
         """Whether no direction improves for good."""

@@ -51,7 +51,8 @@ def fit_loss(k, loss, *, square: bool = True) -> LossCurve:
         b, _ = nnls(columns * weight[:, None], weight / (loss - b0 + 1e-9))
         if b.sum() <= 0 or (columns @ b <= 0).any():
             continue
-        error = float(((1 / (columns @ b) + b0 - loss) ** 2).sum())
+        predicted = 1 / (columns @ b) + b0
+        error = float(((predicted - loss) ** 2).sum())
         if error < least:
             best = LossCurve(float(b0), *map(float, b))
             least = error

@@ -11,7 +11,7 @@ from gpuschedlab.traces.formats.managers.pod_requests import asked_by, not_count
 from gpuschedlab.traces.formats.managers.pods import pod, volcano, workload
 from gpuschedlab.traces.logs.devices import whole_or_share
 from gpuschedlab.traces.logs.instants import instants
-from gpuschedlab.traces.logs.log_files import head_of, inside, json_of, number, several, text, text_of
+from gpuschedlab.traces.logs.log_files import head_of, inside, json_of, mapping, number, several, text, text_of
 from gpuschedlab.traces.logs.options import Options
 from gpuschedlab.traces.logs.raw import LINE, Raw
 
@@ -56,7 +56,7 @@ def read(files: Sequence[Path], options: Options) -> Raw:
                 )
             row = _common(item, options) | make(item) | {LINE: place}
             sets = [*several(item, "spec", "podSets"), *several(item, "spec", "tasks")]
-            pods = [item, *(inside(each, "template") or {} for each in sets)]
+            pods = [item, *(mapping(each, "template") for each in sets)]
             rows.append(row | {"left": uncounted(pods, row["gpus"])})
         latest += re.findall(TIME, text_of(file))
     table = pl.DataFrame(rows, schema=SCHEMA, orient="row").with_columns(gpus=whole_or_share(pl.col("gpus")))
@@ -87,7 +87,7 @@ def uncounted(pods: Sequence[Mapping], gpus: float) -> str | None:
 
 def _common(item: Mapping, options: Options) -> dict:
     """Fields that every object has."""
-    labels = inside(item, "metadata", "labels") or {}
+    labels = mapping(item, "metadata", "labels")
     own = inside(item, "metadata", "name")
     space = text(inside(item, "metadata", "namespace")) or "default"
     queue_labels = []

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from gpuschedlab.traces.formats.managers.gpu_shares import annotated, of_cores
 from gpuschedlab.traces.logs.devices import Devices, resource_gpus
-from gpuschedlab.traces.logs.log_files import inside, number, several, text
+from gpuschedlab.traces.logs.log_files import inside, mapping, number, several, text
 
 PRODUCT = "nvidia.com/gpu.product"
 ACCELERATORS = re.compile("gpu|cuda|ascend|gaudi|tpu|neuron|npu|mlu|dcu|gcu", re.IGNORECASE)
@@ -29,8 +29,10 @@ class OfContainer(NamedTuple):
 
 def of_container(container: Mapping) -> OfContainer:
     """GPUs that a container's limits and requests name; shares of them if they name a part of each."""
-    limits, requests = (inside(container, "resources", name) or {} for name in ("limits", "requests"))
-    asked = {str(name): count for name, count in {**limits, **requests}.items()}
+    asked = {}
+    for part in ("limits", "requests"):
+        counts = mapping(container, "resources", part)
+        asked |= {str(name): count for name, count in counts.items()}
     named = [resource_gpus(name, number(count) or 0.0) for name, count in asked.items()]
     shape = next((devices.shape for devices in named if devices.shape), None)
     share = of_cores(asked, sum(devices.gpus for devices in named))
@@ -77,7 +79,7 @@ def not_counted(pod: Mapping) -> str | None:
         return None
     spec = inside(pod, "spec")
     containers = [*several(spec, "containers"), *several(spec, "initContainers")]
-    resources = [inside(c, "resources", how) or {} for c in containers for how in ("limits", "requests")]
+    resources = [mapping(c, "resources", how) for c in containers for how in ("limits", "requests")]
     names = sorted({str(n) for each in resources for n in each if number(each[n])})
     accelerators = [n for n in names if ACCELERATORS.search(n.partition("/")[2])]
     return ", ".join(accelerators) or ("resource claims" if several(spec, "resourceClaims") else None)

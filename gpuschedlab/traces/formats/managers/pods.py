@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from gpuschedlab.traces.formats.managers.pod_requests import asked_by
 from gpuschedlab.traces.logs.devices import in_sets, resource_gpus
-from gpuschedlab.traces.logs.log_files import inside, number, several, text
+from gpuschedlab.traces.logs.log_files import inside, mapping, number, several, text
 from gpuschedlab.traces.logs.states import RUNNING, WAITING
 
 #: Labels that name the job of a pod, the likeliest first.
@@ -28,7 +28,7 @@ def condition_of(item: Mapping, kind: str) -> str | None:
 
 def pod(item: Mapping) -> dict:
     """Row of a pod: its job by label, otherwise by owner, otherwise itself."""
-    labels = inside(item, "metadata", "labels") or {}
+    labels = mapping(item, "metadata", "labels")
     owner = [text(o.get("name")) for o in several(item, "metadata", "ownerReferences")]
     group = next((text(inside(labels, n)) for n in JOBS if inside(labels, n)), owner[0] if owner else None)
     phase = text(inside(item, "status", "phase")) or ""
@@ -63,7 +63,7 @@ def _pods(item: Mapping, sets: str, count: str) -> list[tuple[float, float]]:
     pods = []
     for pod_set in several(item, "spec", sets):
         replicas = number(pod_set.get(count, 1)) or 0.0
-        template = inside(pod_set, "template") or {}
+        template = mapping(pod_set, "template")
         pods.append((replicas, asked_by(template).devices.gpus))
     return pods
 
@@ -74,7 +74,7 @@ def workload(item: Mapping) -> dict:
     sets = several(item, "status", "admission", "podSetAssignments")
     flavors = []
     for pod_set in sets:
-        flavor_of = inside(pod_set, "flavors") or {}
+        flavor_of = mapping(pod_set, "flavors")
         flavors += [text(flavor) for name, flavor in flavor_of.items() if resource_gpus(str(name), 1.0).gpus]
     flavors = [flavor for flavor in dict.fromkeys(flavors) if flavor]
     start = condition_of(item, "Admitted")
