@@ -27,8 +27,10 @@ def recognises(head: str) -> bool:
     """Whether a file begins as a table whose columns are found by their names."""
     first = head.partition("\n")[0]
     mark = _mark(first)
-    found = {_plain(name.strip('"')) for name in first.split(mark)}
-    return bool(set(NAMES["submit"]) & found and {*NAMES["job_id"], *NAMES["gpus"]} & found)
+    names = {_plain(name.strip('"')) for name in first.split(mark)}
+    has_submit = names & set(NAMES["submit"])
+    has_job = names & {*NAMES["job_id"], *NAMES["gpus"]}
+    return bool(has_submit and has_job)
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:

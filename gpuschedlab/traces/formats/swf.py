@@ -32,7 +32,8 @@ def recognises(head: str) -> bool:
     """Whether a file begins as one in SWF."""
     if head.startswith(";"):
         return True
-    lines = [line for line in head.splitlines()[:-1] or [head] if not line.startswith(";") and line.strip()]
+    whole_lines = head.splitlines()[:-1] or [head]
+    lines = [line for line in whole_lines if not line.startswith(";") and line.strip()]
     if not lines or len(lines[0].split()) != len(FIELDS):
         return False
     return re.fullmatch(r"[-\d.\s]+", lines[0]) is not None

@@ -107,7 +107,8 @@ def durations(figures: Marks, gpus: np.ndarray, z: np.ndarray, rng: np.random.Ge
     seconds = np.empty(len(gpus))
     for k, table in enumerate(figures.duration):
         own = np.flatnonzero(bucket == k)
-        level = (np.arange(len(own)) + rng.random(len(own))) / max(len(own), 1)
+        number = len(own)
+        level = (np.arange(number) + rng.random(number)) / max(number, 1)
         order = np.argsort(z[own], kind="stable")
         seconds[own[order]] = quantile(table, level)
     return seconds

@@ -89,6 +89,8 @@ def calibrate(
     batch, size = batches(submit, gpus, vc)
     arrivals, surplus = _arrivals(submit, batch, size, hours, zero)
     gpu_seconds = np.rint(gpus @ duration)
+    if vcs is None:
+        vcs = _shares(frame, "vc")
     figures = Calibration(
         name=name,
         origin=origin,
@@ -100,7 +102,7 @@ def calibrate(
         marks=figures_of_marks(submit, gpus, duration, batch, size, surplus),
         demand=_demand(submit, gpus, duration, hours),
         outcomes=outcomes or _outcomes(frame),
-        vcs=_shares(frame, "vc") if vcs is None else vcs,
+        vcs=vcs,
         users=users or _user_count(frame),
     )
     return tune(figures, frame, waits) if waits else figures
@@ -145,7 +147,9 @@ def _arrivals(submit, batch, size, hours: int, zero: datetime.datetime) -> tuple
     kind = busyness(mean, HOUR_CLASSES)
     mean_count = float(counts.mean())
     relative = counts / mean_count
-    table = tuple(rounded(np.quantile(relative[kind == k], levels(41))) for k in range(HOUR_CLASSES))
+    points = levels(41)
+    quantiles = [np.quantile(relative[kind == k], points) for k in range(HOUR_CLASSES)]
+    table = tuple(rounded(values) for values in quantiles)
     surplus = scores_within(counts / np.maximum(mean, 1e-9), kind)
     weight = _memory(surplus, daily=True)
     first_jobs = np.unique(batch, return_index=True)[1]
@@ -183,7 +187,10 @@ def _profiles(counts: np.ndarray, first_hour: int) -> tuple[tuple[float, ...], .
     weekday = _means(within_week, day_of_hour, 7)
     within_day = within_week / np.maximum(weekday[day_of_hour], 1e-9)
     hour = _means(within_day, clock % 24, 24)
-    return rounded(week / counts.mean()), rounded(weekday / weekday.mean()), rounded(hour / hour.mean())
+    week = week / counts.mean()
+    weekday = weekday / weekday.mean()
+    hour = hour / hour.mean()
+    return rounded(week), rounded(weekday), rounded(hour)
 
 
 def _weeks(hours: int) -> np.ndarray:
@@ -281,7 +288,9 @@ def _demand(submit, gpus, duration, hours: int) -> Demand:
     kind = busyness(level, WEEK_CLASSES)
     # An empty cluster (the start of the stretch, an outage) is not a level to aim at.
     ratio = np.maximum(hour / level, 0.02)
-    table = tuple(rounded(np.quantile(ratio[kind == k], levels(25))) for k in range(WEEK_CLASSES))
+    points = levels(25)
+    quantiles = [np.quantile(ratio[kind == k], points) for k in range(WEEK_CLASSES)]
+    table = tuple(rounded(values) for values in quantiles)
     return Demand(
         week=rounded(week / mean),
         residual=table,

@@ -79,7 +79,8 @@ def read_classes(
     values = np.empty(len(kind))
     for k, table in enumerate(tables):
         own = np.flatnonzero(kind == k)
-        level = (ranks(latent[own]) + rng.random(len(own))) / max(len(own), 1)
+        number = len(own)
+        level = (ranks(latent[own]) + rng.random(number)) / max(number, 1)
         values[own] = np.interp(level, levels(len(table)), table)
     return values
 

@@ -93,7 +93,9 @@ def _exchanged(value: np.ndarray, owner: np.ndarray, rng: np.random.Generator) -
     odd = odd[np.lexsort((rng.random(len(odd)), owner[odd]))]
     first = np.flatnonzero(np.diff(owner[odd], prepend=-1))
     source = np.roll(odd, 1)
-    source[first] = odd[np.append(first[1:], len(odd)) - 1] if len(odd) else odd
+    if len(odd):
+        last = np.append(first[1:], len(odd)) - 1
+        source[first] = odd[last]
     moved = value.copy()
     moved[odd] = value[source]
     return moved

@@ -208,7 +208,7 @@ def tables(
     files: Sequence[Path], format: str, needed: Iterable[str], *, surplus: bool = False, **how: Any
 ) -> pl.DataFrame:
     """Table of one file, or of several one after the other: texts, null if there is nothing."""
-    found = []
+    frames = []
     for file in files:
         source = f"{format} {file.name}"
         frame = read_texts(file, source=source, **how)
@@ -216,8 +216,10 @@ def tables(
         if SURPLUS in frame.columns and not surplus:
             row = frame[SURPLUS].is_not_null().arg_max() + 2
             raise TraceError(f"{source}, row {row}: found more fields than the header has columns; expected as many.")
-        found.append(frame)
-    return found[0] if len(found) == 1 else pl.concat(found, how="diagonal")
+        frames.append(frame)
+    if len(frames) == 1:
+        return frames[0]
+    return pl.concat(frames, how="diagonal")
 
 
 def lines_of(files: Sequence[Path], format: str, expected: str) -> pl.DataFrame:
@@ -239,7 +241,7 @@ def json_of(file: Path, format: str, expected: str) -> Any:
 
 def objects(files: Sequence[Path], format: str, key: str, expected: str) -> list[dict]:
     """Objects in the list `key` of JSON files."""
-    found = []
+    parts: list[dict] = []
     for file in files:
         data = json_of(file, format, expected)
         entries = data.get(key) if isinstance(data, Mapping) else None
@@ -247,8 +249,8 @@ def objects(files: Sequence[Path], format: str, key: str, expected: str) -> list
             raise TraceError(
                 f"{format} {file.name}: found JSON without a list of objects {key!r}; expected {expected}."
             )
-        found += entries
-    return found
+        parts += entries
+    return parts
 
 
 def inside(entry: Any, *path: str) -> Any:
@@ -266,8 +268,10 @@ def mapping(entry: Any, *path: str) -> Mapping:
 
 def several(entry: Any, *path: str) -> list[dict]:
     """Objects of the list at a path; none if it is not there."""
-    found = inside(entry, *path)
-    return [e for e in found if isinstance(e, Mapping)] if isinstance(found, list) else []
+    entries = inside(entry, *path)
+    if not isinstance(entries, list):
+        return []
+    return [part for part in entries if isinstance(part, Mapping)]
 
 
 def text(value: Any) -> str | None:
@@ -283,7 +287,9 @@ def number(value: Any) -> float | None:
         if value.get("infinite"):
             return float("inf")
         value = value.get("number") if value.get("set", True) else None
+    if isinstance(value, bool) or value is None:
+        return None
     try:
-        return None if isinstance(value, bool) or value is None else float(value)
+        return float(value)
     except (TypeError, ValueError, OverflowError):
         return None

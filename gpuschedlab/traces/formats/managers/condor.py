@@ -49,10 +49,13 @@ def _job(ad: dict) -> dict:
     host = text(ad.get("LastRemoteHost") or ad.get("RemoteHost"))
     cluster_id = text(ad.get("ClusterId"))
     process_id = text(ad.get("ProcId")) or 0
+    state = STATUS.get(status, job["state"])
+    if wrong:
+        state = "failed"
     return job | {
         "job_id": f"{cluster_id}.{process_id}",
         "nodelist": host and host.rpartition("@")[2],
-        "state": "failed" if wrong else STATUS.get(status, job["state"]),
+        "state": state,
         "start": start,
         "end": end if start else None,
     }

@@ -93,13 +93,15 @@ def _common(item: Mapping, options: Options) -> dict:
     queue_labels = []
     if isinstance(labels, Mapping):
         queue_labels = [labels[name] for name in QUEUES if labels.get(name)]
+    name = text(own)
+    queue = text(queue_labels[0]) if queue_labels else space
     label = (options.user or "").removeprefix("label:")
     return {
-        "job_id": f"{space}/{text(own)}" if own else None,
+        "job_id": f"{space}/{name}" if own else None,
         "submit": text(inside(item, "metadata", "creationTimestamp")),
-        "name": text(own),
+        "name": name,
         "user": text(inside(labels, label)) if label else None,
-        "vc": text(queue_labels[0]) if queue_labels else space,
+        "vc": queue,
         "priority": number(inside(item, "spec", "priority")),
     }
 

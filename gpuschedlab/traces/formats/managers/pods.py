@@ -72,27 +72,34 @@ def workload(item: Mapping) -> dict:
     """Row of a Workload: from Admitted to Finished, on the flavor of its GPUs."""
     gpus, nodes = in_sets(_pods(item, "podSets", "count"))
     sets = several(item, "status", "admission", "podSetAssignments")
-    flavors = [text(f) for s in sets for name, f in mapping(s, "flavors").items() if resource_gpus(str(name), 1.0).gpus]
+    flavors = []
+    for pod_set in sets:
+        flavor_of = mapping(pod_set, "flavors")
+        flavors += [text(flavor) for name, flavor in flavor_of.items() if resource_gpus(str(name), 1.0).gpus]
+    flavors = [flavor for flavor in dict.fromkeys(flavors) if flavor]
     start = condition_of(item, "Admitted")
     end = condition_of(item, "Finished")
-    why = " ".join(
-        f"{c.get('reason')} {c.get('message')}"
-        for c in several(item, "status", "conditions")
-        if c.get("type") == "Finished"
-    )
+    conditions = several(item, "status", "conditions")
+    final = [condition for condition in conditions if condition.get("type") == "Finished"]
+    why = " ".join(f"{condition.get('reason')} {condition.get('message')}" for condition in final)
     words = {"fail|error": "failed", "succe|finished": "completed"}
     outcome = next((word for pattern, word in words.items() if re.search(pattern, why.lower())), None)
-    queue = text(inside(item, "status", "admission", "clusterQueue") or inside(item, "spec", "queueName"))
-    return {
+    meaning = WAITING
+    if start:
+        meaning = outcome if end else RUNNING
+    row = {
         "gpus": gpus,
         "nodes": nodes,
-        "gpu_types": [f for f in dict.fromkeys(flavors) if f] or None,
+        "gpu_types": flavors or None,
         "requested_time": number(inside(item, "spec", "maximumExecutionTimeSeconds")),
-        **({"vc": queue} if queue else {}),
         "start": start,
         "end": end if start else None,
-        "meaning": outcome if end and start else RUNNING if start else WAITING,
+        "meaning": meaning,
     }
+    queue = text(inside(item, "status", "admission", "clusterQueue") or inside(item, "spec", "queueName"))
+    if queue:
+        row["vc"] = queue
+    return row
 
 
 def volcano(item: Mapping) -> dict:

@@ -61,39 +61,64 @@ def read(files: Sequence[Path], options: Options) -> Raw:
 
 def _job(place: int, job: dict) -> dict:
     """One job; `place` is its place in the list."""
-    own = text(job.get("job_id"))
-    array = number(inside(job, "array", "job_id"))
-    index = number(inside(job, "array", "task_id"))
-    het = number(inside(job, "het", "job_id"))
-    offset = number(inside(job, "het", "job_offset"))
-    if array and index is not None:
-        own = f"{array:.0f}_{index:.0f}"
-    elif array and (waiting := text(inside(job, "array", "task"))):
-        own = f"{array:.0f}_[{waiting.strip('[]')}]"
-    limit = number(inside(job, "array", "limits", "max", "running", "tasks"))
-    asked = _tres(job, "allocated") or _tres(job, "requested")
-    found = of_tres(asked)
+    job_id, part = _names(job)
+    throttle = number(inside(job, "array", "limits", "max", "running", "tasks"))
+    tres = _tres(job, "allocated") or _tres(job, "requested")
+    gpus = of_tres(tres)
     state = inside(job, "state", "current") or job.get("state")
-    when = {ours: number(inside(job, "time", theirs)) for ours, theirs in _TIMES.items()}
+    if isinstance(state, list) and state:
+        state = state[0]
+    user = job.get("user") or inside(job, "association", "user")
+    account = job.get("account") or inside(job, "association", "account")
+    nodes = text(job.get("nodes"))
+    if nodes == "None assigned":
+        nodes = None
     return {
-        "job_id": f"{het:.0f}" if het else own,
-        "part": f"{offset or 0:.0f}" if het else None,
-        "throttle": limit or None,
-        "state": text(state[0] if isinstance(state, list) and state else state),
-        "user": text(job.get("user") or inside(job, "association", "user")),
-        "account": text(job.get("account") or inside(job, "association", "account")),
+        "job_id": job_id,
+        "part": part,
+        "throttle": throttle or None,
+        "state": text(state),
+        "user": text(user),
+        "account": text(account),
         "qos": text(job.get("qos")),
         "name": text(job.get("name")),
         "partitions": text(job.get("partition")),
         "nodes": number(job.get("allocation_nodes")),
-        "nodelist": None if job.get("nodes") == "None assigned" else text(job.get("nodes")),
-        **{name: seconds if seconds or name in ("duration", "suspended") else None for name, seconds in when.items()},
+        "nodelist": nodes,
+        **_times(job),
         "requested_time": number(inside(job, "time", "limit")),
-        "gpus": found.gpus,
-        "gpu_types": found.gpu_types or None,
-        "shape": found.shape,
+        "gpus": gpus.gpus,
+        "gpu_types": gpus.gpu_types or None,
+        "shape": gpus.shape,
         LINE: place,
     }
+
+
+def _names(job: dict) -> tuple[str | None, str | None]:
+    """Name of a job, of its task if it is one of an array; and the part of a heterogeneous job, None if it is no such job."""
+    leader = number(inside(job, "het", "job_id"))
+    if leader:
+        offset = number(inside(job, "het", "job_offset")) or 0
+        return f"{leader:.0f}", f"{offset:.0f}"
+    array = number(inside(job, "array", "job_id"))
+    index = number(inside(job, "array", "task_id"))
+    if array and index is not None:
+        return f"{array:.0f}_{index:.0f}", None
+    if array and (waiting := text(inside(job, "array", "task"))):
+        tasks = waiting.strip("[]")
+        return f"{array:.0f}_[{tasks}]", None
+    return text(job.get("job_id")), None
+
+
+def _times(job: dict) -> dict[str, float | None]:
+    """Times of a job (s); an instant that is 0 has not come yet, and is None."""
+    times = {}
+    for ours, theirs in _TIMES.items():
+        seconds = number(inside(job, "time", theirs))
+        if not seconds and ours not in ("duration", "suspended"):
+            seconds = None
+        times[ours] = seconds
+    return times
 
 
 _TIMES = {"submit": "submission", "duration": "elapsed"} | {n: n for n in ("eligible", "start", "end", "suspended")}

@@ -23,6 +23,7 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     count = as_number("num_gpu")
     share = as_number("gpu_milli") / 1000
     end = as_number("deletion_time")
+    runs = pl.col("pod_phase") == "Running"
     gpus = pl.when(count == 1).then(share).otherwise(count)
     where: dict[str, str | pl.Expr] = {
         "job_id": "name",
@@ -31,7 +32,7 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         "end": "deletion_time",
         "gpus": whole_or_share(gpus),
         "state": "pod_phase",
-        "censored": (pl.col("pod_phase") == "Running") & (end == end.max()),
+        "censored": runs & (end == end.max()),
         "gpu_types": "gpu_spec",
         "qos": "qos",
     }

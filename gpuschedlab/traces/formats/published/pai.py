@@ -62,12 +62,13 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         "cpu_only": gpus_planned.fill_null(0.0) == 0,
         "untimed": start_time.is_null() | pl.col("untimed"),
     }
+    reason_to_leave = pl.coalesce(label(holds, reason) for reason, holds in reasons.items())
     where: dict[str, str | pl.Expr] = {
         "job_id": "job_name",
         "submit": "start_time",
         "duration": "duration",
         "gpus": whole_or_share(gpus_planned),  # 10 x 30 % is 3 GPUs, whatever the floats say
-        "left": pl.coalesce(label(holds, reason) for reason, holds in reasons.items()),
+        "left": reason_to_leave,
         "user": pl.coalesce(users),
         "status": status.replace_strict(STATES, return_dtype=pl.String),
         "clock": wall_clock(start_time, EAST),

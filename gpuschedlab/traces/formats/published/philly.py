@@ -31,7 +31,10 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     if not isinstance(log, list):
         raise TraceError(f"{source}: found a JSON {type(log).__name__}; expected a list of jobs.")
     table = _jobs(log, zone)
-    ran = (pl.col("attempts") > 0) & (pl.col("gpus") > 0) & (pl.col("duration") > 0)
+    attempts = pl.col("attempts")
+    gpus = pl.col("gpus")
+    duration = pl.col("duration")
+    ran = (attempts > 0) & (gpus > 0) & (duration > 0)
     clocks = "start_time and end_time such as 2017-10-07 01:12:09, in order, or None"
     alike = {name: name for name in ("gpus", "duration", "user", "vc", "censored", "attempts", "machines")}
     status = pl.col("status").replace_strict(STATES, default=None, return_dtype=pl.String)
@@ -50,11 +53,7 @@ def read(files: Sequence[Path], options: Options) -> Raw:
             one_of("status", STATES),
             Rule("attempt", clocks, bad_attempt),
         ],
-        reasons={
-            "never_scheduled": pl.col("attempts") == 0,
-            "cpu_only": pl.col("gpus") == 0,
-            "never_ran": pl.col("duration") == 0,
-        },
+        reasons={"never_scheduled": attempts == 0, "cpu_only": gpus == 0, "never_ran": duration == 0},
     )
 
 

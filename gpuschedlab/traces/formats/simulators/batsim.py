@@ -47,15 +47,20 @@ def _job(place: int, job: dict, profiles: Mapping, speed: float | None) -> dict:
     extra = job.get("extra_data")
     with contextlib.suppress(ValueError):
         extra = json.loads(extra) if isinstance(extra, str) else extra
-    after = inside(extra, "dependencies")
+    dependencies = inside(extra, "dependencies")
+    after = None
+    if isinstance(dependencies, list):
+        after = [text(name) for name in dependencies] or None
+    if limit is None or limit < 0:
+        limit = float("inf")
     return {
         "job_id": text(job.get("id")),
         "submit": number(job.get("subtime")),
         "gpus": gpus,
         "duration": lasts,
-        "requested_time": float("inf") if limit is None or limit < 0 else limit,
+        "requested_time": limit,
         "name": text(job.get("profile")),
-        "after": ([text(a) for a in after] or None) if isinstance(after, list) else None,
+        "after": after,
         "left": "no_duration" if lasts is None else None,
         LINE: place,
     }
@@ -76,6 +81,11 @@ def _lasts(profile, profiles: Mapping, gpus: float, speed: float | None, depth: 
         return None if None in parts else repeat * sum(parts)
     flops = inside(profile, "cpu")
     if speed and flops is not None:
-        each = max((number(f) or 0.0 for f in flops), default=0.0) if isinstance(flops, list) else number(flops) or 0.0
-        return each / speed / (gpus if kind.endswith("total") else 1.0)
+        if isinstance(flops, list):
+            most = max((number(work) or 0.0 for work in flops), default=0.0)
+        else:
+            most = number(flops) or 0.0
+        if kind.endswith("total"):
+            return most / speed / gpus
+        return most / speed
     return None
