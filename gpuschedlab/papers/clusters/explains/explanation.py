@@ -63,8 +63,8 @@ class Explanation:
     @property
     def _has_hours(self) -> bool:
         """Whether the site's files or its log have closed hours."""
-        kinds = {found.kind for found in self.found}
-        return "hours" in kinds or bool(self.log.rules.closed.any())
+        closed = self.log.rules.closed.any()
+        return bool(closed) or any(found.kind == "hours" for found in self.found)
 
     @property
     def unplayed(self) -> float:

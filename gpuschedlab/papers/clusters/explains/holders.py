@@ -43,7 +43,8 @@ def holders(why: Explanation, of: str = "user") -> pl.DataFrame:
     seconds = why.seconds[:, [NO_GPUS, NO_NODES]].sum(axis=1)
     shares = _shares(log, owner, seconds)
     owned = owner >= 0
-    names = log.trace[of].filter(pl.Series(owned)).unique().sort()
+    owners = log.trace[of].filter(pl.Series(owned))
+    names = owners.unique().sort()
     count = len(names)
     own = np.diagonal(shares).copy()
     others = shares - np.diag(own)

@@ -110,8 +110,9 @@ def with_limits(rules: Rules, rows: list[LimitRow]) -> Rules:
     width = max(rules.most.shape[1], *(len(row.most) for row in rows))
     most = [_padded(values, width) for values in rules.most]
     most += [_padded(row.most, width) for row in rows]
+    owner = np.stack([row.owner for row in rows])
     return rules._replace(
-        owner=np.concatenate([rules.owner, np.stack([row.owner for row in rows])]),
+        owner=np.concatenate([rules.owner, owner]),
         counts=np.append(rules.counts, [row.jobs for row in rows]),
         holds=np.append(rules.holds, [row.holds for row in rows]),
         most=np.stack(most),

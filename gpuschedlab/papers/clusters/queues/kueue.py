@@ -32,7 +32,10 @@ class _Seen:
         """Return the quotas and rules of a policy's queues on a cluster."""
         if self.tables is None:
             types = cluster.gpu_types
-            queues = policy.queues or (Queue("all", nominal=tuple(zip(types, cluster.capacity.tolist(), strict=True))),)
+            queues = policy.queues
+            if not queues:
+                nominal = zip(types, cluster.capacity.tolist(), strict=True)
+                queues = (Queue("all", nominal=tuple(nominal)),)
             rules = rules_of(queues, types, policy.fair)
             self.tables = (quotas_of(queues, types), rules)
         return self.tables

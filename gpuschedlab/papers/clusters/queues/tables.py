@@ -42,13 +42,17 @@ def rules_of(queues: tuple[Queue, ...], types: tuple[str, ...], fair: bool) -> R
                 f"Queue({queue.name!r}, nominal=(({types[0]!r}, 8),))."
             )
         flavors[q, : len(searched)] = searched
+    reclaim = [RECLAIM.index(queue.reclaim) for queue in queues]
+    within = [RECLAIM.index(queue.within) for queue in queues]
+    borrow_within = [RECLAIM.index(queue.borrow_within) for queue in queues]
+    threshold = [int(min(queue.threshold, 2**53)) for queue in queues]
     return Rules(
         flavors=flavors,
         strict=np.array([queue.strict for queue in queues]),
-        reclaim=np.array([RECLAIM.index(queue.reclaim) for queue in queues]),
-        within=np.array([RECLAIM.index(queue.within) for queue in queues]),
-        borrow_within=np.array([RECLAIM.index(queue.borrow_within) for queue in queues]),
-        threshold=np.array([int(min(queue.threshold, 2**53)) for queue in queues]),
+        reclaim=np.array(reclaim),
+        within=np.array(within),
+        borrow_within=np.array(borrow_within),
+        threshold=np.array(threshold),
         goes_on_to_borrow=np.array([queue.when_can_borrow == NEXT for queue in queues]),
         ends_to_evict=np.array([queue.when_can_preempt != NEXT for queue in queues]),
         fair=fair,

@@ -166,6 +166,8 @@ def who_has(now, site, running, queue):
     most_jobs = jobs + queue.shape[0]
     whole = np.empty((7, most_jobs + cells + most_cells + windows.shape[0] + 1), np.int64)
     times = np.empty((3, most_jobs + windows.shape[0] + most_cells))
+    room = nodes["free"].astype(np.int64)
+    rooms = np.empty((8, nodes.shape[0] + 1))
     held = Held(
         count=np.zeros(3, np.int64),
         order=whole[0],
@@ -173,7 +175,7 @@ def who_has(now, site, running, queue):
         first=whole[1],
         node=whole[2],
         slots=whole[3],
-        room=nodes["free"].astype(np.int64),
+        room=room,
         types=nodes["type"],
         promised=whole[4],
         begin=times[1],
@@ -181,7 +183,7 @@ def who_has(now, site, running, queue):
         by_begin=whole[5],
         by_end=whole[6],
         until=np.full(nodes.shape[0], np.inf),
-        rooms=np.empty((8, nodes.shape[0] + 1)),
+        rooms=rooms,
     )
     held.first[: jobs + 1] = running.runs["first"]
     held.node[:cells] = running.cells["node"]
