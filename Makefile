@@ -57,7 +57,7 @@ answers: $(CODE) ## write the tables of golden answers anew; read git diff then 
 	GPUSCHEDLAB_REMAKE_ANSWERS=1 $(BIN)/python -m pytest -q -n 0 $(shell find $(or $(TESTS),tests) -name 'test_golden_*.py')
 
 faults: $(CODE) ## plant faults over the whole package and see which tests catch them (SEED=1 COUNT=20 OPTIONS=--table)
-	$(BIN)/python tests/faults/plant.py --seed $(or $(SEED),0) --count $(or $(COUNT),20) $(OPTIONS)
+	$(BIN)/python reproduce/faults/plant.py --seed $(or $(SEED),0) --count $(or $(COUNT),20) $(OPTIONS)
 
 browser: $(CODE) ## long checks of notebooks: in a real browser, on a busy machine (TIMES: reopenings of each), and of their text
 	TIMES=$(or $(TIMES),20) $(BIN)/python -m pytest -n 0 -m long tests/browser tests/notebooks/test_notebooks.py
@@ -75,9 +75,9 @@ dist: $(READY) ## sdist, wheel, and wheel with machine code for this platform in
 binder: $(READY) ## what Binder builds, in a clean tree of the last commit: its seconds and MB
 	PYTHONPATH=$(CURDIR):$(CURDIR)/tests $(BIN)/python -m binder
 
-REFEREE = $(if $(SETTINGS),-m papers.clusters.slurmctld.settings $(SETTINGS),$(if $(DIFF),-m papers.clusters.slurmctld.pairs "$(DIFF)",data/slurm/make.py $(STREAMS)))
+REFEREE = $(if $(SETTINGS),-m reproduce.papers.clusters.slurmctld.settings $(SETTINGS),$(if $(DIFF),-m reproduce.papers.clusters.slurmctld.pairs "$(DIFF)",data/slurm/make.py $(STREAMS)))
 referee: $(READY) ## ask a real Slurm (root, Debian's packages): record streams anew (STREAMS="busy wide"), SETTINGS=50, or DIFF="weight_age=0"
-	PYTHONPATH=$(CURDIR)/tests $(BIN)/python $(REFEREE) $(OPTIONS)
+	PYTHONPATH=$(CURDIR):$(CURDIR)/tests $(BIN)/python $(REFEREE) $(OPTIONS)
 
 lint: $(READY) ## ruff: rules and format, of code and notebooks
 	$(BIN)/ruff check .
@@ -88,13 +88,13 @@ format: $(READY) ## let ruff put right what it can
 	$(BIN)/ruff format .
 
 bench: $(CODE) ## measure against the budgets (BENCH=engine, OPTIONS="--beside ../other"; BENCH=: which there are)
-	PYTHONPATH=$(CURDIR)/tests:$(CURDIR)/notebooks $(BIN)/python -m budgets $(BENCH) $(OPTIONS)
+	PYTHONPATH=$(CURDIR):$(CURDIR)/tests:$(CURDIR)/notebooks $(BIN)/python -m reproduce.budgets $(BENCH) $(OPTIONS)
 
 published: $(CODE) ## published numbers beside ours (SOURCE=sia; QUICK=1: a sample; STALE=1: rows of older code; SLIP=optimus-youngest; OPTIONS="--csv FOLDER")
-	PYTHONPATH=$(CURDIR)/tests:$(CURDIR)/notebooks $(BIN)/python $(if $(SLIP),-m published.referee $(SLIP),-m published $(SOURCE)) $(if $(QUICK),--quick) $(if $(STALE),--stale) $(if $(WORKERS),--workers $(WORKERS)) $(OPTIONS)
+	PYTHONPATH=$(CURDIR):$(CURDIR)/tests:$(CURDIR)/notebooks $(BIN)/python $(if $(SLIP),-m reproduce.published.referee $(SLIP),-m reproduce.published $(SOURCE)) $(if $(QUICK),--quick) $(if $(STALE),--stale) $(if $(WORKERS),--workers $(WORKERS)) $(OPTIONS)
 
 reference: $(READY) ## reference data of tests and benchmarks, from public artifacts (FOLDER=where; then GPUSCHEDLAB_DATA_DIR names it)
-	PYTHONPATH=$(CURDIR)/tests $(BIN)/python -m reference $(FOLDER) $(OPTIONS)
+	PYTHONPATH=$(CURDIR):$(CURDIR)/tests $(BIN)/python -m reproduce.reference $(FOLDER) $(OPTIONS)
 
 docs: $(CODE) ## the documentation site into build/docs (GPUSCHEDLAB_DOCS_EXECUTE=0: without executing cells)
 	$(BIN)/python docs/_ext/assemble.py

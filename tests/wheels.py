@@ -19,9 +19,8 @@ import tomllib
 from pathlib import Path
 from typing import NamedTuple
 
-from published.answers import Answers
-
 from gpuschedlab._extras import EXTRAS, commands
+from reproduce.published.answers import Answers
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "build" / "wheels"

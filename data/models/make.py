@@ -1,10 +1,11 @@
-"""Make models.csv, relative speeds of models, of Gavel's and Chronus' data: `PYTHONPATH=tests python data/models/make.py FOLDER`."""
+"""Make models.csv, relative speeds of models, of Gavel's and Chronus' data: `PYTHONPATH=.:tests python data/models/make.py FOLDER`."""
 
 import sys
 from pathlib import Path
 
 import polars as pl
-from papers.gavel.speeds import gavel_sharing
+
+from reproduce.papers.gavel.speeds import gavel_sharing
 
 REPRESENTATIVES = {
     "ResNet-18 (batch size 64)": "resnet18",

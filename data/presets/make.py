@@ -1,4 +1,4 @@
-"""Make the presets of the generator from real traces: `PYTHONPATH=tests python data/presets/make.py FOLDER [NAME ...]`."""
+"""Make the presets of the generator from real traces: `PYTHONPATH=.:tests python data/presets/make.py FOLDER [NAME ...]`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from published.data import EXTRACTS, load_real
-from published.generated_traces import LOADS, queueing
 
 from gpuschedlab.errors import TraceError
 from gpuschedlab.traces import calibrate
+from reproduce.published.data import EXTRACTS, load_real
+from reproduce.published.generated_traces import LOADS, queueing
 
 #: Where each trace came from, under which licence.
 ORIGINS = {

@@ -1,10 +1,11 @@
-"""Make the tables of this folder from the Titan artifact's measurements: `PYTHONPATH=tests python data/tasks/make.py FOLDER`."""
+"""Make the tables of this folder from the Titan artifact's measurements: `PYTHONPATH=.:tests python data/tasks/make.py FOLDER`."""
 
 import sys
 from pathlib import Path
 
 import polars as pl
-from papers.ymir import titan
+
+from reproduce.papers.ymir import titan
 
 SIZES = (1, 2, 3, *range(4, 33, 4))
 """GPUs."""

@@ -17,7 +17,7 @@ CONSTANTS = {
 
 def cause() -> str:
     """The sentence, a figure and the tables of the contest in which the cause is needed."""
-    from autosched.cause.bench import sentence
+    from reproduce.autosched.cause.bench import sentence
 
     found = read_measured("cause")
     figure = raw(fragment_of(lines_drawn(found["lines"])))

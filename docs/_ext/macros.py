@@ -25,10 +25,10 @@ import start_pages
 from docstrings import _HEAD, section_of
 from knob_tables import knob_rows
 from public import entries, targets
-from published.sources import PAGES
 from settings import ROOT, ask, binder
 
 from gpuschedlab.knobs import knob_word
+from reproduce.published.sources import PAGES
 
 _CALL = re.compile(r"\{\{(\w+)((?: [^}\s]+)*)\}\}")
 

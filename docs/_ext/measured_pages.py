@@ -14,7 +14,7 @@ FOLDER = Path(__file__).resolve().parents[1] / "measured"
 
 def budget() -> str:
     """Loss against measurements made: the verdict on the causal model, figures by number of knobs, the table, and what a model costs."""
-    from autosched.budget import BUDGETS, METHODS, spared, verdict
+    from reproduce.autosched.budget import BUDGETS, METHODS, spared, verdict
 
     found = read_measured("budget")
     cells = {(row["knobs"], row["method"], row["budget"]): row["loss"] for row in found["cells"]}
@@ -253,7 +253,7 @@ WORDS = {"p=.5": "p = .5", "p=-.5": "p = -.5", "crowd": ""}
 
 def arena() -> str:
     """The solver arena: how it was measured, profiles, CPU time over size, ratios to the best, and all rows."""
-    from papers.copter.arena import CLOSE, profile, ratios_of, times_of
+    from reproduce.papers.copter.arena import CLOSE, profile, ratios_of, times_of
 
     text = (FOLDER / "arena.csv").read_text(encoding="utf-8")
     head, _, rest = text.removeprefix("# ").partition("\n")
@@ -290,7 +290,7 @@ def _drawn(lines: plots.Lines, **axes) -> str:
 
 def _over_size(rows: list[dict], kind: str) -> str:
     """CPU time of the linear programs of a kind over their size, by solver: geometric mean over variants, where all are solved."""
-    from papers.copter.arena import CLOSE, times_of
+    from reproduce.papers.copter.arena import CLOSE, times_of
 
     times = times_of(rows, "linear", "cold", CLOSE["linear"]["within 5e-3"], kind)
     sizes = sorted({size for own in times.values() for _, size, _ in own})

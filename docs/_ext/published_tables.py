@@ -7,15 +7,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 import polars as pl
-from published import Judged, Number, beside, judge, read_measured, read_table
-from published.bounds import FACTOR, noticed
-from published.code import older
-from published.committed import FOLDER
-from published.judging.judged import LEANS, with_power
-from published.judging.lines import CONFIRMED, UNCONFIRMED, claim_lines, counts, number, score
-from published.judging.words import AS_PUBLISHED, NOT_MEASURED
-from published.numbers import command_of
-from published.sources import TITLES
+
+from reproduce.published import Judged, Number, beside, judge, read_measured, read_table
+from reproduce.published.bounds import FACTOR, noticed
+from reproduce.published.code import older
+from reproduce.published.committed import FOLDER
+from reproduce.published.judging.judged import LEANS, with_power
+from reproduce.published.judging.lines import CONFIRMED, UNCONFIRMED, claim_lines, counts, number, score
+from reproduce.published.judging.words import AS_PUBLISHED, NOT_MEASURED
+from reproduce.published.numbers import command_of
+from reproduce.published.sources import TITLES
 
 WORDS = {"avg": "average", "jct": "JCT", "gpu": "GPU", "p50": "median", "slo": "SLO", "rho": "rho"}
 NEAR = 0.1

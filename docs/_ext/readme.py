@@ -186,7 +186,7 @@ def _seconds_of_mine() -> str:
 
 def _measured_jobs() -> str:
     """Sizes of the traces that the bench of the engine runs."""
-    from budgets.engine import CASES
+    from reproduce.budgets.engine import CASES
 
     *others, last = [
         "a million" if n == 1_000_000 else f"{n:,}" for n in sorted({case.jobs for case in CASES.values()}) if n > 1

@@ -1,14 +1,15 @@
 """The page on artifacts that are run again: what is settled, what each slip is worth, and Sia's rigid jobs by switches."""
 
 import polars as pl
-from published import Number, read_measured
-from published.committed import FOLDER
-from published.judging.lines import claim_lines
-from published.judging.sizes import interval_of_mean
-from published.judging.words import VERDICTS
-from published.referee import effect_text, known
-from published.referee import slips as slips_of_papers
 from published_tables import TITLES, _cell, _line, load
+
+from reproduce.published import Number, read_measured
+from reproduce.published.committed import FOLDER
+from reproduce.published.judging.lines import claim_lines
+from reproduce.published.judging.sizes import interval_of_mean
+from reproduce.published.judging.words import VERDICTS
+from reproduce.published.referee import effect_text, known
+from reproduce.published.referee import slips as slips_of_papers
 
 
 def settled() -> str:

@@ -5,11 +5,41 @@ gives: a code < 0, tried first. Codes are sorted within a model, so a look-up is
 without shapes is known by its first code.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from gpuschedlab._compiled import njit
 
 ANY = 2**20 - 1  # stands for "any number not listed", of nodes, or of nodes and GPUs
+
+
+class RateRows(NamedTuple):
+    """Rows of the rates of M models, by the codes of their K configurations."""
+
+    first: np.ndarray  # (M + 1,) first configuration of each model, and the end
+    code: np.ndarray  # (K,) codes, sorted within a model
+    row: np.ndarray  # (K,) place of the first rate under each configuration
+
+    @classmethod
+    def of(cls, speeds) -> "RateRows":
+        """Return the rows of a `Speeds`."""
+        return cls(speeds.first, speeds.code, speeds.row)
+
+
+class RateTable(NamedTuple):
+    """A speed table as look-ups of many jobs take it: rates by configuration, and by segment of progress."""
+
+    rows: RateRows
+    rate: np.ndarray  # (R,) progress a second, segment by segment of each configuration
+    seg_first: np.ndarray  # (M + 1,) first segment of each model, and the end
+    seg_end: np.ndarray  # (S,) progress at which each segment ends
+
+    @classmethod
+    def of(cls, speeds) -> "RateTable":
+        """Return the table of a `Speeds`."""
+        return cls(RateRows.of(speeds), speeds.rate, speeds.seg_first, speeds.seg_end)
+
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -82,10 +112,12 @@ def find_code(first, code, model, wanted):
 
 
 @njit
-def find_row(first, code, row, model, gpu_type, nodes, gpus, counts):
-    """Where the rates of a model under a configuration begin."""
+def find_row(rows, model, gpu_type, nodes, gpus, counts):
+    """Return the place at which the rates of a model under a configuration begin, or -1 if it has none there."""
     # Looked for in turn: the shape (if the model has any), (type, nodes, GPUs), (type, any nodes, GPUs) and
     # (type, any, any).
+    first = rows.first
+    code = rows.code
     low = first[model]
     if low == first[model + 1]:
         return np.int64(-1)
@@ -98,7 +130,7 @@ def find_row(first, code, row, model, gpu_type, nodes, gpus, counts):
         at = find_code(first, code, model, config_code(gpu_type, ANY, gpus))
     if at < 0:
         at = find_code(first, code, model, config_code(gpu_type, ANY, ANY))
-    return row[at] if at >= 0 else np.int64(-1)
+    return rows.row[at] if at >= 0 else np.int64(-1)
 
 
 @njit
@@ -125,7 +157,7 @@ def code_shapes(gpu_type, starts, counts):
 
 
 @njit
-def rates_of(first, code, row, rate, seg_first, seg_end, model, progress, types, nodes, gpus):
+def rates_of(table, model, progress, types, nodes, gpus):
     """Rates (n, C) of n jobs at their progress in C configurations; nan if there is none."""
     out = np.full((model.shape[0], types.shape[0]), np.nan)
     unknown = np.empty(0, np.int64)
@@ -133,11 +165,11 @@ def rates_of(first, code, row, rate, seg_first, seg_end, model, progress, types,
         m = model[i]
         if m < 0:
             continue
-        segment = find_segment(seg_first, seg_end, m, progress[i])
+        segment = find_segment(table.seg_first, table.seg_end, m, progress[i])
         for c in range(types.shape[0]):
-            at = find_row(first, code, row, m, types[c], nodes[c], gpus[c], unknown)
+            at = find_row(table.rows, m, types[c], nodes[c], gpus[c], unknown)
             if at >= 0:
-                out[i, c] = rate[at + segment]
+                out[i, c] = table.rate[at + segment]
     return out
 
 

@@ -3,35 +3,37 @@
 import numpy as np
 
 from gpuschedlab._compiled import njit
-from gpuschedlab.speeds.codes import find_row, segments_at
+from gpuschedlab.speeds.codes import RateTable, find_row, segments_at
 from gpuschedlab.speeds.table import Speeds
 
 
 def seconds_to(speeds: Speeds, model, progress, types, nodes, gpus) -> np.ndarray:
     """Seconds (n,) from the start to some progress (inf: the end of the table), each job in a configuration of its own throughout."""
-    # Arguments as of `Speeds.rates`, but for a configuration (n,) of each job; nan where the model, if any, has no such one.
+    # Arguments as of `Speeds.rates`, but for a configuration (n,) of each job; nan without a model, or if it has no such one.
     model, types, nodes, gpus = (np.asarray(a, np.int64) for a in (model, types, nodes, gpus))
-    table = (speeds.first, speeds.code, speeds.row, speeds.rate, speeds.seg_first, speeds.seg_end)
-    return _seconds_to(*table, model, np.asarray(progress, np.float64), types, nodes, gpus)
+    progress = np.asarray(progress, np.float64)
+    return _seconds_to(RateTable.of(speeds), model, progress, types, nodes, gpus)
 
 
 @njit
-def _seconds_to(first, code, row, rate, seg_first, seg_end, model, progress, types, nodes, gpus):
+def _seconds_to(table, model, progress, types, nodes, gpus):
+    """Seconds (n,) of `seconds_to`, job by job."""
+    seg_first = table.seg_first
     out = np.full(model.shape[0], np.nan)
     unknown = np.empty(0, np.int64)
     for i in range(model.shape[0]):
         m = model[i]
         if m < 0:
             continue
-        at = find_row(first, code, row, m, types[i], nodes[i], gpus[i], unknown)
+        at = find_row(table.rows, m, types[i], nodes[i], gpus[i], unknown)
         if at < 0:
             continue
         total = 0.0
         begin = 0.0
         for s in range(seg_first[m], seg_first[m + 1]):
-            end = min(seg_end[s], progress[i])
+            end = min(table.seg_end[s], progress[i])
             if end > begin:
-                total += (end - begin) / rate[at + s - seg_first[m]]
+                total += (end - begin) / table.rate[at + s - seg_first[m]]
                 begin = end
         out[i] = total
     return out

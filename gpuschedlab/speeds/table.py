@@ -13,7 +13,7 @@ from gpuschedlab.cluster.cluster import bare
 from gpuschedlab.errors import SpeedError
 from gpuschedlab.speeds.build import ARRAYS, arrays_from_frame, decode, join_speeds, listed, summarise
 from gpuschedlab.speeds.checks import check_arrays, check_asked, index_of
-from gpuschedlab.speeds.codes import ANY, rates_of, segments_at
+from gpuschedlab.speeds.codes import ANY, RateTable, rates_of, segments_at
 from gpuschedlab.speeds.places import Places
 from gpuschedlab.table_display import Table
 
@@ -207,8 +207,7 @@ class Speeds:
         types, nodes, gpus = (np.asarray(a, np.int64) for a in (types, nodes, gpus))
         check_asked(self, model, progress, types, nodes, gpus)
         if self._places.first_asked(types, nodes, gpus):
-            table = (self.first, self.code, self.row, self.rate, self.seg_first, self.seg_end)
-            return rates_of(*table, model, progress, types, nodes, gpus)
+            return rates_of(RateTable.of(self), model, progress, types, nodes, gpus)
         known = model >= 0
         out = np.full((len(model), len(types)), np.nan)
         own = model[known]

@@ -9,7 +9,7 @@ __all__ = ["artifacts", "jupyter_server", "jupyterlab", "launch", "notebooks", "
 @pytest.fixture(autouse=True, scope="module")
 def range_models():
     """The predictor takes every classifier of table 6.3 in these tests, and in no others."""
-    from autosched.range_models import MODELS, OWN
+    from reproduce.autosched.range_models import MODELS, OWN
 
     MODELS.update(OWN)
     yield

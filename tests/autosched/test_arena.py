@@ -6,7 +6,7 @@ import pytest
 from scenes import arena, believed
 from scenes.believed import Answer, verdict
 
-from autosched import causes
+from reproduce.autosched import causes
 
 HIDDEN = 107
 NO_OVERLAP = 108

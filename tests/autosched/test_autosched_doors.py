@@ -12,7 +12,6 @@ import polars as pl
 import pytest
 
 import gpuschedlab as lab
-from autosched.parts import PARTS
 from gpuschedlab.autosched import (
     Aggregator,
     CausalModel,
@@ -35,6 +34,7 @@ from gpuschedlab.autosched.tuner.offline import layers_of
 from gpuschedlab.cli import main, progress
 from gpuschedlab.errors import EstimatorError, PolicyError, RunError, TraceError
 from gpuschedlab.knobs import Knob
+from reproduce.autosched.parts import PARTS
 
 CLUSTER = lab.Cluster.homogeneous(8, 8)
 HOUR = 3600.0

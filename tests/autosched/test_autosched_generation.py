@@ -7,8 +7,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from autosched import range_models
-from autosched.generation import hindsight
 from gpuschedlab import Cluster, Fifo, Scenario, Simulation, Tiresias
 from gpuschedlab.autosched import (
     METHODS,
@@ -32,6 +30,8 @@ from gpuschedlab.autosched.tuner import offline
 from gpuschedlab.autosched.tuner.offline import busier, layers_of
 from gpuschedlab.check.samples import recurring_sample
 from gpuschedlab.errors import EstimatorError
+from reproduce.autosched import range_models
+from reproduce.autosched.generation import hindsight
 
 DAY = 86_400.0
 HOUR = 3600.0

@@ -12,7 +12,6 @@ import polars as pl
 import pytest
 from few import few
 
-from autosched import searchers
 from gpuschedlab.autosched import score
 from gpuschedlab.autosched.causal.graph import CausalGraph, Layers, direct_graph, full_graph
 from gpuschedlab.autosched.causal.model import CausalModel
@@ -28,6 +27,7 @@ from gpuschedlab.errors import EstimatorError, PolicyError
 from gpuschedlab.knobs import Knob, knob_word
 from gpuschedlab.policies import ALL, Lucid, Themis, Tiresias
 from gpuschedlab.sim import Ordered, Scenario
+from reproduce.autosched import searchers
 
 # --- the box
 

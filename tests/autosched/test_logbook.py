@@ -5,12 +5,12 @@ import polars as pl
 import pytest
 
 import gpuschedlab as lab
-from autosched import logbook as bench
 from gpuschedlab.autosched import Log, Rule, identify, operate, read_log
 from gpuschedlab.autosched.logbook.log import CONTEXT, restricted_mean
 from gpuschedlab.autosched.logbook.play import FLOOR, counted, fork
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.widgets import LogbookExplorer
+from reproduce.autosched import logbook as bench
 
 HOUR = 3600.0
 DAY = 86_400.0

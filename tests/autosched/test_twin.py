@@ -10,7 +10,6 @@ import pytest
 from few import ALL, few
 
 import gpuschedlab as lab
-from autosched import worlds
 from gpuschedlab import plots
 from gpuschedlab.autosched import twin
 from gpuschedlab.autosched.mechanisms.attempts import attempts_of
@@ -20,6 +19,7 @@ from gpuschedlab.autosched.mechanisms.slowdowns import power_of, powered, slowdo
 from gpuschedlab.autosched.mechanisms.work.pace import Pace
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.sim import Delays, Scenario
+from reproduce.autosched import worlds
 
 DAY = 86_400.0
 

@@ -4,11 +4,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from published.answers import Answers
-
 from browser.notebooks import NOTEBOOKS
 from browser.pages import await_drawn, open_in
 from browser.serving import PLACES, busy, chromium, serve, write_notebooks
+from reproduce.published.answers import Answers
 
 LOOPS = 2
 PATIENCE = 180_000  # ms, after which what is not drawn counts as empty

@@ -21,6 +21,14 @@ from package_files import PACKAGE, ROOT
 TABLE = Path(__file__).with_name("density.csv")
 AIMS = Density(operations=2.0, unchained=2.0, packed=0.02, conditionals=50, generic=0.05, letters=0.15, wide=0)
 """Limits of a new room."""
+ROOMS_BESIDE = ("tests", "reproduce")
+
+
+def beside_the_package() -> list[Path]:
+    """Modules of the tests and of the workshop."""
+    return sorted(path for room in ROOMS_BESIDE for path in (ROOT / room).rglob("*.py"))
+
+
 MOST_PACKED = {"package": 0.03, "room": 0.05, "tests": 0.04}
 """Shares of packed assignments at most: of the whole package, of each room, and of the tests."""
 SLACK = 1.02
@@ -64,7 +72,7 @@ def test_a_room_only_gets_plainer(room):
 def test_assignments_are_not_packed():
     package = measure(parsed(sorted(PACKAGE.rglob("*.py"))))
     assert package.packed <= MOST_PACKED["package"]
-    tests = measure(parsed(sorted((ROOT / "tests").rglob("*.py"))))
+    tests = measure(parsed(beside_the_package()))
     assert tests.packed <= MOST_PACKED["tests"]
 
 
@@ -163,7 +171,7 @@ def main() -> int:
     names = [figure.name for figure in fields(Density)]
     print(f"{'room':28}", *(f"{name:>12}" for name in names))
     package = {"package": measure(parsed(sorted(PACKAGE.rglob("*.py"))))}
-    tests = {"tests": measure(parsed(sorted((ROOT / "tests").rglob("*.py"))))}
+    tests = {"tests": measure(parsed(beside_the_package()))}
     for room, density in (now | package | tests).items():
         print(f"{room:28}", *(f"{value:12.3f}" for value in asdict(density).values()))
     print(f"words of docstrings: {words_of_docstrings(parsed(sorted(PACKAGE.rglob('*.py')))):,}")

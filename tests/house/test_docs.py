@@ -229,8 +229,8 @@ def test_every_macro_on_a_page_is_known():
 
 @pytest.mark.skipif(not whole(), reason="papers are not here")
 def test_published_numbers_stand_beside_what_was_committed(tmp_path):
-    from published import Number, Ours, read_measured, read_table
-    from published.committed import write_measured
+    from reproduce.published import Number, Ours, read_measured, read_table
+    from reproduce.published.committed import write_measured
 
     tables = tool("published_tables")
     table = read_table("sia")
@@ -316,7 +316,7 @@ def test_every_make_target_and_file_that_pages_name_exists():
     text = "".join(path.read_text() for path in [*PAGES, ROOT / "CONTRIBUTING.md"])
     targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), flags=re.M)
     assert set(re.findall(r"(?:^|`)make (\w+)", text, flags=re.M)) <= set(targets)
-    named = re.findall(r"`((?:docs|tests|gpuschedlab|notebooks)/[\w./-]+)`", text)
+    named = re.findall(r"`((?:docs|tests|gpuschedlab|notebooks|reproduce)/[\w./-]+)`", text)
     assert len(named) > 5
     assert not [name for name in named if "mypaper" not in name and not (ROOT / name).exists()]
 

@@ -1,7 +1,7 @@
 """The laboratory alone: a copy of the tree without papers, and its tests there.
 
 `python tests/house/without.py papers [autosched] [sia ...] [--in FOLDER] [-- WORDS of pytest]`: `papers` is all of them, a name
-is one. What belongs to a paper are its folders of the package and of the tests, and the pages, notebooks, scenes and measured
+is one. What belongs to a paper are its folders of package, tests and workshop, and the pages, notebooks, scenes and measured
 files that `pages.txt` lists beside its tests.
 """
 
@@ -63,14 +63,14 @@ def remove(folder: Path, paper: str):
     else:
         for page in pages_of(paper):
             (folder / page).unlink(missing_ok=True)
-    for room in ("gpuschedlab", "tests"):
+    for room in ("gpuschedlab", "tests", "reproduce", "reproduce/tests"):
         shutil.rmtree(folder / room / home_of(paper), ignore_errors=True)
     for script in (folder / "docs" / "gallery").glob("*.py"):
         named = re.search(r"^# Notebook: (\S+)$", script.read_text(encoding="utf-8"), re.MULTILINE)
         if not (folder / "notebooks" / f"{named[1]}.ipynb").exists():
             script.unlink()
     for measured in (folder / "docs" / "reproduced").glob("*.csv"):
-        if not [*folder.glob(f"tests/papers/*/{measured.name}"), *folder.glob(f"tests/*/{measured.name}")]:
+        if not [*folder.glob(f"reproduce/papers/*/{measured.name}"), *folder.glob(f"reproduce/*/{measured.name}")]:
             measured.unlink()
 
 

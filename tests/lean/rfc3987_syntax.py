@@ -1,3 +1,3 @@
 """Not here in processes that tests start: jsonschema does without the grammar of international addresses, which compiles for a second."""
 
-raise ImportError("left out by tests/conftest.py")
+raise ImportError("left out by conftest.py")

@@ -104,12 +104,13 @@ def test_choices(seed):
 def test_kernels_of_prices(seed):
     one = choices(seed, n=9)
     order = np.lexsort((one.gpus, one.kinds))
-    starts = np.searchsorted(one.kinds[order], np.arange(4))
-    gpus = one.gpus[order].astype(float)
     kinds = one.kinds[order]
+    starts = np.searchsorted(kinds, np.arange(4))
+    gpus = one.gpus[order].astype(float)
+    configs = dual.Configurations(order, starts, gpus, kinds, one.capacity.astype(float))
     v = one.utility
-    room = one.capacity.astype(float)
-    hull, slope, size = dual.build_hulls(v, order, starts, gpus, room)
+    hulls = dual.build_hulls(v, configs)
+    hull, slope, size = hulls
     kept = [
         [hull[i, starts[t] : starts[t] + size[i, t]], slope[i, starts[t] : starts[t] + size[i, t]]]
         for i in range(9)
@@ -120,19 +121,18 @@ def test_kernels_of_prices(seed):
     prices = np.array([0.6, 0.4, 0.3])
     found = {"hulls": digest(kept), "above": [dual.vertices_above(slope, i, 0, size[i, 0], 0.7) for i in range(9)]}
     found["evaluated"] = [
-        *dual.evaluate(v, order, starts, gpus, hull, slope, size, room, prices, choice, used),
+        *dual.evaluate(v, configs, hulls, prices, dual.Assignment(choice, used)),
         choice.copy(),
         used.copy(),
     ]
-    mended = choice.copy()
-    left = used.copy()
+    mended = dual.Assignment(choice.copy(), used.copy())
     found["repaired"] = [
-        repair.repair(v, order, starts, gpus, kinds, hull, slope, size, room, prices, mended, left, 6),
-        mended.copy(),
-        left.copy(),
+        repair.repair(v, configs, hulls, prices, mended, 6),
+        mended.choice.copy(),
+        mended.used.copy(),
     ]
-    found["advanced"] = [repair.advance(v, order, starts, gpus, kinds, room, prices, mended, left, 4), mended, left]
-    best = dual.search_prices(v, order, starts, gpus, hull, slope, size, room, np.zeros(3), 1e-6, 200)
+    found["advanced"] = [repair.advance(v, configs, prices, mended, 4), *mended]
+    best = dual.search_prices(v, configs, hulls, np.zeros(3), 1e-6, 200)
     found["searched"] = [f"{each:.5g}" for part in best for each in np.ravel(part)][:4]
     return found
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from gpuschedlab.errors import Infeasible, SolverError
 from gpuschedlab.optim import MultipleChoice, solve, solve_mckp
 from gpuschedlab.optim.prices import mckp as prices
-from gpuschedlab.optim.prices.dual import _enter, evaluate
-from gpuschedlab.optim.prices.labels import close_gap
+from gpuschedlab.optim.prices.dual import Assignment, Configurations, _enter, evaluate
+from gpuschedlab.optim.prices.labels import Core, close_gap
 from gpuschedlab.optim.prices.repair import round_mix
 
 
@@ -185,14 +185,14 @@ def test_choices_follow_the_mix_of_the_relaxation(monkeypatch):
     """Of 100 alike jobs on 150 GPUs, at the prices of which 1 and 2 GPUs are worth the same, half get 2."""
     seen = []
 
-    def watched(v, order, starts, gpus, type_of, hull, slope, size, capacity, prices, tried, weights, choice, used):
-        round_mix(v, order, starts, gpus, type_of, hull, slope, size, capacity, prices, tried, weights, choice, used)
-        mix = np.zeros(len(capacity))
-        one = np.zeros(len(capacity))
-        for at, weight in zip(tried, weights, strict=True):
-            evaluate(v, order, starts, gpus, hull, slope, size, capacity, at, np.empty(len(v), np.int64), one)
-            mix += weight * one
-        seen.append(np.abs(used - mix) / capacity)
+    def watched(v, configs, hulls, searched, assignment):
+        round_mix(v, configs, hulls, searched, assignment)
+        mix = np.zeros(len(configs.capacity))
+        answer = Assignment(np.empty(len(v), np.int64), np.zeros(len(configs.capacity)))
+        for tried, weight in zip(searched.tried, searched.weights, strict=True):
+            evaluate(v, configs, hulls, tried, answer)
+            mix += weight * answer.used
+        seen.append(np.abs(assignment.used - mix) / configs.capacity)
 
     monkeypatch.setattr(prices, "round_mix", watched)
     solve_mckp([[1.0, 1.5]] * 100, [0, 0], [1, 2], [150], gap=0, labels=0, cells=0)
@@ -378,7 +378,8 @@ def test_choices_of_least_loss_are_those_of_all_choices(seed):
         used = np.bincount(type_of[own[own >= 0]], gpus[own[own >= 0]], 2)
         if (used <= capacity).all():
             best = min(best, loss[list(picks)].sum() + prices @ (capacity - used))
-    found, picks, dropped = close_gap(at, config, loss, type_of, gpus, capacity, prices, 1e9, 10_000)
+    configs = Configurations(np.arange(5), np.array([0, 2, 5]), gpus, type_of, capacity.astype(float))
+    found, picks, dropped = close_gap(Core(at, config, loss), configs, prices, 1e9, 10_000)
     assert (found, dropped) == (pytest.approx(best if np.isfinite(best) else 1e9), np.inf)
     if np.isfinite(best):
         used = np.bincount(type_of[picks[picks >= 0]], gpus[picks[picks >= 0]], 2)

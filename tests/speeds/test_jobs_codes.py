@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from gpuschedlab.speeds.codes import (
     ANY,
+    RateRows,
     config_code,
     find_row,
     find_segment,
@@ -81,18 +82,19 @@ def test_find_row_prefers_the_closest_description(nodes, gpus, counts, expected)
     code = np.array(sorted(table))
     row = np.array([table[c] for c in code.tolist()])
     first = np.array([0, len(code)])
-    assert find_row(first, code, row, 0, 0, nodes, gpus, np.array(counts, np.int64)) == expected
+    assert find_row(RateRows(first, code, row), 0, 0, nodes, gpus, np.array(counts, np.int64)) == expected
 
 
 def test_find_row_stays_within_the_model_and_says_when_there_is_none():
     first = np.array([0, 1, 2])
     code = np.array([config_code(0, 1, 1), config_code(0, 1, 2)])
     row = np.array([5, 6])
-    assert find_row(first, code, row, 0, 0, 1, 1, NOTHING) == 5
-    assert find_row(first, code, row, 1, 0, 1, 2, NOTHING) == 6
-    assert find_row(first, code, row, 0, 0, 1, 2, NOTHING) == -1
-    assert find_row(first, code, row, 1, 0, 1, 1, NOTHING) == -1
-    assert find_row(first, code, row, 0, 1, 1, 1, NOTHING) == -1
+    rows = RateRows(first, code, row)
+    assert find_row(rows, 0, 0, 1, 1, NOTHING) == 5
+    assert find_row(rows, 1, 0, 1, 2, NOTHING) == 6
+    assert find_row(rows, 0, 0, 1, 2, NOTHING) == -1
+    assert find_row(rows, 1, 0, 1, 1, NOTHING) == -1
+    assert find_row(rows, 0, 1, 1, 1, NOTHING) == -1
 
 
 @settings(deadline=None)  # the first call compiles

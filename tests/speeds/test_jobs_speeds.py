@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gpuschedlab.errors import SpeedError
 from gpuschedlab.speeds import Speeds
-from gpuschedlab.speeds.codes import find_row
+from gpuschedlab.speeds.codes import RateRows, find_row
 
 SCHEMA = ["model", "gpu_type", "n_nodes", "n_gpus", "rate"]
 
@@ -24,8 +24,7 @@ def rate(speeds, model, gpu_type, counts):
     m = speeds.models.index(model)
     t = speeds.gpu_types.index(gpu_type)
     counts = np.array(counts)
-    arrays = (speeds.first, speeds.code, speeds.row)
-    at = find_row(*arrays, m, t, len(counts), int(counts.sum()), counts)
+    at = find_row(RateRows.of(speeds), m, t, len(counts), int(counts.sum()), counts)
     return speeds.rate[at] if at >= 0 else None
 
 

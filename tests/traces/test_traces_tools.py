@@ -5,12 +5,12 @@ import datetime
 import polars as pl
 import pytest
 from few import few
-from published.data import EXTRACTS, load_real
-from published.generated_traces import BOUNDS, compare, run
 
 from gpuschedlab.errors import LabError, TraceError
 from gpuschedlab.plots.workload import arrivals
 from gpuschedlab.traces import describe, generate, offered_load, scale_load, slice_trace, split
+from reproduce.published.data import EXTRACTS, load_real
+from reproduce.published.generated_traces import BOUNDS, compare, run
 
 NOON = datetime.datetime(2020, 1, 1, 12)
 TRACE = pl.DataFrame(

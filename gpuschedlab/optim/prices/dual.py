@@ -1,9 +1,10 @@
 """Compiled: hulls, the value of prices, and the search for the best prices of a multiple-choice knapsack.
 
 Notation: n jobs, C configurations ordered by (type, GPUs), T types; v (n, C) values in the caller's order, those not above 0, or nan,
-never chosen; order (C,) the caller's place of each configuration; starts (T + 1,) where each type begins; gpus (C,) of each
-configuration; capacity (T,) of each type, beyond which no configuration is looked at; prices (T,) of a GPU.
+never chosen; prices (T,) of a GPU.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,10 +13,49 @@ from gpuschedlab._compiled import njit
 EPS = 1e-11
 
 
+class Configurations(NamedTuple):
+    """Configurations that jobs choose from, ordered by (type, GPUs), and the GPUs that there are."""
+
+    order: np.ndarray  # (C,) the caller's place of each configuration
+    starts: np.ndarray  # (T + 1,) first configuration of each type, and the end
+    gpus: np.ndarray  # (C,) floats: GPUs of each configuration
+    type_of: np.ndarray  # (C,) GPU type of each configuration
+    capacity: np.ndarray  # (T,) floats: GPUs of each type, beyond which no configuration is looked at
+
+
+class Hulls(NamedTuple):
+    """Upper hull of value over GPUs of each job and type; a type's vertices begin at its first configuration."""
+
+    vertices: np.ndarray  # (n, C) configuration at each vertex
+    slopes: np.ndarray  # (n, C) value per further GPU up to each vertex
+    sizes: np.ndarray  # (n, T) number of vertices
+
+
+class Assignment(NamedTuple):
+    """Choices of jobs, which kernels change in place."""
+
+    choice: np.ndarray  # (n,) configuration of each job, -1 for none
+    used: np.ndarray  # (T,) GPUs that the choices use
+
+
+class PriceSearch(NamedTuple):
+    """Prices that a search found, and the mix of answers that solves the relaxation."""
+
+    prices: np.ndarray  # (T,) prices with the least bound
+    bound: float  # the Lagrangian bound at these prices
+    relaxed: float  # value of the relaxation over the answers known
+    tried: np.ndarray  # (k, T) prices of the answers in the mix
+    weights: np.ndarray  # (k,) share of each answer in the mix
+    evaluations: int  # prices tried
+
+
 @njit
-def build_hulls(v, order, starts, gpus, capacity):
+def build_hulls(v, configs):
     """Upper hull of value over GPUs, for each job and type, from (0, 0) upwards."""
     n = v.shape[0]
+    order = configs.order
+    starts = configs.starts
+    gpus = configs.gpus
     types = starts.shape[0] - 1
     hull = np.empty(v.shape, np.int32)
     slope = np.empty(v.shape)
@@ -27,7 +67,7 @@ def build_hulls(v, order, starts, gpus, capacity):
             top = 0.0
             for c in range(base, starts[t + 1]):
                 value = v[i, order[c]]
-                if not value > top or gpus[c] > capacity[t]:  # nan, too
+                if not value > top or gpus[c] > configs.capacity[t]:  # nan, too
                     continue
                 while True:
                     v0 = v[i, order[hull[i, base + k - 1]]] if k else 0.0
@@ -43,7 +83,7 @@ def build_hulls(v, order, starts, gpus, capacity):
                 k = k + 1
                 top = value
             size[i, t] = k
-    return hull, slope, size
+    return Hulls(hull, slope, size)
 
 
 @njit
@@ -61,13 +101,19 @@ def vertices_above(slope, i, base, size, price):
 
 
 @njit
-def evaluate(v, order, starts, gpus, hull, slope, size, capacity, prices, choice, used):
+def evaluate(v, configs, hulls, prices, assignment):
     """Lagrangian bound, sum of max(0, max_c v - price g) + price . capacity, and the value chosen."""
     # Fills each job's best choice (-1 none; of equals the smaller) and the GPUs they use by type.
+    order = configs.order
+    starts = configs.starts
+    gpus = configs.gpus
+    slope = hulls.slopes
+    size = hulls.sizes
+    used = assignment.used
     value = 0.0
     used[:] = 0.0
     types = size.shape[1]
-    bound = (prices * capacity).sum()
+    bound = (prices * configs.capacity).sum()
     for i in range(size.shape[0]):
         best = 0.0
         pick = -1
@@ -75,13 +121,14 @@ def evaluate(v, order, starts, gpus, hull, slope, size, capacity, prices, choice
         for t in range(types):
             if size[i, t] == 0 or slope[i, starts[t]] <= prices[t]:
                 continue
-            c = hull[i, starts[t] + vertices_above(slope, i, starts[t], size[i, t], prices[t]) - 1]
+            above = vertices_above(slope, i, starts[t], size[i, t], prices[t])
+            c = hulls.vertices[i, starts[t] + above - 1]
             worth = v[i, order[c]] - prices[t] * gpus[c]
             if worth > best:
                 best = worth
                 pick = c
                 kind = t
-        choice[i] = pick
+        assignment.choice[i] = pick
         bound += best
         if pick >= 0:
             value += v[i, order[pick]]
@@ -153,7 +200,7 @@ def _solve_master(B, rhs, basis, pool, count, tolerance, duals):
 
 
 @njit
-def search_prices(v, order, starts, gpus, hull, slope, size, capacity, warm, gap, most):
+def search_prices(v, configs, hulls, warm, gap, most):
     """Prices at which the Lagrangian bound is least: Dantzig-Wolfe by the simplex method, with smoothed prices."""
     # The master has a row a type and one for convexity; its columns are the answers of `evaluate`. New columns are
     # asked for half-way between the best prices so far and the master's (Wentges, 1997), which makes warm prices worth
@@ -161,6 +208,7 @@ def search_prices(v, order, starts, gpus, hull, slope, size, capacity, warm, gap
     #
     # Begins at `warm` prices (T,), ends at a relative distance `gap` between the bound and the relaxation's value, or after `most`
     # evaluations.
+    capacity = configs.capacity
     types = capacity.shape[0]
     m = types + 1
     pool = np.zeros((most + 1, m))  # GPUs by type, then value; answer 0 gives nothing to anybody
@@ -169,7 +217,7 @@ def search_prices(v, order, starts, gpus, hull, slope, size, capacity, warm, gap
     rhs = np.append(capacity, 1.0)
     basis = np.arange(m)  # t: idle GPUs of type t; types + k: answer k of the pool
     duals = np.empty(m)
-    choice = np.empty(size.shape[0], np.int64)
+    choice = np.empty(v.shape[0], np.int64)
     best = warm.copy()
     bound = np.inf
     relaxed = 0.0
@@ -184,7 +232,7 @@ def search_prices(v, order, starts, gpus, hull, slope, size, capacity, warm, gap
         at = tried[count]
         at[:] = np.maximum(weight * best + (1.0 - weight) * duals[:types], 0.0)
         used = pool[count, :types]
-        here, pool[count, types] = evaluate(v, order, starts, gpus, hull, slope, size, capacity, at, choice, used)
+        here, pool[count, types] = evaluate(v, configs, hulls, at, Assignment(choice, used))
         gain = pool[count, types] - duals[types] - (duals[:types] * used).sum()
         count += 1
         if here < bound:
@@ -195,4 +243,4 @@ def search_prices(v, order, starts, gpus, hull, slope, size, capacity, warm, gap
         # Half-way again where the answer helps the master; nearer to the master's own prices where it does not.
         weight = 0.5 if gain > EPS * scale else weight * 0.5 if weight > 0.1 else 0.0
     mixed = np.flatnonzero((basis >= types) & (rhs > 1e-9))
-    return best, bound, relaxed, tried[basis[mixed] - types], rhs[mixed], count - 1
+    return PriceSearch(best, bound, relaxed, tried[basis[mixed] - types], rhs[mixed], count - 1)

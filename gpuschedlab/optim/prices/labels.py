@@ -8,14 +8,46 @@ label for each use of GPUs, ends.
 Sorts are stable: of equals, which are common, the first wins, compiled or not.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from gpuschedlab._compiled import njit
 
 
+class Core(NamedTuple):
+    """Choices that may still matter, job by job, best first in each."""
+
+    first: np.ndarray  # (n + 1,) first choice of each job, and the end
+    config: np.ndarray  # (k,) configuration of each choice, -1 for none
+    loss: np.ndarray  # (k,) loss of each choice
+
+
+class _Labels(NamedTuple):
+    """Labels after some of the jobs, one for each use of GPUs."""
+
+    used: np.ndarray  # (k, T) whole GPUs that the choices use
+    loss: np.ndarray  # (k,) sum of the losses of the choices
+    before: np.ndarray  # (k,) label that each one extends, among those of the job before
+    chosen: np.ndarray  # (k,) configuration of the last job, -1 for none
+
+
+class _Ahead(NamedTuple):
+    """Limits that labels have to keep, with the jobs that are yet to come."""
+
+    least: np.ndarray  # (T,) GPUs that these jobs use together at least
+    most: np.ndarray  # (T,) GPUs that they use together at most
+    capacity: np.ndarray  # (T,) GPUs of each type
+    prices: np.ndarray  # (T,) price of a GPU
+    limit: float  # loss from which on a label is of no use
+
+
 @njit
-def core_choices(v, order, starts, gpus, type_of, capacity, prices, limit):
-    """Choices whose loss is below `limit`: (job pointers (n + 1,), configurations, losses), best first in each job."""
+def core_choices(v, configs, prices, limit):
+    """Return the choices whose loss is below `limit`, as a `Core`."""
+    order = configs.order
+    gpus = configs.gpus
+    type_of = configs.type_of
     n, C = v.shape
     at = np.zeros(n + 1, np.int64)
     config = np.empty(16 * n + 64, np.int64)
@@ -25,7 +57,7 @@ def core_choices(v, order, starts, gpus, type_of, capacity, prices, limit):
         best = 0.0
         for c in range(C):
             value = v[i, order[c]]
-            fits = gpus[c] <= capacity[type_of[c]] and value > 0
+            fits = gpus[c] <= configs.capacity[type_of[c]] and value > 0
             worth[c] = value - prices[type_of[c]] * gpus[c] if fits else -np.inf
             best = max(best, worth[c])
         k = at[i]
@@ -41,7 +73,7 @@ def core_choices(v, order, starts, gpus, type_of, capacity, prices, limit):
         config[at[i] : k] = config[at[i] : k][rank]
         loss[at[i] : k] = loss[at[i] : k][rank]
         at[i + 1] = k
-    return at, config[: at[n]], loss[: at[n]]
+    return Core(at, config[: at[n]], loss[: at[n]])
 
 
 @njit
@@ -58,19 +90,21 @@ def _find(table, stamp, mark, labels, used):
 
 
 @njit
-def _idle_cost(used, least, most, capacity, prices):
+def _idle_cost(used, ahead):
     """Price of the GPUs that will be idle at the least; inf if the jobs to come cannot but exceed the capacity."""
     cost = 0.0
     for t in range(used.shape[0]):
-        if used[t] + least[t] > capacity[t]:
+        if used[t] + ahead.least[t] > ahead.capacity[t]:
             return np.inf
-        cost += prices[t] * max(capacity[t] - used[t] - most[t], 0)
+        idle = ahead.capacity[t] - used[t] - ahead.most[t]
+        cost += ahead.prices[t] * max(idle, 0)
     return cost
 
 
 @njit
-def _extend(used, value, config, loss, type_of, gpus, least, most, capacity, prices, limit):
-    """Labels after one more job: (used, value, label before, choice, count); of equal use the least loss stays."""
+def _extend(labels, config, loss, configs, ahead):
+    """Labels after one more job, which has some choices (`config`, `loss`); of equal use the least loss stays."""
+    used = labels.used
     room = used.shape[0] * config.shape[0]
     size = 64
     while size < 2 * room:
@@ -79,40 +113,42 @@ def _extend(used, value, config, loss, type_of, gpus, least, most, capacity, pri
     stamp = np.zeros(size, np.int8)
     count = 0
     new_used = np.empty((room, used.shape[1]), np.int64)
-    new_value = np.empty(room)
+    new_loss = np.empty(room)
     before = np.empty(room, np.int64)
     chosen = np.empty(room, np.int64)
     for a in range(used.shape[0]):
         for k in range(config.shape[0]):
-            total = value[a] + loss[k]
-            if total >= limit:
+            total = labels.loss[a] + loss[k]
+            if total >= ahead.limit:
                 break  # best first
             fresh = new_used[count]
             fresh[:] = used[a]
             if config[k] >= 0:
-                fresh[type_of[config[k]]] += np.int64(gpus[config[k]])
-            if total + _idle_cost(fresh, least, most, capacity, prices) >= limit:
+                fresh[configs.type_of[config[k]]] += np.int64(configs.gpus[config[k]])
+            if total + _idle_cost(fresh, ahead) >= ahead.limit:
                 continue
             p = _find(table, stamp, 1, new_used, fresh)
             at = count
             if stamp[p] == 1:
                 at = table[p]
-                if total >= new_value[at]:
+                if total >= new_loss[at]:
                     continue
             else:
                 count += 1
             stamp[p] = 1
             table[p] = at
-            new_value[at] = total
+            new_loss[at] = total
             before[at] = a
             chosen[at] = config[k]
-    return new_used, new_value, before, chosen, count
+    return _Labels(new_used[:count], new_loss[:count], before[:count], chosen[:count])
 
 
 @njit
-def _ranges(at, config, type_of, gpus, jobs, types):
+def _ranges(core, configs, jobs):
     """Least and most GPUs of each type that the jobs from each step on may use together: two (steps + 1, T) arrays."""
+    config = core.config
     n = jobs.shape[0]
+    types = configs.capacity.shape[0]
     least = np.zeros((n + 1, types), np.int64)
     most = np.zeros((n + 1, types), np.int64)
     for step in range(n - 1, -1, -1):
@@ -120,8 +156,10 @@ def _ranges(at, config, type_of, gpus, jobs, types):
         for t in range(types):
             low = 1 << 40
             high = 0
-            for k in range(at[i], at[i + 1]):
-                g = np.int64(gpus[config[k]]) if config[k] >= 0 and type_of[config[k]] == t else 0
+            for k in range(core.first[i], core.first[i + 1]):
+                g = 0
+                if config[k] >= 0 and configs.type_of[config[k]] == t:
+                    g = np.int64(configs.gpus[config[k]])
                 low = min(low, g)
                 high = max(high, g)
             least[step, t] = least[step + 1, t] + low
@@ -130,47 +168,59 @@ def _ranges(at, config, type_of, gpus, jobs, types):
 
 
 @njit
-def close_gap(at, config, loss, type_of, gpus, capacity, prices, limit, width):
-    """Choices of least loss, if any is below `limit`; `at, config, loss` are from `core_choices`."""
+def _least(labels, width):
+    """Return the `width` labels of least loss, and the least loss of the others, inf if there are none."""
+    count = labels.loss.shape[0]
+    keep = np.arange(count)
+    dropped = np.inf
+    if count > width:
+        rank = np.argsort(labels.loss, kind="mergesort")
+        dropped = labels.loss[rank[width]]
+        keep = rank[:width]
+    return _Labels(labels.used[keep], labels.loss[keep], labels.before[keep], labels.chosen[keep]), dropped
+
+
+@njit
+def close_gap(core, configs, prices, limit, width):
+    """Return the least loss, the choices (n,) that have it, and the least loss of a label that was given up (inf if none was).
+
+    Loss is that of the choices and the price of idle GPUs. If none is below `limit`, the limit is returned, with an empty array.
+    """
     # At most `width` labels are kept from one job to the next: those of least loss.
-    counts = at[1:] - at[:-1]
+    capacity = configs.capacity
+    counts = core.first[1:] - core.first[:-1]
     picks = np.full(counts.shape[0], -1, np.int64)
     used = np.zeros((1, capacity.shape[0]), np.int64)
     for i in np.flatnonzero(counts == 1):  # settled
-        picks[i] = config[at[i]]
+        picks[i] = core.config[core.first[i]]
         if picks[i] >= 0:
-            used[0, type_of[picks[i]]] += np.int64(gpus[picks[i]])
-    value = np.zeros(1)  # a settled job's only choice is its best: no loss
+            used[0, configs.type_of[picks[i]]] += np.int64(configs.gpus[picks[i]])
     jobs = np.flatnonzero(counts > 1)
     jobs = jobs[np.argsort(counts[jobs], kind="mergesort")]
-    least, most = _ranges(at, config, type_of, gpus, jobs, capacity.shape[0])
+    labels = _Labels(used, np.zeros(1), jobs[:0], jobs[:0])  # a settled job's only choice is its best: no loss
+    least, most = _ranges(core, configs, jobs)
     befores = [jobs[:0]]
     choices = [jobs[:0]]
     dropped = np.inf  # the first of each is of no step
     for step in range(jobs.shape[0]):
-        own = slice(at[jobs[step]], at[jobs[step] + 1])
-        used, value, before, chosen, count = _extend(
-            used, value, config[own], loss[own], type_of, gpus, least[step + 1], most[step + 1], capacity, prices, limit
-        )
-        keep = np.arange(count)
-        if count > width:
-            rank = np.argsort(value[:count], kind="mergesort")
-            dropped = min(dropped, value[rank[width]])
-            keep = rank[:width]
-        used = used[keep]
-        value = value[keep]
-        befores.append(before[keep])
-        choices.append(chosen[keep])
-    found = limit
+        options = slice(core.first[jobs[step]], core.first[jobs[step] + 1])
+        ahead = _Ahead(least[step + 1], most[step + 1], capacity, prices, limit)
+        extended = _extend(labels, core.config[options], core.loss[options], configs, ahead)
+        labels, dropped_here = _least(extended, width)
+        dropped = min(dropped, dropped_here)
+        befores.append(labels.before)
+        choices.append(labels.chosen)
+    lowest = limit
     last = -1
-    for a in range(used.shape[0]):
-        total = value[a] + _idle_cost(used[a], least[-1], most[-1], capacity, prices)
-        if total < found:
-            found = total
+    end = _Ahead(least[-1], most[-1], capacity, prices, limit)
+    for a in range(labels.loss.shape[0]):
+        total = labels.loss[a] + _idle_cost(labels.used[a], end)
+        if total < lowest:
+            lowest = total
             last = a
     if last < 0:
         return limit, picks[:0], dropped
     for step in range(jobs.shape[0] - 1, -1, -1):  # the choices that led to the best label
         picks[jobs[step]] = choices[step + 1][last]
         last = befores[step + 1][last]
-    return found, picks, dropped
+    return lowest, picks, dropped

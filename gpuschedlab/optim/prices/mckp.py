@@ -15,7 +15,7 @@ import numpy as np
 
 from gpuschedlab.errors import OutOfTime, SolverError
 from gpuschedlab.optim.prices.branching import close_cells
-from gpuschedlab.optim.prices.dual import build_hulls, evaluate, search_prices
+from gpuschedlab.optim.prices.dual import Assignment, Configurations, build_hulls, evaluate, search_prices
 from gpuschedlab.optim.prices.labels import close_gap, core_choices
 from gpuschedlab.optim.prices.repair import advance, repair, round_mix
 from gpuschedlab.optim.programs.knapsack import MultipleChoice
@@ -28,6 +28,9 @@ QUICK = 50_000
 
 SMALL = 5_000
 """Cells up to which `finished` closes the gap: if jobs are few, what makes shares whole loses most."""
+
+PASSES = 8
+"""Passes over all jobs in which they take free GPUs, at most."""
 
 LARGE = 200_000
 """Cells from which on prices are searched only as closely as the gap asks for."""
@@ -134,16 +137,17 @@ def finished(problem: MultipleChoice, choice: np.ndarray, prices: np.ndarray, li
     inner = Prices(limits.time_limit, limits.gap, limits.work, labels=Prices.labels if small else 0)
     search = _Search(problem, prices, inner)
     v = problem.utility
-    parts = (search.order, search.starts, search.gpus)
-    types = len(search.room)
-    at = search.choice = search._in_order(choice)
-    used = np.bincount(search.kinds[at], search.gpus[at] * (at >= 0), types)
-    search.objective = advance(v, *parts, search.kinds, search.room, search.prices, at, used, 8)
+    configs = search.configs
+    search.choice = search._in_order(choice)
+    chosen = search.choice[search.choice >= 0]
+    used = np.bincount(configs.type_of[chosen], configs.gpus[chosen], len(configs.capacity))
+    search.objective = advance(v, configs, search.prices, Assignment(search.choice, used), PASSES)
     if small:
-        hulls = build_hulls(v, *parts, search.room)
-        search.bound = evaluate(v, *parts, *hulls, search.room, search.prices, np.empty(len(v), np.int64), used)[0]
+        hulls = build_hulls(v, configs)
+        best_choices = Assignment(np.empty(len(v), np.int64), used)
+        search.bound, _ = evaluate(v, configs, hulls, search.prices, best_choices)
         search.close()
-    return np.where(search.choice >= 0, search.order[search.choice], -1)
+    return np.where(search.choice >= 0, configs.order[search.choice], -1)
 
 
 class _Search:
@@ -156,10 +160,11 @@ class _Search:
         self.late = False
         types = len(problem.capacity)
         self.prices = np.zeros(types) if prices is None else np.maximum(np.asarray(prices, float), 0.0)
-        self.order = np.lexsort((problem.gpus, problem.kinds))
-        self.kinds, self.gpus = problem.kinds[self.order], problem.gpus[self.order].astype(float)
-        self.starts = np.searchsorted(self.kinds, np.arange(types + 1))
-        self.room = problem.capacity.astype(float)
+        order = np.lexsort((problem.gpus, problem.kinds))
+        type_of = problem.kinds[order]
+        gpus = problem.gpus[order].astype(float)
+        starts = np.searchsorted(type_of, np.arange(types + 1))
+        self.configs = Configurations(order, starts, gpus, type_of, problem.capacity.astype(float))
 
     def in_time(self) -> bool:
         """Whether the guard lets another stage begin; that it struck is kept, for the status."""
@@ -183,23 +188,26 @@ class _Search:
 
     def _in_order(self, choice) -> np.ndarray:
         """Choice (n,) by (type, GPUs), from the caller's order of configurations."""
-        return np.where(choice >= 0, np.argsort(self.order)[choice], -1)
+        return np.where(choice >= 0, np.argsort(self.configs.order)[choice], -1)
 
     def repair(self):
         """Search prices, round the mix of their answers, and make it fit."""
         v = self.problem.utility
-        parts = (self.order, self.starts, self.gpus)
-        hulls = build_hulls(v, *parts, self.room)
+        types = len(self.configs.capacity)
+        hulls = build_hulls(v, self.configs)
         # Exact prices leave fewer choices open, and cost little where there are few cells.
         tolerance = 1e-7 if v.size < LARGE else max(0.1 * self.limits.gap, 1e-7)
         # A search that is cut off leaves a valid bound, and prices good enough for the repair.
-        most = int(min(self.limits.evaluations, steps(self.limits.work, "prices", len(v) * len(self.room))))
-        searched = search_prices(v, *parts, *hulls, self.room, self.prices, tolerance, most if self.in_time() else 1)
-        self.prices, self.bound, _, tried, weights, _ = searched
+        most = 1
+        if self.in_time():
+            most = int(min(self.limits.evaluations, steps(self.limits.work, "prices", len(v) * types)))
+        searched = search_prices(v, self.configs, hulls, self.prices, tolerance, most)
+        self.prices = searched.prices
+        self.bound = searched.bound
         self.choice = np.empty(len(v), np.int64)
-        used = np.empty(len(self.room))
-        round_mix(v, *parts, self.kinds, *hulls, self.room, self.prices, tried, weights, self.choice, used)
-        self.objective = repair(v, *parts, self.kinds, *hulls, self.room, self.prices, self.choice, used, 8)
+        assignment = Assignment(self.choice, np.empty(types))
+        round_mix(v, self.configs, hulls, searched, assignment)
+        self.objective = repair(v, self.configs, hulls, self.prices, assignment, PASSES)
 
     @property
     def slack(self) -> float:
@@ -212,49 +220,50 @@ class _Search:
         limit = self.bound - self.objective - self.slack
         if not self.limits.labels or limit <= 0 or not self.in_time():
             return
-        parts = (self.order, self.starts, self.gpus, self.kinds, self.room, self.prices)
-        core = core_choices(self.problem.utility, *parts, limit)
+        core = core_choices(self.problem.utility, self.configs, self.prices, limit)
         exact = self.limits.cells > 0 and find_spec("highspy") is not None
         top = self.bound
         labels = int(min(self.limits.labels, steps(self.limits.work, "labels", 1)))
         quick = min(QUICK, labels) if exact else labels
-        if not self._labels(*core, limit, quick) and exact and self.in_time():
-            self._cells(*core, limit, top)
+        if not self._labels(core, limit, quick) and exact and self.in_time():
+            self._cells(core, limit, top)
 
-    def _labels(self, at, config, loss, limit, labels) -> bool:
+    def _labels(self, core, limit, labels) -> bool:
         """Close it by labels; whether that succeeded."""
-        width = max(labels // len(config), 1)
-        args = (self.kinds, self.gpus, self.problem.capacity, self.prices, limit, width)
-        found, picks, dropped = close_gap(at, config, loss, *args)
+        width = max(labels // len(core.config), 1)
+        least_loss, picks, dropped = close_gap(core, self.configs, self.prices, limit, width)
         top = self.bound
         if len(picks):
             self.choice = picks
-            self.objective = top - found
-        # All others lose `found` at least (the limit, where none was found), or what was given up.
-        self.bound = top - min(found, dropped)
+            self.objective = top - least_loss
+        # All other choices lose as much at least (the limit, if no choice loses less), or as much as a label that was given up.
+        self.bound = top - min(least_loss, dropped)
         return self.bound - self.objective <= self.slack + 1e-9 * abs(self.bound)
 
-    def _cells(self, at, config, loss, limit, top):
-        """Close it by HiGHS over the cells that lose least; whatever has another one is worth `top` less its loss at most."""
-        job = np.repeat(np.arange(len(at) - 1), np.diff(at))
-        open_ = np.repeat(np.diff(at) > 1, np.diff(at))
-        if open_.sum() > self.limits.cells:
-            limit = np.partition(loss[open_], self.limits.cells)[self.limits.cells]
-        given = (config >= 0) & ((loss < limit) | (loss == 0))
-        cells = (job[given], self.order[config[given]])
+    def _cells(self, core, limit, top):
+        """Close it by HiGHS over the cells that lose least; a choice with another one is worth `top` less its loss at most."""
+        counts = np.diff(core.first)
+        job = np.repeat(np.arange(len(counts)), counts)
+        is_open = np.repeat(counts > 1, counts)
+        if is_open.sum() > self.limits.cells:
+            limit = np.partition(core.loss[is_open], self.limits.cells)[self.limits.cells]
+        cheap = (core.loss < limit) | (core.loss == 0)
+        cells = (core.config >= 0) & cheap
+        config = self.configs.order[core.config[cells]]
         try:
-            closed = self.closed(*cells, slack=self.slack, gap=0.0)
+            closed = self.closed(job[cells], config, slack=self.slack, gap=0.0)
         except OutOfTime as error:
             self.late |= error.status == "time limit"
             return
         worth = worth_of(self.problem, closed.choice)
         if worth > self.objective:
-            self.objective, self.choice = worth, self._in_order(closed.choice)
+            self.objective = worth
+            self.choice = self._in_order(closed.choice)
         self.bound = min(self.bound, max(closed.bound, top - limit))
 
     def found(self) -> Choices:
         """The best choices, in the caller's order of configurations."""
-        answer = np.where(self.choice >= 0, self.order[self.choice], -1)
+        answer = np.where(self.choice >= 0, self.configs.order[self.choice], -1)
         objective = worth_of(self.problem, answer)
         bound = max(float(self.bound), objective)
         if bound - objective < self.problem.quantum * (1 - 1e-7):

@@ -3,21 +3,26 @@
 import numpy as np
 
 from gpuschedlab._compiled import njit
-from gpuschedlab.optim.prices.dual import evaluate, vertices_above
+from gpuschedlab.optim.prices.dual import Assignment, evaluate, vertices_above
 
 
 @njit
-def round_mix(v, order, starts, gpus, type_of, hull, slope, size, capacity, prices, tried, weights, choice, used):
+def round_mix(v, configs, hulls, searched, assignment):
     """Give each job one of its choices in the relaxation's mix, so that the GPUs used follow the mix type by type."""
     # Jobs in which the mix agrees are settled first; of the others the largest first, each taking the choice that
-    # leaves the least difference, at the prices given, between what is used and what the mix uses. Fills `choice` and
-    # `used`.
-    k = tried.shape[0]
+    # leaves the least difference, at the prices found, between the GPUs used and those that the mix uses. Fills the
+    # assignment.
+    gpus = configs.gpus
+    type_of = configs.type_of
+    prices = searched.prices
+    choice = assignment.choice
+    used = assignment.used
+    k = searched.tried.shape[0]
     n = choice.shape[0]
-    types = capacity.shape[0]
+    types = prices.shape[0]
     answers = np.empty((k, n), np.int64)
     for a in range(k):
-        evaluate(v, order, starts, gpus, hull, slope, size, capacity, tried[a], answers[a], used)
+        evaluate(v, configs, hulls, searched.tried[a], Assignment(answers[a], used))
     largest = np.zeros(n)
     target = np.zeros(types)
     used[:] = 0.0
@@ -30,7 +35,7 @@ def round_mix(v, order, starts, gpus, type_of, hull, slope, size, capacity, pric
         for a in range(k):
             c = answers[a, i]
             if c >= 0:
-                target[type_of[c]] += weights[a] * gpus[c]
+                target[type_of[c]] += searched.weights[a] * gpus[c]
         least = np.inf
         for a in range(k):
             c = answers[a, i]
@@ -46,11 +51,17 @@ def round_mix(v, order, starts, gpus, type_of, hull, slope, size, capacity, pric
 
 
 @njit
-def _retreat(v, order, starts, gpus, hull, slope, size, capacity, prices, choice, kind, used, i):
-    """Job i's cheapest move off a type that is over its capacity: (loss a GPU relieved, configuration)."""
-    t = kind[i]
-    over = used[t] - capacity[t]
-    c = choice[i]
+def _retreat(v, configs, hulls, prices, assignment, i):
+    """Cheapest move of job i, which has GPUs, off a type that is over its capacity: (loss a GPU relieved, configuration)."""
+    order = configs.order
+    starts = configs.starts
+    gpus = configs.gpus
+    hull = hulls.vertices
+    size = hulls.sizes
+    used = assignment.used
+    c = assignment.choice[i]
+    t = configs.type_of[c]
+    over = used[t] - configs.capacity[t]
     worth = v[i, order[c]] - prices[t] * gpus[c]
     best = worth / min(gpus[c], over)  # to nothing
     pick = -1
@@ -67,14 +78,15 @@ def _retreat(v, order, starts, gpus, hull, slope, size, capacity, prices, choice
     for s in range(starts.shape[0] - 1):  # to a type with room
         if s == t or size[i, s] == 0:
             continue
-        room = capacity[s] - used[s]
-        k = max(vertices_above(slope, i, starts[s], size[i, s], prices[s]), 1)
+        room = configs.capacity[s] - used[s]
+        k = max(vertices_above(hulls.slopes, i, starts[s], size[i, s], prices[s]), 1)
         while k > 0 and gpus[hull[i, starts[s] + k - 1]] > room:
             k -= 1
         if k == 0:
             continue
         d = hull[i, starts[s] + k - 1]
-        score = (worth - (v[i, order[d]] - prices[s] * gpus[d])) / min(gpus[c], over)
+        loss = worth - (v[i, order[d]] - prices[s] * gpus[d])
+        score = loss / min(gpus[c], over)
         if score < best:
             best = score
             pick = d
@@ -82,19 +94,31 @@ def _retreat(v, order, starts, gpus, hull, slope, size, capacity, prices, choice
 
 
 @njit
-def _advance(v, order, starts, gpus, capacity, prices, choice, kind, used, i):
-    """Job i's best move that fits and gains: (gain less the price of what it takes, configuration), or -inf."""
-    c = choice[i]
-    now = v[i, order[c]] if c >= 0 else 0.0
-    paid = prices[kind[i]] * gpus[c] if c >= 0 else 0.0
+def _advance(v, configs, prices, assignment, i):
+    """Best move of job i that fits and gains: (gain less the price of its further GPUs, configuration), or (-inf, -1)."""
+    order = configs.order
+    starts = configs.starts
+    gpus = configs.gpus
+    c = assignment.choice[i]
+    present_type = -1
+    present_gpus = 0.0
+    present_value = 0.0
+    paid = 0.0
+    if c >= 0:
+        present_type = configs.type_of[c]
+        present_gpus = gpus[c]
+        present_value = v[i, order[c]]
+        paid = prices[present_type] * present_gpus
     best = -np.inf
     pick = -1
     for t in range(starts.shape[0] - 1):
-        room = capacity[t] - used[t] + (gpus[c] if c >= 0 and kind[i] == t else 0.0)
+        room = configs.capacity[t] - assignment.used[t]
+        if t == present_type:
+            room += present_gpus
         for d in range(starts[t], starts[t + 1]):
             if gpus[d] > room:
                 break
-            gain = v[i, order[d]] - now
+            gain = v[i, order[d]] - present_value
             if gain > 1e-12 * v[i, order[d]] and gain - prices[t] * gpus[d] + paid > best:
                 best = gain - prices[t] * gpus[d] + paid
                 pick = d
@@ -102,60 +126,68 @@ def _advance(v, order, starts, gpus, capacity, prices, choice, kind, used, i):
 
 
 @njit
-def _move(gpus, type_of, choice, kind, used, i, pick):
-    if choice[i] >= 0:
-        used[kind[i]] -= gpus[choice[i]]
-    choice[i] = pick
+def _move(configs, assignment, i, pick):
+    """Give job i another configuration, -1 for none."""
+    c = assignment.choice[i]
+    if c >= 0:
+        assignment.used[configs.type_of[c]] -= configs.gpus[c]
+    assignment.choice[i] = pick
     if pick >= 0:
-        kind[i] = type_of[pick]
-        used[kind[i]] += gpus[pick]
+        assignment.used[configs.type_of[pick]] += configs.gpus[pick]
 
 
 @njit
-def repair(v, order, starts, gpus, type_of, hull, slope, size, capacity, prices, choice, used, passes):
-    """Make choices fit, then use what is left; changes `choice` and `used` in place, and returns the value of the choices."""
+def _too_many(configs, assignment, i):
+    """Whether job i has GPUs of a type that is over its capacity."""
+    c = assignment.choice[i]
+    if c < 0:
+        return False
+    t = configs.type_of[c]
+    return assignment.used[t] > configs.capacity[t]
+
+
+@njit
+def repair(v, configs, hulls, prices, assignment, passes):
+    """Make choices fit, then use the GPUs that stay free; changes the assignment in place, and returns the value of the choices."""
     # Each pass scores one move of every job concerned and makes them from the best on, looking again at each before it
     # is made.
-    n = choice.shape[0]
-    kind = np.where(choice >= 0, type_of[choice], 0)
+    n = v.shape[0]
     score = np.empty(n)
-    while (used > capacity).any():
+    while (assignment.used > configs.capacity).any():
         score[:] = np.inf
         for i in range(n):
-            if choice[i] >= 0 and used[kind[i]] > capacity[kind[i]]:
-                score[i], _ = _retreat(
-                    v, order, starts, gpus, hull, slope, size, capacity, prices, choice, kind, used, i
-                )
+            if _too_many(configs, assignment, i):
+                score[i], _ = _retreat(v, configs, hulls, prices, assignment, i)
         for i in np.argsort(score, kind="mergesort"):
-            if score[i] == np.inf or not (used > capacity).any():
+            if score[i] == np.inf or not (assignment.used > configs.capacity).any():
                 break
-            if used[kind[i]] > capacity[kind[i]]:
-                _, pick = _retreat(v, order, starts, gpus, hull, slope, size, capacity, prices, choice, kind, used, i)
-                _move(gpus, type_of, choice, kind, used, i, pick)
-    return advance(v, order, starts, gpus, type_of, capacity, prices, choice, used, passes)
+            if _too_many(configs, assignment, i):
+                _, pick = _retreat(v, configs, hulls, prices, assignment, i)
+                _move(configs, assignment, i, pick)
+    return advance(v, configs, prices, assignment, passes)
 
 
 @njit
-def advance(v, order, starts, gpus, type_of, capacity, prices, choice, used, passes):
-    """Let jobs whose choices fit use what is left, those first that gain most beyond the prices; as `repair`."""
-    n = choice.shape[0]
-    kind = np.where(choice >= 0, type_of[choice], 0)
+def advance(v, configs, prices, assignment, passes):
+    """Let jobs whose choices fit use free GPUs, those first that gain most beyond the prices; as `repair`."""
+    n = v.shape[0]
     score = np.empty(n)
     for _ in range(passes):
         moved = False
         for i in range(n):
-            score[i], _ = _advance(v, order, starts, gpus, capacity, prices, choice, kind, used, i)
+            score[i], _ = _advance(v, configs, prices, assignment, i)
         for i in np.argsort(-score, kind="mergesort"):
             if score[i] == -np.inf:
                 break
-            _, pick = _advance(v, order, starts, gpus, capacity, prices, choice, kind, used, i)
+            _, pick = _advance(v, configs, prices, assignment, i)
             if pick >= 0:
-                _move(gpus, type_of, choice, kind, used, i, pick)
+                _move(configs, assignment, i, pick)
                 moved = True
         if not moved:
             break
     value = 0.0
     for i in range(n):
-        if choice[i] >= 0:
-            value += v[i, order[choice[i]]]
+        c = assignment.choice[i]
+        if c >= 0:
+            value += v[i, configs.order[c]]
     return value

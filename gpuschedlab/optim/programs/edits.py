@@ -1,6 +1,7 @@
 """A program that is edited between rounds: requests come and go, resources grow and shrink (COpter thesis, 4.3.2)."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -132,7 +133,7 @@ class EditedProgram:
         before = np.array([self._row.get(key, -1) for key in keys], np.int64)
         x = np.zeros(len(worth))
         if len(self._at) == len(self._worth):
-            _carry(before, self._first, self._at, self._val, self.x, first, at, val, x)
+            _carry(before, _Columns(self._first, self._at, self._val, self.x), _Columns(first, at, val, x))
         self._put(keys, first, np.array(worth, float), x, np.arange(len(worth) + 1), at, val, must)
 
     def _found(self, who: str, key) -> tuple[int, slice]:
@@ -171,16 +172,33 @@ class EditedProgram:
         return found
 
 
+class _Columns(NamedTuple):
+    """Columns of n requests that use one resource each, in rising order of resource and amount within a request."""
+
+    first: np.ndarray  # (n + 1,) first column of each request, and the end
+    resource: np.ndarray  # (k,) number of the resource that each uses
+    amount: np.ndarray  # (k,) how much it uses
+    x: np.ndarray  # (k,) its value
+
+
 @njit
-def _carry(before, first, at, val, x, new_first, new_at, new_val, new_x):
-    """Values of columns that a request had before, by what they use, both in rising order."""
+def _carry(before, old, new):
+    """Fill the values of columns that a request had before, by their uses; `before` (n,) is its old number, -1 for a new one."""
     for i in range(before.shape[0]):
         if before[i] < 0:
             continue
-        p = first[before[i]]
-        end = first[before[i] + 1]
-        for k in range(new_first[i], new_first[i + 1]):
-            while p < end and (at[p] < new_at[k] or (at[p] == new_at[k] and val[p] < new_val[k])):
+        p = old.first[before[i]]
+        end = old.first[before[i] + 1]
+        for k in range(new.first[i], new.first[i + 1]):
+            while p < end and _precedes(old, p, new, k):
                 p += 1
-            if p < end and at[p] == new_at[k] and val[p] == new_val[k]:
-                new_x[k] = x[p]
+            if p < end and old.resource[p] == new.resource[k] and old.amount[p] == new.amount[k]:
+                new.x[k] = old.x[p]
+
+
+@njit
+def _precedes(old, p, new, k):
+    """Whether an old column comes before a new one, by resource and then by amount."""
+    if old.resource[p] == new.resource[k]:
+        return old.amount[p] < new.amount[k]
+    return old.resource[p] < new.resource[k]

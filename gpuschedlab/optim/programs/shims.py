@@ -19,7 +19,7 @@ class Cells(NamedTuple):
 
     job: np.ndarray  # (k,)
     config: np.ndarray  # (k,)
-    first: np.ndarray  # (n + 1,) where each job's cells begin
+    first: np.ndarray  # (n + 1,) first cell of each job, and the end
 
 
 def possible_cells(problem: MultipleChoice) -> Cells:
@@ -49,8 +49,8 @@ def largest_share(problem: MultipleChoice, cells: Cells, share: np.ndarray) -> n
     np.maximum.at(best, cells.job, share)
     order = np.lexsort((np.arange(n), -best, ~problem.mandatory))
     ranked = np.lexsort((-share, cells.job))
-    parts = (ranked, cells.first, cells.config, problem.kinds, problem.gpus, problem.capacity)
-    choice = _fit(order, problem.mandatory, share, *parts)
+    negligible = (share < LEAST) & ~problem.mandatory[cells.job]
+    choice = _fit(order, ranked, negligible, cells, problem.kinds, problem.gpus, problem.capacity)
     left = np.flatnonzero(problem.mandatory & (choice < 0))
     if left.size:
         raise SolverError(
@@ -61,16 +61,16 @@ def largest_share(problem: MultipleChoice, cells: Cells, share: np.ndarray) -> n
 
 
 @njit
-def _fit(order, mandatory, share, ranked, first, config, kinds, gpus, capacity):
-    """Choice (n,) of `largest_share`, job by job."""
+def _fit(order, ranked, negligible, cells, kinds, gpus, capacity):
+    """Choice (n,) of `largest_share`, job by job: the first of its cells, as they are ranked, that fits and is not negligible."""
     choice = np.full(order.shape[0], -1)
     room = capacity.copy()
     for i in order:
-        for k in range(first[i], first[i + 1]):
+        for k in range(cells.first[i], cells.first[i + 1]):
             cell = ranked[k]
-            if share[cell] < LEAST and not mandatory[i]:
+            if negligible[cell]:
                 break
-            c = config[cell]
+            c = cells.config[cell]
             if gpus[c] <= room[kinds[c]]:
                 choice[i] = c
                 room[kinds[c]] -= gpus[c]

@@ -3,6 +3,8 @@
 GPUs are slots here, as in `gpuschedlab.cluster.node_index`.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from gpuschedlab._compiled import njit
@@ -13,41 +15,63 @@ FILLER, CHOSEN, MUST = range(3)
 """Levels of jobs: takes free GPUs; was counted in; was counted in and displaces the others."""
 
 
+class Requests(NamedTuple):
+    """Requests of n jobs for GPUs, of T types."""
+
+    level: np.ndarray  # (n,) FILLER, CHOSEN or MUST
+    slots: np.ndarray  # (n,) slots that each gets
+    room: np.ndarray  # (n, T) slots that must be free on nodes of a type
+    stays: np.ndarray  # (n,) whether it may stay on the nodes that it has
+    split: np.ndarray  # (n,) whether it may have more nodes than it needs
+    kinds: np.ndarray  # (n, T) types in the order in which they are tried, -1: it cannot have this one
+
+
+class _Placing(NamedTuple):
+    """Places of n jobs so far."""
+
+    at: np.ndarray  # (n,) node of the jobs that are on one, else -1: only these are displaced
+    done: np.ndarray  # (n,) whether the job has all its GPUs
+    rows: list  # (job, node, slots) of the jobs that are on several nodes
+
+
 @njit
-def pack(P, order, level, slots, room, stays, split, held, kinds):
-    """Nodes of n jobs as rows (job, node, slots); `placed` says by which rule.
+def pack(P, order, jobs, held):
+    """Nodes of n jobs (`Requests`) as rows (job, node, slots); `placed` says by which rule.
 
     `P` are nodes, of which those that are up count for the fewest; GPUs taken are held. `held` (k, 3) are rows of the jobs that may
-    stay, `kinds` (n, T) the types in the order in which they are tried, -1: it cannot have this one.
+    stay.
     """
-    n = len(slots)
+    n = len(jobs.slots)
+    level = jobs.level
     at = np.full(n, -1)
-    done = np.zeros(n, np.bool_)  # node of the jobs that are on one: only these are displaced
+    done = np.zeros(n, np.bool_)
     rows = [(0, 0, 0) for _ in range(0)]
-    _stay(P, order, level, stays, held, at, done, rows, CHOSEN)
+    placing = _Placing(at, done, rows)
+    _stay(P, order, jobs, held, placing, CHOSEN)
     later = [0 for _ in range(0)]
     for stage in (MUST, CHOSEN):
         todo = np.array([i for i in order if level[i] == stage and not done[i]], np.int64)
-        queue = list(todo[np.argsort(-slots[todo], kind="mergesort")])  # the largest first, then in order
+        by_size = np.argsort(-jobs.slots[todo], kind="mergesort")
+        queue = list(todo[by_size])  # the largest first, then in order
         queue.extend(later)
         later = [0 for _ in range(0)]
         k = 0
         while k < len(queue):
             i = queue[k]
             k += 1
-            if _put(P, i, slots, room, split, kinds, at, done, rows):
+            if _put(P, jobs, i, placing):
                 continue
-            for j in _displace(P, i, level, slots, room, kinds, at, done):
+            for j in _displace(P, jobs, i, placing):
                 if level[j] == stage:
                     queue.append(j)
                 else:
                     later.append(j)
-            _put(P, i, slots, room, split, kinds, at, done, rows)
-    _stay(P, order, level, stays, held, at, done, rows, FILLER)
+            _put(P, jobs, i, placing)
+    _stay(P, order, jobs, held, placing, FILLER)
     for i in order:
         if not done[i]:
-            _put(P, i, slots, room, split, kinds, at, done, rows)
-    rows.extend([(i, at[i], slots[i]) for i in range(n) if at[i] >= 0])
+            _put(P, jobs, i, placing)
+    rows.extend([(i, at[i], jobs.slots[i]) for i in range(n) if at[i] >= 0])
     out = np.empty((len(rows), 3), np.int64)
     for k, row in enumerate(rows):
         out[k, 0], out[k, 1], out[k, 2] = row
@@ -55,66 +79,76 @@ def pack(P, order, level, slots, room, stays, split, held, kinds):
 
 
 @njit
-def _stay(P, order, level, stays, held, at, done, rows, least):
-    """Leave jobs of a level and above where they are, if there is still room."""
-    ends = np.searchsorted(held[:, 0], np.arange(len(level) + 1))
+def _stay(P, order, jobs, held, placing, least):
+    """Leave jobs of a level and above on their nodes, if there is still room."""
+    ends = np.searchsorted(held[:, 0], np.arange(len(jobs.level) + 1))
     for i in order:
-        own = held[ends[i] : ends[i + 1]]
-        fits = len(own) > 0 and stays[i] and not done[i] and level[i] >= least
-        for r in range(len(own)):
-            fits = fits and own[r, 2] <= P.nodes[own[r, 1]].free
+        own_rows = held[ends[i] : ends[i + 1]]
+        fits = len(own_rows) > 0 and jobs.stays[i] and not placing.done[i] and jobs.level[i] >= least
+        for r in range(len(own_rows)):
+            fits = fits and own_rows[r, 2] <= P.nodes[own_rows[r, 1]].free
         if not fits:
             continue
-        done[i] = True
-        for r in range(len(own)):
-            hold(P.nodes, P.count, P.member, own[r, 1], own[r, 2])
-            if len(own) == 1:
-                at[i] = own[r, 1]
+        placing.done[i] = True
+        for r in range(len(own_rows)):
+            node = own_rows[r, 1]
+            hold(P.nodes, P.count, P.member, node, own_rows[r, 2])
+            if len(own_rows) == 1:
+                placing.at[i] = node
             else:
-                rows.append((i, own[r, 1], own[r, 2]))
+                placing.rows.append((i, node, own_rows[r, 2]))
 
 
 @njit
-def _put(P, i, slots, room, split, kinds, at, done, rows):
-    """Place a job if there is room: consolidated, otherwise, if it may be split, on any whole GPUs; whether it was."""
+def _put(P, jobs, i, placing):
+    """Place job i if there is room: consolidated, otherwise, if it may be split, on any whole GPUs. Return whether it was."""
+    slots = jobs.slots[i]
+    splits = jobs.split[i] and slots >= SLOTS
     node = np.empty(len(P.nodes) + 1, np.int32)
     taken = np.empty(len(P.nodes) + 1, np.int32)
     for consolidated in (True, False):
-        for t in kinds[i]:
-            if t < 0 or not (consolidated or (split[i] and slots[i] >= SLOTS)):
+        for t in jobs.kinds[i]:
+            if t < 0 or not (consolidated or splits):
                 continue
             if consolidated:
-                count = take_fewest(P, t, room[i, t], CONSOLIDATE, node, taken)
+                count = take_fewest(P, t, jobs.room[i, t], CONSOLIDATE, node, taken)
             else:
-                count = take_widest(P, t, slots[i], slots[i], node, taken)
+                count = take_widest(P, t, slots, slots, node, taken)
             if count == 0:
                 continue
-            done[i] = True
+            placing.done[i] = True
             if consolidated and count == 1:
-                at[i] = node[0]
-            left = slots[i]  # its room may be more than it takes
+                placing.at[i] = node[0]
+            missing = slots  # its room may be more than it takes
             for k in range(count):
-                own = min(left, P.nodes[node[k]].size if consolidated else taken[k])
-                hold(P.nodes, P.count, P.member, node[k], own)
-                left -= own
-                if at[i] < 0 and own > 0:
-                    rows.append((i, node[k], own))
+                most = taken[k]
+                if consolidated:
+                    most = P.nodes[node[k]].size
+                part = min(missing, most)
+                hold(P.nodes, P.count, P.member, node[k], part)
+                missing -= part
+                if placing.at[i] < 0 and part > 0:
+                    placing.rows.append((i, node[k], part))
             return True
     return False
 
 
 @njit
-def _displace(P, i, level, slots, room, kinds, at, done):
-    """Empty a node, or several, for a job, of the first type on which that is possible; the jobs that lose their place."""
+def _displace(P, jobs, i, placing):
+    """Empty a node, or several, for job i, of the first type on which that is possible; return the jobs that lose their place."""
+    level = jobs.level
+    slots = jobs.slots
+    room = jobs.room
+    at = placing.at
     out = [0 for _ in range(0)]
     loose = np.zeros(len(P.nodes), np.int64)
     cost = np.zeros(len(P.nodes))
     for j in range(len(slots)):
-        if at[j] >= 0 and _yields(j, i, level, slots):
+        if at[j] >= 0 and _yields(j, i, jobs):
             loose[at[j]] += slots[j]
             cost[at[j]] += 1.0 if level[j] < level[i] else 1e3
     size = P.nodes["size"]
-    for t in kinds[i]:
+    for t in jobs.kinds[i]:
         many = fewest_nodes(P.sizes, t, room[i, t]) if t >= 0 else 0
         able = [0 for _ in range(0)]
         for v in range(len(P.nodes)):
@@ -134,9 +168,11 @@ def _displace(P, i, level, slots, room, kinds, at, done):
             for lower in (True, False):
                 for j in range(len(slots)):
                     fits = P.nodes[node].free >= need
-                    if not fits and at[j] == node and _yields(j, i, level, slots) and (level[j] < level[i]) == lower:
+                    if fits or at[j] != node or not _yields(j, i, jobs):
+                        continue
+                    if (level[j] < level[i]) == lower:
                         at[j] = -1
-                        done[j] = False
+                        placing.done[j] = False
                         hold(P.nodes, P.count, P.member, node, -slots[j])
                         out.append(j)
         break
@@ -144,6 +180,10 @@ def _displace(P, i, level, slots, room, kinds, at, done):
 
 
 @njit
-def _yields(j, i, level, slots):
-    """Whether a job gives its place to another one."""
-    return j != i and (level[j] < level[i] or (level[j] == level[i] and slots[j] < slots[i]))
+def _yields(j, i, jobs):
+    """Whether job j gives its place to job i."""
+    if j == i:
+        return False
+    if jobs.level[j] == jobs.level[i]:
+        return jobs.slots[j] < jobs.slots[i]
+    return jobs.level[j] < jobs.level[i]

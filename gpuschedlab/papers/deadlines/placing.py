@@ -7,7 +7,7 @@ import numpy as np
 from gpuschedlab.cluster.free_gpus import FreeGpus
 from gpuschedlab.cluster.node_index import SLOTS, count_sizes
 from gpuschedlab.optim import relative_gap
-from gpuschedlab.papers.deadlines.packing import CHOSEN, MUST, pack
+from gpuschedlab.papers.deadlines.packing import CHOSEN, MUST, Requests, pack
 from gpuschedlab.sim.rounds.allocation import Allocation
 from gpuschedlab.sim.rounds.view import View
 from gpuschedlab.speeds.elapsed import seconds_to
@@ -78,9 +78,9 @@ def placed(
     count_sizes(free.nodes, free.index.sizes, True)
     slots, room, counts = (np.ceil(a * SLOTS - 1e-6).astype(np.int64) for a in (gpus, room, held[:, 2]))
     held = np.column_stack([owner, node, counts])[stays[owner]]
-    job, node, taken = pack(
-        free.index, np.asarray(order, np.int64), np.asarray(level, np.int64), slots, room, stays, split, held, kinds
-    ).T
+    requests = Requests(np.asarray(level, np.int64), slots, room, stays, split, kinds)
+    rows = pack(free.index, np.asarray(order, np.int64), requests, held)
+    job, node, taken = rows.T
     given = np.bincount(job, taken, len(gpus)) / SLOTS
     kind = np.zeros(len(gpus), np.int64)
     kind[job] = view.cluster.node_type[node]

@@ -83,9 +83,9 @@ class UniSched(Round):
             return Allocation(np.empty(0, np.int64), np.empty(0))
         kept = view.memory
         capacity = float(np.floor(view.capacity).sum())
-        cycle = np.floor(view.now / self.lease + 1e-9)
-        renew = cycle > kept.cycle
-        kept.cycle = cycle
+        number = np.floor(view.now / self.lease + 1e-9)
+        renew = number > kept.cycle
+        kept.cycle = number
         # The start is part of a profiler's lease: otherwise its delay would cost a second one.
         profiling = view.profiled < np.maximum(self.profile - view.restart, min(self.profile, 1.0)) - 1e-6
         gpus = np.where(profiling, np.minimum(view.gpus, self.profile_gpus), view.gpus)
@@ -96,7 +96,8 @@ class UniSched(Round):
         stops = np.ceil(left / self.interval) / 2 if self.suspensions else 0.0  # best effort: after every other lease
         value = np.where(profiling, self.profile_reward, 1 / (1 + (left + stops * view.restart) / self.interval))
         joins = ~leased & (renew | ~slo)
-        must, chosen, program = self._choose(view, np.flatnonzero(joins), gpus, need, due, value, slo, capacity, leased)
+        cycle = _Cycle(gpus, need, due, value, slo, leased)
+        must, chosen, program = self._choose(view, np.flatnonzero(joins), cycle, capacity)
         must |= leased | (chosen & slo & renew)  # a job that runs ahead of time has a lease, too
         kept.leased = view.index[must & slo]
         level = np.where(must, MUST, np.where(chosen, CHOSEN, 0))
@@ -126,26 +127,30 @@ class UniSched(Round):
             due += rest[:, None] <= until - due * self.lease
         return need, due.astype(np.int64)
 
-    def _choose(self, view, rows, gpus, need, due, value, slo, capacity, leased):
+    def _choose(self, view, joining, cycle, capacity):
         """Jobs that must run for their deadlines, other jobs that run, and the program: whose it is, its jobs and its plan."""
-        room = capacity - gpus[leased].sum()
-        others = rows[~slo[rows]]
+        gpus = cycle.gpus
+        value = cycle.value
+        slo = cycle.slo
+        leased_gpus = gpus[cycle.leased].sum()
+        others = joining[~slo[joining]]
         others = others[np.argsort(-value[others] / gpus[others], kind="stable")]
         others = others[np.cumsum(gpus[others]) <= CANDIDATES * capacity]
-        mine = np.sort(np.concatenate([rows[slo[rows]], others]))
+        mine = np.sort(np.concatenate([joining[slo[joining]], others]))
         best_effort = ~slo[mine]
-        dues = due[mine]
+        dues = cycle.due[mine]
         values = np.where(np.isfinite(view.deadlines[mine]), view.rewards[mine], 0.0)
         dues[best_effort] = 0
         values[best_effort] = 0.0
         dues[best_effort, 0] = 1
         values[best_effort, 0] = value[mine[best_effort]]
-        jobs = LeaseJobs.of(gpus[mine], np.where(best_effort, 1, need[mine]), dues, values)
+        jobs = LeaseJobs.of(gpus[mine], np.where(best_effort, 1, cycle.need[mine]), dues, values)
         rows = view.index[mine].tolist()
-        aim = np.array([view.memory.aim.get(row, 0) for row in rows], np.int64)  # the first one where it is new
-        plan = prove_leases(jobs, room, gap=self.gap, work=self.work, time_limit=self.time_limit, aim=aim)
+        aim = np.array([view.memory.aim.get(row, 0) for row in rows], np.int64)  # the first one if the job is new
+        limits = {"gap": self.gap, "work": self.work, "time_limit": self.time_limit}
+        plan = prove_leases(jobs, capacity - leased_gpus, aim=aim, **limits)
         view.memory.aim = dict(zip(rows, plan.step.tolist(), strict=True))
-        must = leased.copy()
+        must = cycle.leased.copy()
         must[mine[plan.first & ~best_effort]] = True
         fill = np.flatnonzero(~must)
         fill = fill[np.argsort(-self._density(value, gpus, slo)[fill], kind="stable")]
@@ -177,6 +182,18 @@ def suspensions_slo(needed: np.ndarray, leases: np.ndarray) -> np.ndarray:
     n = np.asarray(needed, float)
     m = np.asarray(leases, float)
     return np.maximum(n - 1, 0) * np.maximum(m - n, 0) / np.maximum(m, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class _Cycle:
+    """The n jobs of one cycle, with up to F deadlines each."""
+
+    gpus: np.ndarray  # (n,) GPUs of a lease
+    need: np.ndarray  # (n,) leases that it still needs
+    due: np.ndarray  # (n, F) leases until each deadline
+    value: np.ndarray  # (n,) reward of a lease that is not needed for a deadline
+    slo: np.ndarray  # (n,) whether it can still meet a deadline
+    leased: np.ndarray  # (n,) whether it has a lease that goes on
 
 
 @dataclass

@@ -1,5 +1,7 @@
 """Compiled kernels of Pollux's genetic search on placement matrices (jobs x nodes, GPUs of each job on each node)."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from gpuschedlab._compiled import njit
@@ -10,6 +12,25 @@ DROP = 0.1
 JOIN = 0.1
 """Chances that a mutation resets a row to the GPUs of its job, thins a row, drops a cell of a row that is thinned (Pollux
 artifact), and places a rigid job as a whole."""
+
+
+class Limits(NamedTuple):
+    """Matrices that are possible, of J jobs on N nodes."""
+
+    size: np.ndarray  # (N,) GPUs of each node, 0 if it is down
+    most: np.ndarray  # (J,) GPUs of each job at most
+    least: np.ndarray  # (J,) GPUs of each job at least; fewer become none
+    may: np.ndarray  # (J, N) whether a job may have a node
+
+
+class Worth(NamedTuple):
+    """Worth of a matrix of J jobs on N nodes: a power mean of speed-ups."""
+
+    base: np.ndarray  # (J, N) GPUs that jobs have now
+    speedup: np.ndarray  # (J, N + 1, G + 1) of each job on numbers of nodes and GPUs, 0 if it cannot run
+    factor: np.ndarray  # (J,) factor of the speed-up of a job whose row is not that of `base`
+    power: float  # of the mean; 0: geometric mean
+    small: float  # added to each speed-up, so that a job without GPUs is not worth minus infinity
 
 
 @njit
@@ -30,24 +51,25 @@ def below(state, n):
 
 
 @njit
-def repair(rows, size, most, least, state, may):
+def repair(rows, limits, state):
     """Make a matrix possible: at most one spread job per node, no more GPUs than jobs may have, or nodes hold, and on no others.
 
-    `rows` (J, N) are changed in place: jobs that come first keep their GPUs, fewer GPUs than `least` (J,) become none;
-    `may` (J, N) says which nodes a job may have.
+    `rows` (J, N) are changed in place: jobs that come first keep their GPUs.
     """
     J, N = rows.shape
     taken = np.zeros(N, np.bool_)
-    free = size.copy()
+    free = limits.size.copy()
     for j in range(J):
         spread = 0
         for n in range(N):
-            rows[j, n] *= may[j, n]
+            rows[j, n] *= limits.may[j, n]
             spread += rows[j, n] > 0
         if spread == 0:
             continue
-        left = most[j]
-        begin = below(state, N) if spread > 1 else 0  # where the limit cuts off is left to chance
+        allowed = limits.most[j]
+        begin = 0
+        if spread > 1:
+            begin = below(state, N)  # the nodes that the limit cuts off are left to chance
         total = 0
         for k in range(N):
             n = (begin + k) % N
@@ -56,22 +78,19 @@ def repair(rows, size, most, least, state, may):
                     rows[j, n] = 0
                     continue
                 taken[n] |= spread > 1
-                rows[j, n] = min(rows[j, n], left, free[n])
-                left -= rows[j, n]
+                rows[j, n] = min(rows[j, n], allowed, free[n])
+                allowed -= rows[j, n]
                 total += rows[j, n]
         for n in range(N):
-            if total < least[j]:
+            if total < limits.least[j]:
                 rows[j, n] = 0
             free[n] -= rows[j, n]
 
 
 @njit
-def fitness(rows, speedup, base, factor, power, small):
-    """Power mean of the jobs' speed-ups, each discounted by its factor where its row is not that of `base`.
-
-    `speedup` (J, N + 1, G + 1) is that of each job on numbers of nodes and GPUs, 0 if it cannot run; `small` is added to each,
-    so that a job without GPUs is not worth minus infinity. Power 0: geometric mean.
-    """
+def fitness(rows, worth):
+    """Power mean of the jobs' speed-ups, each discounted by its factor if its row is not that of `worth.base`."""
+    power = worth.power
     J, N = rows.shape
     total = 0.0
     for j in range(J):
@@ -81,8 +100,9 @@ def fitness(rows, speedup, base, factor, power, small):
         for n in range(N):
             gpus += rows[j, n]
             nodes += rows[j, n] > 0
-            same &= rows[j, n] == base[j, n]
-        value = speedup[j, nodes, gpus] * (1.0 if same else factor[j]) + small
+            same &= rows[j, n] == worth.base[j, n]
+        factor = 1.0 if same else worth.factor[j]
+        value = worth.speedup[j, nodes, gpus] * factor + worth.small
         if power == 0.0:
             total += np.log(value)
         elif power == -1.0:
@@ -95,8 +115,10 @@ def fitness(rows, speedup, base, factor, power, small):
 
 
 @njit
-def mutate(rows, size, base, most, least, state, may):
+def mutate(rows, base, limits, state):
     """Change a matrix at random: rows go back to `base`, are thinned, and some cells grow if GPUs are free."""
+    size = limits.size
+    most = limits.most
     J, N = rows.shape
     free = size.copy()
     for j in range(J):
@@ -109,8 +131,8 @@ def mutate(rows, size, base, most, least, state, may):
         for n in range(N):
             free[n] -= rows[j, n]
     for j in range(J):
-        if least[j] == most[j] > 1 and draw(state) < JOIN:
-            join(rows[j], free, most[j], may[j])
+        if limits.least[j] == most[j] > 1 and draw(state) < JOIN:
+            join(rows[j], free, most[j], limits.may[j])
     for held in (False, True):  # one cell of all that have room, and one of those that hold GPUs already
         cells = 0
         chosen_j = chosen_n = -1
@@ -152,7 +174,7 @@ def join(row, free, gpus, may):
 
 
 @njit
-def search(population, size, base, speedup, factor, most, least, power, small, generations, patience, state, may):
+def search(population, limits, worth, generations, patience, state):
     """Evolve matrices `population` (P, J, N) and return them, best first, with their fitness.
 
     Each generation has as many children as there are matrices: parents are the better of two drawn at random; a child has
@@ -164,8 +186,8 @@ def search(population, size, base, speedup, factor, most, least, power, small, g
     pool[:P] = population
     values = np.full(2 * P, -np.inf)
     for k in range(P):
-        repair(pool[k], size, most, least, state, may)
-        values[k] = fitness(pool[k], speedup, base, factor, power, small)
+        repair(pool[k], limits, state)
+        values[k] = fitness(pool[k], worth)
     stale = 0
     for _ in range(generations):
         best = values[:P].max()
@@ -178,9 +200,9 @@ def search(population, size, base, speedup, factor, most, least, power, small, g
             cut = below(state, J)
             pool[k, :cut] = pool[pair[0], :cut]
             pool[k, cut:] = pool[pair[1], cut:]
-            mutate(pool[k], size, base, most, least, state, may)
-            repair(pool[k], size, most, least, state, may)
-            values[k] = fitness(pool[k], speedup, base, factor, power, small)
+            mutate(pool[k], worth.base, limits, state)
+            repair(pool[k], limits, state)
+            values[k] = fitness(pool[k], worth)
         order = survivors(values, P)
         pool[:P] = pool[order]
         values[:P] = values[order]

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from gpuschedlab.knobs import Knob
-from gpuschedlab.papers.pollux.genetic import search
+from gpuschedlab.papers.pollux.genetic import Limits, Worth, search
 from gpuschedlab.policies.remaining import long_enough
 from gpuschedlab.policies.restarts import restart_factor
 from gpuschedlab.sim.policy import Round
@@ -81,21 +81,10 @@ class Pollux(Round):
         base = kept.base(view, cells)
         factor = restart_factor(view.age, view.restarts, view.restart)
         small = SMALL * cells.size.sum() / max((cells.size > 0).sum(), 1)
-        rows, values = search(
-            kept.matrices(view.index, base, self.population)[:, order],
-            cells.size,
-            base[order],
-            speedup[order],
-            factor[order],
-            most[order],
-            least[order],
-            float(self.power),
-            small,
-            self.generations,
-            self.patience,
-            kept.state,
-            view.allowed[:, cells.kind][order],
-        )
+        population = kept.matrices(view.index, base, self.population)[:, order]
+        limits = Limits(cells.size, most[order], least[order], view.allowed[:, cells.kind][order])
+        worth = Worth(base[order], speedup[order], factor[order], float(self.power), small)
+        rows, values = search(population, limits, worth, self.generations, self.patience, kept.state)
         back = np.argsort(order)
         kept.rows = rows[:, back]
         kept.index = view.index

@@ -1,5 +1,7 @@
 """Sia's round: which configuration each job gets (thesis 3.3.3 and 3.3.4)."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from gpuschedlab._compiled import njit
@@ -64,19 +66,36 @@ def sia_utility(
         )
     goodput = np.atleast_2d(np.asarray(goodput, float))
     n = len(goodput)
-    whole = np.asarray(gpus, float)
-    lost = np.broadcast_to(np.asarray(penalty, float), n)
+    gpus = np.asarray(gpus, float)
+    penalties = np.broadcast_to(np.asarray(penalty, float), n)
     if factor is None:
         factor = np.ones(n)
         current = np.full(n, -1)
-    factor = np.asarray(factor, float)
-    current = np.asarray(current, np.int64)
-    return _utilities(goodput, whole, float(power), lost, decimals, factor, current, CLIP)
+    moves = _Moves(np.asarray(current, np.int64), np.asarray(factor, float))
+    return _utilities(goodput, gpus, penalties, moves, _Scale(float(power), decimals, CLIP))
+
+
+class _Moves(NamedTuple):
+    """Costs of moving n jobs."""
+
+    current: np.ndarray  # (n,) configuration that each job runs in, -1 for none
+    factor: np.ndarray  # (n,) factor of the goodput of its other configurations
+
+
+class _Scale(NamedTuple):
+    """From normalised goodput to utility."""
+
+    power: float  # fairness p
+    decimals: int  # digits to which powers are rounded; below 0: not at all
+    clip: float  # largest power
 
 
 @njit
-def _utilities(goodput, gpus, power, penalty, decimals, factor, current, clip):
+def _utilities(goodput, gpus, penalty, moves, scale):
     """Utilities (n, C) of `sia_utility`, row by row."""
+    current = moves.current
+    power = scale.power
+    decimals = scale.decimals
     out = np.full(goodput.shape, np.nan)
     digits = 10.0 ** max(decimals, 0)
     for i in range(goodput.shape[0]):
@@ -89,11 +108,16 @@ def _utilities(goodput, gpus, power, penalty, decimals, factor, current, clip):
                 continue
             G = goodput[i, c] * (gpus[least] / goodput[i, least])
             if current[i] >= 0 and c != current[i]:
-                G *= factor[i]
-            powered = clip if G == 0 and power < 0 else min(G**power, clip)
+                G *= moves.factor[i]
+            powered = scale.clip
+            if G != 0 or power >= 0:
+                powered = min(G**power, scale.clip)
             if decimals >= 0:
                 powered = np.rint(powered * digits) / digits
-            out[i, c] = penalty[i] - powered if power < 0 else powered + penalty[i]
+            if power < 0:
+                out[i, c] = penalty[i] - powered
+            else:
+                out[i, c] = powered + penalty[i]
     return out
 
 
@@ -135,10 +159,12 @@ def sia_steady_for(
     [0.34, 0.34, 0.35]
     """
     moving = np.asarray(current) >= 0
+    count = np.count_nonzero(moving)
     goodput = np.asarray(goodput, float)[moving]
     gpus = np.asarray(gpus, float)
-    one = np.ones(moving.sum())
-    G = _utilities(goodput, gpus, 1.0, 0 * one, -1, one, np.full(len(one), -1), np.inf)  # goodputs over the least
+    stays = _Moves(np.full(count, -1), np.ones(count))
+    as_it_is = _Scale(1.0, -1, np.inf)
+    G = _utilities(goodput, gpus, np.zeros(count), stays, as_it_is)  # goodputs over the least
     G[np.arange(len(G)), np.asarray(current)[moving]] = np.nan
     if np.isnan(G).all():
         return np.inf
@@ -146,9 +172,11 @@ def sia_steady_for(
         return 0.0
     age, N, S = (np.asarray(a, float)[moving, None] for a in (age, restarts, restart))
     with np.errstate(divide="ignore", invalid="ignore"):
-        rounded = np.round(np.minimum((restart_factor(age, N, S) * G) ** power, CLIP), decimals)
+        powered = (restart_factor(age, N, S) * G) ** power
+        rounded = np.round(np.minimum(powered, CLIP), decimals)
         edge = rounded + np.sign(power) * 0.5 * 10.0**-decimals
-        r = np.where(edge > 0, np.maximum(edge, 0.0) ** (1 / power) / G, np.inf) - 1e-12  # too early rather than late
+        factor_at_edge = np.maximum(edge, 0.0) ** (1 / power) / G
+        r = np.where(edge > 0, factor_at_edge, np.inf) - 1e-12  # too early rather than late
         reached = np.where(r < 1, (N + r) * S / (1 - r), np.inf)
     reached = np.where(np.isnan(G), np.inf, np.where(age < S, S, reached))
     return float(max((reached * (1 - 1e-9) - age).min(), 0.0))

@@ -8,10 +8,19 @@ import numpy as np
 import polars as pl
 import pytest
 
-from autosched.cause import bench, lines, world
-from autosched.cause.lines import BELIEF, BUDGET, CONSTANTS, DEFAULT, EXACT, LINES, SEARCHES, THESIS, TWIN
-from autosched.cause.world import FAILURES, FIRST_START, LOST_WORK, MECHANISMS, RESTART, SLOW_NODES, secret, world_of
 from gpuschedlab.policies import Tiresias
+from reproduce.autosched.cause import bench, lines, world
+from reproduce.autosched.cause.lines import BELIEF, BUDGET, CONSTANTS, DEFAULT, EXACT, LINES, SEARCHES, THESIS, TWIN
+from reproduce.autosched.cause.world import (
+    FAILURES,
+    FIRST_START,
+    LOST_WORK,
+    MECHANISMS,
+    RESTART,
+    SLOW_NODES,
+    secret,
+    world_of,
+)
 
 FIELDS = {
     RESTART: {"restart"},

@@ -6,19 +6,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from autosched.lacks import bench
-from autosched.lacks.world import (
-    FAILING_NODE,
-    FIRST_START,
-    HONESTY,
-    LOST_WORK,
-    MECHANISMS,
-    NONE,
-    SLOW_NODE,
-    VARIED,
-    secret,
-    world_of,
-)
 from gpuschedlab.autosched.mechanisms.checkpoints import checkpoint_of
 from gpuschedlab.autosched.mechanisms.misfits import of_failures, of_predictions
 from gpuschedlab.autosched.mechanisms.playing import numbers_of, with_slow_nodes
@@ -30,6 +17,19 @@ from gpuschedlab.cluster import Cluster, Nodes, Outage
 from gpuschedlab.policies import Fifo
 from gpuschedlab.sim import Scenario
 from gpuschedlab.speeds import Delays
+from reproduce.autosched.lacks import bench
+from reproduce.autosched.lacks.world import (
+    FAILING_NODE,
+    FIRST_START,
+    HONESTY,
+    LOST_WORK,
+    MECHANISMS,
+    NONE,
+    SLOW_NODE,
+    VARIED,
+    secret,
+    world_of,
+)
 
 DAY = 86_400.0
 

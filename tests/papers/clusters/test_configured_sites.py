@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from papers.clusters.configured_sites import ONE, SEVERAL, Made, given, questions, right, row_of
+from reproduce.papers.clusters.configured_sites import ONE, SEVERAL, Made, given, questions, right, row_of
 
 
 @pytest.mark.parametrize("kind", [ONE, SEVERAL])

@@ -11,7 +11,7 @@ from gpuschedlab.papers.clusters.explains.found import Found
 from gpuschedlab.papers.clusters.explains.sweep import REASONS
 from gpuschedlab.papers.clusters.recipe import Site
 from gpuschedlab.papers.clusters.whatif import UNTOLD, whatif
-from papers.clusters import explains, made_logs
+from reproduce.papers.clusters import explains, made_logs
 
 ROWS = ("job_id", "submit", "gpus", "duration", "requested_time", "started", "nodelist")
 

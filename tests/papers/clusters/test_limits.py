@@ -15,7 +15,7 @@ from gpuschedlab.papers.clusters.doubts import doubts
 from gpuschedlab.papers.clusters.explains.limited import KEEPING_HOURS, broken
 from gpuschedlab.papers.clusters.schedulers.limits import Limit, claims_of, with_partitions
 from gpuschedlab.widgets import Site
-from papers.clusters.slurm_judge import UNWEIGHTED
+from reproduce.papers.clusters.slurm_judge import UNWEIGHTED
 
 EXACT = Slurm(**UNWEIGHTED, plan=Plan())
 EIGHT = Cluster.homogeneous(1, 8, gpu_type="t4")

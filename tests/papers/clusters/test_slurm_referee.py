@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from papers.clusters.slurm_judge import Stream, agreed, free_running, judged, numbers, recorded, table
+from reproduce.papers.clusters.slurm_judge import Stream, agreed, free_running, judged, numbers, recorded, table
 
 ROOT = Path(__file__).resolve().parents[3]
 LEAST = {"array": 0.94, "multifactor": 0.8, "fairshare": 0.8, "qos": 0.9} | {f"limits-{i}": 0.92 for i in range(1, 9)}
@@ -74,7 +74,7 @@ def test_the_page_has_the_table():
     page = (ROOT / "docs/systems/slurm-checked.md").read_text(encoding="utf-8")
     for name, (jobs, right, placed, itself, of, first, second) in scores().items():
         row = f"| {name} | {right} of {jobs} | {placed} | {itself} of {of} | {first:.1f}, {second:.1f} |"
-        assert row in page, "copy what PYTHONPATH=tests python -m papers.clusters.slurm_judge prints"
+        assert row in page, "copy what PYTHONPATH=.:tests python -m reproduce.papers.clusters.slurm_judge prints"
 
 
 def test_the_recorder_draws_the_recorded_jobs_or_says_why_it_records_nothing(monkeypatch):

@@ -14,7 +14,7 @@ from gpuschedlab.papers.clusters.files.sacctmgr_lines import commands
 from gpuschedlab.papers.clusters.files.slurm_lines import conf_with, unsayable
 from gpuschedlab.papers.clusters.way_back import way_back
 from gpuschedlab.widgets import Site
-from papers.clusters.random_settings import drawn, words
+from reproduce.papers.clusters.random_settings import drawn, words
 
 CONF = """\
 # nodes of the site

@@ -20,7 +20,7 @@ from gpuschedlab.metrics.intervals import difference_interval
 from gpuschedlab.papers.clusters.whatif import DAY, figures, played
 from gpuschedlab.policies import Fifo
 from gpuschedlab.sim import Scenario
-from papers.clusters import made_logs
+from reproduce.papers.clusters import made_logs
 
 LIMITS = ("gpus", "jobs")
 GPUS = 0.5 * 1 + 0.2 * 2 + 0.2 * 4 + 0.1 * 8

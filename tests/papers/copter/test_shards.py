@@ -12,7 +12,7 @@ from gpuschedlab.errors import SolverError
 from gpuschedlab.optim import Program, Session, solve
 from gpuschedlab.papers.copter.shards.methods import STEP, Z, balance, e_store, random_fleet, shard_parts, zipf_loads
 from gpuschedlab.papers.copter.shards.program import Fleet, fit_memory, shard_program, shard_relaxed, unevenness
-from papers.copter import methods as problems
+from reproduce.papers.copter import methods as problems
 
 
 def some_fleet(seed: int, N: int, D: int, room: float = 2.0) -> tuple[Fleet, np.ndarray]:

@@ -26,7 +26,7 @@ from gpuschedlab.papers.copter.traffic.program import (
     some_routes,
     top_routes,
 )
-from papers.copter.methods import poisson_demands
+from reproduce.papers.copter.methods import poisson_demands
 
 
 def some_case(seed: int, nodes: int = 12, count: int = 60):
@@ -257,7 +257,7 @@ def test_a_cut_link_costs_at_least_its_price_times_its_capacity():
 def test_the_rows_of_the_bench_share_the_best_flow(monkeypatch):
     from gpuschedlab.errors import OutOfTime
     from gpuschedlab.papers.copter.traffic import methods as traffic_ways
-    from papers.copter import methods as problems
+    from reproduce.papers.copter import methods as problems
 
     rows = {row["way"]: row for row in problems.flow_rows("bimodal", ("all", "top"), demands=2000, nodes=40)}
     assert rows["all"]["of_all"] == pytest.approx(1)

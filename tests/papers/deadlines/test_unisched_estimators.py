@@ -15,7 +15,7 @@ from gpuschedlab.papers.deadlines.estimators.learning_curve import LearningCurve
 from gpuschedlab.papers.deadlines.unisched import suspensions_slo
 from gpuschedlab.sim import Round, simulate
 from gpuschedlab.speeds import Curves, Speeds
-from papers.deadlines.curve_errors import StepTime
+from reproduce.papers.deadlines.curve_errors import StepTime
 
 
 @pytest.mark.parametrize(("n", "m"), [(1, 1), (1, 5), (2, 3), (3, 7), (5, 5), (4, 9), (6, 11)])

@@ -7,7 +7,7 @@ import polars as pl
 
 from gpuschedlab._data import path
 from gpuschedlab.speeds import Speeds
-from papers.gavel.speeds import gavel_speeds
+from reproduce.papers.gavel.speeds import gavel_speeds
 
 
 def one(speeds: Speeds, model: str, gpu_type: str, nodes: int, gpus: int, progress: float = 0.0) -> float:

@@ -40,12 +40,14 @@ def test_steps(seed):
     speedup[:, 0, 2:] *= 0.8
     rows = np.where(may, rows, 0)
     fixed = rows.copy()
-    genetic.repair(fixed, size, most, least, state, may)
+    limits = genetic.Limits(size, most, least, may)
+    genetic.repair(fixed, limits, state)
     found["repaired"] = fixed
     factor = np.linspace(0.3, 1, 4)
-    found["fitness"] = [genetic.fitness(fixed, speedup, base, factor, power, 0.01) for power in (-1.0, 1.0)]
+    worths = [genetic.Worth(base, speedup, factor, power, 0.01) for power in (-1.0, 1.0)]
+    found["fitness"] = [genetic.fitness(fixed, worth) for worth in worths]
     changed = fixed.copy()
-    genetic.mutate(changed, size, base, most, least, state, may)
+    genetic.mutate(changed, base, limits, state)
     found["mutated"] = changed
     found["survivors"] = genetic.survivors(np.array([3.0, 1.0, 2.0, 5.0, 5.0]), 3)
     return found

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from gpuschedlab.cluster import Cluster
-from gpuschedlab.papers.pollux.genetic import fitness, join, mutate, repair, search, survivors
+from gpuschedlab.papers.pollux.genetic import Limits, Worth, fitness, join, mutate, repair, search, survivors
 from gpuschedlab.papers.pollux.policy import _Cells
 from gpuschedlab.policies import Pollux
 from gpuschedlab.sim import Delays, simulate
@@ -34,6 +34,11 @@ def possible(rows, size, most):
     return (rows.sum(axis=0) <= size).all() and (rows.sum(axis=1) <= most).all() and not shared.any()
 
 
+def limited(size, most, least, may):
+    """Limits of matrices, from lists or arrays."""
+    return Limits(np.asarray(size), np.asarray(most), np.asarray(least), may)
+
+
 def anywhere(rows):
     """Jobs may have all nodes."""
     return np.ones(rows.shape, bool)
@@ -42,7 +47,7 @@ def anywhere(rows):
 def test_a_job_is_kept_off_nodes_that_it_may_not_have():
     rows = np.array([[2, 0], [0, 1]])
     may = np.array([[False, True], [True, True]])
-    repair(rows, np.array([2, 2]), np.array([4, 3]), np.array([1, 1]), seeded(), may)
+    repair(rows, limited([2, 2], [4, 3], [1, 1], may), seeded())
     assert rows.tolist() == [[0, 0], [0, 1]]
     row = np.zeros(2, np.int64)
     free = np.array([4, 2])
@@ -58,16 +63,17 @@ def test_repair_makes_any_matrix_possible_and_leaves_possible_ones(seed):
     rows = rng.integers(0, 4, (5, 3))
     size = np.array([3, 4, 0])
     most = rng.integers(1, 8, 5)
-    repair(rows, size, most, np.ones(5, np.int64), seeded(seed), anywhere(rows))
+    limits = limited(size, most, [1] * 5, anywhere(rows))
+    repair(rows, limits, seeded(seed))
     assert possible(rows, size, most)
     again = rows.copy()
-    repair(again, size, most, np.ones(5, np.int64), seeded(seed), anywhere(rows))
+    repair(again, limits, seeded(seed))
     assert (again == rows).all()
 
 
 def test_repair_takes_all_from_a_job_that_has_too_few():
     rows = np.array([[2, 0], [2, 1]])
-    repair(rows, np.array([2, 2]), np.array([4, 3]), np.array([1, 3]), seeded(), anywhere(rows))
+    repair(rows, limited([2, 2], [4, 3], [1, 3], anywhere(rows)), seeded())
     assert rows.tolist() == [[2, 0], [0, 0]]
 
 
@@ -79,9 +85,10 @@ def test_mutations_stay_within_the_nodes_cells(seed):
     rows = base.copy()
     state = seeded(seed)
     changed = 0
+    limits = limited(size, [6] * 4, [1] * 4, anywhere(rows))
     for _ in range(50):
-        mutate(rows, size, base, np.full(4, 6), np.ones(4, np.int64), state, anywhere(rows))
-        repair(rows, size, np.full(4, 6), np.ones(4, np.int64), state, anywhere(rows))
+        mutate(rows, base, limits, state)
+        repair(rows, limits, state)
         changed += (rows != base).any()
         assert possible(rows, size, 6)
     assert changed > 10
@@ -103,7 +110,8 @@ def test_a_rigid_job_joins_the_fullest_node_that_holds_it():
 @pytest.mark.parametrize(("power", "mean"), [(1.0, 1.5), (-1.0, 4 / 3), (0.0, 2**0.5), (2.0, 2.5**0.5)])
 def test_fitness_is_the_power_mean(power, mean):
     speedup = np.stack([curve(1, 2, 1.0)] * 2)
-    found = fitness(np.array([[1], [2]]), speedup, np.array([[1], [2]]), np.zeros(2), power, 0.0)
+    rows = np.array([[1], [2]])
+    found = fitness(rows, Worth(rows, speedup, np.zeros(2), power, 0.0))
     assert found == pytest.approx(mean)
 
 
@@ -120,36 +128,25 @@ def test_the_search_finds_the_best_of_all_matrices(seed):
     speedup = np.stack([curve(2, 4, s) for s in rng.uniform(0.2, 1.0, 3)])
     base = np.array([[1, 0], [0, 1], [0, 0]])
     factor = rng.uniform(0.5, 1, 3)
-    given = (speedup, base, factor, -1.0, 1e-3)
+    worth = Worth(base, speedup, factor, -1.0, 1e-3)
     every = (np.array(cells).reshape(3, 2) for cells in product(range(3), repeat=6))
-    best = max(fitness(rows, *given) for rows in every if possible(rows, size, most))
+    best = max(fitness(rows, worth) for rows in every if possible(rows, size, most))
     start = np.repeat(base[None], 30, axis=0)
-    rows, values = search(
-        start, size, base, speedup, factor, most, np.ones(3, np.int64), -1.0, 1e-3, 60, 60, seeded(seed), anywhere(base)
-    )
+    rows, values = search(start, limited(size, most, [1] * 3, anywhere(base)), worth, 60, 60, seeded(seed))
     assert values[0] == pytest.approx(best)
-    assert fitness(rows[0], *given) == pytest.approx(values[0])
+    assert fitness(rows[0], worth) == pytest.approx(values[0])
     assert (np.diff(values) <= 0).all() or len(set(values)) < len(values)
 
 
 def test_the_search_ends_when_nothing_is_better():
     start = np.ones((4, 1, 1), np.int64)
+    limits = limited([1], [1], [1], anywhere(start[0]))
+    worth = Worth(start[0], curve(1, 1, 1.0)[None], np.ones(1), -1.0, 0.0)
     state = seeded()
-    given = (
-        start,
-        np.array([1]),
-        start[0],
-        curve(1, 1, 1.0)[None],
-        np.ones(1),
-        np.array([1]),
-        np.array([1]),
-        -1.0,
-        0.0,
-    )
-    search(*given, 1000, 3, state, anywhere(start[0]))
+    search(start, limits, worth, 1000, 3, state)
     few = state.copy()
     state = seeded()
-    search(*given, 3, 1000, state, anywhere(start[0]))
+    search(start, limits, worth, 3, 1000, state)
     assert (few == state).all()
 
 

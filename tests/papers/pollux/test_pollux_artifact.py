@@ -7,9 +7,9 @@ from few import few
 
 from gpuschedlab.errors import LabError
 from gpuschedlab.speeds import Speeds
-from gpuschedlab.speeds.codes import find_row
-from papers.pollux.profiles import pollux_names, pollux_speeds
-from papers.pollux.runs import compare, measure, pollux_trace, tiresias_run
+from gpuschedlab.speeds.codes import RateRows, find_row
+from reproduce.papers.pollux.profiles import pollux_names, pollux_speeds
+from reproduce.papers.pollux.runs import compare, measure, pollux_trace, tiresias_run
 
 NODES = 16
 WIDTH = 4
@@ -19,7 +19,7 @@ def rates_of(speeds: Speeds, model: str, counts: list[int]) -> tuple[np.ndarray,
     """Rates and ends of a profile's epochs on GPUs taken in this order."""
     m = speeds.models.index(model)
     counts = np.array(counts)
-    row = find_row(speeds.first, speeds.code, speeds.row, m, 0, len(counts), int(counts.sum()), counts)
+    row = find_row(RateRows.of(speeds), m, 0, len(counts), int(counts.sum()), counts)
     ends = speeds.seg_end[speeds.seg_first[m] : speeds.seg_first[m + 1]]
     return speeds.rate[row : row + len(ends)], ends
 

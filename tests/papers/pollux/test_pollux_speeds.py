@@ -7,10 +7,10 @@ import pytest
 from gpuschedlab import Fifo, simulate
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import SpeedError
-from gpuschedlab.speeds.codes import find_row
-from papers.pollux.adaptive import adaptive_speeds
-from papers.pollux.profiles import pollux_elastic_speeds, pollux_names, pollux_speeds
-from papers.pollux.tuned import tuned_jobs
+from gpuschedlab.speeds.codes import RateRows, find_row
+from reproduce.papers.pollux.adaptive import adaptive_speeds
+from reproduce.papers.pollux.profiles import pollux_elastic_speeds, pollux_names, pollux_speeds
+from reproduce.papers.pollux.tuned import tuned_jobs
 
 
 def pollux_profiles():
@@ -36,7 +36,7 @@ def pollux(batch, gpus, **options):
 
 def looked_up(speeds, counts):
     counts = np.array(counts)
-    row = find_row(speeds.first, speeds.code, speeds.row, 0, 0, len(counts), int(counts.sum()), counts)
+    row = find_row(RateRows.of(speeds), 0, 0, len(counts), int(counts.sum()), counts)
     return speeds.rate[row]
 
 
@@ -110,7 +110,7 @@ def test_elastic_profiles_are_those_of_fixed_gpus_and_predictions_beside_them():
 
     def rate(speeds, *counts):
         counts = np.array(counts)
-        return speeds.rate[find_row(speeds.first, speeds.code, speeds.row, 0, 0, len(counts), counts.sum(), counts)]
+        return speeds.rate[find_row(RateRows.of(speeds), 0, 0, len(counts), counts.sum(), counts)]
 
     assert rate(elastic, 1, 2) == rate(elastic, 2, 1) == rate(fixed, 1, 2)
     # A step of 14 on each of 3 GPUs would exceed the largest batch: 13 each; the gain predicted is that of 40.
@@ -156,7 +156,7 @@ def test_tuned_jobs_have_half_to_four_fifths_of_the_ideal_speed_up(profiles):
 def seconds(profiles, jobs):
     """Whole time of each job on its GPUs, on the fewest nodes."""
     from gpuschedlab.speeds.elapsed import seconds_to
-    from papers.pollux.profiles import pollux_names
+    from reproduce.papers.pollux.profiles import pollux_names
 
     speeds = pollux_speeds(*profiles, jobs, whole_seconds=False)
     gpus = jobs["num_replicas"].to_numpy()

@@ -16,7 +16,7 @@ from gpuschedlab.papers.prompttuner.estimators.prompt_bank import PromptBank, co
 from gpuschedlab.papers.prompttuner.jobs import PromptJobs, worth_a_search
 from gpuschedlab.policies import PromptTuner
 from gpuschedlab.widgets import PromptExplorer, PromptLab
-from papers.prompttuner import bank
+from reproduce.papers.prompttuner import bank
 
 
 def bank_of(count=40, clusters=6, seed=0, **more):

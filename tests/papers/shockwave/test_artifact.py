@@ -8,8 +8,8 @@ import pytest
 from present import needs
 
 from gpuschedlab.errors import LabError
-from papers.shockwave.artifact import Rules, artifacts, outcome, policy_of, price, read_artifact
-from papers.shockwave.artifact_table import LAMBDAS, lambda_rows
+from reproduce.papers.shockwave.artifact import Rules, artifacts, outcome, policy_of, price, read_artifact
+from reproduce.papers.shockwave.artifact_table import LAMBDAS, lambda_rows
 
 pytestmark = needs("gavel")
 

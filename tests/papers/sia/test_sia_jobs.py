@@ -17,7 +17,7 @@ from gpuschedlab.papers.sia.placer import node_sizes, orderly, place_types
 from gpuschedlab.papers.sia.policy import Sia
 from gpuschedlab.sim import Scenario, Simulation, simulate
 from gpuschedlab.speeds import Speeds
-from papers.sia import workloads
+from reproduce.papers.sia import workloads
 
 
 def table(rows) -> Speeds:

@@ -12,10 +12,10 @@ from gpuschedlab.errors import SpeedError
 from gpuschedlab.policies import Sia
 from gpuschedlab.sim import simulate
 from gpuschedlab.speeds import Speeds, goodput_speeds
-from papers.pollux.efficiency import Gradients, gain
-from papers.pollux.throughput import Throughput, fit_throughput, fitted, throughput_of
-from papers.sia.fits import fit_all
-from papers.sia.kinds import best_batch, hybrid_speeds, inference_speeds, job_names, job_speeds
+from reproduce.papers.pollux.efficiency import Gradients, gain
+from reproduce.papers.pollux.throughput import Throughput, fit_throughput, fitted, throughput_of
+from reproduce.papers.sia.fits import fit_all
+from reproduce.papers.sia.kinds import best_batch, hybrid_speeds, inference_speeds, job_names, job_speeds
 
 CLUSTER = Cluster.parse("6x4:aws,2x8:dgx-ext,3x8:rtx")
 

@@ -16,7 +16,7 @@ from gpuschedlab.papers.ymir.program import Merging, slowdown, transfer_weight
 from gpuschedlab.papers.ymir.recipe import MergingCluster, digits_estimator, digits_pairs
 from gpuschedlab.papers.ymir.speeds import switching, transfer
 from gpuschedlab.papers.ymir.speeds import tasks as task_tables
-from papers.ymir.gain_errors import GainErrors
+from reproduce.papers.ymir.gain_errors import GainErrors
 
 SMALL = MergingCluster(nodes=1, hours=1.5, data_sets=5).with_knobs(interval=300.0)
 

@@ -13,14 +13,14 @@ from gpuschedlab.errors import LabError
 from gpuschedlab.estimators import Oracle
 from gpuschedlab.papers.optimus.policy import grow
 from gpuschedlab.sim import Delays, Scenario
-from papers.ymir import titan
-from papers.ymir.artifact_pollux import Forgetful
-from papers.ymir.artifact_runs import artifact_run, counted, measure_rules
-from papers.ymir.artifact_times import Tables, split
-from papers.ymir.finetune import StepTimes
-from papers.ymir.refusals import Lists, consolidated, place
-from papers.ymir.runs import RIGID, as_published, policy_of
-from papers.ymir.slips import ALL, NONE, RefusingTiresias, SlippedSjf, grow_by_youngest, slipped
+from reproduce.papers.ymir import titan
+from reproduce.papers.ymir.artifact_pollux import Forgetful
+from reproduce.papers.ymir.artifact_runs import artifact_run, counted, measure_rules
+from reproduce.papers.ymir.artifact_times import Tables, split
+from reproduce.papers.ymir.finetune import StepTimes
+from reproduce.papers.ymir.refusals import Lists, consolidated, place
+from reproduce.papers.ymir.runs import RIGID, as_published, policy_of
+from reproduce.papers.ymir.slips import ALL, NONE, RefusingTiresias, SlippedSjf, grow_by_youngest, slipped
 
 
 @pytest.mark.data

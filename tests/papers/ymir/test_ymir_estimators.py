@@ -28,9 +28,9 @@ from gpuschedlab.papers.ymir.speeds.tasks import finetuning_jobs, task_speeds
 from gpuschedlab.policies import Ymir
 from gpuschedlab.sim import simulate
 from gpuschedlab.speeds import transfer_speeds
-from papers.ymir.finetune import StepTimes
-from papers.ymir.gain_errors import GainErrors
-from papers.ymir.pairs import TargetMean
+from reproduce.papers.ymir.finetune import StepTimes
+from reproduce.papers.ymir.gain_errors import GainErrors
+from reproduce.papers.ymir.pairs import TargetMean
 
 
 def test_distances_are_symmetric_and_0_for_the_same():
@@ -255,7 +255,7 @@ def test_shipped_tasks_and_what_there_is_not():
 
 def test_run_times_of_the_artifact(data_dir):
     """All jobs that its Tiresias and SRTF started once, within 2 s."""
-    from papers.ymir.ours import run_times
+    from reproduce.papers.ymir.ours import run_times
 
     found = run_times(data_dir)
     assert found["jobs"] == 3229

@@ -17,73 +17,79 @@ def _taken(need, due, span):
 
 
 @njit
-def _line(gpus, need, due, value, cost, span, price, fixed):
+def _line(jobs, cost, span, price, fixed):
     """Bound at a price of a GPU in each of the first `span` leases, on top of the present payments of jobs (`cost`, `fixed`)."""
     total = fixed
-    for i in range(len(gpus)):
+    for i in range(len(jobs.gpus)):
+        need = jobs.need[i, 0]
         best = 0.0
-        for f in range(due.shape[1]):
-            if 0 < need[i] <= due[i, f]:
-                best = max(best, value[i, f] - cost[i, f] - price * gpus[i] * _taken(need[i], due[i, f], span))
+        for f in range(jobs.due.shape[1]):
+            due = jobs.due[i, f]
+            if 0 < need <= due:
+                paid = price * jobs.gpus[i] * _taken(need, due, span)
+                best = max(best, jobs.value[i, f] - cost[i, f] - paid)
         total += best
     return total
 
 
 @njit
-def _descend(gpus, need, due, value, capacity, spans):
+def _descend(jobs, capacity, spans):
     """Bound, and payments of jobs (n, F), at prices of a GPU in the first leases, span by span, made better one at a time."""
     price = np.zeros(len(spans))
-    cost = np.zeros(value.shape)
+    cost = np.zeros(jobs.value.shape)
     bound = np.inf
     most = 0.0
-    for i in range(len(gpus)):
-        most = max(most, value[i].max() / max(gpus[i], 1e-9))
+    for i in range(len(jobs.gpus)):
+        most = max(most, jobs.value[i].max() / max(jobs.gpus[i], 1e-9))
     for _ in range(SWEEPS):
         before = bound
         for s in range(len(spans)):
-            _pay(gpus, need, due, cost, spans[s], -price[s])
-            fixed = capacity * (price * spans).sum() - capacity * price[s] * spans[s]
+            span = spans[s]
+            _pay(jobs, cost, span, -price[s])
+            fixed = capacity * (price * spans).sum() - capacity * price[s] * span
             low = 0.0
             high = most
             for _ in range(30):
                 a = low + (high - low) / 3
                 b = high - (high - low) / 3
-                first = _line(gpus, need, due, value, cost, spans[s], a, fixed + a * capacity * spans[s])
-                if first <= _line(gpus, need, due, value, cost, spans[s], b, fixed + b * capacity * spans[s]):
+                bound_at_a = _line(jobs, cost, span, a, fixed + a * capacity * span)
+                bound_at_b = _line(jobs, cost, span, b, fixed + b * capacity * span)
+                if bound_at_a <= bound_at_b:
                     high = b
                 else:
                     low = a
             price[s] = low  # 0 where that is best
-            bound = min(bound, _line(gpus, need, due, value, cost, spans[s], low, fixed + low * capacity * spans[s]))
-            _pay(gpus, need, due, cost, spans[s], low)
+            bound = min(bound, _line(jobs, cost, span, low, fixed + low * capacity * span))
+            _pay(jobs, cost, span, low)
         if bound > before - 1e-5 * abs(before):
             break
     return bound, cost
 
 
 @njit
-def _pay(gpus, need, due, cost, span, price):
+def _pay(jobs, cost, span, price):
     """Add payments of jobs at a price of the first `span` leases."""
-    for i in range(len(gpus)):
-        for f in range(due.shape[1]):
-            cost[i, f] += price * gpus[i] * _taken(need[i], due[i, f], span)
+    for i in range(len(jobs.gpus)):
+        for f in range(jobs.due.shape[1]):
+            cost[i, f] += price * jobs.gpus[i] * _taken(jobs.need[i, 0], jobs.due[i, f], span)
 
 
 @njit
-def _overfull(gpus, need, due, value, capacity, spans):
-    """Which numbers of leases, from the first, could not hold all that would have to run in them."""
+def _overfull(jobs, capacity, spans):
+    """Whether the first leases, of each number in `spans`, cannot hold the jobs that would have to run in them."""
     out = np.zeros(len(spans), np.bool_)
     for k in range(len(spans)):
         load = 0.0
-        for i in range(len(gpus)):
+        for i in range(len(jobs.gpus)):
+            need = jobs.need[i, 0]
             best = 0.0
-            at = -1
-            for f in range(due.shape[1]):
-                if 0 < need[i] <= due[i, f] and value[i, f] > best:
-                    best = value[i, f]
-                    at = f
-            if at >= 0:
-                load += gpus[i] * _taken(need[i], due[i, at], spans[k])
+            best_due = -1
+            for f in range(jobs.due.shape[1]):
+                if 0 < need <= jobs.due[i, f] and jobs.value[i, f] > best:
+                    best = jobs.value[i, f]
+                    best_due = jobs.due[i, f]
+            if best_due >= 0:
+                load += jobs.gpus[i] * _taken(need, best_due, spans[k])
         out[k] = load > capacity * spans[k]
     return out
 
@@ -104,10 +110,14 @@ def lease_prices(jobs: LeaseJobs, capacity: float) -> tuple[float, np.ndarray]:
     """
     if not len(jobs.gpus):
         return 0.0, np.zeros(jobs.value.shape)
-    arrays = (jobs.gpus, jobs.need[:, 0], jobs.due, jobs.value, float(capacity))
+    capacity = float(capacity)
     all_spans = np.unique(np.append(jobs.due[jobs.due > 0], 1))
-    full = all_spans[_overfull(*arrays, all_spans)]
-    wanted = np.geomspace(1, full.max(initial=1), SPANS)
-    chosen = np.unique(full[np.abs(full[:, None] - wanted).argmin(axis=0)]) if len(full) else np.array([1])
-    bound, cost = _descend(*arrays, chosen[::-1].astype(np.int64))
+    full = all_spans[_overfull(jobs, capacity, all_spans)]
+    chosen = np.array([1])
+    if len(full):
+        wanted = np.geomspace(1, full.max(), SPANS)
+        nearest = np.abs(full[:, None] - wanted).argmin(axis=0)
+        chosen = np.unique(full[nearest])
+    longest_first = chosen[::-1].astype(np.int64)
+    bound, cost = _descend(jobs, capacity, longest_first)
     return float(bound), cost

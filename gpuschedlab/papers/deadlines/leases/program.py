@@ -101,12 +101,13 @@ def lease_program(
     most = np.clip(jobs.due.max(axis=1, initial=0)[:, None] - start, 0, blocks)
     c = np.append(jobs.value[job, step], np.zeros(n * B))
     upper = np.concatenate([np.ones(m), most.ravel()])
+    rows = _Rows(parts, low, high)
     if cells is not None:
-        parts, low, high = _with_cells(parts, low, high, n, B, job * P + place, np.asarray(cells), np.asarray(free))
+        rows = _with_cells(rows, B, job * P + place, np.asarray(cells), np.asarray(free))
         c = np.append(c, np.zeros(n * P))
         upper = np.append(upper, (jobs.need > 0).ravel())
-    A = sp.block_array(parts, format="csc")
-    return Program(c, A, low, high, upper=upper, integrality=True, maximize=True, name="leases")
+    A = sp.block_array(rows.parts, format="csc")
+    return Program(c, A, rows.low, rows.high, upper=upper, integrality=True, maximize=True, name="leases")
 
 
 def _entries(value, row, column, shape) -> sp.coo_array:
@@ -119,17 +120,37 @@ def lease_choices(jobs: LeaseJobs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.nonzero((need > 0) & (need <= jobs.due[:, :, None]))
 
 
-def _with_cells(parts, low, high, n, B, placed, cells, free) -> tuple[list, np.ndarray, np.ndarray]:
-    """Rows with those of the placements used in the first lease, and their variables z; `placed`: job and placement of each s."""
-    _, P, levels = cells.shape
+class _Rows(NamedTuple):
+    """Rows of the program, group by group of rows and of variables."""
+
+    parts: list  # groups of rows by groups of variables, None where all coefficients are 0
+    low: np.ndarray  # (m,) lower bound of each row
+    high: np.ndarray  # (m,) upper bound of each row
+
+
+def _with_cells(rows: _Rows, blocks: int, placed, cells, free) -> _Rows:
+    """Rows with those of the placements used in the first lease, and their variables z.
+
+    `blocks` is the number of variables x of each job, `placed` (m,) the number of job and placement of each variable s.
+    """
+    n, P, levels = cells.shape
     size = 2 ** np.arange(levels)
-    above = np.cumsum((cells * size)[:, :, ::-1], axis=2)[:, :, ::-1]  # GPUs in cells of a level or more
+    gpus_above = _from_the_end(cells * size)  # GPUs in cells of a level or more
+    free_above = _from_the_end(free * size)
     first = np.arange(n)
-    rows = [
-        [None, _entries(-1, first, first * B, (n, n * B)), sp.kron(sp.eye_array(n), np.ones((1, P)))],
-        [_entries(-1, placed, np.arange(len(placed)), (n * P, len(placed))), None, sp.eye_array(n * P)],
-        [None, None, sp.coo_array(above.reshape(n * P, levels).T.astype(float))],
-    ]
-    have = np.cumsum((free * size)[::-1])[::-1].astype(float)
-    low = np.concatenate([low, np.zeros(n), np.full(n * P + levels, -np.inf)])
-    return [*([*row, None] for row in parts), *rows], low, np.concatenate([high, np.zeros(n + n * P), have])
+    in_first_lease = _entries(-1, first, first * blocks, (n, n * blocks))
+    one_placement = sp.kron(sp.eye_array(n), np.ones((1, P)))
+    chosen = _entries(-1, placed, np.arange(len(placed)), (n * P, len(placed)))
+    by_level = gpus_above.reshape(n * P, levels).T
+    parts = [[*row, None] for row in rows.parts]
+    parts.append([None, in_first_lease, one_placement])
+    parts.append([chosen, None, sp.eye_array(n * P)])
+    parts.append([None, None, sp.coo_array(by_level.astype(float))])
+    low = np.concatenate([rows.low, np.zeros(n), np.full(n * P + levels, -np.inf)])
+    high = np.concatenate([rows.high, np.zeros(n + n * P), free_above.astype(float)])
+    return _Rows(parts, low, high)
+
+
+def _from_the_end(amounts: np.ndarray) -> np.ndarray:
+    """Sums of amounts from each place of the last axis to its end."""
+    return np.cumsum(amounts[..., ::-1], axis=-1)[..., ::-1]

@@ -29,7 +29,7 @@ class Bootstrap(Around, Estimator):
     Differs from the paper in
     -------------------------
     If a job has run on several GPUs its goodput is known on all numbers of them: the paper fits Pollux's model, whose
-    errors on the same measurements are 2 to 20 % (tests/papers/pollux/throughput.csv). Profiling takes no GPU time here; in the
+    errors on the same measurements are 2 to 20 % (reproduce/papers/pollux/throughput.csv). Profiling takes no GPU time here; in the
     paper it takes less than 20 GPU-seconds a type. Which configurations a job can run on at all is known.
 
     References

@@ -11,7 +11,7 @@ from gpuschedlab.cluster.node_index import SLOTS, NodeIndex, hold
 from gpuschedlab.cluster.placement import RELAX, find_even, find_nodes
 from gpuschedlab.sim.engine.jobs.queues import set_timer
 from gpuschedlab.sim.engine.jobs.records import BAD_CHANGE, BAD_KEY, NO_PAIR, NO_SPEED, RUNNING, WAITING
-from gpuschedlab.speeds.codes import find_row
+from gpuschedlab.speeds.codes import RateRows, find_row
 
 INF = np.inf
 
@@ -143,7 +143,10 @@ def find_speed(S, j):
         part = max(1, round(b.got / SLOTS / b.jobs))
         gpus, nodes, k = part, (part * nodes + gpus - 1) // gpus, 0
     known = S.type_map[b.type]
-    return find_row(S.first, S.code, S.row, S.job[j].model, known, nodes, gpus, counts[:k]) if known >= 0 else -1
+    if known < 0:
+        return np.int64(-1)
+    rows = RateRows(S.first, S.code, S.row)
+    return find_row(rows, S.job[j].model, known, nodes, gpus, counts[:k])
 
 
 @njit

@@ -1,0 +1,1 @@
+"""AutoSched (thesis, chapter 6): closed loops on real traces, and its parts."""

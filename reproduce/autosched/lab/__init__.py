@@ -1,0 +1,1 @@
+"""Tests and benches of the causal lab."""

@@ -1,0 +1,1 @@
+"""The race that is watched."""

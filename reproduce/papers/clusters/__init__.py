@@ -1,0 +1,1 @@
+"""Slurm and Kueue, sites, replays and what-if questions."""

@@ -1,0 +1,1 @@
+"""UniSched and Chronus (papers, thesis, artifact)."""

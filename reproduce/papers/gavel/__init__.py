@@ -1,0 +1,1 @@
+"""Gavel: its policy and its rates."""

@@ -1,0 +1,1 @@
+"""Pollux: its artifact's results."""

@@ -1,0 +1,1 @@
+"""Shockwave: its program and its policy."""

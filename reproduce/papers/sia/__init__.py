@@ -1,0 +1,1 @@
+"""Sia (thesis, chapter 3) on the workloads of its artifact."""

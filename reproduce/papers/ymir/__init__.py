@@ -1,0 +1,1 @@
+"""Ymir (paper, thesis) on the workloads of the Titan artifact."""
