@@ -88,10 +88,11 @@ def known_at(site: Recipe, instant: float) -> Known:
     ineligible = unstarted.filter(eligible.not_())
     running = begun.filter("censored").drop("ends")
     running = running.with_columns(duration=pl.lit(None, pl.Float64))
+    ended = begun.filter(pl.col("censored").not_())
     return Known(
         site=_cut(site, begun.drop("ends"), waiting),
         instant=instant,
-        ended=begun.filter(pl.col("censored").not_()),
+        ended=ended,
         running=running,
         waiting=waiting,
         held=tuple(ineligible["job_id"].to_list()),
