@@ -156,14 +156,6 @@ def amount(J, R, k, j):
 
 
 @bare()
-def amount(J, R, k, j):
-    """Return the amount that a job counts for by a limit: 1, or its slots."""
-    if R.counts[k]:
-        return 1
-    return J.slots[j]
-
-
-@bare()
 def hold(J, R, at, j, sign):
     """Let a job take what it holds (1), or give it back (-1)."""
     move(J, at.free, j, -sign)
