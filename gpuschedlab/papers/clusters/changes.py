@@ -61,8 +61,11 @@ class QuotaChange(SiteChange):
 
 
 def _with_quota(queue: Queue, kind: str, more: float) -> Queue:
-    """A queue with so many GPUs of a type more of its own."""
-    return replace(queue, nominal=tuple((t, n + more * (t == kind)) for t, n in queue.nominal))
+    """Return a queue with so many GPUs of a type more of its own."""
+    nominal = dict(queue.nominal)
+    if kind in nominal:
+        nominal[kind] += more
+    return replace(queue, nominal=tuple(nominal.items()))
 
 
 CHANGES = ("more", "cluster", "policy", "estimator", "delays", "limits", "within")
@@ -153,20 +156,27 @@ def _most(what: str, value: str, where: str) -> float:
 
 
 def _replaced(limits: tuple[Limit, ...], new: Limit, what: str) -> tuple[Limit, ...]:
-    """Limits with another in the place of those of its owners; where these stand among others, it stays for the others."""
+    """Return limits with another in the place of those of its owners; if these stand among others, the old one stays for the others."""
     old: list[Limit] = []
-    for each in limits:
+    for limit in limits:
         together = new.of == "accounts"
-        names = each.names if together and each.names[:1] == new.names else new.names
-        apart = names != each.names and (together or not {*names} & {*each.names})
-        if (each.of, each.qos, each.gpu_type) != (new.of, new.qos, new.gpu_type) or apart:
-            old.append(each)
+        names = new.names
+        if together and limit.names[:1] == new.names:
+            names = limit.names
+        shared = {*names} & {*limit.names}
+        apart = names != limit.names and (together or not shared)
+        if (limit.of, limit.qos, limit.gpu_type) != (new.of, new.qos, new.gpu_type) or apart:
+            old.append(limit)
             continue
-        rest = tuple(n for n in each.names if n not in names)
-        whose = {name: getattr(each, name) for name in ("partitions", "exempt", "exempt_in")}
+        unchanged = tuple(name for name in limit.names if name not in names)
+        whose = {name: getattr(limit, name) for name in ("partitions", "exempt", "exempt_in")}
         new = replace(new, names=names, **whose)
-        old += [replace(each, names=rest)] * bool(rest) + [replace(each, names=names, **{what: INF})]
-    return (*old, new) if getattr(new, what) < INF else tuple(old)
+        if unchanged:
+            old.append(replace(limit, names=unchanged))
+        old.append(replace(limit, names=names, **{what: INF}))
+    if getattr(new, what) < INF:
+        old.append(new)
+    return tuple(old)
 
 
 def ruled_by(site: Site, word: str) -> Policy:
@@ -195,7 +205,9 @@ def ruled(site: Site, rule: Policy, words: Mapping[str, str]) -> Policy:
             f"whatif: found the change {unknown!r}; expected one of {', '.join(expected)}.{nearest(unknown, expected)}"
         )
     for key, value in quotas.items():
-        rule = _with_word(rule, *(*key.split(".", 2), "")[:3], value)
+        quota, _, owner = key.partition(".")
+        name, _, kind = owner.partition(".")
+        rule = _with_word(rule, quota, name, kind, value)
     for key, value in dotted.items():
         rule = _with_dotted(rule, key, value)
     return with_words(rule, knobs)

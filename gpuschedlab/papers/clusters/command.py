@@ -20,22 +20,22 @@ WORDS = (
     "correlation of simulated with recorded waits, 1 where jobs wait in the same order; more: how much larger mae is than that of "
     "the site's own rule (s), with its interval, which is made for 95 %"
 )
-"""What the columns of a table of errors are."""
+"""Meaning of the columns of a table of errors."""
 
 
 HELD = (
     "held: GPU-seconds; others_wait: seconds that others' jobs waited for these GPUs, waiter: whose waited longest; waits: seconds that "
     "its own jobs waited for GPUs of others, holder: whose longest; own: for its own GPUs"
 )
-"""What the columns of a table of users are."""
+"""Meaning of the columns of a table of users."""
 
 
 def add(parser):
     """Add the arguments."""
-    word = {"metavar": "SITE", "default": "site.toml"}
+    a_site = {"metavar": "SITE", "default": "site.toml"}
     many = {"action": "append", "default": []}
     parser.add_argument(
-        "--trace", **word, help="SITE.toml, or a log with recorded starts: FORMAT:PATH (default site.toml)"
+        "--trace", **a_site, help="SITE.toml, or a log with recorded starts: FORMAT:PATH (default site.toml)"
     )
     parser.add_argument("--cluster", default="", help="NODESxGPUS[:TYPE],... (default: the site's, or the log's)")
     parser.add_argument(
@@ -47,21 +47,21 @@ def add(parser):
     parser.add_argument(
         "--standing", action="store_true", help="users' decayed usage and fair-share factors at the end"
     )
-    what = (
+    help_ = (
         "also what if: more=2 (nodes; fewer: -2), cluster=20x8, policy=greedy (or any policy), estimator=oracle, limits=2-00:00:00, a "
         "knob of the site's own rule (depth=50, weight_age=1000, plan.every=60), tier.PARTITION=10, factor.PARTITION=5, "
         "quota.QUEUE=16 (borrow, lend; of a type: quota.QUEUE.TYPE), "
         "limit.user=8 (GPUs of each user; in a QOS: limit.user.QOS; limit.qos.QOS, limit.account.NAME; jobs: limit.user.jobs; of a type: "
         "limit.user.gpus:a100; of a job: limit.qos.QOS.size, .wall), limit.array.jobs=4; once each"
     )
-    parser.add_argument("--change", **many, metavar="KEY=VALUE", help=what)
+    parser.add_argument("--change", **many, metavar="KEY=VALUE", help=help_)
     help_ = "play what the site's files say, without the limits, windows, hours and tiers that its log shows"
     parser.add_argument("--as-written", action="store_true", help=help_)
     add_json(parser)
 
 
 def replay(args) -> None:
-    """Print the verdict, the rules beside each other, and what does not fit or is not modelled."""
+    """Print the verdict, the rules beside each other, and keys that do not fit or are not modelled."""
     from gpuschedlab.papers.clusters.explains.holders import holders, sentence
     from gpuschedlab.papers.clusters.recipe import Site
     from gpuschedlab.papers.clusters.replay import replay as replayed
@@ -76,64 +76,107 @@ def replay(args) -> None:
         if site.nodes_from:
             print(wrapped(f"cluster: {site.nodes} ({site.nodes_from}; --cluster names another)\n"))
         print(f"{wrapped(why)}\n", flush=True)
-    site = site if args.as_written else site.completed
-    found = replayed(site)
-    more = {f"by {group}": holders(why) if group == "user" else found.by(group) for group in args.by}
-    more |= {"fair share": standing(site)} if args.standing else {}
-    changed = whatif(site, changes, calibration=found) if changes else None
+    if not args.as_written:
+        site = site.completed
+    calibration = replayed(site)
+    groups = {}
+    for group in args.by:
+        if group == "user":
+            groups["by user"] = holders(why)
+        else:
+            groups[f"by {group}"] = calibration.by(group)
+    if args.standing:
+        groups["fair share"] = standing(site)
+    changed = None
+    if changes:
+        changed = whatif(site, changes, calibration=calibration)
     if args.json:
-        tables = {"rules": found.table, **more} | ({"what if": changed.table} if changed else {})
-        rest = {"why jobs waited": why.shares, "missing": why.missing, "found": [f"{found}" for found in why.found]}
-        rest |= {"second half": found.later, "notes": found.notes, "unmodelled": site.description.unmodelled}
-        tables = {name: table.to_dicts() for name, table in tables.items()}
-        print(as_json({"verdict": found.verdict} | found.summary() | rest | tables))
+        print(as_json(_as_values(calibration, groups, changed, why)))
         return
-    own = found.errors(found.own)
-    waits = ", ".join(
-        f"{name} {own[f'recorded{key}']:,.0f}" for name, key in (("mean", ""), ("median", "_median"), ("p95", "_p95"))
-    )
-    print(f"{wrapped(found.verdict)}\n\n{own['jobs']:,} jobs; recorded waits (s): {waits}")
-    print(f"{laid_out(errors(found.table))}\n{wrapped(WORDS)}")
-    plays = f"; [delays] launch = {site.launch + found.launch:g} plays them" if found.launch else ""
-    later = f"fitted on the first half: mae {found.later['mae']:.1f} s on the second{plays}"
-    print(wrapped(f"\nlaunch (from a decision to the start in the log): {found.launch:g} s more, {later}"))
-    for name, table in more.items():
+    own = calibration.errors(calibration.own)
+    waits = []
+    for name, column in (("mean", "recorded"), ("median", "recorded_median"), ("p95", "recorded_p95")):
+        waits.append(f"{name} {own[column]:,.0f}")
+    print(f"{wrapped(calibration.verdict)}\n\n{own['jobs']:,} jobs; recorded waits (s): {', '.join(waits)}")
+    print(f"{laid_out(errors(calibration.table))}\n{wrapped(WORDS)}")
+    print(wrapped(f"\n{_launch_of(calibration)}"))
+    for name, table in groups.items():
         if name == "by user":
             print(wrapped(f"\n{sentence(table)}\n{HELD}"))
-        print(f"\n{name}\n{laid_out(errors(table) if 'mae' in table.columns else table)}")
+        if "mae" in table.columns:
+            table = errors(table)
+        print(f"\n{name}\n{laid_out(table)}")
     if changed:
         print(wrapped(f"\nwhat if {', '.join(args.change)}\n{changed}"))
         if names_conf(site) and (back := way_back(site, changes)):
             print(f"\nto change it\n{back}")
-    print(wrapped("\n".join(["", *(f"note: {note}" for note in found.notes), site.description.page()]).rstrip()))
+    lines = ["", *(f"note: {note}" for note in calibration.notes), site.description.page()]
+    print(wrapped("\n".join(lines).rstrip()))
+
+
+def _as_values(calibration, groups: dict[str, pl.DataFrame], changed, why) -> dict[str, object]:
+    """Return all that is printed as plain values; `changed` is None without a what-if."""
+    tables = {"rules": calibration.table, **groups}
+    if changed:
+        tables["what if"] = changed.table
+    values = {"verdict": calibration.verdict} | calibration.summary()
+    values |= {
+        "why jobs waited": why.shares,
+        "missing": why.missing,
+        "found": [f"{found}" for found in why.found],
+        "second half": calibration.later,
+        "notes": calibration.notes,
+        "unmodelled": calibration.site.description.unmodelled,
+    }
+    return values | {name: table.to_dicts() for name, table in tables.items()}
+
+
+def _launch_of(calibration) -> str:
+    """Say how long a launch takes beyond the site's delay, and how near the second half of the log is with it."""
+    launch = calibration.launch
+    later = f"fitted on the first half: mae {calibration.later['mae']:.1f} s on the second"
+    if launch:
+        later += f"; [delays] launch = {calibration.site.launch + launch:g} plays them"
+    return f"launch (from a decision to the start in the log): {launch:g} s more, {later}"
 
 
 def wrapped(text: object) -> str:
-    """Lines of a text within `WIDE` characters; none within a word or after a hyphen."""
-    return "\n".join(
-        fill(line, WIDE, break_long_words=False, break_on_hyphens=False) for line in f"{text}".splitlines()
-    )
+    """Return lines of a text within `WIDE` characters; none ends within a word or after a hyphen."""
+    lines = []
+    for line in f"{text}".splitlines():
+        lines.append(fill(line, WIDE, break_long_words=False, break_on_hyphens=False))
+    return "\n".join(lines)
 
 
 def errors(table: pl.DataFrame) -> pl.DataFrame:
-    """A table of `start_errors` within `WIDE` characters, under short names; what all rules share is left out."""
+    """Return a table of `start_errors` within `WIDE` characters, under short names, without figures that all rules share."""
     import polars as pl
 
     from gpuschedlab.metrics.intervals import SHORT
 
-    near = (100 * pl.col("within_60")).round().alias("% <60 s")
+    per_cent = 100 * pl.col("within_60")
+    near = per_cent.round().alias("% <60 s")
     rank = pl.col("rank").round(2)
     shown = [pl.col("simulated").alias("wait"), "mae", "median", "p90", near, rank]
     if "more" not in table.columns:
         return table.select(table.columns[0], "jobs", "recorded", "bias", *shown)
     limits = table.select("more_low", "more_high").iter_rows()
-    interval = [SHORT if low != low else f"{cell(low)} to {cell(high)}" for low, high in limits]
+    interval = []
+    for low, high in limits:
+        if low != low:
+            interval.append(SHORT)
+        else:
+            interval.append(f"{cell(low)} to {cell(high)}")
     return table.select("rule", *shown, "more").with_columns(pl.Series("interval", interval))
 
 
 def laid_out(table: pl.DataFrame) -> str:
-    """Columns of a frame as text, under their names."""
-    return grid([[name, *map(cell, table[name].to_list())] for name in table.columns])
+    """Return the columns of a frame as text, under their names."""
+    columns = []
+    for name in table.columns:
+        values = table[name].to_list()
+        columns.append([name, *map(cell, values)])
+    return grid(columns)
 
 
 def changes_in(words: list[str], site: Site) -> dict[str, object]:

@@ -55,28 +55,35 @@ def doubts(site: Site, scenario: Scenario) -> Iterator[str]:
 
 
 def limitless(trace: pl.DataFrame) -> int:
-    """Jobs that requested no time, or unlimited time."""
+    """Return the number of jobs that requested no time, or unlimited time."""
     if "requested_time" not in trace.columns:
         return trace.height
-    return trace["requested_time"].fill_null(np.inf).is_infinite().sum()
+    requested = trace["requested_time"].fill_null(np.inf)
+    return requested.is_infinite().sum()
 
 
 def slices_beside(trace: pl.DataFrame, gpus: int) -> Iterator[str]:
-    """Whether the slices in use when the log uses most of them can fit on so many GPUs."""
+    """Say whether the slices in use when the log uses most of them fit on so many GPUs; nothing if they may."""
     if "shape" not in trace.columns:
         return
-    jobs = trace.with_columns(profile=pl.col("shape").str.extract(r"^(\dg)")).drop_nulls("started").sort("started")
-    if (jobs := jobs.filter(pl.col("profile").is_in([*A100]))).is_empty():
+    profile = pl.col("shape").str.extract(r"^(\dg)")
+    jobs = trace.with_columns(profile=profile).drop_nulls("started").sort("started")
+    jobs = jobs.filter(pl.col("profile").is_in([*A100]))
+    if jobs.is_empty():
         return
-    start, size, lasted = (jobs[name].to_numpy() for name in ("started", "gpus", "duration"))
+    start = jobs["started"].to_numpy()
+    size = jobs["gpus"].to_numpy()
+    lasted = jobs["duration"].to_numpy()
     instant = start[np.argmax(demand(start, size, lasted, start))]
-    there = (start <= instant) & (start + lasted > instant)
-    of = np.array([A100[name] for name in jobs["profile"].filter(there)])
-    held = np.maximum(1, np.round(size[there] * COMPUTE / of[:, 1]))
-    if (needed := gpus_for(of, held)) > gpus:
-        yield f"the log holds {held.sum():.0f} slices at once, which need at least {needed} GPUs, and the cluster has {gpus}"
+    runs = (start <= instant) & (start + lasted > instant)
+    profiles = np.array([A100[name] for name in jobs["profile"].filter(runs)])
+    slices = np.maximum(1, np.round(size[runs] * COMPUTE / profiles[:, 1]))
+    needed = gpus_for(profiles, slices)
+    if needed > gpus:
+        yield f"the log holds {slices.sum():.0f} slices at once, which need at least {needed} GPUs, and the cluster has {gpus}"
 
 
 def gpus_for(profiles: np.ndarray, count: np.ndarray) -> int:
-    """GPUs that so many slices of each profile (cells, parts of computing) need at least; of those of one GPU exactly."""
-    return int(np.ceil((count @ profiles / (CELLS, COMPUTE)).max() - 1e-9))
+    """Return the GPUs that so many slices of each profile (cells, parts of computing) need at least; of those of one GPU exactly."""
+    needed = count @ profiles / (CELLS, COMPUTE)
+    return int(np.ceil(needed.max() - 1e-9))

@@ -50,14 +50,19 @@ class SiteExplorer(KnobExplorer):
         super().__init__(replace(as_it_is, more=2), cache)
 
     def _scenario(self, change):
-        scenario = replace(self.calibration.site, more=self.calibration.site.more + change.more).recorded()
-        return scenario.replace(estimator=Oracle()) if change.known else scenario
+        site = self.calibration.site
+        scenario = replace(site, more=site.more + change.more).recorded()
+        if change.known:
+            return scenario.replace(estimator=Oracle())
+        return scenario
 
     def _waits(self, change):
         """Waits of the jobs that count (`whatif`)."""
         from gpuschedlab.papers.clusters.whatif import played
 
-        return played(((self._scenario(change), self.calibration.site.within(change.played)),))[0]
+        policy = self.calibration.site.within(change.played)
+        (waits,) = played(((self._scenario(change), policy),))
+        return waits
 
     def _jobs(self, waits) -> pl.DataFrame:
         """The jobs that count, as the sentence compares them."""
@@ -92,9 +97,13 @@ class SiteExplorer(KnobExplorer):
         jobs = self.calibration.starts
         starts = {"recorded": jobs["started"], "replayed": self.calibration.launched, "changed": changed}
         waits = plots.waits_by_day(jobs["submit"].to_numpy(), starts)
+        comparisons = ()
+        if not self.outcome.missing:
+            comparisons = answer[3:]
+        table = self.outcome.shown()
         return Page(
             {"waits": waits, "change": self._changes(*compared)},
-            comparisons=() if self.outcome.missing else answer[3:],
+            comparisons=comparisons,
             words=self.outcome.sentence,
-            below=self.outcome.shown()._repr_html_(),
+            below=table._repr_html_(),
         )

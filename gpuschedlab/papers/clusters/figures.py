@@ -25,7 +25,10 @@ def waits_by_day(submit: np.ndarray, starts: Mapping[str, np.ndarray]) -> Lines:
     ([1, 2], [1.5, nan])
     """
     submit = np.asarray(submit, float)
-    day = ((submit - submit.min(initial=np.inf)) // 86_400.0).astype(int) if len(submit) else np.zeros(0, int)
+    day = np.zeros(0, int)
+    if len(submit):
+        days = (submit - submit.min()) // 86_400.0
+        day = days.astype(int)
     values = {}
     for name, start in starts.items():
         wait = (np.asarray(start, float) - submit) / 3600.0

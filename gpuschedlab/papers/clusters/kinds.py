@@ -1,4 +1,4 @@
-"""What kind of log a log is, and how often intervals of what-if held the truth on made logs of that kind."""
+"""The kind of a log, and how often intervals of what-if held the truth on made logs of that kind."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -65,8 +65,9 @@ def kind_of(submit: np.ndarray, ran: np.ndarray) -> Kind:
         return Kind()
     instant = np.exp(2j * np.pi * submit / DAY)
     gaps = np.diff(np.sort(submit))
+    swing = abs(instant.mean())
     return Kind(
-        daily=bool(abs(instant.mean()) >= SWING),
+        daily=bool(swing >= SWING),
         heavy=bool(squared_variation(ran) >= HEAVY),
         batches=bool(local_variation(gaps) >= BATCHES),
     )

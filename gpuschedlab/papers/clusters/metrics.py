@@ -49,18 +49,23 @@ def start_errors(submit, recorded, simulated) -> dict[str, float]:
     size = np.abs(error)
     low, high = ratio_interval(size[np.argsort(submit[both], kind="stable")], np.ones(len(size)))
     changes = all(np.ptp(wait) > 0 for wait in waits.values())
-    found = {"jobs": int(both.sum()), "bias": error.mean(), "mae": size.mean(), "low": low, "high": high}
-    found |= {"median": np.median(size), "p90": np.quantile(size, 0.9)}
-    found |= {f"within_{limit}": (size <= limit).mean() for limit in (10, 60, 600)}
-    found["rank"] = stats.spearmanr(*waits.values()).statistic if changes else np.nan
+    figures = {"bias": error.mean(), "mae": size.mean(), "low": low, "high": high}
+    figures |= {"median": np.median(size), "p90": np.quantile(size, 0.9)}
+    figures |= {f"within_{limit}": (size <= limit).mean() for limit in (10, 60, 600)}
+    figures["rank"] = np.nan
+    if changes:
+        figures["rank"] = stats.spearmanr(*waits.values()).statistic
     for name, wait in waits.items():
-        found |= {name: wait.mean(), f"{name}_median": np.median(wait), f"{name}_p95": np.quantile(wait, 0.95)}
-    return {name: value if name == "jobs" else float(value) for name, value in found.items()}
+        figures |= {name: wait.mean(), f"{name}_median": np.median(wait), f"{name}_p95": np.quantile(wait, 0.95)}
+    return {"jobs": int(both.sum())} | {name: float(value) for name, value in figures.items()}
 
 
 def start_errors_by(jobs: pl.DataFrame, column: str, simulated: str) -> pl.DataFrame:
     """`start_errors` of each value of a column (null: "-") of a frame with `submit`, `started` and a column of simulated starts."""
     rows = []
     for (value,), part in jobs.with_columns(pl.col(column).fill_null("-")).group_by(column, maintain_order=True):
-        rows.append({column: value} | start_errors(*part.select("submit", "started", simulated).get_columns()))
-    return pl.DataFrame(rows).sort(column) if rows else pl.DataFrame({column: []})
+        starts = part.select("submit", "started", simulated)
+        rows.append({column: value} | start_errors(*starts.get_columns()))
+    if not rows:
+        return pl.DataFrame({column: []})
+    return pl.DataFrame(rows).sort(column)

@@ -18,22 +18,22 @@ from gpuschedlab.papers.clusters.explains.explanation import Explanation, explai
 from gpuschedlab.papers.clusters.explains.limited import within
 from gpuschedlab.papers.clusters.explains.sweep import DAY
 from gpuschedlab.papers.clusters.files.conf_lines import way_to_included
+from gpuschedlab.papers.clusters.files.configured_rule import backfill_of, slurm_of
 from gpuschedlab.papers.clusters.files.description import INF, Description
-from gpuschedlab.papers.clusters.files.description import Window as Closed
 from gpuschedlab.papers.clusters.files.toml_file import read_site
 from gpuschedlab.papers.clusters.playing.eligible import eligible
+from gpuschedlab.papers.clusters.playing.site_windows import from_zero, windows_on
 from gpuschedlab.papers.clusters.queues import Queue
 from gpuschedlab.papers.clusters.queues.kueue import Kueue
 from gpuschedlab.papers.clusters.schedulers.slurm import Slurm
 from gpuschedlab.policies.simple import Fifo
 from gpuschedlab.sim import Policy, Scenario
-from gpuschedlab.sim.ordered import Plan
 from gpuschedlab.sim.recipe_base import Recipe
 from gpuschedlab.sim.setup.eligibility import with_lists
 from gpuschedlab.speeds import Delays
 from gpuschedlab.traces.intake.door import intake
 from gpuschedlab.traces.intake.read import taken_of
-from gpuschedlab.traces.logs.instants import UNIX, instants, spans
+from gpuschedlab.traces.logs.instants import instants, spans
 from gpuschedlab.traces.logs.ledger import SEEN, Intake
 
 if TYPE_CHECKING:
@@ -112,28 +112,34 @@ class Site(Recipe):
 
     @cached_property
     def description(self) -> Description:
-        """What the site's TOML says; of a log alone nothing."""
-        return read_site(self.file, self.lines) if self.file.endswith(".toml") or self.lines else Description()
+        """Description by the site's TOML; empty for a log alone."""
+        if self.file.endswith(".toml") or self.lines:
+            return read_site(self.file, self.lines)
+        return Description()
 
     @cached_property
     def log(self) -> Intake:
-        """What came in from the log."""
+        """Jobs that came in from the log, and the report on them."""
         if not self.file.endswith(".toml"):
             return taken_of(self.file)[0]
-        given = dict(self.description.log)
-        path = given.pop("path", None)
-        form = given.pop("format", None)
+        options = dict(self.description.log)
+        path = options.pop("path", None)
+        form = options.pop("format", None)
         if not isinstance(path, str):
             raise TraceError(
                 f'site {self.file}: found [log] path = {path!r}; expected the log, such as path = "jobs.csv".'
             )
         path = Path(self.file).parent / path
-        return intake((form, path) if form else path, **given)
+        if form:
+            return intake((form, path), **options)
+        return intake(path, **options)
 
     @cached_property
     def explanation(self) -> Explanation:
         """Why the log's jobs waited, by its recorded starts and node lists."""
-        names = () if self.cluster else tuple(name for name, *_ in self.description.nodes)
+        names = ()
+        if not self.cluster:
+            names = tuple(name for name, *_ in self.description.nodes)
         return explain(self.recorded(), self.rule, names, self.description.limits, (self.zero or 0.0) % DAY)
 
     @cached_property
@@ -141,7 +147,8 @@ class Site(Recipe):
         """The site with the limits, windows, hours and tiers that its log shows, and its files do not name, as more lines."""
         if not self.explanation.found:
             return self
-        site = replace(self, lines="\n".join([self.lines, *(found.toml for found in self.explanation.found)]).strip())
+        lines = [self.lines, *(found.toml for found in self.explanation.found)]
+        site = replace(self, lines="\n".join(lines).strip())
         site.__dict__["log"] = self.log  # read once
         return site
 
@@ -238,56 +245,57 @@ class Site(Recipe):
     def limited(self) -> bool:
         """Whether the site stops jobs at their limits."""
         trace = self.log.trace
-        states = trace["state"].cast(pl.String) if "state" in trace.columns else pl.Series([], dtype=pl.String)
-        return bool(self.description.partitions) or bool(states.str.contains(TIMEOUT).any())
+        if self.description.partitions:
+            return True
+        if "state" not in trace.columns:
+            return False
+        timed_out = trace["state"].cast(pl.String).str.contains(TIMEOUT)
+        return bool(timed_out.any())
 
     def windows(self, cluster: Cluster) -> tuple[Window, ...]:
         """Windows of the nodes of a cluster, those for some users alone left out; of named nodes only on the site's own cluster."""
-        at = self.node_numbers(cluster)
-        return tuple(
-            Window(node, max(w.start, 0.0), w.end, max(w.announced, 0.0))
-            for w in map(self._from_zero, self.description.windows)
-            if not w.users and w.end > 0
-            for node in ([at[name] for name in w.nodes if name in at] if w.nodes else range(cluster.total_nodes))
-        )
+        numbers = self.node_numbers(cluster)
+        windows = [from_zero(window, self.zero, self.file) for window in self.description.windows]
+        return windows_on(cluster, windows, numbers)
 
     def node_numbers(self, cluster: Cluster) -> dict[str, int]:
         """Place in a cluster of each node that the site's files name; empty if the command names another cluster."""
-        names = [name for name, *_ in self.description.nodes]
+        if self.cluster:
+            return {}
         first = cluster.groups[0].nodes - self.more
-        there = {name: i for i, name in enumerate(names) if not first + self.more <= i < first and not self.cluster}
-        return {name: i + self.more * (i >= first) for name, i in there.items()}
-
-    def _from_zero(self, window: Closed) -> Closed:
-        """A window in seconds of the trace; one by dates follows the log's clock."""
-        if window.end < UNIX:
-            return window
-        if self.zero is None:
-            raise TraceError(f"site {self.file}: found a window by dates; expected seconds, as the log has no dates.")
-        start, end, announced = (
-            at - self.zero if at >= UNIX else at for at in (window.start, window.end, window.announced)
-        )
-        return replace(window, start=start, end=end, announced=announced)
+        numbers = {}
+        for i, (name, *_) in enumerate(self.description.nodes):
+            if i >= first:  # after the nodes that are added
+                numbers[name] = i + self.more
+            elif i < first + self.more:  # it is not taken away
+                numbers[name] = i
+        return numbers
 
     def untyped(self, cluster: Cluster) -> pl.Series:
         """GPU types (lists) of the jobs that ask for none that any node has; if there are any, no job is held to types."""
         trace = with_lists(self.log.trace, cluster, "requested")
-        has = [bare(kind).lower() for kind in cluster.gpu_types]
-        asked = (
-            trace["gpu_types"].drop_nulls() if "gpu_types" in trace.columns else pl.Series([], dtype=pl.List(pl.String))
-        )
-        return asked.filter(asked.list.eval(pl.element().str.to_lowercase().is_in(has)).list.any().not_())
+        if "gpu_types" not in trace.columns:
+            return pl.Series([], dtype=pl.List(pl.String))
+        types = [bare(kind).lower() for kind in cluster.gpu_types]
+        requested = trace["gpu_types"].drop_nulls()
+        name = pl.element().str.to_lowercase()
+        matches = requested.list.eval(name.is_in(types)).list.any()
+        return requested.filter(matches.not_())
 
     @property
     def nodes_from(self) -> str:
         """How the nodes are known, in words; "" if they are named by the command, by the site's files or by its log."""
         named = self.cluster or self.description.cluster or self.log.cluster
-        return "" if named or self.log.nodes_seen is None else SEEN
+        if named or self.log.nodes_seen is None:
+            return ""
+        return SEEN
 
     @property
     def nodes(self) -> Cluster:
         """The site's own nodes: those that are named, or else those that the jobs of its log ran on."""
-        cluster = Cluster.parse(self.cluster) if self.cluster else self.description.cluster or self.log.cluster
+        if self.cluster:
+            return Cluster.parse(self.cluster)
+        cluster = self.description.cluster or self.log.cluster
         if cluster is None:
             cluster = self.log.nodes_seen
         if cluster is None:
@@ -301,8 +309,10 @@ class Site(Recipe):
     def quotas(self) -> tuple[Queue, ...]:
         """Queues, if each has a quota of a GPU type that is there: another could start no job."""
         queues = self.description.queues
-        types = self.nodes.gpu_types
-        return queues if all(any(t in types for t, _ in q.nominal) for q in queues) else ()
+        types = set(self.nodes.gpu_types)
+        if all(types & dict(queue.nominal).keys() for queue in queues):
+            return queues
+        return ()
 
     def scenario(self, seed: int = 0) -> Scenario:
         """Jobs with their limits, types and partitions, cluster with its windows, delays and requested times.
@@ -323,9 +333,9 @@ class Site(Recipe):
         """The site's nodes, with those that are added and with its windows."""
         cluster = self.nodes
         if cluster.groups[0].nodes + self.more < 1:
-            n = cluster.groups[0].nodes
+            nodes = cluster.groups[0].nodes
             raise TraceError(
-                f"site {self.file}: found more = {self.more}; expected at least {1 - n}, as its first group has {n} nodes."
+                f"site {self.file}: found more = {self.more}; expected at least {1 - nodes}, as its first group has {nodes} nodes."
             )
         if self.more:
             first = replace(cluster.groups[0], nodes=cluster.groups[0].nodes + self.more)
@@ -337,19 +347,24 @@ class Site(Recipe):
         delays = Delays(switch=self.launch, restart=self.description.delays.get("restart", 0.0))
         over = self.description.scheduler.over + delays.switch + delays.restart
         if self.limited and "limit" not in trace.columns and "requested_time" in trace.columns:
-            within = pl.col("duration") <= pl.col("requested_time")
-            trace = trace.with_columns(limit=pl.when(within).then("requested_time"))
-        types = None if len(self.untyped(cluster)) else "requested"
+            ran_within = pl.col("duration") <= pl.col("requested_time")
+            trace = trace.with_columns(limit=pl.when(ran_within).then("requested_time"))
+        types = "requested"
+        if len(self.untyped(cluster)):
+            types = None
         return Scenario(trace, cluster, estimator=Requested(), delays=delays, types=types, over=over, seed=seed)
 
     @property
     def zero(self) -> float | None:
-        """Seconds since 1970 of the trace's zero, by the log's clock; None where it has no dates."""
+        """Seconds since 1970 of the trace's zero, by the log's clock; None if it has no dates."""
         try:
             first = self.log.trace.head(1)
         except TraceError:  # a site may be read without its log
             return None
-        return first["clock"].dt.epoch("s")[0] - first["submit"][0] if "clock" in first.columns else None
+        if "clock" not in first.columns:
+            return None
+        since_1970 = first["clock"].dt.epoch("s")
+        return since_1970[0] - first["submit"][0]
 
     @property
     def epoch(self) -> float:
@@ -369,30 +384,15 @@ class Site(Recipe):
 
     @property
     def rule(self) -> Policy:
-        """Quotas where it has queues; else its own backfill, in order of its priorities where it weighs them."""
+        """Quotas if it has queues; else its own backfill, in order of its priorities if it weighs them."""
         if self.quotas:
             return Kueue(self.quotas, placement="pack")
         weighed = self.description.scheduler.weights.counts or self.description.partitions
-        return self.slurm if weighed else Fifo(**self._ways)
-
-    @property
-    def _ways(self) -> dict[str, object]:
-        """Knobs of the site's backfill."""
-        s = self.description.scheduler
-        if s.backfill != "plan":
-            return {"backfill": s.backfill}
-        plan = Plan(s.tested, s.window, s.every, s.resolution, s.min_age)
-        return {"backfill": "plan", "depth": s.depth, "plan": plan}
+        if weighed:
+            return self.slurm
+        return Fifo(**backfill_of(self.description.scheduler))
 
     @property
     def slurm(self) -> Slurm:
         """Slurm's rule with the site's weights, shares, priorities and plan."""
-        has = self.description
-        s = self.description.scheduler
-        w = s.weights
-        found = {f"weight_{name}": getattr(w, name) for name in ("age", "fairshare", "size", "partition", "qos")}
-        found |= {name: getattr(s, name) for name in ("fairshare", "half_life", "recalculated", "damping")}
-        found |= {"partitions": tuple((p.name, p.factor) for p in has.partitions), "qos": has.qos}
-        found["tree"] = has.shares if has.accounts else None  # all users are equal
-        found |= {"tiers": tuple((p.name, p.tier) for p in has.partitions), "epoch": self.epoch, "gres": s.gres}
-        return Slurm(**found, **self._ways, max_age=w.max_age, small=w.small, relative=w.relative)
+        return slurm_of(self.description, self.epoch)

@@ -27,7 +27,7 @@ SIZES = ("1", "2-7", "8", "9-64", "more")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Calibration:
-    """What a replay found.
+    """Result of a replay.
 
     Parameters
     ----------
@@ -37,13 +37,13 @@ class Calibration:
         The site's own rule.
     starts : polars.DataFrame
         The log's jobs that have a recorded start, with those by which they are grouped (`GROUPS`) and a column of simulated starts
-        (s) for each rule, null where it started none.
+        (s) for each rule, null for a job that it did not start.
     launch : float
         Seconds more between a decision and a start that bring the site's own rule nearest to the first half of the log.
     launched : polars.Series
         Starts by the site's own rule with them.
     notes : tuple of str
-        What does not fit before anything is simulated.
+        Misfits of site and log that are known before anything is simulated.
     """
 
     site: Site
@@ -57,11 +57,14 @@ class Calibration:
     @property
     def rules(self) -> tuple[str, ...]:
         """Names of the rules."""
-        return tuple(self.starts.columns[self.starts.columns.index("quarter") + 1 :])
+        columns = self.starts.columns
+        first = columns.index("quarter") + 1
+        return tuple(columns[first:])
 
     def errors(self, rule: str) -> dict[str, float]:
         """`start_errors` of a rule over the whole log."""
-        return start_errors(*self.starts.select("submit", "started", rule).get_columns())
+        starts = self.starts.select("submit", "started", rule)
+        return start_errors(*starts.get_columns())
 
     @cached_property
     def table(self) -> pl.DataFrame:
@@ -70,10 +73,11 @@ class Calibration:
         The latter is `more`, with the interval of this paired difference, `more_low` and `more_high` (nan: too short to tell).
         """
         # Whoever never starts, starts later.
-        last = max(self.starts[name].max() or 0.0 for name in ("started", *self.rules))
-        error = {
-            rule: (self.starts[rule].fill_null(last) - self.starts["started"]).abs().to_numpy() for rule in self.rules
-        }
+        latest = [self.starts[name].max() or 0.0 for name in ("started", *self.rules)]
+        error = {}
+        for rule in self.rules:
+            distance = self.starts[rule].fill_null(max(latest)) - self.starts["started"]
+            error[rule] = distance.abs().to_numpy()
         rows = []
         for rule in self.rules:
             more = error[rule] - error[self.own]
@@ -85,7 +89,8 @@ class Calibration:
     def later(self) -> dict[str, float]:
         """`start_errors` of the site's own rule with the fitted launch delay, over the second half of the log, which fitted nothing."""
         half = self.starts.height // 2
-        return start_errors(*self.starts.select("submit", "started", launched=self.launched)[half:].get_columns())
+        starts = self.starts.select("submit", "started", launched=self.launched)
+        return start_errors(*starts[half:].get_columns())
 
     def by(self, group: str, rule: str | None = None) -> pl.DataFrame:
         """`start_errors` of a rule (default: the site's own) by one of `GROUPS`: partition (`vc`), size, hour, ..."""
@@ -95,20 +100,27 @@ class Calibration:
 
     @property
     def verdict(self) -> str:
-        """In plain words: which rule is nearest, if that is not the site's own; how near the own is; which rules are as near."""
+        """Say which rule is nearest, if that is not the site's own, how near the own is, and which rules are as near."""
         own = self.errors(self.own)
         table = self.table
-        nearest = table["rule"][0] if table["mae"][0] < own["mae"] else self.own
+        nearest = self.own
+        if table["mae"][0] < own["mae"]:
+            nearest = table["rule"][0]
         near = table.filter((pl.col("more_low") <= 0) & (pl.col("more_high") >= 0))
         short = table.filter(pl.col("more_low").is_nan())["rule"]
-        first = f"{nearest} is nearer to the log than {self.own}. " if nearest != self.own else ""
+        first = ""
+        if nearest != self.own:
+            first = f"{nearest} is nearer to the log than {self.own}. "
         alike = [rule for rule in near["rule"] if rule != self.own]
+        doubts_of_rules = ""
+        if alike:
+            doubts_of_rules += f" The log does not tell it from {', '.join(alike)}."
+        if len(short):
+            doubts_of_rules += f" The log is {SHORT} it from {', '.join(short)}."
         return (
             f"{first}{self.own}: mean wait {own['simulated']:.0f} s, recorded {own['recorded']:.0f} s; half of the starts within "
             f"{own['median']:.0f} s, 9 of 10 within {own['p90']:.0f} s. Differences below {abs(own['bias']):.0f} s of mean wait are within "
-            "what the model misses."
-            + (f" The log does not tell it from {', '.join(alike)}." if alike else "")
-            + (f" The log is {SHORT} it from {', '.join(short)}." if len(short) else "")
+            f"what the model misses.{doubts_of_rules}"
         )
 
     def summary(self) -> dict:
@@ -127,7 +139,10 @@ class Calibration:
         names |= {"median": "half within", "p90": "9 of 10 within"}
         interval = []
         for low, high in self.table.select("more_low", "more_high").iter_rows():
-            interval.append(SHORT if isnan(low) else f"{cell(low, 's')} to {cell(high, 's')}")
+            if isnan(low):
+                interval.append(SHORT)
+            else:
+                interval.append(f"{cell(low, 's')} to {cell(high, 's')}")
         frame = self.table.select("rule", "mae", "median", "p90", "bias", "more")
         frame = frame.with_columns(pl.Series("interval", interval, pl.String))
         units = dict.fromkeys(names, "s")
@@ -135,17 +150,20 @@ class Calibration:
 
 
 def rules(site: Site) -> dict[str, tuple[Policy, Estimator | None]]:
-    """Rules that a log is replayed by, each with what it knows of run times (None: what the site knew)."""
-    known = site.policies
+    """Return the rules that a log is replayed by, each with the run times that it knows (None: those that the site knew)."""
+    policies = site.policies
     own = own_rule(site)
-    if not isinstance(site.own, Limited) and isinstance(kept := site.within(known["EASY"]), Limited):
-        known = known | {"EASY within limits": kept}
-    found = {name: (policy, None) for name, policy in ({own: site.own} | known if own not in known else known).items()}
-    return found | {own + TRUE: (site.own, Oracle())}
+    limited = site.within(policies["EASY"])
+    if not isinstance(site.own, Limited) and isinstance(limited, Limited):
+        policies = policies | {"EASY within limits": limited}
+    if own not in policies:
+        policies = {own: site.own} | policies
+    known = {name: (policy, None) for name, policy in policies.items()}
+    return known | {own + TRUE: (site.own, Oracle())}
 
 
 def own_rule(site: Site) -> str:
-    """Name of the site's own rule."""
+    """Return the name of the site's own rule; "as configured" if it is none of the named ones."""
     return next((name for name, policy in site.policies.items() if policy == site.own), "as configured")
 
 
@@ -166,39 +184,54 @@ def replay(site: Site) -> Calibration:
     trace = scenario.trace
     if "started" not in trace.columns or trace["started"].null_count() == trace.height:
         raise TraceError(f"replay {site.file}: found no recorded starts; expected a log with the column started.")
-    ways = rules(site)
+    rules_of_site = rules(site)
     own = own_rule(site)
-    run = {
-        name: launched_by(scenario if knows is None else scenario.replace(estimator=knows), rule)
-        for name, (rule, knows) in ways.items()
-    }
-    there = trace["started"].is_not_null()
-    starts = grouped(trace).with_columns(**run).filter(there)
-    tried = LAUNCHES[:4:3] if isinstance(ways[own][0], Limited) else LAUNCHES  # its rounds take long
-    launched = {delay: launched_by(scenario, ways[own][0], delay).filter(there) for delay in tried}
+    own_policy, _ = rules_of_site[own]
+    starts_by = {}
+    for name, (policy, estimator) in rules_of_site.items():
+        informed = scenario
+        if estimator is not None:
+            informed = scenario.replace(estimator=estimator)
+        starts_by[name] = launched_by(informed, policy)
+    recorded = trace["started"].is_not_null()
+    starts = grouped(trace).with_columns(**starts_by).filter(recorded)
+    delays = LAUNCHES
+    if isinstance(own_policy, Limited):  # its rounds take long
+        delays = LAUNCHES[:4:3]
     half = max(1, starts.height // 2)
-    miss = {delay: (found - starts["started"]).head(half).abs().mean() or 0.0 for delay, found in launched.items()}
+    launched = {}
+    miss = {}
+    for delay in delays:
+        launched[delay] = launched_by(scenario, own_policy, delay).filter(recorded)
+        distance = (launched[delay] - starts["started"]).head(half).abs()
+        miss[delay] = distance.mean() or 0.0
     launch = min(miss, key=miss.get)
-    never = {name: starts[name].null_count() for name in run}
+    never = {name: starts[name].null_count() for name in starts_by}
     idle = (f"{count} jobs never start by {name}" for name, count in never.items() if count)
     return Calibration(site, scenario, own, starts, launch, launched[launch], (*doubts(site, scenario), *idle))
 
 
 def grouped(trace: pl.DataFrame) -> pl.DataFrame:
-    """Jobs with what they are grouped by: size class, partition, account, hour, weekday, and fourth of the log."""
+    """Return jobs with the values by which they are grouped: size class, partition, account, hour, weekday, and fourth of the log."""
     gpus = pl.col("gpus")
     columns = trace.columns
-    *classes, more = SIZES
-    held = zip(classes, (gpus < 2, gpus < 8, gpus == 8, gpus <= 64), strict=True)
-    size = pl.coalesce(*(pl.when(holds).then(pl.lit(name)) for name, holds in held), pl.lit(more))
-    clock = pl.col("clock") if "clock" in columns else pl.lit(None, pl.Datetime("us"))
-    rows = pl.int_range(pl.len())
+    *classes, largest = SIZES
+    size = pl.lit(largest)
+    of_class = dict(zip(classes, (gpus < 2, gpus < 8, gpus == 8, gpus <= 64), strict=True))
+    for name in reversed(classes):
+        size = pl.when(of_class[name]).then(pl.lit(name)).otherwise(size)
+    clock = pl.lit(None, pl.Datetime("us"))
+    if "clock" in columns:
+        clock = pl.col("clock")
+    owners = {name: pl.lit(None, pl.String) for name in ("vc", "account")}
+    owners |= {name: pl.col(name) for name in owners if name in columns}
+    quarter = pl.int_range(pl.len()) * 4 // pl.len() + 1
     return trace.select(
         "job_id",
         *("submit", "gpus", "started"),
         size=size,
-        **{name: pl.col(name) if name in columns else pl.lit(None, pl.String) for name in ("vc", "account")},
+        **owners,
         hour=clock.dt.strftime("%H"),
         weekday=clock.dt.strftime("%u %a"),
-        quarter=(rows * 4 // pl.len() + 1).cast(pl.String),
+        quarter=quarter.cast(pl.String),
     )

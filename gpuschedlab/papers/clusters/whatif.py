@@ -232,11 +232,10 @@ def whatif(
 
 
 def never_started(before: pl.DataFrame, after: pl.DataFrame) -> int:
-    """How many jobs start in one run and never in another, of the columns of `played`."""
-    both = before.select("job_id", "wait").join(
-        after.select("job_id", later="wait"), on="job_id", maintain_order="left"
-    )
-    return both.filter(pl.col("wait").is_not_null() & pl.col("later").is_null()).height
+    """Return how many jobs start in one run and never in another, of the columns of `played`."""
+    both = before.select("job_id", "wait")
+    both = both.join(after.select("job_id", later="wait"), on="job_id", maintain_order="left")
+    return both.drop_nulls("wait")["later"].null_count()
 
 
 def misses(site: Site, trace: pl.DataFrame, replayed: pl.DataFrame) -> Missed:
@@ -255,9 +254,12 @@ def misses(site: Site, trace: pl.DataFrame, replayed: pl.DataFrame) -> Missed:
 def stopped(trace: pl.DataFrame, limits: np.ndarray) -> float:
     """GPU-hours of jobs that were stopped at their limits, by state or else by requested time, and that other limits (n,) let run on."""
     if "state" in trace.columns:
-        by_limit = pl.col("state").cast(pl.String).str.contains(TIMEOUT)
+        state = pl.col("state").cast(pl.String)
+        by_limit = state.str.contains(TIMEOUT)
+    elif "requested_time" in trace.columns:
+        by_limit = pl.col("duration") >= pl.col("requested_time")
     else:
-        by_limit = pl.col("duration") >= (pl.col("requested_time") if "requested_time" in trace.columns else np.inf)
+        by_limit = pl.col("duration") >= np.inf
     jobs = trace.filter(by_limit & (pl.col("duration") < pl.Series(limits)))
     return float((jobs["gpus"] * jobs["duration"]).sum()) / 3600
 
@@ -299,7 +301,8 @@ def compared(
     """
     missed = missed or Missed()
     both = before.join(after, on="job_id", maintain_order="left", suffix="_after").drop_nulls(["wait", "wait_after"])
-    one, two = (figures(both[f"wait{end}"].to_numpy(), both[f"ran{end}"].to_numpy()) for end in ("", "_after"))
+    one = figures(both["wait"].to_numpy(), both["ran"].to_numpy())
+    two = figures(both["wait_after"].to_numpy(), both["ran_after"].to_numpy())
     bias_of = biases(calibration) if calibration else {}
     rows = []
     for name in one:
@@ -339,10 +342,10 @@ def in_this_log(difference: float, before: float, missed: Missed) -> str:
 
 
 def biases(calibration: Calibration) -> dict[str, float]:
-    """By how much the replay misses each figure: simulated - recorded."""
-    jobs = calibration.starts.join(
-        calibration.scenario.trace.select("job_id", "duration"), on="job_id", maintain_order="left"
-    ).drop_nulls(calibration.own)
-    waits = ((jobs[start] - jobs["submit"]).to_numpy() for start in ("started", calibration.own))
-    recorded, simulated = (figures(wait, jobs["duration"].to_numpy()) for wait in waits)
+    """Return by how much the replay misses each figure: simulated - recorded."""
+    durations = calibration.scenario.trace.select("job_id", "duration")
+    jobs = calibration.starts.join(durations, on="job_id", maintain_order="left").drop_nulls(calibration.own)
+    duration = jobs["duration"].to_numpy()
+    recorded = figures((jobs["started"] - jobs["submit"]).to_numpy(), duration)
+    simulated = figures((jobs[calibration.own] - jobs["submit"]).to_numpy(), duration)
     return {name: float((simulated[name] - recorded[name]).mean()) for name in recorded}

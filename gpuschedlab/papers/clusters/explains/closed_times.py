@@ -36,7 +36,7 @@ def closed_spans(log: Record, seen: Seen) -> np.ndarray:
         minute = np.floor((end + zero) / 60)
         spans.append((begin, minute * 60 - zero))
     windows: list[tuple[float, float]] = []
-    for begin, end in sorted(spans, key=lambda span: span[0] - span[1]):
+    for begin, end in sorted(spans, key=_minus_length):
         # The run-up to a longer window, in which each waiting job would have run into it, is none.
         waits = (jobs.eligible <= begin) & (jobs.start >= end - lag)
         later = [start for start, _ in windows if begin < start < end + 3 * DAY]
@@ -44,6 +44,12 @@ def closed_spans(log: Record, seen: Seen) -> np.ndarray:
         if not any((end - 60 + asked > start - lag).all() for start in later):
             windows.append((float(begin), float(end)))
     return np.array(sorted(windows)).reshape(-1, 2)
+
+
+def _minus_length(span: tuple[float, float]) -> float:
+    """Return minus the length of a span, by which the longest is the first."""
+    begin, end = span
+    return begin - end
 
 
 def _idle_spells(log: Record) -> np.ndarray:

@@ -6,7 +6,7 @@ from gpuschedlab.papers.clusters.explains.closed_times import closed_spans, hour
 from gpuschedlab.papers.clusters.explains.found import SHARE, Found, State, could_have_started, lines_of, name_of
 from gpuschedlab.papers.clusters.explains.owner_limits import SCOPES, LimitRow, Scope, limits, scope_of, with_limits
 from gpuschedlab.papers.clusters.explains.record import Record
-from gpuschedlab.papers.clusters.explains.sweep import NONE, sweep
+from gpuschedlab.papers.clusters.explains.sweep import NONE, PAST, sweep
 
 STEPS = 8
 """Rules that are found at most, beside windows and tiers."""
@@ -74,13 +74,13 @@ def tiered(log: Record, state: State) -> State:
     beats = (passed.T >= 20) & (passed <= 0.02 * passed.T) & ~np.eye(len(passed), dtype=bool)
     tiers = beats.sum(axis=1)
     state = state._replace(seen=state.seen._replace(order=order))
-    if not tiers.any() or order[0] <= 0.02 * order.sum() or any(found.kind == "tier" for found in state.found):
+    if not tiers.any() or order[PAST] <= 0.02 * order.sum() or any(found.kind == "tier" for found in state.found):
         return state
     by_tier = np.argsort(-tiers[log.jobs.qos], kind="stable")
     rules = state.rules._replace(place=np.argsort(by_tier) * 1.0)
     seen = sweep(log.jobs, rules)
     order_by_tiers = sweep(log.jobs, rules._replace(held=could_have_started(log, seen))).order
-    if order_by_tiers[0] >= 0.2 * order[0] or seen.seconds[:, NONE].sum() > 1.02 * state.left + 3600:
+    if order_by_tiers[PAST] >= 0.2 * order[PAST] or seen.seconds[:, NONE].sum() > 1.02 * state.left + 3600:
         return state
     tier_of_name = {name_of(log, qos): int(tier) for qos, tier in enumerate(tiers)}
     lines = []

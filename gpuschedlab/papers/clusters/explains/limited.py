@@ -6,7 +6,7 @@ import numpy as np
 
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.papers.clusters.explains.record import RULES, fewest, in_slots, rules_of, spread, whole_windows
-from gpuschedlab.papers.clusters.explains.sweep import HALF_HOUR, Jobs, Rules, start_some
+from gpuschedlab.papers.clusters.explains.sweep import END, HALF_HOUR, KNOWN, Jobs, Rules, start_some
 from gpuschedlab.papers.clusters.schedulers.limits import Limit
 from gpuschedlab.papers.clusters.schedulers.slurm import Slurm
 from gpuschedlab.policies.simple import Backfill, Fifo
@@ -97,12 +97,13 @@ class Limited(Round):
         largest = max(group.gpus_per_node for group in view.cluster.groups) * unit
         wide = fewest(slots, largest)
         count = wide.copy()
-        count[runs] = np.bincount(view.nodes[:, 0].astype(int), minlength=len(view))[runs]
+        job_of_cell, node_of_cell, gpus_of_cell = view.nodes.T
+        count[runs] = np.bincount(job_of_cell.astype(int), minlength=len(view))[runs]
         of_runs = np.repeat(runs, count)
         node = np.zeros(len(of_runs), np.int64)
-        node[of_runs] = view.nodes[:, 1]
+        node[of_runs] = node_of_cell
         held = spread(slots, fewest(slots, wide), count)
-        held[of_runs] = (view.nodes[:, 2] * unit).round()
+        held[of_runs] = (gpus_of_cell * unit).round()
         start = np.where(runs, view.now - view.executed, np.inf)
         qos = np.zeros(len(view), np.int64)
         if self.has_hours:
@@ -134,7 +135,7 @@ class Limited(Round):
         if "windows" not in view.memory:
             view.memory["windows"] = whole_windows(view.cluster)
         windows = view.memory["windows"]
-        announced = (windows[:, 1] > view.now) & (windows[:, 2] <= view.now)
+        announced = (windows[:, END] > view.now) & (windows[:, KNOWN] <= view.now)
         groups = view.cluster.groups
         return rules_of(self.limits, owner, qos, unit, self.day)._replace(
             rule=RULES[self.backfill],

@@ -16,7 +16,7 @@ from gpuschedlab.papers.clusters.explains.found import (
     ranges,
 )
 from gpuschedlab.papers.clusters.explains.record import Record
-from gpuschedlab.papers.clusters.explains.sweep import UNLIMITED, Rules
+from gpuschedlab.papers.clusters.explains.sweep import ENDS, QUEUES, UNLIMITED, Rules
 
 CHANCE = 1e-4
 """Chance at which jobs that no limit holds start as often as their owner's end, at most."""
@@ -78,12 +78,12 @@ def scope_of(log: Record, columns: tuple[str, ...], jobs: bool, alike: str) -> S
     """Return owners and the most that they ever held."""
     owner = log.codes(*columns)
     kind = log.jobs.kind
-    events = (kind != 1) & (owner[log.jobs.job] >= 0)
+    events = (kind != QUEUES) & (owner[log.jobs.job] >= 0)
     job = log.jobs.job[events]
     amount = np.ones(len(job), np.int64)
     if not jobs:
         amount = log.jobs.slots[job]
-    change = np.where(kind[events] == 0, -amount, amount)
+    change = np.where(kind[events] == ENDS, -amount, amount)
     order = np.argsort(owner[job], kind="stable")  # at one instant ends stand before starts
     whose = owner[job][order]
     total = np.cumsum(change[order])

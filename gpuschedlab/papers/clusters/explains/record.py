@@ -11,7 +11,7 @@ from gpuschedlab.cluster.distinct_rows import distinct_rows
 from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.errors import TraceError
 from gpuschedlab.estimators.requested import Requested
-from gpuschedlab.papers.clusters.explains.sweep import EASY, GREEDY, LOOSE, STRICT, Jobs, Rules
+from gpuschedlab.papers.clusters.explains.sweep import EASY, ENDS, GREEDY, LOOSE, QUEUES, STARTS, STRICT, Jobs, Rules
 from gpuschedlab.papers.clusters.schedulers.limits import ARRAY, INF, Limit
 from gpuschedlab.policies.simple import Fifo
 from gpuschedlab.sim import Policy, Scenario
@@ -227,9 +227,9 @@ def rules_of(limits: Sequence[Limit], owner: np.ndarray, qos: np.ndarray, unit: 
 def events(eligible, start, end) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return times, kinds and jobs: at one instant jobs end, queue, start; one that starts when eligible never waits."""
     time = np.concatenate([end, eligible, start])
-    kind = np.repeat([0, 1, 2], len(start)).astype(np.int8)
+    kind = np.repeat([ENDS, QUEUES, STARTS], len(start)).astype(np.int8)
     job = np.tile(np.arange(len(start)), 3)
-    happens = (kind != 1) | (eligible < start)[job]
+    happens = (kind != QUEUES) | (eligible < start)[job]
     order = np.lexsort((job, kind, time))
     order = order[happens[order]]
     return time[order], kind[order], job[order]

@@ -11,6 +11,14 @@ REASONS = (
     "not eligible", "in a window", "at a limit", "too few GPUs idle", "not on the nodes that it needs", "behind a promise",
     "launch", "unexplained",
 )  # fmt: skip
+ENDS, QUEUES, STARTS = range(3)
+"""Kinds of events, in the order in which they come at one instant."""
+WAITING, RUNNING = range(2)
+"""Rows of `Now.count`: jobs that wait, and jobs that run."""
+PAST, BEFORE = range(2)
+"""Rows of `Seen.order`: starts past an equal job that could have started, and starts before one."""
+START, END, KNOWN = range(3)
+"""Columns of windows (s): start, end, and the instant from which they are known."""
 STRICT, EASY, LOOSE, GREEDY = range(4)
 """Whether a job waits behind one ahead that cannot start: always; if it would delay the first; always, in whatever order; never."""
 HALF_HOUR = 1800.0
@@ -54,18 +62,18 @@ def sweep(J, R):
         while e < len(J.time) and J.time[e] == now:
             j = J.job[e]
             kind = J.kind[e]
-            if kind == 1:
-                insert(at.queue, count, 0, j, R.place)
-            elif kind == 2:
+            if kind == QUEUES:
+                insert(at.queue, count, WAITING, j, R.place)
+            elif kind == STARTS:
                 if J.eligible[j] < now:
                     leave(J, R, at, seen, j, now)
                 hold(J, R, at, j, 1)
-                insert(at.running, count, 1, j, until)  # in order of ends by request
+                insert(at.running, count, RUNNING, j, until)  # in order of ends by request
             else:
                 hold(J, R, at, j, -1)
-                remove(at.running, count, 1, j)
+                remove(at.running, count, RUNNING, j)
             e += 1
-        if e < len(J.time) and count[0]:
+        if e < len(J.time) and count[WAITING]:
             look(J, R, at, seen, now, J.time[e])
     return seen
 
@@ -126,17 +134,17 @@ def leave(J, R, at, seen, j, now):
     x = 0
     while at.queue[x] != j:
         x += 1
-    for y in range(at.count[0]):
+    for y in range(at.count[WAITING]):
         i = at.queue[y]
         alike = J.slots[i] == J.slots[j] and J.asked[i] <= J.asked[j] and J.part[i] == J.part[j] and i != j
         free = seen.seconds[i, WINDOW] + seen.seconds[i, LIMIT] == 0 and not R.held[i] and not R.held[j]
         if alike and free and J.eligible[i] < settled and J.start[i] > now + R.lag:
-            seen.order[1] += y == x + 1
+            seen.order[BEFORE] += y == x + 1
             if y < x:
                 seen.passed[J.qos[i], J.qos[j]] += 1
                 past = True
-    seen.order[0] += past
-    remove(at.queue, at.count, 0, j)
+    seen.order[PAST] += past
+    remove(at.queue, at.count, WAITING, j)
 
 
 @bare()
@@ -195,7 +203,7 @@ def look(J, R, at, seen, now, until):
     count_free(R, at)
     at.head[:] = -1
     half = int((now + R.zero) % DAY / HALF_HOUR)
-    for y in range(at.count[0]):
+    for y in range(at.count[WAITING]):
         j = at.queue[y]
         at.why[y] = bounded(J, R, at, j, now, half)
         if at.why[y] == NONE and behind(J, R, at, j, now):
@@ -207,7 +215,7 @@ def look(J, R, at, seen, now, until):
     blocked = False
     for p in range(at.head.shape[0]):
         blocked |= R.rule == LOOSE and at.head[p] >= 0
-    for y in range(at.count[0]):
+    for y in range(at.count[WAITING]):
         j = at.queue[y]
         why = at.why[y]
         if blocked and why == NONE:
@@ -231,7 +239,7 @@ def bounded(J, R, at, j, now, half):
     """Whether a window, hours or a limit keep a job from starting, or too few GPUs are idle, or not on the nodes that it needs."""
     p = J.part[j]
     for w in range(R.windows.shape[0]):
-        if now < R.windows[w, 1] and now + J.asked[j] > R.windows[w, 0]:
+        if now < R.windows[w, END] and now + J.asked[j] > R.windows[w, START]:
             return WINDOW
     if R.closed[J.qos[j], half]:
         return WINDOW
@@ -256,7 +264,7 @@ def promise(J, R, at, j, now):
     at.shadow[p] = NEVER
     for i in range(len(free)):
         free[i] = at.free[i]
-    for x in range(at.count[1]):
+    for x in range(at.count[RUNNING]):
         r = at.running[x]
         end = max(J.start[r] + J.asked[r], now)
         if end > at.shadow[p]:
@@ -327,13 +335,13 @@ def start_some(J, R, free, now):
         if J.start[j] < np.inf:
             hold(J, R, at, j, 1)
             move(J, free, j, 1)  # what runs is not among what is free
-            insert(at.running, at.count, 1, j, until)
+            insert(at.running, at.count, RUNNING, j, until)
         else:
-            insert(at.queue, at.count, 0, j, R.place)
+            insert(at.queue, at.count, WAITING, j, R.place)
     at.head[:] = -1
     half = int((now + R.zero) % DAY / HALF_HOUR)
     count_free(R, at)
-    for y in range(at.count[0]):
+    for y in range(at.count[WAITING]):
         j = at.queue[y]
         why = bounded(J, R, at, j, now, half)
         if why in (NO_GPUS, NO_NODES) and at.head[0] < 0:
@@ -349,6 +357,6 @@ def start_some(J, R, free, now):
                 move(J, at.ahead[0], j, -1)
             J.start[j] = now
             until[j] = now + J.asked[j]
-            insert(at.running, at.count, 1, j, until)
+            insert(at.running, at.count, RUNNING, j, until)
             count_free(R, at)
     return starts

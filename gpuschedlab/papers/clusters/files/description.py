@@ -118,7 +118,7 @@ class Description:
             hours = partition.max_time / 3600
             lines.append(f"partition {partition.name}: {len(partition.nodes)} nodes, at most {hours:,.4g} h")
         if self.accounts:
-            users = sum(bool(row[1]) for row in self.accounts)
+            users = sum(bool(user) for _, user, *_ in self.accounts)
             lines.append(f"accounts: {len(self.accounts) - users}, users: {users}")
         for queue in self.queues:
             for kind, gpus in queue.nominal:

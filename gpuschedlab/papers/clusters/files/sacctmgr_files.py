@@ -212,7 +212,9 @@ def _with_inherited(limits: Mapping, account: str, user: str, lines: Mapping[str
     if user:
         for name in reversed(lines.get(account, ())):
             of_account = limits.get((name, ""), {})
-            amounts |= {key: amount for key, amount in of_account.items() if key[0] == "member"}
+            for (owner, kind, gpu_type), amount in of_account.items():
+                if owner == "member":
+                    amounts[owner, kind, gpu_type] = amount
     return amounts | limits[account, user]
 
 

@@ -72,7 +72,7 @@ def _places(limit: Limit, kind: str, site: Description) -> Iterator[tuple[str, s
         return
     qos = limit.qos
     if not qos and not limit.names and len(site.qos) == 1:
-        qos = (site.qos[0][0],)  # the only one: each job has it
+        qos = tuple(name for name, _ in site.qos)  # the only one: each job has it
     if (limit.of, kind) in OF_EACH and qos and not limit.names:
         for name in qos:
             yield f"qos {name}", OF_EACH[limit.of, kind]

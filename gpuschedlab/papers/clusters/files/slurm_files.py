@@ -90,7 +90,7 @@ def read_conf(text: str, source: str, site: Description, folder: Path | None = N
         else:
             partitions.append(_partition(name, defaults[kind] | pairs, where, unknown, nodes))
     scheduler = _scheduler(settings, unknown)
-    with_gpus = tuple(node for node in nodes.values() if node[2])
+    with_gpus = tuple((node, kind, gpus) for node, kind, gpus in nodes.values() if gpus)
     return replace(
         site,
         nodes=with_gpus,

@@ -20,72 +20,104 @@ def links(trace: pl.DataFrame) -> pl.DataFrame:
     A log names them (`after`, with SWF's `think_time`); otherwise a job depends on the one of its user that ended when it became
     eligible. A job submitted before that end may start after it; one submitted later follows at the same distance.
     """
-    has = set(trace.columns)
+    columns = set(trace.columns)
     jobs = trace.with_columns(end=pl.col("started") + pl.col("duration"))
-    ends = jobs.select("end", *({"user"} & has), before="job_id").drop_nulls().sort("end")
-    if "after" in has:
-        found = (
-            jobs.drop("end")
-            .explode("after")
-            .join(ends.select("end", after="before"), on="after", maintain_order="left")
-        )
-        found = found.filter(pl.col("end") <= pl.col("started") + NEAR)
-        found = found.with_columns(before="after", at=pl.max_horizontal("submit", *({"eligible"} & has)))
-    elif {"eligible", "user"} <= has:
-        late = jobs.drop("end").filter(pl.col("eligible") > pl.col("submit")).sort("eligible")
-        how = {"by": "user", "strategy": "nearest", "tolerance": NEAR, "check_sortedness": False, "coalesce": False}
-        found = late.join_asof(ends, left_on="eligible", right_on="end", **how)
-        found = found.drop_nulls("before").with_columns(at="eligible")
+    ends = jobs.select("end", *({"user"} & columns), before="job_id")
+    ends = ends.drop_nulls().sort("end")
+    if "after" in columns:
+        waits = _named(jobs, ends)
+    elif {"eligible", "user"} <= columns:
+        waits = _guessed(jobs, ends)
     else:
         return pl.DataFrame(schema={"job_id": pl.String, "before": pl.String, "gap": pl.Float64, "floor": pl.Float64})
-    gap = (pl.col("at") - pl.col("end")).clip(0.0).min().over("job_id")
-    gap = pl.coalesce("think_time", gap) if "think_time" in has else gap
-    floor = pl.when(pl.col("submit") <= pl.col("end") + NEAR).then("submit").otherwise(0.0)
-    return found.select("job_id", "before", gap=gap, floor=floor).sort("job_id", "before")
+    after_end = (pl.col("at") - pl.col("end")).clip(0.0)
+    gap = after_end.min().over("job_id")
+    if "think_time" in columns:
+        gap = pl.coalesce("think_time", gap)
+    submitted_before = pl.col("submit") <= pl.col("end") + NEAR
+    floor = pl.when(submitted_before).then("submit").otherwise(0.0)
+    return waits.select("job_id", "before", gap=gap, floor=floor).sort("job_id", "before")
+
+
+def _named(jobs: pl.DataFrame, ends: pl.DataFrame) -> pl.DataFrame:
+    """Return jobs beside each job that they name in `after` and that had ended, and when they were eligible, `at`."""
+    since = pl.max_horizontal("submit", *({"eligible"} & set(jobs.columns)))
+    pairs = jobs.drop("end").explode("after")
+    pairs = pairs.join(ends.select("end", after="before"), on="after", maintain_order="left")
+    pairs = pairs.filter(pl.col("end") <= pl.col("started") + NEAR)
+    return pairs.with_columns(before="after", at=since)
+
+
+def _guessed(jobs: pl.DataFrame, ends: pl.DataFrame) -> pl.DataFrame:
+    """Return jobs beside the one of their user that ended when they became eligible, at `at`."""
+    late = jobs.drop("end").filter(pl.col("eligible") > pl.col("submit")).sort("eligible")
+    pairs = late.join_asof(
+        ends,
+        left_on="eligible",
+        right_on="end",
+        by="user",
+        strategy="nearest",
+        tolerance=NEAR,
+        check_sortedness=False,
+        coalesce=False,
+    )
+    return pairs.drop_nulls("before").with_columns(at="eligible")
 
 
 def eligible(trace: pl.DataFrame) -> pl.DataFrame:
-    """Jobs as if submitted when the log says that they were eligible."""
-    return trace.with_columns(submit=pl.max_horizontal("submit", *({"eligible"} & set(trace.columns))))
+    """Return jobs as if submitted when the log says that they were eligible."""
+    since = pl.max_horizontal("submit", *({"eligible"} & set(trace.columns)))
+    return trace.with_columns(submit=since)
 
 
 def play(scenario: Scenario, policy: Policy) -> Run:
     """Run of jobs submitted when they are eligible; those that wait for others, when these end in this very run."""
-    waits = links(scenario.trace) if "started" in scenario.trace.columns else pl.DataFrame()
-    most = max(ROUNDS, WORK // scenario.trace.height) if isinstance(policy, Ordered) else ROUNDS
+    waits = pl.DataFrame()
+    if "started" in scenario.trace.columns:
+        waits = links(scenario.trace)
     trace = eligible(scenario.trace)
-    left = most if waits.height else 1
+    runs = 1
+    if waits.height:
+        runs = ROUNDS
+        if isinstance(policy, Ordered):
+            runs = max(ROUNDS, WORK // scenario.trace.height)
     while True:
         run = scenario.replace(trace=trace).run(policy)
-        left = left - 1
-        if left == 0:
+        runs = runs - 1
+        if runs == 0:
             return run
-        ends = run.jobs.select("end", before="job_id").drop_nulls()
-        at = pl.max_horizontal("floor", pl.col("end") + pl.col("gap")).max()
-        moved = waits.join(ends, on="before", maintain_order="left").group_by("job_id", maintain_order=True).agg(at=at)
-        later = trace.join(moved, on="job_id", how="left", maintain_order="left")
-        later = later.with_columns(submit=pl.coalesce("at", "submit")).drop("at")
+        later = _released(trace, waits, run)
         if later["submit"].equals(trace["submit"]):
             return run
         trace = later
+
+
+def _released(trace: pl.DataFrame, waits: pl.DataFrame, run: Run) -> pl.DataFrame:
+    """Return jobs that are submitted when the jobs for which they wait (`links`) end in a run."""
+    ends = run.jobs.select("end", before="job_id").drop_nulls()
+    after_end = pl.max_horizontal("floor", pl.col("end") + pl.col("gap"))
+    moved = waits.join(ends, on="before", maintain_order="left")
+    moved = moved.group_by("job_id", maintain_order=True).agg(at=after_end.max())
+    later = trace.join(moved, on="job_id", how="left", maintain_order="left")
+    return later.with_columns(submit=pl.coalesce("at", "submit")).drop("at")
 
 
 def unsettled(trace: pl.DataFrame, jobs: pl.DataFrame) -> float:
     """Share of the jobs that wait for others which start before these have ended, of `submit`, `wait` and `ran` (s) of a run."""
     waits = links(trace)
     start = pl.col("submit") + pl.col("wait")
-    at = jobs.select("job_id", start=start, end=start + pl.col("ran"))
-    both = waits.join(at.select("end", before="job_id"), on="before", maintain_order="left")
-    both = both.join(at.select("job_id", "start"), on="job_id", maintain_order="left")
-    return both.select((pl.col("start") < pl.col("end") - NEAR).mean()).item() or 0.0
+    instants = jobs.select("job_id", start=start, end=start + pl.col("ran"))
+    both = waits.join(instants.select("end", before="job_id"), on="before", maintain_order="left")
+    both = both.join(instants.select("job_id", "start"), on="job_id", maintain_order="left")
+    early = pl.col("start") < pl.col("end") - NEAR
+    return both.select(early.mean()).item() or 0.0
 
 
 def launched_by(scenario: Scenario, policy: Policy, delay: float = 0.0) -> pl.Series:
-    """Starts (s) where a job holds its GPUs for the scenario's delay of a launch, and so many seconds more, before it starts."""
+    """Return starts (s) if a job holds its GPUs for the scenario's delay of a launch, and so many seconds more, before it starts."""
     launch = scenario.delays.switch + delay
     trace = eligible(scenario.trace)
     later = scenario.replace(trace=trace, delays=replace(scenario.delays, switch=launch), over=scenario.over + delay)
     starts = later.run(policy).jobs.select("job_id", "start")
-    return (
-        scenario.trace.select("job_id").join(starts, on="job_id", how="left", maintain_order="left")["start"] + launch
-    )
+    both = scenario.trace.select("job_id").join(starts, on="job_id", how="left", maintain_order="left")
+    return both["start"] + launch

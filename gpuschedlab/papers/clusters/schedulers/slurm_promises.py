@@ -26,6 +26,15 @@ class Request(NamedTuple):
     reserves: bool  # whether nodes are promised to it if it cannot start now
 
 
+class Stretch(NamedTuple):
+    """Time in which no promise begins or ends."""
+
+    usable: np.ndarray  # (N,) whether a node is without a promise to the job's end
+    near: np.ndarray  # (N,) the same of nodes of the partition, of whatever GPU type
+    need: float  # s, from which on enough nodes have room; -inf if they have it now
+    until: float  # s, at which the next promise begins or ends
+
+
 @bare()
 def next_promise(held, opens, past):
     """Return the instant at which the next promise begins or ends, or inf if none does: `opens` have begun, `past` have ended."""
@@ -47,6 +56,25 @@ def group_end(now, held, near, after, epoch):
     if end > now:
         return i, end
     return i, now + 1.0
+
+
+@njit(inline="never")
+def start_within(now, held, request, rule, stretch, out):
+    """Return the instant from which a job has room within a stretch, and on how many nodes: now, or the end of a group of ends.
+
+    If it has no room in the stretch, return a later instant, or 0 nodes.
+    """
+    begin = now
+    k = 0
+    if stretch.need == -np.inf:
+        k = choose(held.room, stretch.usable, request.each, request.wide, rule.gres, out)
+    after = stretch.need
+    while k == 0 and begin <= stretch.until and begin < np.inf:
+        i, begin = group_end(now, held, stretch.near, after, rule.epoch)
+        if begin <= stretch.until and begin < np.inf:
+            k = choose(room_after(held, i), stretch.usable, request.each, request.wide, rule.gres, out)
+            after = np.nextafter(held.ends[held.order[i]], np.inf)
+    return begin, k
 
 
 @njit(inline="never")
@@ -98,18 +126,9 @@ def attempt(now, held, request, rule, out):
         if free < wide or need > later or need == np.inf:
             at = later
             continue
-        begin = now
-        k = 0
-        if need == -np.inf:
-            k = choose(held.room, usable, each, wide, rule.gres, out)
-        if k > 0 and at == now:
+        begin, k = start_within(now, held, request, rule, Stretch(usable, near, need, later), out)
+        if k > 0 and begin == now and at == now:
             return now, k
-        after = need
-        while k == 0 and begin <= later and begin < np.inf:
-            i, begin = group_end(now, held, near, after, rule.epoch)
-            if begin <= later and begin < np.inf:
-                k = choose(room_after(held, i), usable, each, wide, rule.gres, out)
-                after = np.nextafter(held.ends[held.order[i]], np.inf)
         begin = max(begin, at)
         if not request.reserves or horizon < begin <= later:
             return np.inf, 0

@@ -108,7 +108,9 @@ class When:
             day, rest = divmod(seconds, DAY)
             minutes = int(rest // 60)
             return f"day {int(day) + 1}, {minutes // 60:02d}:{minutes % 60:02d}"
-        return f"{datetime.fromtimestamp(0, UTC) + timedelta(seconds=self.zero + seconds):%a %d %b %Y %H:%M}"
+        since_1970 = timedelta(seconds=self.zero + seconds)
+        date = datetime.fromtimestamp(0, UTC) + since_1970
+        return f"{date:%a %d %b %Y %H:%M}"
 
     @property
     def requests(self) -> list[str]:
@@ -142,10 +144,16 @@ class When:
 
     def shown(self) -> Table:
         """Return the table as a person reads it, with dates."""
-        dated = {name: [self.date(at) for at in self.table[name].to_list()] for name in ("start", "low", "high")}
-        frame = self.table.with_columns(**{name: pl.Series(values) for name, values in dated.items()}).drop("later")
-        low = "10 % before" if self.calibrated else "from"
-        high = "90 % before" if self.calibrated else "to"
+        dates = {}
+        for name in ("start", "low", "high"):
+            instants = self.table[name].to_list()
+            dates[name] = pl.Series([self.date(instant) for instant in instants])
+        frame = self.table.with_columns(**dates).drop("later")
+        low = "from"
+        high = "to"
+        if self.calibrated:
+            low = "10 % before"
+            high = "90 % before"
         names = {"job_id": "job", "gpus": "GPUs", "requested_time": "limit", "start": "starts about"}
         names |= {"low": low, "high": high, "ahead": "jobs ahead"}
         return Table(frame, names=names, units={"waited": "s", "requested_time": "s"})

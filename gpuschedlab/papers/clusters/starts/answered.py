@@ -103,7 +103,7 @@ class Calibration:
         """
         own = np.linspace(0.0, 1 / WIDE, OWN)
         scores = np.concatenate([[question.score for question in self.questions], own])
-        known = np.concatenate([[question.known for question in self.questions], np.ones(OWN)]).astype(bool)
+        known = np.array([question.known for question in self.questions] + [True] * OWN)
         count = len(scores)
         levels = np.minimum(np.ceil(np.array([0.5, WIDE]) * (count + 1)) / count, 1.0)
         return censored_quantiles(scores, known, levels)

@@ -61,5 +61,6 @@ class Arrivals:
         submit = np.maximum(submit, np.nextafter(self.instant, np.inf))  # whatever is rounded
         within = submit <= self.instant + horizon
         coming = self.jobs[np.concatenate(rows)[within]]
-        name = pl.format("{}:{}", pl.lit("later") + pl.int_range(pl.len()).cast(pl.String), "job_id")
+        number = pl.int_range(pl.len()).cast(pl.String)
+        name = pl.format("{}:{}", pl.lit("later") + number, "job_id")
         return coming.with_columns(job_id=name, submit=pl.Series(submit[within], dtype=pl.Float64))

@@ -157,8 +157,9 @@ class Forward:
 
     def rows(self, jobs: Sequence[str]) -> np.ndarray:
         """Rows of some jobs in the queue."""
-        place = {name: row for row, name in enumerate(self.queue["job_id"].to_list())}
-        return np.array([place[job] for job in jobs], np.int64)
+        names = self.queue["job_id"].to_list()
+        row_of = {name: row for row, name in enumerate(names)}
+        return np.array([row_of[job] for job in jobs], np.int64)
 
     def _played(self, draw: Draw, jobs: Sequence[str], horizon: float) -> np.ndarray:
         """Return the starts (n,) of the queue's jobs in a play of so many seconds at most, s after the instant; inf without one."""
@@ -197,12 +198,15 @@ class Forward:
         )
         scenario = site.played(self._bare(site.with_bounds(trace)), self.cluster)
         played = scenario.played
-        place = {name: row for row, name in enumerate(self.queue["job_id"].to_list())}
-        of = np.array([place.get(name, -1) for name in played["of"].to_list()], np.int64)
-        row_of = {name: row for row, name in enumerate(played["job_id"].to_list())}
+        names = self.queue["job_id"].to_list()
+        names_played = played["job_id"].to_list()
+        row_in_queue = {name: row for row, name in enumerate(names)}
+        row_in_play = {name: row for row, name in enumerate(names_played)}
+        source = np.array([row_in_queue.get(name, -1) for name in played["of"].to_list()], np.int64)
+        drawn = played["is_drawn"].to_numpy()
         return Setting(
             scenario=scenario,
-            source=np.where(played["is_drawn"].to_numpy(), of, -1),
+            source=np.where(drawn, source, -1),
             durations=played["duration"].to_numpy(),
-            rows=np.array([row_of[name] for name in self.queue["job_id"].to_list()], np.int64),
+            rows=np.array([row_in_play[name] for name in names], np.int64),
         )

@@ -50,7 +50,8 @@ def jobs_of(site: Recipe) -> pl.DataFrame:
         raise TraceError(f"when {site.file}: found no recorded starts; expected a log with the column started.")
     ends = pl.col("started") + pl.col("duration")
     if "censored" in trace.columns:
-        ends = pl.when(pl.col("censored").fill_null(False).not_()).then(ends)
+        censored = pl.col("censored").fill_null(False)
+        ends = pl.when(censored.not_()).then(ends)
     jobs = trace.with_columns(ends=ends)
     if site.log.waiting is None:
         return jobs.drop_nulls("started")
@@ -60,12 +61,9 @@ def jobs_of(site: Recipe) -> pl.DataFrame:
 def end_of(site: Recipe) -> float:
     """Return the last instant (s) of a site's log: of a submission, a start or an end."""
     jobs = jobs_of(site)
-    last = jobs.select(
-        pl.max_horizontal(
-            pl.col("submit").max(), (pl.col("started") + pl.col("duration")).max(), pl.col("started").max()
-        )
-    )
-    return float(last.item())
+    ends = pl.col("started") + pl.col("duration")
+    last = pl.max_horizontal(pl.col("submit").max(), ends.max(), pl.col("started").max())
+    return float(jobs.select(last).item())
 
 
 def known_at(site: Recipe, instant: float) -> Known:
@@ -75,26 +73,29 @@ def known_at(site: Recipe, instant: float) -> Known:
     has_ended = has_started & (pl.col("ends") <= instant).fill_null(False)
     run_so_far = pl.min_horizontal(pl.col("duration"), instant - pl.col("started"))
     recorded = [name for name in LATER if name in jobs.columns]
-    begun = jobs.filter(has_started).with_columns(
-        duration=pl.when(has_ended).then("duration").otherwise(run_so_far),
-        censored=has_ended.not_(),
-        **{name: pl.when(has_ended).then(name) for name in recorded},
-    )
+    duration = pl.when(has_ended).then("duration").otherwise(run_so_far)
+    recorded_at_ends = {name: pl.when(has_ended).then(name) for name in recorded}
+    begun = jobs.filter(has_started)
+    begun = begun.with_columns(duration=duration, censored=has_ended.not_(), **recorded_at_ends)
     eligible = pl.lit(True)
     if "eligible" in jobs.columns:
         eligible = (pl.col("eligible") <= instant).fill_null(False)
     unknown = [name for name in (*LATER, "started", "duration", "nodelist") if name in jobs.columns]
-    rest = jobs.filter(has_started.not_())
-    rest = rest.with_columns(pl.lit(None, rest.schema[name]).alias(name) for name in unknown)
-    waiting = rest.filter(eligible).drop("ends")
-    held = rest.filter(eligible.not_())
+    unstarted = jobs.filter(has_started.not_())
+    empty = {name: pl.lit(None, unstarted.schema[name]) for name in unknown}
+    unstarted = unstarted.with_columns(**empty)
+    waiting = unstarted.filter(eligible).drop("ends")
+    ineligible = unstarted.filter(eligible.not_())
+    running = begun.filter("censored").drop("ends")
+    running = running.with_columns(duration=pl.lit(None, pl.Float64))
+    ended = begun.filter(pl.col("censored").not_())
     return Known(
         site=_cut(site, begun.drop("ends"), waiting),
         instant=instant,
-        ended=begun.filter(pl.col("censored").not_()),
-        running=begun.filter("censored").drop("ends").with_columns(duration=pl.lit(None, pl.Float64)),
+        ended=ended,
+        running=running,
         waiting=waiting,
-        held=tuple(held["job_id"].to_list()),
+        held=tuple(ineligible["job_id"].to_list()),
     )
 
 

@@ -49,7 +49,8 @@ def waits_of(forward: Forward, plays: Plays, jobs: Sequence[str]) -> list[Played
 def calibrated_at(site: Recipe, instant: float, seed: int = 0) -> Calibration:
     """Return what the questions of a log say that could be answered by an instant (s); none of what came later is looked at."""
     started = pl.col("started") < instant
-    begun = dict(jobs_of(site).filter(started).select("job_id", "started").iter_rows())
+    jobs = jobs_of(site).filter(started)
+    begun = dict(jobs.select("job_id", "started").iter_rows())
     questions = []
     for forecast in forecasts_at(site, instant, seed):
         known = forecast.job in begun
@@ -63,7 +64,8 @@ def forecasts_at(site: Recipe, instant: float, seed: int = 0) -> list[Forecast]:
 
     These are the first submissions after multiples of `EVERY`, from the log's second day on.
     """
-    submit = jobs_of(site).filter(pl.col("submit") < instant)["submit"].to_numpy()
+    earlier = jobs_of(site).filter(pl.col("submit") < instant)
+    submit = earlier["submit"].to_numpy()
     forecasts = []
     if not len(submit):
         return forecasts

@@ -18,7 +18,7 @@ def places_of(site: Recipe, cluster: Cluster, jobs: pl.DataFrame) -> pl.Series:
     empty = pl.Series("nodes", [[]] * jobs.height, dtype=NOWHERE)
     if "nodelist" not in jobs.columns or jobs["nodelist"].null_count() == jobs.height:
         return empty
-    texts = jobs["nodelist"].drop_nulls().unique().to_list()
+    texts = jobs["nodelist"].drop_nulls().unique()
     try:
         names_of = {text: hosts(text, "nodelist") for text in texts}
     except TraceError:  # names of another notation
@@ -36,7 +36,8 @@ def _numbered(site: Recipe, cluster: Cluster) -> dict[str, int]:
     """Numbers of the nodes that the log names, by name; empty if they are more than the cluster's, or these are not alike."""
     if len(cluster.groups) > 1:
         return {}
-    texts = site.log.trace["nodelist"].drop_nulls().unique().to_list()
+    nodelists = site.log.trace["nodelist"].drop_nulls()
+    texts = nodelists.unique()
     names = sorted({name for text in texts for name in hosts(text, "nodelist")})
     if len(names) > cluster.total_nodes:
         return {}

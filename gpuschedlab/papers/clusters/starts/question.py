@@ -169,7 +169,8 @@ def planned_job(known: Known, planned: Mapping[str, object]) -> pl.DataFrame:
 
 def asked_jobs(site: Recipe, forward: Forward, question: Question) -> list[str]:
     """Return the jobs that are asked for: those named, the planned one, or all that wait, in order of submission."""
-    waiting = forward.queue.filter(~pl.Series(forward.runs))["job_id"].to_list()
+    queue = forward.queue.filter(~pl.Series(forward.runs))
+    waiting = queue["job_id"].to_list()
     if question.planned is not None:
         return [PLANNED]
     for job in question.jobs:
@@ -223,7 +224,8 @@ def replay_miss(site: Recipe) -> str:
     scenario = site.recorded()
     simulated = launched_by(scenario, site.own)
     since = pl.max_horizontal("submit", *({"eligible"} & set(scenario.trace.columns)))
-    waits = scenario.trace.select(recorded=pl.col("started") - since, simulated=simulated - since).drop_nulls()
+    recorded = pl.col("started") - since
+    waits = scenario.trace.select(recorded=recorded, simulated=simulated - since).drop_nulls()
     if waits.is_empty():
         return ""
     recorded = waits["recorded"].mean()

@@ -39,7 +39,8 @@ def _limits(forward: Forward, row: int) -> Iterator[str]:
         owner = owners["asks"][row]
         if owner is None or limit.gpu_type:  # which type a job holds is known for those that ask for one alone
             continue
-        holds = (owners["held"] == owner).fill_null(False).to_numpy() & forward.runs
+        counts = (owners["held"] == owner).fill_null(False)
+        holds = counts.to_numpy() & forward.runs
         for name, amounts in (("gpus", queue["gpus"].to_numpy()), ("jobs", np.ones(queue.height))):
             most = getattr(limit, name)
             if amounts[holds].sum() + amounts[row] > most:
@@ -58,10 +59,11 @@ def _gpus(forward: Forward, row: int) -> str:
 
 def _ahead(forward: Forward, plays: Plays, row: int) -> Iterator[str]:
     """Say how many jobs that wait now start before it in at least half of the plays."""
-    earlier = (plays.starts < plays.starts[:, [row]]).mean(axis=0) >= 0.5
-    earlier &= ~forward.runs
+    share_earlier = (plays.starts < plays.starts[:, [row]]).mean(axis=0)
+    earlier = (share_earlier >= 0.5) & ~forward.runs
     if earlier.any():
-        gpus = forward.queue["gpus"].to_numpy()[earlier].sum()
+        gpus_of_jobs = forward.queue["gpus"].to_numpy()
+        gpus = gpus_of_jobs[earlier].sum()
         jobs = "1 job that waits now starts" if earlier.sum() == 1 else f"{earlier.sum():,} jobs that wait now start"
         yield f"{jobs} before it ({counted(gpus)})."
 

@@ -91,7 +91,8 @@ def _ladder(own: Slurm, name: str) -> Callable[[Setting], list[Setting]]:
 def _with(rule: Slurm, name: str, value) -> Slurm:
     """A rule with another value of a knob, or of its plan."""
     if name.startswith("plan."):
-        return replace(rule, plan=replace(rule.plan, **{name.removeprefix("plan."): value}))
+        knob = name.removeprefix("plan.")
+        return replace(rule, plan=replace(rule.plan, **{knob: value}))
     return replace(rule, **{name: value})
 
 
@@ -104,7 +105,12 @@ def _value(rule: Slurm, name: str):
 
 def _amounts(place: int, what: str, own: float) -> Callable[[Setting], list[Setting]]:
     """Settings with each amount of one limit, whole ones: multiples of the site's own, and that itself."""
-    tried = [own, *(INF if times == INF else max(1.0, round(own * times)) for times in TIMES)]
+    tried = [own]
+    for times in TIMES:
+        if times == INF:
+            tried.append(INF)
+        else:
+            tried.append(max(1.0, round(own * times)))
 
     def values(setting: Setting) -> list[Setting]:
         limit = setting.limits[place]

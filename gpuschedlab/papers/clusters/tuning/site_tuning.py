@@ -184,7 +184,9 @@ class Parts:
         self.warm = float(submit[0])
         if self.cut - self.warm >= 2 * WARM_UP:
             self.warm += WARM_UP
-        counts = [int(((submit >= self.warm) & (submit < self.cut)).sum()), int((submit >= self.cut).sum())]
+        early = (submit >= self.warm) & (submit < self.cut)
+        late = submit >= self.cut
+        counts = [int(early.sum()), int(late.sum())]
         if min(counts) < FEWEST:
             raise TraceError(
                 f"tune --site {site.file}: found {counts[0]} jobs to search on and {counts[1]} to judge by; expected {FEWEST} or more of "
@@ -353,6 +355,7 @@ def tune_site(
     before = parts.rest(own)
     constants = {name: replace(own, rule=replace(own.rule, **values)) for name, values in CONSTANTS.items()}
     constant = min(constants, key=lambda name: parts.early(constants[name]))
+    both_of_all = [parts.both(setting) for setting in (*ranked, best)]
     return SiteTuning(
         site,
         best,
@@ -362,7 +365,7 @@ def tune_site(
         miss=missed(before, parts.scenario.trace),
         constant=constant,
         constant_waits=parts.both(constants[constant]),
-        afterwards=min(parts.both(setting)[1] for setting in (*ranked, best)),
+        afterwards=min(late for _, late in both_of_all),
         tried=len(tried),
     )
 
