@@ -142,7 +142,8 @@ def solvers() -> dict[str, tuple[str, str]]:
     home = Path(__file__).parent
     found = {}
     for path in home.rglob("*.py"):
-        module = ".".join((__package__, *path.relative_to(home).with_suffix("").parts))
+        inside = path.relative_to(home).with_suffix("")
+        module = ".".join((__package__, *inside.parts))
         found |= {word: (module, name) for name, word in SOLVER.findall(path.read_text(encoding="utf-8"))}
     return dict(sorted(found.items())) | {
         name.lower(): (module, name) for name, module in names_of_papers("optim").items()

@@ -37,6 +37,6 @@ def repacked(
         if all(count):
             break
     left = [i for i, own in zip(follow, count, strict=True) if not own]
-    return np.concatenate(
-        [held, np.column_stack([np.repeat(follow, count), np.concatenate([held[:0, NODE:], *rows])])]
-    ), left
+    cells = np.concatenate([held[:0, NODE:], *rows])
+    placed = np.column_stack([np.repeat(follow, count), cells])
+    return np.concatenate([held, placed]), left

@@ -26,7 +26,8 @@ def configurations(view, *also: int) -> tuple[np.ndarray, np.ndarray, np.ndarray
     if view.speeds is not None:
         known = view.speeds.code[view.speeds.code >= 0] & ANY
         known = np.append(known[known < ANY], np.array(also, np.int64))
-        counts = np.append(counts, known[known <= view.cluster.capacity.max()])
+        largest = view.cluster.capacity.max()
+        counts = np.append(counts, known[known <= largest])
     return on_types(view.cluster, np.unique(counts))
 
 
@@ -61,7 +62,8 @@ def remaining_work(view, rate, types, nodes, gpus, whole_epochs: bool = False) -
     # GPUs nearest to what is asked for, on the first type that has it. `whole_epochs`: the present segment of the speed table
     # counts as done.
     rows = np.arange(len(rate))
-    own = np.where(np.isnan(rate), np.inf, np.abs(gpus - view.gpus[:, None])).argmin(axis=1)
+    apart = np.abs(gpus - view.gpus[:, None])
+    own = np.where(np.isnan(rate), np.inf, apart).argmin(axis=1)
     left = view.estimate - np.where(view.elastic, 0.0, view.progress)
     if view.elastic.any():
         elastic = view.elastic

@@ -125,7 +125,8 @@ class ThemisRounds(Round):
         alone = (view.progress + left) / best * np.maximum(1.0, view.contention)
         rho = (view.age + left / best) / alone
         worst = np.argsort(-rho, kind="stable")
-        first = worst[: max(1, int(np.ceil((1 - self.f) * n)))]
+        count = int(np.ceil((1 - self.f) * n))
+        first = worst[: max(1, count)]
         rest = np.setdiff1d(np.arange(n), first)
         order = np.concatenate([first, rest[np.argsort(view.attained[rest], kind="stable")]])
         held = np.arange(T) == view.gpu_type[:, None]  # at equal speed a job stays on its type

@@ -18,6 +18,11 @@ WIDEST = math.log1p(1e9)  # GPU-s of the last point
 SERVICE, TIME, GITTINS = range(3)
 
 
+def _ascends(thresholds: tuple) -> bool:
+    """Whether each threshold is above the one before."""
+    return all(lower < upper for lower, upper in itertools.pairwise(thresholds))
+
+
 def _ascending(k: dict) -> dict:
     """Sort the thresholds; too many are dropped, missing ones added tenfold above or below, or in the widest gap."""
     kept = sorted(set(k["thresholds"]))[: k["queues"] - 1] or [3250.0][: k["queues"] - 1]
@@ -48,7 +53,8 @@ def gittins_ranks(services: np.ndarray) -> tuple[float, ...]:
     return tuple(float(r) for r in np.argsort(np.argsort(-index, kind="stable"), kind="stable"))
 
 
-_UNTIL_FITTED = gittins_ranks(np.exp(np.random.default_rng(0).normal(np.log(600.0), 2.5, 4096)))
+_LOG_SERVICES = np.random.default_rng(0).normal(np.log(600.0), 2.5, 4096)
+_UNTIL_FITTED = gittins_ranks(np.exp(_LOG_SERVICES))
 
 
 @dataclass(frozen=True)
@@ -93,10 +99,7 @@ class Tiresias(Ordered):
     constraints: ClassVar = (
         Constraint(
             "thresholds that ascend, one fewer than queues",
-            lambda k: (
-                len(k["thresholds"]) == k["queues"] - 1
-                and all(a < b for a, b in zip(k["thresholds"], k["thresholds"][1:]))
-            ),
+            lambda k: len(k["thresholds"]) == k["queues"] - 1 and _ascends(k["thresholds"]),
             _ascending,
         ),
     )
@@ -108,7 +111,8 @@ class Tiresias(Ordered):
 
     def fit(self, history: pl.DataFrame) -> "Tiresias":
         """Copy with a Gittins index over the services (gpus x duration) of an earlier trace."""
-        return replace(self, ranks=gittins_ranks((history["gpus"] * history["duration"]).to_numpy()))
+        services = history["gpus"] * history["duration"]
+        return replace(self, ranks=gittins_ranks(services.to_numpy()))
 
     @staticmethod
     def key(now: float, job: np.void, knobs: np.void) -> float:
@@ -123,7 +127,8 @@ class Tiresias(Ordered):
         while level < knobs.queues - 1 and value * (1 + 1e-9) >= knobs.thresholds[level]:
             level += 1
         if knobs.metric == GITTINS:
-            return level * 1e3 + knobs.ranks[min(GRID - 1, int((GRID - 1) * math.log1p(job.attained) / WIDEST + 1e-9))]
+            step = int((GRID - 1) * math.log1p(job.attained) / WIDEST + 1e-9)
+            return level * 1e3 + knobs.ranks[min(GRID - 1, step)]
         return float(level)
 
     @staticmethod
@@ -144,6 +149,7 @@ class Tiresias(Ordered):
                 when = now + (knobs.thresholds[i] - value) / pace
                 break
         if knobs.metric == GITTINS:
-            step = int((GRID - 1) * math.log1p(job.attained) / WIDEST + 1e-9) + 1
-            when = min(when, now + (math.expm1(step * WIDEST / (GRID - 1)) - job.attained) / pace)
+            step = int((GRID - 1) * math.log1p(job.attained) / WIDEST + 1e-9)
+            next_step = math.expm1((step + 1) * WIDEST / (GRID - 1))
+            when = min(when, now + (next_step - job.attained) / pace)
         return when

@@ -133,6 +133,7 @@ def summarise(speeds, kinds) -> pl.DataFrame:
     segments = np.diff(speeds.seg_first)
     own = [slice(*span) for span in pairwise(speeds.first)]
     rates = [speeds.rate[speeds.row[span][:, None] + np.arange(s)] for span, s in zip(own, segments, strict=True)]
+    kinds_of_models = [dict.fromkeys(kinds[span].tolist()) for span in own]
     return pl.DataFrame(
         {
             "model": speeds.models,
@@ -142,7 +143,7 @@ def summarise(speeds, kinds) -> pl.DataFrame:
             "relative": speeds.relative,
             "slowest": [float(r.min()) for r in rates],
             "fastest": [float(r.max()) for r in rates],
-            "gpu_type": [", ".join(speeds.gpu_types[k] for k in dict.fromkeys(kinds[span].tolist())) for span in own],
+            "gpu_type": [", ".join(speeds.gpu_types[k] for k in of_model) for of_model in kinds_of_models],
         }
     )
 
@@ -192,13 +193,12 @@ def _shape_codes(kind, placement):
             f"Speeds: found placement {wrong['text'][0]!r}; expected GPUs on each node, as in 431 or 16,8."
         )
     commas = pl.col("text").str.contains(",", literal=True)
-    parts = unique.select(
-        pl.when(commas)
-        .then(pl.col("text").str.split(","))
-        .otherwise(pl.col("text").str.split(""))
-        .list.eval(pl.element().filter(pl.element() != "").cast(pl.Int64))
-    ).to_series()
-    starts = np.concatenate([[0], np.cumsum(parts.list.len().to_numpy())]).astype(np.int64)
+    text = pl.col("text")
+    words = pl.when(commas).then(text.str.split(",")).otherwise(text.str.split(""))
+    not_empty = pl.element().filter(pl.element() != "")
+    parts = unique.select(words.list.eval(not_empty.cast(pl.Int64))).to_series()
+    lengths = parts.list.len().to_numpy()
+    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     codes = code_shapes(unique["kind"].to_numpy(), starts, parts.explode().to_numpy())
     shapes: dict[int, tuple[int, str]] = {}
     for c, t, counts in zip(codes.tolist(), unique["kind"].to_list(), parts.to_list(), strict=True):

@@ -72,12 +72,14 @@ class Curves:
             A column is missing, a value is wrong, a point is given twice, or a name is not among `models`.
         """
         frame = _checked(frame)
-        found = pl.concat([frame["model"], frame["other"].drop_nulls()]).unique().sort().to_list()
-        names = tuple(found if models is None else models)
-        if strange := [name for name in found if name not in names]:
+        every_name = pl.concat([frame["model"], frame["other"].drop_nulls()])
+        in_curves = every_name.unique().sort().to_list()
+        names = tuple(in_curves if models is None else models)
+        if strange := [name for name in in_curves if name not in names]:
             raise SpeedError(f"Curves: found model {strange[0]!r}; expected one of {', '.join(names)}. Add it there.")
         words = {"mode": MODES, "model": names, "other": names}
-        frame = frame.with_columns(index_of(pl.col(c), known) for c, known in words.items()).sort(COLUMNS[:4])
+        codes = [index_of(pl.col(column), known) for column, known in words.items()]
+        frame = frame.with_columns(codes).sort(COLUMNS[:4])
         curve = frame.select(COLUMNS[:3]).to_numpy()
         new = np.ones(len(curve), bool)
         new[1:] = (curve[1:] != curve[:-1]).any(axis=1)

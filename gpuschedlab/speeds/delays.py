@@ -61,7 +61,10 @@ class Delays:
             for kind, value in _named(self.kinds).items()
         }
         _check_kinds(kinds)
-        pairs = {kind: tuple(sorted((m, float(s)) for m, s in of.items())) for kind, of in kinds.items()}
+        pairs = {}
+        for kind, seconds_of in kinds.items():
+            of_models = sorted((model, float(seconds)) for model, seconds in seconds_of.items())
+            pairs[kind] = tuple(of_models)
         object.__setattr__(self, "kinds", tuple(sorted(pairs.items())))
 
     @property

@@ -103,11 +103,15 @@ def default_speeds(cluster: Cluster) -> Speeds:
 def _default(groups, capacity):
     table = pl.read_csv(path("models/models.csv"))
     spread = _spread_table(table.filter(kind="n_nodes"))
-    types, pairs = (
-        {(m, other): speed for m, other, speed in table.filter(kind=k).select("model", k, "relative_speed").iter_rows()}
-        for k in ("gpu_type", "partner")
-    )
+    types = _relative_speeds(table, "gpu_type")
+    pairs = _relative_speeds(table, "partner")
     return _relative(spread, types, groups, min(MOST_GPUS, capacity), pairs)
+
+
+def _relative_speeds(table, kind: str) -> dict[tuple[str, str], float]:
+    """Measured speeds of one kind: {(model, value of the column of that name): relative speed}."""
+    rows = table.filter(kind=kind).select("model", kind, "relative_speed")
+    return {(model, value): speed for model, value, speed in rows.iter_rows()}
 
 
 def _spread_table(frame):

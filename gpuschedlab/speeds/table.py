@@ -167,7 +167,8 @@ class Speeds:
 
     def model_codes(self, names: Iterable[str | None]) -> np.ndarray:
         """Indices (n,) of models by name; -1 if there is none."""
-        return index_of(pl.Series("name", names, dtype=pl.Utf8), self.models).fill_null(-1).to_numpy()
+        wanted = pl.Series("name", names, dtype=pl.Utf8)
+        return index_of(wanted, self.models).fill_null(-1).to_numpy()
 
     def type_codes(self, gpu_types: Iterable[str]) -> np.ndarray:
         """Indices (T,) into `gpu_types` of a cluster's types, whatever their partitions; -1 if there is none."""

@@ -40,7 +40,8 @@ def close_cells(problem: MultipleChoice, job, config, *, slack, gap, time_limit=
     lead = first[alike[job]] == job  # one cell stands for those of all jobs that are alike
     job = job[lead]
     config = config[lead]
-    slack = max(slack, CLOSED * float(np.abs(problem.utility[job, config]).max(initial=0.0)))
+    largest = float(np.abs(problem.utility[job, config]).max(initial=0.0))
+    slack = max(slack, CLOSED * largest)
     solver = Highs(time_limit, gap, work=work, mip_abs_gap=slack, **(WHOLE if problem.mandatory.any() else _known()))
     found = solver.solve(_program(problem, alike, first, job, config))
     choice = np.full(n, -1)

@@ -70,10 +70,16 @@ def build_hulls(v, configs):
                 if not value > top or gpus[c] > configs.capacity[t]:  # nan, too
                     continue
                 while True:
-                    v0 = v[i, order[hull[i, base + k - 1]]] if k else 0.0
-                    g0 = gpus[hull[i, base + k - 1]] if k else 0.0
+                    v0 = 0.0
+                    g0 = 0.0
+                    if k > 0:
+                        last_vertex = hull[i, base + k - 1]
+                        v0 = v[i, order[last_vertex]]
+                        g0 = gpus[last_vertex]
                     dg = gpus[c] - g0
-                    s = (value - v0) / dg if dg > 0 else np.inf
+                    s = np.inf
+                    if dg > 0:
+                        s = (value - v0) / dg
                     if k and s >= slope[i, base + k - 1]:
                         k -= 1
                         continue
@@ -183,7 +189,8 @@ def _solve_master(B, rhs, basis, pool, count, tolerance, duals):
                 best = -duals[t]
                 enter = t
         for k in range(count):
-            gain = pool[k, types] - duals[types] - (duals[:types] * pool[k, :types]).sum()
+            paid = (duals[:types] * pool[k, :types]).sum()
+            gain = pool[k, types] - duals[types] - paid
             if gain > best:
                 best = gain
                 enter = types + k
@@ -233,7 +240,8 @@ def search_prices(v, configs, hulls, warm, gap, most):
         at[:] = np.maximum(weight * best + (1.0 - weight) * duals[:types], 0.0)
         used = pool[count, :types]
         here, pool[count, types] = evaluate(v, configs, hulls, at, Assignment(choice, used))
-        gain = pool[count, types] - duals[types] - (duals[:types] * used).sum()
+        paid = (duals[:types] * used).sum()
+        gain = pool[count, types] - duals[types] - paid
         count += 1
         if here < bound:
             bound = here

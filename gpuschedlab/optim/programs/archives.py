@@ -42,7 +42,8 @@ def read_program(path, kind):
             put["shape"] = tuple(shape.tolist()) or None
         else:
             put, A = _from_mps(gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes(), h)
-        return kind(A=sp.csc_array(tuple(A), shape=(len(put["row_lower"]), len(put["c"]))), **put)
+        size = (len(put["row_lower"]), len(put["c"]))
+        return kind(A=sp.csc_array(tuple(A), shape=size), **put)
     except (*UNREADABLE, zipfile.BadZipFile, KeyError, TypeError) as error:
         raise SolverError(f"{path}: found {reason(error)}; expected what Program.write made.") from error
 

@@ -49,18 +49,18 @@ class EditedProgram:
         self.edits = 0
         self.prices = np.zeros(len(self.amounts))
         none = np.zeros(0)
-        self._put([], np.zeros(1, np.int64), none, none, np.zeros(1, np.int64), none, none, none)
+        self._put([], none, np.zeros(1, np.int64), none, none, _Uses(np.zeros(1, np.int64), none, none))
 
-    def _put(self, keys, first, worth, x, ptr, at, val, must):
-        """The arrays: keys, first column and must of requests, worth and x of columns, and their coefficients by column."""
+    def _put(self, keys, must, first, worth, x, uses):
+        """Take arrays: whether each request must be served, first column of each, worth and x of columns, and their uses."""
         self._row = dict(zip(keys, range(len(keys)), strict=True))
+        self._must = np.asarray(must, bool)
         self._first = first
         self._worth = worth
         self.x = x
-        self._ptr = ptr
-        self._at = np.asarray(at, np.int32)
-        self._val = val
-        self._must = np.asarray(must, bool)
+        self._ptr = uses.ptr
+        self._at = np.asarray(uses.at, np.int32)
+        self._val = uses.val
         self.edits += 1
 
     def add_request(self, key, worth, uses: dict, must: bool = False) -> None:
@@ -69,20 +69,30 @@ class EditedProgram:
         If it `must`, they sum to 1, not to 1 at most. A key that is there, an unknown resource, or arrays that do not fit are a
         SolverError.
         """
-        if key in self or set(uses) - set(self.amounts):
-            wrong = f"{key!r} twice" if key in self else f"resources {sorted(set(uses) - set(self.amounts))}"
+        unknown = set(uses) - set(self.amounts)
+        if key in self or unknown:
+            wrong = f"{key!r} twice" if key in self else f"resources {sorted(unknown)}"
             raise SolverError(f"add_request: found {wrong}; expected a new key, and of {', '.join(self.amounts)}.")
         worth = np.array(worth, float, ndmin=1)
         try:
-            table = np.stack([np.broadcast_to(np.asarray(uses.get(r, 0.0), float), worth.shape) for r in self.amounts])
+            coefficients = (np.asarray(uses.get(resource, 0.0), float) for resource in self.amounts)
+            table = np.stack([np.broadcast_to(values, worth.shape) for values in coefficients])
         except ValueError:
             raise SolverError(f"add_request: found uses of {key!r} that do not fit its worth {worth.shape}.") from None
         new = sp.csc_array(table)
+        uses = _Uses(
+            ptr=np.append(self._ptr, self._ptr[-1] + new.indptr[1:]),
+            at=np.append(self._at, new.indices),
+            val=np.append(self._val, new.data),
+        )
         self._put(
-            [*self._row, key], np.append(self._first, self._first[-1] + len(worth)), np.append(self._worth, worth),
-            np.append(self.x, 0.0 * worth), np.append(self._ptr, self._ptr[-1] + new.indptr[1:]),
-            np.append(self._at, new.indices), np.append(self._val, new.data), np.append(self._must, must),
-        )  # fmt: skip
+            keys=[*self._row, key],
+            must=np.append(self._must, must),
+            first=np.append(self._first, self._first[-1] + len(worth)),
+            worth=np.append(self._worth, worth),
+            x=np.append(self.x, 0.0 * worth),
+            uses=uses,
+        )
 
     def remove_request(self, key) -> None:
         """Remove a request, its variables and its row."""
@@ -92,11 +102,15 @@ class EditedProgram:
         ptr = self._ptr.copy()
         first[row + 1 :] -= columns.stop - columns.start
         ptr[columns.stop :] -= gone.stop - gone.start
+        uses = _Uses(np.delete(ptr, columns), np.delete(self._at, gone), np.delete(self._val, gone))
         self._put(
-            [other for other in self._row if other != key], np.delete(first, row), np.delete(self._worth, columns),
-            np.delete(self.x, columns), np.delete(ptr, columns), np.delete(self._at, gone), np.delete(self._val, gone),
-            np.delete(self._must, row),
-        )  # fmt: skip
+            keys=[request for request in self._row if request != key],
+            must=np.delete(self._must, row),
+            first=np.delete(first, row),
+            worth=np.delete(self._worth, columns),
+            x=np.delete(self.x, columns),
+            uses=uses,
+        )
 
     def change_worth(self, key, worth) -> None:
         """Give a request's variables another worth."""
@@ -134,7 +148,8 @@ class EditedProgram:
         x = np.zeros(len(worth))
         if len(self._at) == len(self._worth):
             _carry(before, _Columns(self._first, self._at, self._val, self.x), _Columns(first, at, val, x))
-        self._put(keys, first, np.array(worth, float), x, np.arange(len(worth) + 1), at, val, must)
+        one_each = _Uses(np.arange(len(worth) + 1), at, val)
+        self._put(keys, must, first, np.array(worth, float), x, one_each)
 
     def _found(self, who: str, key) -> tuple[int, slice]:
         """Row and columns of a request."""
@@ -154,7 +169,8 @@ class EditedProgram:
         n = len(self._row)
         k = len(self._worth)
         R = len(self.amounts)
-        at = np.insert(n + self._at, self._ptr[:-1], np.repeat(np.arange(n, dtype=np.int32), np.diff(self._first)))
+        row_of_column = np.repeat(np.arange(n, dtype=np.int32), np.diff(self._first))
+        at = np.insert(n + self._at, self._ptr[:-1], row_of_column)
         parts = (np.insert(self._val, self._ptr[:-1], 1.0), at, self._ptr + np.arange(k + 1))
         lower = np.append(np.where(self._must, 1.0, -np.inf), np.full(R, -np.inf))
         upper = np.append(np.ones(n), list(self.amounts.values()))
@@ -170,6 +186,14 @@ class EditedProgram:
         self.x = found.x
         self.prices = self.prices if found.duals is None else found.duals[n:]
         return found
+
+
+class _Uses(NamedTuple):
+    """Uses of resources by k columns, column by column."""
+
+    ptr: np.ndarray  # (k + 1,) first use of each column, and the end
+    at: np.ndarray  # number of the resource
+    val: np.ndarray  # how much of it
 
 
 class _Columns(NamedTuple):

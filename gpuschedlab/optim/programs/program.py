@@ -138,18 +138,21 @@ def _vector(program: Program, key: str, size: int, dtype) -> np.ndarray:
     if value.shape != (size,):
         raise SolverError(f"{program.name}.{key}: found shape {value.shape}; expected ({size},), as A says.")
     if dtype is float and np.isnan(value).any():
-        raise SolverError(f"{program.name}.{key}: found nan at {np.flatnonzero(np.isnan(value))[0]}; expected numbers.")
+        first = np.flatnonzero(np.isnan(value))[0]
+        raise SolverError(f"{program.name}.{key}: found nan at {first}; expected numbers.")
     return np.ascontiguousarray(value)
 
 
 def _alike(ours: tuple, theirs: tuple) -> bool:
     """Whether arrays and plain values are the same one by one; nan, too."""
-    return all(
-        a.shape == b.shape and np.array_equal(a.view(np.uint8), b.view(np.uint8))
-        if isinstance(a, np.ndarray)
-        else a == b
-        for a, b in zip(ours, theirs, strict=True)
-    )
+    return all(_same(a, b) for a, b in zip(ours, theirs, strict=True))
+
+
+def _same(ours, theirs) -> bool:
+    """Whether two arrays have the same bytes, or two plain values are equal."""
+    if isinstance(ours, np.ndarray):
+        return ours.shape == theirs.shape and np.array_equal(ours.view(np.uint8), theirs.view(np.uint8))
+    return ours == theirs
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,7 +227,8 @@ class Solution:
         return {key: getattr(self, key) for key in keys}
 
     def _repr_html_(self):
-        return f"<table>{''.join(f'<tr><th>{k}</th><td>{escape(str(v))}</td></tr>' for k, v in self.summary().items())}</table>"
+        rows = [f"<tr><th>{key}</th><td>{escape(str(value))}</td></tr>" for key, value in self.summary().items()]
+        return f"<table>{''.join(rows)}</table>"
 
 
 def relative_gap(objective: float, bound: float) -> float:
@@ -268,4 +272,6 @@ def directions(program: Program) -> Program:
 def cost_factor(program: Program) -> float:
     """Power of two that costs are multiplied by for solvers whose tolerances are absolute: 1 if the largest is 1e-3 to 1e6."""
     most = float(np.abs(program.c).max(initial=0.0))
-    return 1.0 if most == 0 or 1e-3 <= most <= 1e6 else float(2.0 ** -np.floor(np.log2(most)))
+    if most == 0 or 1e-3 <= most <= 1e6:
+        return 1.0
+    return float(2.0 ** -np.floor(np.log2(most)))

@@ -116,7 +116,8 @@ class Highs(Limits):
         if self.time_limit is not None:  # its clock counts all that the handle has solved
             _set(highspy, h, time_limit=h.getRunTime() + self.time_limit)
         usual = {"solver": method, "presolve": "choose" if self.crossover or program.whole else "off"}
-        gap = self.settings.get("mip_abs_gap", CLOSED * float(np.abs(program.c).max()))
+        largest_cost = float(np.abs(program.c).max())
+        gap = self.settings.get("mip_abs_gap", CLOSED * largest_cost)
         _set(highspy, h, **(usual | self.settings | {"mip_abs_gap": gap * cost_factor(program)}))
         if self.work is not None:
             for step, key in (LINEAR | WHOLE).items():

@@ -77,7 +77,9 @@ class Chronus(Round):
         state = kept.state[view.index]
         aim = kept.aim[view.index]
         state[~((view.kind > 0) & np.isfinite(view.deadlines[:, 0]))] = DEMOTED
-        need = np.ceil(left * self.margin * (1 + view.restart / self.lease) / self.lease).astype(np.int64)
+        restarts = 1 + view.restart / self.lease
+        leases = left * self.margin * restarts / self.lease
+        need = np.ceil(leases).astype(np.int64)
         due = np.floor(np.where(np.isfinite(view.deadlines), view.deadlines - start, 0) / self.lease + 1e-9)
         jobs = LeaseJobs.of(room, need, np.maximum(due, 0), view.rewards)
         _admit(jobs, state, aim, capacity)
@@ -110,7 +112,8 @@ class Chronus(Round):
         first = plan.first.copy()
         if not (state == DEMOTED).any():
             ahead = np.flatnonzero(~first & ~late)
-            ahead = ahead[np.argsort(mine.due[ahead, plan.step[ahead]] - mine.need[ahead, 0], kind="stable")]
+            laxity = mine.due[ahead, plan.step[ahead]] - mine.need[ahead, 0]
+            ahead = ahead[np.argsort(laxity, kind="stable")]
             first |= chosen_by_count(ahead, mine.gpus, capacity - mine.gpus[first].sum())
         view.memory.leased = view.index[rows[first]]
         return rows, mine, plan
@@ -139,7 +142,9 @@ def _admit(jobs: LeaseJobs, state: np.ndarray, aim: np.ndarray, capacity: float)
 
     def met(aims, of):
         due = np.where(of, jobs.due[n, np.maximum(aims, 0)], 0)
-        return not backward(jobs.gpus, np.where(of, jobs.need[:, 0], 0), due, capacity)[1].any()
+        need = np.where(of, jobs.need[:, 0], 0)
+        _, lacking, _ = backward(jobs.gpus, need, due, capacity)
+        return not lacking.any()
 
     hopeful = new[first[new] >= 0]
     state[new] = DEMOTED

@@ -56,7 +56,8 @@ class UniSchedExplorer(RunExplorer):
         jobs = self.run.jobs
         slo = jobs["kind"] != "best_effort"
         profiled = f"; profiling took {jobs['profiled'].mean():.0f} s per job" if recipe.unisched.profile else ""
+        restarts = jobs.filter(slo)["restarts"]
         return (
             f"{100 * slo_violation(self.run):.1f}% of the value of {int(slo.sum())} jobs with deadlines is lost, "
-            f"{int(jobs.filter(slo)['restarts'].sum())} suspensions{profiled}."
+            f"{int(restarts.sum())} suspensions{profiled}."
         )

@@ -35,7 +35,8 @@ def _board(name: str, lease: float, stretches: tuple, dates: tuple) -> Lanes:
     title = f"Leases under {name}: {len(all_jobs - kept)} of {len(all_jobs)} jobs missed every deadline"
     # A lease between two lines of the grid, or several where there would be more than 7.
     last = max(ends.max(initial=0.0), due.max(initial=0.0))
-    side = {"tick0": 0, "tickformat": ".2~f", "dtick": lease / HOUR * max(1, int(np.ceil(last / lease / 7)))}
+    leases_per_line = max(1, int(np.ceil(last / lease / 7)))
+    side = {"tick0": 0, "tickformat": ".2~f", "dtick": lease / HOUR * leases_per_line}
     hover = "<b>%{y}</b>, NAME, on %{customdata:.3~g} GPUs from %{base:.2f} h, for %{x:.2f} h<extra></extra>"
     return Lanes(title, jobs, WORDS, *stretches[1:], hover, {"planned": IDLE}, tuple(over), side)
 
@@ -106,7 +107,8 @@ def planned_leases(jobs, capacity: float, lease: float = 600.0, names: tuple[str
     soft = (jobs.due > 0).sum(axis=1) > 1
     name = f"a plan worth {plan.objective:.0f}, at most {plan.bound:.0f}"
     kind = np.where(at == 0, soft[row].astype(int), KINDS.index("planned"))
-    rows = tuple(names or map(str, range(len(jobs.gpus)))), row, kind, jobs.gpus[row], at * lease, (at + 1) * lease
+    labels = tuple(names or map(str, range(len(jobs.gpus))))
+    rows = (labels, row, kind, jobs.gpus[row], at * lease, (at + 1) * lease)
     kept = (plan.step[owner] >= 0) & (plan.step[owner] <= step)
     return _board(name, lease, rows, (owner, jobs.due[owner, step] * lease, jobs.value[owner, step], kept))
 

@@ -69,11 +69,13 @@ class Genie(Round):
         if not len(rows):
             return gpus, laxity
         most = int(view.cluster.capacity.max())
-        counts = np.unique(np.concatenate([2 ** np.arange(int(np.log2(most)) + 1), asked[rows].astype(np.int64)]))
+        powers = 2 ** np.arange(int(np.log2(most)) + 1)
+        counts = np.unique(np.concatenate([powers, asked[rows].astype(np.int64)]))
         counts = counts[counts <= most]
         kind = view.usable().argmax(axis=1)[rows]  # the first that has a speed
-        rate = view.rates(*on_types(view.cluster, counts))[rows].reshape(len(rows), -1, len(counts))
-        rate = rate[np.arange(len(rows)), kind]
+        rates = view.rates(*on_types(view.cluster, counts))[rows]
+        by_type = rates.reshape(len(rows), -1, len(counts))
+        rate = by_type[np.arange(len(rows)), kind]
         own = np.take_along_axis(rate, np.searchsorted(counts, asked[rows])[:, None], axis=1)
         near = (counts >= asked[rows, None] / self.stretch) & (counts <= asked[rows, None] * self.stretch)
         seconds = np.where(near & (rate > 0), left[rows, None] * own / rate, np.inf)

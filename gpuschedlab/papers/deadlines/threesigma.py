@@ -66,7 +66,8 @@ class ThreeSigma(Round):
         later = history[cut:]
         if cut == 0 or later.is_empty():
             return self
-        error = np.log(later["duration"].to_numpy() / History().fit(history[:cut]).predict(later))
+        predicted = History().fit(history[:cut]).predict(later)
+        error = np.log(later["duration"].to_numpy() / predicted)
         return replace(self, sigma=float(np.clip(error.std(), 0, 5)))
 
     def allocate(self, view: View) -> Allocation:
@@ -107,7 +108,8 @@ class ThreeSigma(Round):
 
     def _solve(self, view, left, slo, fixed, kept, waiting, capacity):
         """Jobs that start or go on now, their rewards, and the result of the solver."""
-        spare = np.where(np.isfinite(view.deadlines), view.deadlines, 0).max(axis=1) - view.now - left
+        last_deadline = np.where(np.isfinite(view.deadlines), view.deadlines, 0).max(axis=1)
+        spare = last_deadline - view.now - left
         urgent = waiting[slo[waiting]]
         others = waiting[~slo[waiting]]
         urgent = urgent[np.argsort(spare[urgent], kind="stable")][: self.window]
@@ -127,7 +129,8 @@ class ThreeSigma(Round):
             found = solve(program, work=self.work, time_limit=self.time_limit, gap=self.gap)
         except OutOfTime as error:  # no point: nothing new starts by plan
             return kept, 0.0, Solution(np.zeros(0), f"cached, {error.status}", np.nan, np.nan, np.nan, "")
-        s = found.x[: reward.size].reshape(reward.shape)[:, 0] > 0.5
+        starts = found.x[: reward.size].reshape(reward.shape)
+        s = starts[:, 0] > 0.5
         y = found.x[reward.size :] > 0.5
         return np.concatenate([jobs[s], kept[y]]), np.concatenate([reward[s, 0], keep[y]]), found
 
@@ -136,7 +139,8 @@ class ThreeSigma(Round):
         due = view.deadlines[jobs] - view.now
         step = view.rewards[jobs] - np.append(view.rewards[jobs], np.zeros((len(jobs), 1)), axis=1)[:, 1:]
         done = 1 - self._running(np.maximum(due[:, None, :] - at[:, None], 0), left[jobs, None, None])
-        earned = SLO / 100 * (np.where(np.isfinite(due), step, 0.0)[:, None, :] * done).sum(axis=2)
+        steps = np.where(np.isfinite(due), step, 0.0)
+        earned = SLO / 100 * (steps[:, None, :] * done).sum(axis=2)
         return np.where(slo[jobs, None], earned, self._worth(left[jobs, None] + at))
 
     def _worth(self, seconds):

@@ -94,7 +94,8 @@ class UniSched(Round):
         slo = ~profiling & (view.kind > 0) & (need[:, None] <= due).any(axis=1)
         leased = np.isin(view.index, kept.leased) & ~profiling & (not renew)
         stops = np.ceil(left / self.interval) / 2 if self.suspensions else 0.0  # best effort: after every other lease
-        value = np.where(profiling, self.profile_reward, 1 / (1 + (left + stops * view.restart) / self.interval))
+        leases_left = (left + stops * view.restart) / self.interval
+        value = np.where(profiling, self.profile_reward, 1 / (1 + leases_left))
         joins = ~leased & (renew | ~slo)
         cycle = _Cycle(gpus, need, due, value, slo, leased)
         must, chosen, program = self._choose(view, np.flatnonzero(joins), cycle, capacity)

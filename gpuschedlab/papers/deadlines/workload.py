@@ -81,12 +81,17 @@ def with_deadlines(
     kind = np.where(level < strict, "strict", np.where(level < strict + soft, "soft", "best_effort"))
     first = trace["duration"].to_numpy() * stretch
     taken = {"strict": 1, "soft": len(steps), "best_effort": 0}
-    due = [(d * np.array(steps[: taken[k]])).tolist() or None for d, k in zip(first, kind)]
+    due = []
+    for d, k in zip(first, kind):
+        deadlines = d * np.array(steps[: taken[k]])
+        due.append(deadlines.tolist() or None)
     worth = [list(values[: taken[k]]) or None for k in kind]
-    lists = {"deadlines": due, "rewards": worth}
-    return trace.with_columns(
-        pl.Series("kind", kind), *(pl.Series(n, v, pl.List(pl.Float64)) for n, v in lists.items())
-    ).with_columns(deadline=pl.col("deadlines").list.first(), reward=pl.col("rewards").list.first())
+    floats = pl.List(pl.Float64)
+    columns = [pl.Series("kind", kind), pl.Series("deadlines", due, floats), pl.Series("rewards", worth, floats)]
+    trace = trace.with_columns(columns)
+    first_deadline = pl.col("deadlines").list.first()
+    first_reward = pl.col("rewards").list.first()
+    return trace.with_columns(deadline=first_deadline, reward=first_reward)
 
 
 def with_start_delays(trace: pl.DataFrame, seconds: float = 30.0) -> pl.DataFrame:
@@ -97,7 +102,8 @@ def with_start_delays(trace: pl.DataFrame, seconds: float = 30.0) -> pl.DataFram
     >>> with_start_delays(pl.DataFrame({"gpus": [0.5, 1.0, 8.0]}))["switch"].to_list()
     [30.0, 30.0, 120.0]
     """
-    return trace.with_columns(switch=seconds * (1 + pl.col("gpus").ceil().log(2)))
+    doublings = pl.col("gpus").ceil().log(2)
+    return trace.with_columns(switch=seconds * (1 + doublings))
 
 
 def read_chronus(

@@ -39,12 +39,14 @@ class Polytope:
     def inside(self, X: np.ndarray) -> bool:
         """Whether no constraint holds with equality, and all hold."""
         least = min(slack.min(initial=np.inf) for slack in self.slacks(X))
-        return bool(least > 0 and (X[self.able] > 0).all())
+        shares = X[self.able]
+        return bool(least > 0 and (shares > 0).all())
 
     def barrier(self, X: np.ndarray) -> float:
         """Negative sum of the logarithms of all slacks."""
         logs = [np.log(slack).sum() for slack in self.slacks(X)]
-        return -float(np.sum(logs) + np.log(X[self.able]).sum())
+        of_shares = np.log(X[self.able]).sum()
+        return -float(np.sum(logs) + of_shares)
 
     def newton(self, X: np.ndarray) -> tuple[np.ndarray, float]:
         """Newton step (n, T) of the barrier, and the decrement squared: the fall of the barrier that it promises, twice."""
@@ -80,7 +82,7 @@ def gavel_centre(
     Parameters
     ----------
     throughput : (n, T) float array
-        Of each job on its GPUs of each type; nan or 0 where it cannot run. Each job can run somewhere.
+        Of each job on its GPUs of each type; nan or 0 if it cannot run. Each job can run somewhere.
     gpus, floor : (n,) float arrays
         GPUs that each job asks for, and its least throughput.
     capacity : (T,) float array
@@ -125,7 +127,7 @@ def gavel_centre(
 
 
 def _length(within: Polytope, X: np.ndarray, step: np.ndarray, decrement: float) -> float:
-    """Share of a Newton step that stays inside and lowers the barrier by a tenth of what it promises, by halving."""
+    """Share of a Newton step that stays inside and lowers the barrier by a tenth of its promise, by halving."""
     length = 1.0
     now = within.barrier(X)
     while length > LEAST:
@@ -168,9 +170,11 @@ def gavel_makespan_centre(
     if not rows.any():
         return shares
     best = np.where(able, best, 0.0)
-    pace = ((value * best).sum(axis=1) / left)[rows].min()
+    paces = (value * best).sum(axis=1) / left
+    pace = paces[rows].min()
     # A little less than the best of all, and a little of each: every constraint then holds with room to spare.
-    crowd = 1 + np.maximum(gpus[:, None] / capacity, 1.0)[able].max()
+    part_of_type = np.maximum(gpus[:, None] / capacity, 1.0)
+    crowd = 1 + part_of_type[able].max()
     little = 1.0 / (1 + len(best)) / crowd / best.shape[1]
     start = (1 - excess / 8) * best / (1 + excess / 2) + little * excess / 8
     floor = left * pace / (1 + excess)

@@ -1,4 +1,4 @@
-"""Gavel's linear programs: what share of the time each job should run on each GPU type (OSDI'20, section 4)."""
+"""Gavel's linear programs: the share of the time that each job should run on each GPU type (OSDI'20, section 4)."""
 
 import numpy as np
 import scipy.sparse as sp
@@ -8,7 +8,7 @@ from gpuschedlab.optim import Program, solve
 
 
 def _checked(throughput, gpus, capacity) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Throughputs (n, T), 0 where a job cannot run; GPUs (n,), capacity (T,); where a job can run (n, T)."""
+    """Throughputs (n, T), 0 if a job cannot run; GPUs (n,), capacity (T,); whether a job can run (n, T)."""
     throughput = np.atleast_2d(np.asarray(throughput, float))
     n, T = throughput.shape
     gpus = np.asarray(gpus, float)
@@ -41,7 +41,7 @@ def gavel_max_sum(throughput: np.ndarray, gpus: np.ndarray, capacity: np.ndarray
     Parameters
     ----------
     throughput : (n, T) float array
-        Of each job on its GPUs of each type; nan or 0 where impossible.
+        Of each job on its GPUs of each type; nan or 0 if impossible.
     gpus : (n,) float array
         GPUs that each job asks for.
     capacity : (T,) float array
@@ -122,11 +122,12 @@ def _level_program(scaled, gpus, capacity, able, rising, floors, name: str) -> P
         (np.append(data, np.ones(len(last))), np.append(rows, last).astype(np.int32), starts),
         shape=(n + T + n, n * T + 1),
     )
+    shares = able.ravel().astype(float)
     return Program(
         np.append(np.zeros(n * T), 1.0),
         A,
         row_upper=np.concatenate([np.ones(n), capacity, 0.0 - floors]),
-        upper=np.append(able.ravel().astype(float), np.inf if rising.any() else 0.0),
+        upper=np.append(shares, np.inf if rising.any() else 0.0),
         maximize=True,
         name=name,
     )
@@ -197,7 +198,7 @@ def gavel_finish_time(
     """Shares with the least worst finish-time fairness: minimise max_i (age_i + left_i / throughput_i(X)) / isolated_i.
 
     isolated_i = work_i / throughput_i(X^isolated), where X^isolated gives each job a 1/n share of each type. A worst value
-    rho is possible where each job has throughput left_i / (rho isolated_i - age_i): the least rho is found by
+    rho is possible if each job has throughput left_i / (rho isolated_i - age_i): the least rho is found by
     bisection, with one linear program a step.
 
     Parameters
@@ -243,7 +244,8 @@ def gavel_finish_time(
     if not can.any():
         return np.zeros((n, T))
     low = float((age[can] / isolated[can]).max())
-    high = float(((age + left / np.where(can, alone, 1.0)) / isolated)[can].max())
+    ends = age + left / np.where(can, alone, 1.0)
+    high = float((ends / isolated)[can].max())
     best = shares(high * (1 + 1e-6))
     while high - low > tolerance * high:
         middle = (low + high) / 2

@@ -22,7 +22,7 @@ class Pollux(Round):
     """Give jobs the GPUs, node by node, that make the power mean of their speed-ups largest (equation 11).
 
     A job's speed-up is its goodput on its GPUs over that on a 1/n share of the cluster; it is discounted by the restart
-    factor where its GPUs change. A genetic search on matrices (job, node) of GPUs goes on from the matrices of the round
+    factor if its GPUs change. A genetic search on matrices (job, node) of GPUs goes on from the matrices of the round
     before. No two jobs that are spread over nodes share one. A job starts on one GPU, and may have at most `growth` times
     the most that it ever had, and never more than `max_gpus`, if the trace has that column. With a table of fixed batch sizes
     only GPUs are chosen.
@@ -73,7 +73,8 @@ class Pollux(Round):
         held = kept.most[view.index]
         speedup = cells.speedups(view)
         able = (speedup > 0).any(axis=1)  # on each number of GPUs
-        top = np.minimum((able * np.arange(speedup.shape[2])).max(axis=1), view.declared("max_gpus", np.inf))
+        most_able = (able * np.arange(speedup.shape[2])).max(axis=1)
+        top = np.minimum(most_able, view.declared("max_gpus", np.inf))
         fewest = np.where(able.any(axis=1), able.argmax(axis=1), 0)
         most = np.minimum(np.maximum(self.growth * held, fewest), top).astype(np.int64)
         most = np.where(elastic, most, whole)
@@ -124,7 +125,8 @@ class _Cells:
         goodput = np.zeros((shape[0], len(used)))
         weight = np.zeros((shape[0], len(used)))
         for kind, capacity in enumerate(np.bincount(self.kind, self.size)):
-            each = int(view.cluster.node_gpus[view.cluster.node_type == kind].min()) // self.width
+            smallest_node = view.cluster.node_gpus[view.cluster.node_type == kind].min()
+            each = int(smallest_node) // self.width
             rate = view.rates(np.full(len(used), kind), -(-used // each), gpus)
             known = ~np.isnan(rate)
             goodput += np.where(known, rate, 0.0) * capacity
@@ -140,14 +142,16 @@ class _Cells:
     def one_type(self, view, rows) -> np.ndarray:
         """Rows (n, N) in which each job keeps the type that it has most GPUs of, and has none if it cannot run."""
         kinds = len(view.capacity)
-        by_type = np.stack([rows[:, self.kind == k].sum(axis=1) for k in range(kinds)], axis=1)
+        sums = [rows[:, self.kind == k].sum(axis=1) for k in range(kinds)]
+        by_type = np.stack(sums, axis=1)
         chosen = np.where(self.kind == by_type.argmax(axis=1)[:, None], rows, 0)
         gpus = chosen.sum(axis=1)
         at = np.flatnonzero(gpus)
         rigid = at[~view.elastic[at] & (gpus[at] < np.ceil(view.gpus[at]))]
         chosen[rigid] = 0
         at = np.setdiff1d(at, rigid)
-        nodes = np.array([len(np.unique(self.node[chosen[j] > 0])) for j in at], np.int64)
+        nodes_of_jobs = (np.unique(self.node[chosen[j] > 0]) for j in at)
+        nodes = np.array([len(used) for used in nodes_of_jobs], np.int64)
         rate = view.rates(by_type[at].argmax(axis=1), nodes, gpus[at])[at, np.arange(len(at))]
         chosen[at[np.isnan(rate)]] = 0
         return chosen

@@ -18,7 +18,7 @@ from gpuschedlab.sim.rounds.view import View
 class Pop(Wrapped):
     """Deal jobs and nodes out to parts, and let a round policy decide for each part as if it were the whole.
 
-    There are `parts` parts, or fewer where some job would not fit into each. Nodes go to the part that has the fewest
+    There are `parts` parts, or fewer if some job would not fit into each. Nodes go to the part that has the fewest
     GPUs of their type, job i of the trace to part i mod k. A job that runs is in the part of its nodes, and these stay in
     their part while it runs. Jobs are placed on nodes of their part, by the rule of the policy.
 
@@ -134,7 +134,11 @@ def _hold(view, part, count: int, wants) -> bool:
     cluster = view.cluster
     room = np.zeros((count, len(view.capacity)))
     np.add.at(room, (part, cluster.node_type), cluster.node_gpus * view.up)
-    return all(room[:, types].max(axis=1, initial=0.0).min() >= gpus for types, gpus in wants)
+    for types, gpus in wants:
+        largest = room[:, types].max(axis=1, initial=0.0)
+        if largest.min() < gpus:
+            return False
+    return True
 
 
 def on_nodes(view: View, answer: Allocation, rule: str) -> Allocation:
@@ -150,13 +154,14 @@ def on_nodes(view: View, answer: Allocation, rule: str) -> Allocation:
     same = (view.gpu_type == answer.gpu_type) & (np.abs(view.running_gpus - gpus) < 0.01)
     free = np.where(view.up, view.cluster.node_gpus, 0).astype(float)
     np.subtract.at(free, named[:, NODE].astype(np.int64), named[:, GPUS])
+    types = np.arange(len(view.capacity))
     rows, left = repacked(
         view,
         todo,
         same,
         np.zeros(len(view), bool),
         lambda: FreeGpus(view.cluster, rule, free, view.up),
-        lambda room, i: room.take(gpus[i], np.arange(len(view.capacity)) == answer.gpu_type[i]),
+        lambda room, i: room.take(gpus[i], types == answer.gpu_type[i]),
     )
     rows = np.concatenate([named, rows])
     lost = np.isin(np.arange(len(view)), left) | np.isin(guest, left or [-2])

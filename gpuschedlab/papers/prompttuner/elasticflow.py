@@ -6,7 +6,7 @@ from typing import Annotated
 import numpy as np
 
 from gpuschedlab.knobs import Knob
-from gpuschedlab.papers.prompttuner.shares import satisfactory_shares
+from gpuschedlab.papers.prompttuner.shares import DatedJobs, satisfactory_shares
 from gpuschedlab.papers.prompttuner.warm_pools import EPS, Demand, Late, Most, demand_of
 from gpuschedlab.sim.policy import Round
 from gpuschedlab.sim.rounds.allocation import Allocation
@@ -117,8 +117,10 @@ class ElasticFlow(Round):
         room[t] -= demand.gpus[mine, level[mine]][level[mine] >= 0].sum()
         failing = [i for i, s in zip(mine, share) if s < 0]
         self._grow(view, demand, setup, [i for i in mine if i not in failing], level, room, t)
-        rest = [i for i in order.tolist() if i not in mine and not (self.late == "drop" and np.isfinite(demand.due[i]))]
-        self._serve(view, demand, failing + rest, level, room, t)
+        unplanned = [i for i in order.tolist() if i not in mine]
+        if self.late == "drop":
+            unplanned = [i for i in unplanned if not np.isfinite(demand.due[i])]
+        self._serve(view, demand, failing + unplanned, level, room, t)
         return float(turn)
 
     def _shares(self, view, demand, setup, jobs, room: float):
@@ -129,7 +131,8 @@ class ElasticFlow(Round):
         free = np.full(SLOTS, room)
         held = view.running_gpus[jobs]
         owed = view.pause[jobs]
-        return satisfactory_shares(demand.gpus[jobs], demand.work[jobs], setup[jobs], held, owed, due, free, slot)
+        dated = DatedJobs(demand.gpus[jobs], demand.work[jobs], setup[jobs], held, owed, due)
+        return satisfactory_shares(dated, free, slot)
 
     @staticmethod
     def _grow(view, demand, setup, jobs, level, room, t: int):

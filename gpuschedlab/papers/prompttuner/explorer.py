@@ -39,7 +39,8 @@ class PromptExplorer(RunExplorer):
 
     def _page(self, recipe) -> Page:
         self.outcome = {name: (1 - slo_attainment(run), cost(run, recipe.price)) for name, run in self.runs.items()}
-        last = max(float(run.timeline["time"].max()) for run in self.runs.values())
+        last_instants = (run.timeline["time"].max() for run in self.runs.values())
+        last = float(max(last_instants))
         titles = {name: f"{name}: {late:.1%} late, ${paid:.0f}" for name, (late, paid) in self.outcome.items()}
         names = {"chosen": recipe.chosen, "beside": recipe.beside}
         pools = {place: plots.pools(self.runs[name], titles[name], end=last) for place, name in names.items()}

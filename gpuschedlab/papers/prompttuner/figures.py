@@ -59,9 +59,13 @@ def prompt_map(bank, scored: np.ndarray, chosen: int) -> Drawing:
     unit = unit / np.maximum(np.linalg.norm(unit, axis=1, keepdims=True), 1e-12)
     _, size, way = np.linalg.svd(unit - unit.mean(axis=0), full_matrices=False)
     # The library may return either sign.
-    way = way[:2] * np.sign(way[np.arange(2), np.abs(way[:2]).argmax(axis=1)])[:, None]
-    share = (size**2 / max((size**2).sum(), 1e-300))[:2].round(9)
-    at = (unit - unit.mean(axis=0)) @ way.T
+    directions = way[:2]
+    largest = directions[np.arange(2), np.abs(directions).argmax(axis=1)]
+    directions = directions * np.sign(largest)[:, None]
+    variance = size**2
+    share = variance / max(variance.sum(), 1e-300)
+    share = share[:2].round(9)
+    at = (unit - unit.mean(axis=0)) @ directions.T
     colours = np.array(COLOURS)[bank.cluster % len(COLOURS)]
     both = np.isin(scored, bank.medoids)
     rim = {"color": INK, "width": 1.2}
@@ -74,7 +78,8 @@ def prompt_map(bank, scored: np.ndarray, chosen: int) -> Drawing:
     traces = []
     for which, marker, name in groups:
         points = {"x": at[which, 0], "y": at[which, 1], "customdata": np.stack([which, bank.cluster[which]], 1)}
-        traces.append((points, marks({"color": colours[which].tolist()} | marker, HOVER, name=name)))
+        colour = {"color": colours[which].tolist()}
+        traces.append((points, marks(colour | marker, HOVER, name=name)))
     title = f"{len(scored)} of {len(at)} prompts scored, of {len(bank.medoids)} clusters"
     x, y = (f"component {i + 1} ({part:.0%} of the variance)" for i, part in enumerate(share))
     return Drawing.of(traces, title, showlegend=True, x=x, y=y)
@@ -92,7 +97,8 @@ def pools(run, title: str = "GPUs by model", points: int = 300, end: float | Non
     for m, model in enumerate(frame["llm"].unique().sort()):
         own = frame.filter(llm=model)
         colour = COLOURS[m % len(COLOURS)]
-        time = np.concatenate([[0.0], own["time"].to_numpy(), [max(last, own["time"].max())]])
+        instants = own["time"].to_numpy()
+        time = np.concatenate([[0.0], instants, [max(last, instants.max())]])
         for state, shape in STATES.items():
             value = np.concatenate([[0.0], own[state].to_numpy(), [0.0]])
             level = np.nan_to_num(bin_means(time, value, edges)).astype("f4")
@@ -102,7 +108,9 @@ def pools(run, title: str = "GPUs by model", points: int = 300, end: float | Non
             look |= {"name": model + f", {state}" * bool(shape), "showlegend": not shape}
             traces.append(({"x": middles(edges, 60), "y": level}, look))
     jobs = run.jobs if "deadline" in run.jobs.columns else run.jobs.clear().with_columns(deadline=0.0)
-    late = jobs.filter(pl.col("end") > pl.col("submit") + pl.col("deadline") + 1e-6)["end"].to_numpy()
+    due = pl.col("submit") + pl.col("deadline")
+    late_jobs = jobs.filter(pl.col("end") > due + 1e-6)
+    late = late_jobs["end"].to_numpy()
     red = STOP["color"]
     tick = {"symbol": "line-ns-open", "color": red, "size": 9, "line": {"color": red, "width": 1.5}}
     ticks = {"x": (late / 60).astype("f4"), "y": np.full(len(late), -0.8, "f4"), "name": "ended late"}

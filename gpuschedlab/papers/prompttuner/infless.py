@@ -80,7 +80,8 @@ class Infless(Round):
             if demand.seconds[i].min() > left + EPS:
                 late.append(i)
             elif not (in_time.any() and self._start(view, demand, i, delay, int(np.argmax(in_time)))):
-                hopes.append(float(demand.due[i] - demand.seconds[i].min()) + 2 * EPS)
+                latest_start = float(demand.due[i] - demand.seconds[i].min())
+                hopes.append(latest_start + 2 * EPS)
         for i in late if self.late == "last" else ():
             if (level := demand.fewest(i)) >= 0:
                 self._start(view, demand, i, delay, level)

@@ -84,11 +84,7 @@ class PromptJobs(Knobbed):
         0.25
     )
     constraints: ClassVar = (
-        Constraint(
-            "four shares that add up to 1",
-            lambda k: len(k["shares"]) == len(SIZES) and abs(sum(k["shares"]) - 1) < 1e-9,
-            lambda k: {"shares": SHARES},
-        ),
+        Constraint("four shares that add up to 1", lambda k: _add_up_to_one(k["shares"]), lambda k: {"shares": SHARES}),
     )
 
     def __call__(self, seed: int | np.random.Generator = 0) -> pl.DataFrame:
@@ -119,8 +115,10 @@ class PromptJobs(Knobbed):
         duration = iterations / rate
         deadline = self.slo * duration + self.warm_up * WARM_UP[llm]
         asks = worth_a_search(search, deadline) & self.bank
-        gain = np.maximum(1.0, self.gain * np.exp(tasks["luck"].to_numpy()[task]))
+        luck = tasks["luck"].to_numpy()[task]
+        gain = np.maximum(1.0, self.gain * np.exp(luck))
         target = np.where(asks, iterations / gain, iterations)
+        names = [f"{llm} {name}" for name in tasks["task"].gather(task)]
         return pl.DataFrame(
             {
                 "submit": submit,
@@ -131,11 +129,16 @@ class PromptJobs(Knobbed):
                 "deadline": deadline,
                 "kind": ["strict"] * count,
                 "target": target,
-                "task": [f"{llm} {name}" for name in tasks["task"].gather(task)],
+                "task": names,
                 "prompt": np.where(asks, "bank", "user"),
                 "iterations": iterations,
             }
         )
+
+
+def _add_up_to_one(shares: tuple) -> bool:
+    """Whether there is a share for each size, and all of them add up to 1."""
+    return len(shares) == len(SIZES) and abs(sum(shares) - 1) < 1e-9
 
 
 def worth_a_search(seconds: float | np.ndarray, deadline: float | np.ndarray, budget: float = BUDGET) -> np.ndarray:
@@ -184,5 +187,6 @@ def _arrivals(count: int, minutes: int, peak: float, rng) -> np.ndarray:
     out = []
     for m, many in zip(*np.unique(np.minimum(minute, minutes - 1), return_counts=True), strict=True):
         gaps = rng.exponential(1.0, many + 1)
-        out.append(60.0 * (m + np.cumsum(gaps)[:-1] / gaps.sum()))
+        within_minute = np.cumsum(gaps)[:-1] / gaps.sum()
+        out.append(60.0 * (m + within_minute))
     return np.concatenate(out)

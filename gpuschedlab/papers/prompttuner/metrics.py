@@ -30,7 +30,8 @@ def pool_levels(run) -> pl.DataFrame:
         steps |= {what: _reserved(run.pools, f"{what} {llm}") for what in ("idle", "warming")}
         times = np.unique(np.concatenate([time for time, _ in steps.values()]))
         levels = {what: _at(times, *step) for what, step in steps.items()}
-        parts.append(pl.DataFrame({"time": times, "llm": [llm] * len(times)} | levels).select(list(LEVELS)))
+        rows = pl.DataFrame({"time": times, "llm": [llm] * len(times)} | levels)
+        parts.append(rows.select(list(LEVELS)))
     return pl.concat(parts) if parts else pl.DataFrame(schema=LEVELS)
 
 
@@ -48,7 +49,8 @@ def _reserved(pools: pl.DataFrame, name: str) -> tuple[np.ndarray, np.ndarray]:
     rows = pools.filter(name=name).sort("time", maintain_order=True)
     if rows.is_empty():
         return np.zeros(0), np.zeros(0)
-    steps = rows.with_columns(step=pl.col("gpus") - pl.col("gpus").shift(1).over("gpu_type").fill_null(0.0))
+    before = pl.col("gpus").shift(1).over("gpu_type")
+    steps = rows.with_columns(step=pl.col("gpus") - before.fill_null(0.0))
     return steps["time"].to_numpy(), steps["step"].cum_sum().to_numpy()
 
 

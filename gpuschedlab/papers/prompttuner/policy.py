@@ -108,9 +108,11 @@ class Turn:
         self.now = self.view.now
         self.bought = False
         self.delay = np.full(len(self.view), "", object)
-        waits = np.array([row not in self.pools.running for row in self.view.index.tolist()], bool)
+        rows = self.view.index.tolist()
+        waits = np.array([row not in self.pools.running for row in rows], bool)
         pending = np.flatnonzero(waits)
-        self.pending = pending[np.argsort(self.demand.due[pending], kind="stable")].tolist()
+        by_due = np.argsort(self.demand.due[pending], kind="stable")
+        self.pending = pending[by_due].tolist()
         self.least = self.demand.seconds.min(axis=1) if len(self.view) else np.zeros(0)
 
     def key(self, i: int) -> tuple[int, int]:
@@ -254,7 +256,8 @@ class Turn:
                 return "waits"
             self._start(i, level)
             return "starts"
-        held = sum(job.gpus for job in self.pools.running.values() if job.key == key)
+        running = self.pools.running.values()
+        held = sum(job.gpus for job in running if job.key == key)
         lacking = not self.reused or pool.ready + pool.loading + held < gpus - EPS
         if not lacking or gpus > self.pools.cold(self.view, key[1]) + EPS:
             return "none"
@@ -267,8 +270,14 @@ class Turn:
         That is where a pending job becomes late or a GPU that one may wait for is expected back; and the next round after
         GPUs began to warm up, since these are now in the list that other jobs may wait for.
         """
-        ends = [float(self.demand.due[i] - self.least[i]) + 2 * EPS for i in self.pending]
-        ends += [job.end + 2 * EPS for job in self.pools.running.values() if self.now < job.end] if self.pending else []
-        ends = [end for end in ends if self.now < end - EPS]  # who can just be in time now is late a moment later
-        ends += [self.now + self.grid] if self.bought and self.grid > 0 else []
-        return min(ends, default=np.inf)
+        latest_starts = self.demand.due[self.pending] - self.least[self.pending]
+        instants = (latest_starts + 2 * EPS).tolist()
+        if self.pending:
+            running = self.pools.running.values()
+            instants += [job.end + 2 * EPS for job in running if self.now < job.end]
+        instants = [
+            t for t in instants if self.now < t - EPS
+        ]  # a job that can just be in time now is late a moment later
+        if self.bought and self.grid > 0:
+            instants.append(self.now + self.grid)
+        return min(instants, default=np.inf)

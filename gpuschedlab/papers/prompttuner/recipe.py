@@ -83,7 +83,9 @@ class PromptLab(Recipe):
 
     def scenario(self, seed: int = 0) -> Scenario:
         """Jobs and cluster."""
-        jobs = replace(self.jobs, scale=self.jobs.scale * self.gpus / 32) if self.grown else self.jobs
+        jobs = self.jobs
+        if self.grown:
+            jobs = replace(jobs, scale=jobs.scale * self.gpus / 32)
         # Without errors, what is known is what they would be around.
         exact = None if self.estimator.estimator == Oracle() else self.estimator.estimator
         known = errors_of(self.estimator, seed) or exact

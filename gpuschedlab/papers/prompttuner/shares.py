@@ -1,20 +1,33 @@
 """ElasticFlow's minimum satisfactory shares: the least level of GPUs, slot by slot, that meets each deadline (compiled)."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from gpuschedlab._compiled import njit
 
 
-@njit
-def satisfactory_shares(gpus, seconds, setup, held, owed, due, free, slot):
-    """Plan jobs one after another, each on the least level at which it ends by its deadline.
+class DatedJobs(NamedTuple):
+    """Needs of n jobs with deadlines, which run on one of L numbers of GPUs."""
 
-    At level a, a job has in each slot the largest of its numbers of `gpus` (n, L), ascending, that is at most a and still free;
-    `seconds` (n, L) is its time for all that is left on each, inf: impossible. A change of its number costs `setup` (s); `owed` (s) of
-    the last start are still to pass, if the GPUs `held` stay; it is `due` in seconds. `free` (S,) are the GPUs free in each slot,
-    from which planned GPUs are taken. Returned are the level (n,) of each job (-1: none suffices), its level in the first slot, and
-    the seconds after which a planned level first changes (inf: none does before its job ends).
+    gpus: np.ndarray  # (n, L) numbers of GPUs, ascending
+    seconds: np.ndarray  # (n, L) time for all the work that remains on each, inf: impossible
+    setup: np.ndarray  # (n,) seconds that a change of the number costs
+    held: np.ndarray  # (n,) GPUs that it has now
+    owed: np.ndarray  # (n,) seconds of the last start that are still to pass, if these GPUs stay
+    due: np.ndarray  # (n,) seconds until its deadline
+
+
+@njit
+def satisfactory_shares(jobs, free, slot):
+    """Plan jobs (`DatedJobs`) one after another, each on the least level at which it ends by its deadline.
+
+    At level a, a job has in each slot the largest of its numbers of GPUs that is at most a and still free. `free` (S,) are the GPUs
+    free in each slot of `slot` seconds, from which planned GPUs are taken. Returned are the level (n,) of each job (-1: none
+    suffices), its level in the first slot, and the seconds after which a planned level first changes (inf: none does before its job
+    ends).
     """
+    gpus = jobs.gpus
     n, L = gpus.shape
     S = free.shape[0]
     share = np.full(n, -1)
@@ -23,9 +36,9 @@ def satisfactory_shares(gpus, seconds, setup, held, owed, due, free, slot):
     plan = np.empty(S, np.int64)
     for i in range(n):
         for top in range(L):
-            if not np.isfinite(seconds[i, top]):
+            if not np.isfinite(jobs.seconds[i, top]):
                 continue
-            last = _fill(gpus[i], seconds[i], setup[i], held[i], owed[i], due[i], free, slot, top, plan)
+            last = _fill(jobs, i, top, free, slot, plan)
             if last < 0:
                 continue
             share[i] = top
@@ -40,10 +53,14 @@ def satisfactory_shares(gpus, seconds, setup, held, owed, due, free, slot):
 
 
 @njit
-def _fill(gpus, seconds, setup, held, owed, due, free, slot, top, plan):
-    """Plan one job at a level; its last slot, -1: it does not end by its deadline."""
+def _fill(jobs, i, top, free, slot, plan):
+    """Plan job i at level `top`; return its last slot, or -1 if it does not end by its deadline."""
+    gpus = jobs.gpus[i]
+    seconds = jobs.seconds[i]
+    due = jobs.due[i]
+    owed = jobs.owed[i]
     done = 0.0
-    before = held
+    before = jobs.held[i]
     for s in range(free.shape[0]):
         if s * slot >= due:
             return -1
@@ -53,10 +70,12 @@ def _fill(gpus, seconds, setup, held, owed, due, free, slot, top, plan):
                 level = k
                 break
         plan[s] = level
-        now = gpus[level] if level >= 0 else 0.0
-        if now > 0 and now != before:
-            owed = setup
-        before = now
+        planned = 0.0
+        if level >= 0:
+            planned = gpus[level]
+        if planned > 0 and planned != before:
+            owed = jobs.setup[i]
+        before = planned
         if level < 0:
             continue
         room = min(slot, due - s * slot)

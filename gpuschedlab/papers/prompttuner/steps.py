@@ -72,8 +72,11 @@ class _Noted(Turn):
 
     def times(self, i: int, cold: float = 0.0) -> str:
         """T(A) of the first few A."""
-        able = np.flatnonzero(np.isfinite(self.demand.seconds[i]))[:4]
-        return ", ".join(f"{spell(self.demand.seconds[i, k] + cold)} on {self.demand.gpus[i, k]:g}" for k in able)
+        seconds = self.demand.seconds[i]
+        gpus = self.demand.gpus[i]
+        able = np.flatnonzero(np.isfinite(seconds))[:4]
+        times = [f"{spell(seconds[k] + cold)} on {gpus[k]:g}" for k in able]
+        return ", ".join(times)
 
     def start_if_in_time(self, i: int) -> int:
         self.at, pool = i, self.pools.pools.get(self.key(i))
@@ -161,7 +164,12 @@ def cases_of(view, policy: PromptTuner, job: str | None = None, count: int = 13)
     able = demand.seconds[i][np.isfinite(demand.seconds[i])]
     own = float(demand.due[i])
     wait = float(able.max() + demand.warm_up[i])
-    dues = {own, *(view.now + np.linspace(able.min() / 2, 1.5 * max(own - view.now, wait), count - 1)).tolist()}
+    farthest = 1.5 * max(own - view.now, wait)
+    nearby = view.now + np.linspace(able.min() / 2, farthest, count - 1)
+    dues = {own, *nearby.tolist()}
     turns = {due: decided_again(view, policy, {i: due}) for due in sorted(dues)}
-    cases = [Case(f"due in {spell(due - view.now)}", HEAD, turn.steps) for due, turn in turns.items()]
+    cases = []
+    for due, turn_at_due in turns.items():
+        title = f"due in {spell(due - view.now)}"
+        cases.append(Case(title, HEAD, turn_at_due.steps))
     return cases, list(turns).index(own), job

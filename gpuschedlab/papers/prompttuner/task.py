@@ -16,11 +16,10 @@ class ColdPrompts(Recipe):
 
     def scenario(self, seed: int = 0) -> Scenario:
         """Those of `promptlab`; each job loses the seconds of a cold start of its model."""
-        made = recipe_of("promptlab:gpus=16")(seed)
-        cold = dict(dict(made.delays.kinds)["cold"])
-        return made.replace(
-            trace=made.trace.with_columns(switch=pl.col("model").replace_strict(cold, return_dtype=pl.Float64))
-        )
+        scenario = recipe_of("promptlab:gpus=16")(seed)
+        cold = dict(dict(scenario.delays.kinds)["cold"])
+        switch = pl.col("model").replace_strict(cold, return_dtype=pl.Float64)
+        return scenario.replace(trace=scenario.trace.with_columns(switch=switch))
 
 
 TASK = Task("prompts", 1, ColdPrompts, "prompttuner", "prompt tuning with a bank of prompts, and dates", "late")

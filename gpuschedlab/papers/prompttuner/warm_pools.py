@@ -70,7 +70,8 @@ def demand_of(view: View, most: int) -> Demand:
     n = len(view)
     cluster = view.cluster
     T = len(view.capacity)
-    counts = np.unique(np.concatenate([np.arange(1, most + 1), np.ceil(view.gpus).astype(np.int64)]))
+    asked = np.ceil(view.gpus).astype(np.int64)
+    counts = np.unique(np.concatenate([np.arange(1, most + 1), asked]))
     types, nodes, levels = on_types(cluster, counts)
     rate = view.rates(types, nodes, levels)
     work = remaining_work(view, rate, types, nodes, levels)
@@ -104,9 +105,9 @@ def start_kinds(view: View) -> tuple[np.ndarray, np.ndarray]:
     known = view.start_kinds
     sources = set(prompts.tolist())
     if odd := sorted(sources - {*PROMPTS}):
+        job = view.job_id(prompts.tolist().index(odd[0]))
         raise TraceError(
-            f"job {view.job_id(prompts.tolist().index(odd[0]))}: found {ASKS} {odd[0]!r}; expected 'bank' (the prompt bank is "
-            "searched), 'user', or null."
+            f"job {job}: found {ASKS} {odd[0]!r}; expected 'bank' (the prompt bank is searched), 'user', or null."
         )
     needed = {WARM, COLD} if sources - {""} or {WARM, COLD} & {*known} else set()
     needed |= {WARM + BANK, COLD + BANK} if "bank" in sources else set()
@@ -236,7 +237,8 @@ class WarmPools:
     def cold(self, view: View, t: int) -> float:
         """GPUs of a type that are up and in no pool."""
         kept = sum(p.ready + p.loading for key, p in self.pools.items() if key[1] == t)
-        return float(view.capacity[t]) - kept - sum(job.gpus for job in self.running.values() if job.key[1] == t)
+        busy = sum(job.gpus for job in self.running.values() if job.key[1] == t)
+        return float(view.capacity[t]) - kept - busy
 
     def answer(self, view: View, demand: Demand, delay: np.ndarray, window: float, wake: float) -> Allocation:
         """The allocation: jobs keep their GPUs, the pools are reserved; idle times that end wake the policy, too.

@@ -74,11 +74,11 @@ class Shockwave(Round):
     set_aside: ClassVar = (*Round.set_aside, "gap")
 
     def begin(self) -> Plan:
-        """What is carried from round to round."""
+        """State that is carried from round to round."""
         return Plan()
 
     def allocate(self, view) -> Allocation:
-        """Serve the plan; make it anew where jobs have changed, or when its time is over."""
+        """Serve the plan; make it anew if jobs have changed, or when its time is over."""
         n = len(view.index)
         T = len(view.capacity)
         if n == 0:
@@ -134,13 +134,14 @@ class Shockwave(Round):
         largest = rho[rows].max() ** self.fairness  # all of the objective is divided by it
         longest = needs.seconds[rows].max()
         unit = self.second if self.second > 0 else longest
+        promised_gpus = view.gpus[first].sum() / self.window
         program = shockwave_window(
             done=needs.done[rows],
             step=self.interval / needs.whole[rows],
             left=needs.seconds[rows],
             gpus=view.gpus[rows],
             weights=rho[rows] ** self.fairness / largest,
-            capacity=max(view.capacity.sum() - view.gpus[first].sum() / self.window, 0.0),
+            capacity=max(view.capacity.sum() - promised_gpus, 0.0),
             rounds=self.window,
             interval=self.interval,
             makespan=self.makespan * longest / unit / largest,
@@ -148,7 +149,8 @@ class Shockwave(Round):
             origin=self.origin,
         )
         solution = solve(program, gap=self.gap)
-        rounds = np.round(solution.x[:-1].reshape(len(rows), -1).sum(axis=1))
+        shares = solution.x[:-1].reshape(len(rows), -1)
+        rounds = np.round(shares.sum(axis=1))
         plan.rounds[rows] = rounds
         plan.weight[rows] = rho[rows] ** self.fairness / largest
         plan.gain[rows] = program.c[:-1].reshape(len(rows), -1)

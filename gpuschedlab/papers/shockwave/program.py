@@ -74,7 +74,8 @@ def shockwave_window(
     """
     n = len(done)
     shares = np.minimum(done[:, None] + step[:, None] * np.arange(rounds + 1), 1.0)
-    gain = np.diff(np.interp(shares, FIFTHS, np.log(np.maximum(FIFTHS, origin))), axis=1) * weights[:, None] / n
+    logarithms = np.interp(shares, FIFTHS, np.log(np.maximum(FIFTHS, origin)))
+    gain = np.diff(logarithms, axis=1) * weights[:, None] / n
     longest = max(float(left.max()), 1e-300)
     ends = sp.kron(sp.eye_array(n), np.full((1, rounds), interval / longest), "coo")
     held = np.repeat(gpus, rounds)[None, :]

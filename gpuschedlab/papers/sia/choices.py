@@ -13,7 +13,7 @@ class Jobs:
     """The jobs of a round: their choices, their present GPUs, and how free they are.
 
     `types`, `nodes` and `gpus` (C,) are configurations that some job can have, `goodput` (n, C) that of each job in each, nan
-    where it cannot run so, and `current` (n,) the configuration that it holds, -1 for none of these.
+    if it cannot run so, and `current` (n,) the configuration that it holds, -1 for none of these.
     """
 
     types: np.ndarray
@@ -60,7 +60,8 @@ def _choices(view, templates: dict) -> tuple[np.ndarray, ...]:
         known = np.isin(gpus, np.flatnonzero(asks))
         if models.any():
             own = view.speeds.type_codes(view.cluster.gpu_types)[types]
-            known |= (view.speeds.places(own, nodes, gpus)[np.flatnonzero(models)] >= 0).any(axis=0)
+            places = view.speeds.places(own, nodes, gpus)[np.flatnonzero(models)]
+            known |= (places >= 0).any(axis=0)
         templates[key] = types[known], nodes[known], gpus[known]
     types, nodes, gpus = templates[key]
     goodput = view.rates(types, nodes, gpus)

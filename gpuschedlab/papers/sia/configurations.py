@@ -27,7 +27,9 @@ def sia_configurations(node_type: np.ndarray, node_gpus: np.ndarray) -> tuple[np
     >>> list(zip(types.tolist(), nodes.tolist(), gpus.tolist()))
     [(0, 1, 1), (0, 1, 2), (0, 1, 4), (0, 2, 8), (1, 1, 1), (1, 1, 2), (1, 1, 4), (1, 1, 6)]
     """
-    return _configurations(*(tuple(np.asarray(a).tolist()) for a in (node_type, node_gpus)))
+    types_of_nodes = tuple(np.asarray(node_type).tolist())
+    gpus_of_nodes = tuple(np.asarray(node_gpus).tolist())
+    return _configurations(types_of_nodes, gpus_of_nodes)
 
 
 @lru_cache(maxsize=8)  # a run asks for those of its cluster in each round
@@ -35,7 +37,8 @@ def _configurations(node_type: tuple[int, ...], node_gpus: tuple[int, ...]):
     kinds = np.array(node_type, np.int64)
     sizes = np.array(node_gpus, np.int64)
     found = [(t, nodes, gpus) for t in np.unique(kinds).tolist() for gpus, nodes in _of_type(sizes[kinds == t])]
-    table = np.array(found, np.int64).reshape(-1, 3).T.copy()
+    rows = np.array(found, np.int64).reshape(-1, 3)
+    table = rows.T.copy()
     table.setflags(write=False)
     return tuple(table)
 
@@ -83,4 +86,5 @@ def sia_rigid(
             nodes = int(np.searchsorted(room, gpus)) + 1
             if nodes <= len(room):
                 found.append((t, nodes, gpus))
-    return tuple(np.array(found, np.int64).reshape(-1, 3).T.copy())
+    rows = np.array(found, np.int64).reshape(-1, 3)
+    return tuple(rows.T.copy())

@@ -43,9 +43,10 @@ def place_types(view, sizes, gpu_type, gpus, nodes, pinned, first) -> tuple[np.n
     for t in np.unique(gpu_type[doubtful]):
         mine = (gpus > 0) & (gpu_type == t)
         same = mine & (view.gpu_type == gpu_type) & (view.running_gpus == gpus)
+        order = np.lexsort((~same, -gpus, ~first))
         placed, lost = repacked(
             view,
-            [i for i in np.lexsort((~same, -gpus, ~first)).tolist() if mine[i]],
+            [i for i in order.tolist() if mine[i]],
             same,
             pinned,
             lambda: FreeGpus(view.cluster, up=view.up),

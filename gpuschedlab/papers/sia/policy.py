@@ -62,7 +62,7 @@ class Sia(Round):
     job has run somewhere), 5.0 in the thesis. The time-sharing penalty (`timeshare`) is the artifact's: the printed one,
     (tau - s) / tau and 0 for tau after a window of full service, never exceeds 1, at which p < 0 starves jobs. For that
     reason `penalty` takes the place of the artifact's 1. A new job counts as one without service from its first round on; in
-    the artifact from its second. A rigid job cannot make room by shrinking: where its restart takes more than a tenth of `timeshare`,
+    the artifact from its second. A rigid job cannot make room by shrinking: if its restart takes more than a tenth of `timeshare`,
     it is not stopped for another's turn.
 
     References
@@ -170,7 +170,8 @@ class Sia(Round):
             gpu_type = np.where(left, 0, gpu_type)
         kept.bound, kept.lost = bound, float(worth[left].sum())
         if evicted:
-            changed = status == "optimal" and relative_gap(*kept.proved()[:2]) > self.gap
+            objective, highest, _ = kept.proved()
+            changed = status == "optimal" and relative_gap(objective, highest) > self.gap
             status = f"{'heuristic' if changed else status}{', ' if status else ''}{evicted} without a place"
         return given, gpu_type, rows, status
 
@@ -232,9 +233,10 @@ class Sia(Round):
         if view.up.all():
             names = ", ".join(view.job_id(i) for i in np.flatnonzero(jobs.must)[:10])
             asked = np.ceil(view.gpus[jobs.must]).sum()
+            held_back = sum(gpus.sum() for gpus in reserved.values())
             raise PolicyError(
                 f"{self.name} at t={view.now:g} s: found jobs that are not preemptible and ask for {asked:g} GPUs, beside "
-                f"{sum(g.sum() for g in reserved.values()):g} reserved: {names}; expected no more than the cluster's "
+                f"{held_back:g} reserved: {names}; expected no more than the cluster's "
                 f"{view.capacity.sum():g}, each on one type. Make some preemptible, or submit them later."
             )
         waiting = jobs.forced

@@ -25,7 +25,8 @@ def pair_map(gains: pl.DataFrame, mode: str) -> Drawing:
     >>> pair_map(pl.DataFrame([row]), "merged").data[0]["customdata"].tolist()
     [[nan, nan], [2.0, nan]]
     """
-    tasks = tuple(pl.concat([gains["task"], gains["other"]]).unique().sort().to_list())
+    names = pl.concat([gains["task"], gains["other"]])
+    tasks = tuple(names.unique().sort().to_list())
     rows = gains.filter(mode=mode)
     true, expected = (np.full((len(tasks), len(tasks)), np.nan) for _ in range(2))
     for other, task, a, b in rows.select("other", "task", "true", "expected").iter_rows():

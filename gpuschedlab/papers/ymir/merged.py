@@ -83,7 +83,10 @@ class Merges:
 
     def _hopeless(self, view, place) -> np.ndarray:
         """Whether jobs (n,) have done `LONGEST` times their own work since they were merged."""
-        merged = [i for row, i in place.items() if row in self.partner or self.source.get(row, row) != row]
+        merged = []
+        for row, i in place.items():
+            if row in self.partner or self.source.get(row, row) != row:
+                merged.append(i)
         found = np.zeros(len(view), bool)
         if merged and (view.effort[merged] > 0).any():
             found[merged] = (view.effort >= LONGEST * (view.progress + work_left(view)))[merged]

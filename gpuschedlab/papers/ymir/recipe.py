@@ -56,7 +56,7 @@ class MergingCluster(Recipe):
 
     @property
     def policies(self) -> dict[str, Policy]:
-        """Ymir with these knobs, without merging, and Optimus, where it is there, at the same interval."""
+        """Ymir with these knobs, without merging, and Optimus, if it is there, at the same interval."""
         # Its threshold says nothing without merges: one run serves all of them.
         alone = self.ymir.with_knobs(temporal=False, spatial=False, threshold=Ymir().threshold)
         beside = {"Optimus": known.Optimus(interval=self.ymir.interval)} if hasattr(known, "Optimus") else {}
@@ -120,5 +120,6 @@ def digits_pairs(measured: float, seed: int, gain: str = "gain") -> pl.DataFrame
     """Pairs of ``digits``: `mode, source, target, gain` (null: to be predicted), `true` (all gains), and scores `leep` and `feature`."""
     pairs = pl.read_csv(path("zoo/pairs.csv"))
     names = [pl.format(f"{DIGITS}@{{}}", c).alias(c) for c in ("source", "target")]
-    drawn = pl.Series(np.random.default_rng(seed).random(pairs.height) < measured)
+    chances = np.random.default_rng(seed).random(pairs.height)
+    drawn = pl.Series(chances < measured)
     return pairs.with_columns(*names, true=gain, gain=pl.when(drawn).then(gain))

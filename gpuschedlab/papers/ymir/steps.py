@@ -78,8 +78,12 @@ def _round(policy, view, units, made, solution) -> Round:
         each = [_task(view, i) for i in members[0]]
         count = f"{len(members)} x " if len(members) > 1 else ""
         names.append(count + " + ".join(each))
-        mode = view.memory.partner[int(view.index[members[0][0]])][1] if len(each) == 2 else -1
-        modes.append(f"{MODES[mode]}, made before" if len(each) == 2 else "alone")
+        if len(each) == 2:
+            row = int(view.index[members[0][0]])
+            mode = view.memory.partner[row][1]
+            modes.append(f"{MODES[mode]}, made before")
+        else:
+            modes.append("alone")
     found = []
     for (a, b, mode), why, *numbers in units.table.candidates(singles, units.closed, policy):
         pair = f"{_task(view, singles[a][0][0])} + {_task(view, singles[b][0][0])}"
@@ -129,7 +133,8 @@ def case_of(found: Round) -> Case:
             poor = [k for k in np.flatnonzero(~np.isnan(gain)) if not gain[k] >= found.threshold]
             out = f"left out: TranWt < {found.threshold:g}"
             rows = [(name, mode, f"{made.gpus[k]:g}", spell(seconds[k]), f"{gain[k]:.2f}", "", out) for k in poor]
-            best = ", ".join(f"{gain[k]:.2f} on {made.gpus[k]:g}" for k in np.flatnonzero(~np.isnan(gain)))
+            known = np.flatnonzero(~np.isnan(gain))
+            best = ", ".join(f"{gain[k]:.2f} on {made.gpus[k]:g}" for k in known)
             best = f": TranWt {best} GPUs" if best else ": no GPUs for it"
         kept = [] if why else np.flatnonzero(row == mine).tolist()
         mine += not why
@@ -162,7 +167,8 @@ def _told(found: Round, table, pruned, tests) -> Case:
     steps.append(Step(4, "The slowdown of each column, over its gain.", said, rows, tuple(range(len(table)))))
     x = np.round(found.solution.x).astype(int)
     chosen = [(*c[:-1], f"chosen, {n} x" if n > 1 else "chosen") if n else c for c, n in zip(table, x)]
-    used = int(x @ found.made.gpus[found.made.columns()[1]])
+    _, configs = found.made.columns()
+    used = int(x @ found.made.gpus[configs])
     said = f"{x.sum()} columns on {used} of {found.made.room.sum():g} GPUs; they save {found.solution.objective:.3f} against waiting."
     lit = tuple(np.flatnonzero(x).tolist())
     steps.append(Step(5, f"{len(table)} columns, their costs, and what waiting costs.", said, chosen + pruned, lit))

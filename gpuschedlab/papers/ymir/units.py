@@ -29,7 +29,8 @@ class JobTimes:
         rate = np.array(view.rates(kind, nodes, gpus))
         listed = (gpus < WHOLE) | (gpus % WHOLE == 0)
         able = np.where(view.elastic[:, None], listed, np.ceil(view.gpus)[:, None] == gpus)
-        able |= ~(able & ~np.isnan(rate)).any(axis=1)[:, None]
+        has_speed = (able & ~np.isnan(rate)).any(axis=1)
+        able |= ~has_speed[:, None]
         pipeline = view.texts("pipeline") == "yes"
         whole = gpus % view.cluster.node_gpus.max() == 0
         rate[~able | (pipeline[:, None] & ~whole) | (gpus > view.capacity[kind])] = np.nan
@@ -184,7 +185,10 @@ class _Table:
                         yield pair, "no known gain", None, None
                     else:
                         whole, gain = self.total(i, j, mode)
-                        yield pair, "" if (gain >= policy.threshold).any() else "gains too little", whole, gain
+                        why = ""
+                        if not (gain >= policy.threshold).any():
+                            why = "gains too little"
+                        yield pair, why, whole, gain
 
 
 def _closed(view, kept, alone, i) -> str:

@@ -229,9 +229,9 @@ class Checked(UniSched):
 
     seen: list = field(default_factory=list, compare=False)
 
-    def _choose(self, view, rows, gpus, need, due, value, slo, capacity, leased):
-        found = super()._choose(view, rows, gpus, need, due, value, slo, capacity, leased)
-        self.seen.append([found[2][0], found[2][1], capacity - gpus[leased].sum()])
+    def _choose(self, view, joining, cycle, capacity):
+        found = super()._choose(view, joining, cycle, capacity)
+        self.seen.append([found[2][0], found[2][1], capacity - cycle.gpus[cycle.leased].sum()])
         return found
 
     def allocate(self, view):

@@ -14,7 +14,7 @@ from gpuschedlab.estimators import Noisy
 from gpuschedlab.metrics import cost, slo_attainment, summary
 from gpuschedlab.papers.prompttuner.jobs import LOADS, MINUTES, PromptJobs, _arrivals
 from gpuschedlab.papers.prompttuner.recipe import PromptLab
-from gpuschedlab.papers.prompttuner.shares import satisfactory_shares
+from gpuschedlab.papers.prompttuner.shares import DatedJobs, satisfactory_shares
 from gpuschedlab.papers.prompttuner.warm_pools import Pool
 from gpuschedlab.policies import ElasticFlow, Infless, PromptTuner
 from gpuschedlab.sim import Allocation, Delays, Round, Scenario, simulate
@@ -394,9 +394,8 @@ def test_minimum_satisfactory_shares_are_the_least():
         setup = float(rng.integers(0, 3) * 5)
         seconds = work / gpus
         args = (setup, 0.0, due, free, 5.0)
-        share, _, _ = satisfactory_shares(
-            gpus, seconds, *(np.array([x]) for x in (setup, 0.0, 0.0, due)), free.copy(), 5.0
-        )
+        jobs = DatedJobs(gpus, seconds, *(np.array([x]) for x in (setup, 0.0, 0.0, due)))
+        share, _, _ = satisfactory_shares(jobs, free.copy(), 5.0)
         assert share[0] == brute_share(gpus[0], seconds[0], *args)
         found.append(share[0])
     assert len(set(found)) == 4
@@ -447,7 +446,8 @@ def test_satisfactory_shares_of_several_jobs_are_planned_one_after_another(seed)
     still = rng.uniform(0, 8, n)  # GPUs, and seconds of their start that are to come
     seconds = work[:, None] / np.array(gpus)
     left = free.copy()
-    shares, firsts, turn = satisfactory_shares(np.tile(gpus, (n, 1)), seconds, setup, held, still, due, left, 5.0)
+    jobs = DatedJobs(np.tile(gpus, (n, 1)), seconds, setup, held, still, due)
+    shares, firsts, turn = satisfactory_shares(jobs, left, 5.0)
     expected = plan_by_hand(gpus, seconds, setup, held, still, due, free.tolist(), 5.0)
     assert (shares.tolist(), firsts.tolist(), turn, left.tolist()) == expected
 

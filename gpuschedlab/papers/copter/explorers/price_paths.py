@@ -48,7 +48,8 @@ def _moved(path: list[np.ndarray], prices: np.ndarray, least: float) -> bool:
     """Whether some price has moved in the last two moves; at the beginning it counts as moved."""
     if len(path) < 2:
         return True
-    return bool(np.abs(prices - path[-2]).max() > least)
+    largest_move = np.abs(prices - path[-2]).max()
+    return bool(largest_move > least)
 
 
 def _with(prices: np.ndarray, coordinate: int, value: float) -> np.ndarray:
@@ -76,7 +77,8 @@ def price_map(rounds: SimilarRounds, size: int = 48) -> plots.Landscape:
     problem = MultipleChoice(utility, second.kinds[two_types], second.gpus[two_types], second.capacity[:2])
     cells = possible_cells(problem)
     paths = {"copter": copter_prices(problem), "one price at a time": descent_prices(problem)}
-    top = 1.15 * np.concatenate(list(paths.values())).max(axis=0) + 1e-6
+    all_prices = np.concatenate(list(paths.values()))
+    top = 1.15 * all_prices.max(axis=0) + 1e-6
     horizontal = np.linspace(0.0, top[0], size)
     vertical = np.linspace(0.0, top[1], size)
     bound = np.empty((size, size))

@@ -167,7 +167,8 @@ def _run(fleet: Fleet, loads, decide: Callable, slack: float) -> list[tuple]:
         seconds = time.process_time() - begin
         new = placed & ~fleet.placed
         over = float((placed @ fleet.size / fleet.memory).max())
-        done.append((int(new.sum()), float((new @ fleet.size).sum()), share @ load, seconds, over, status))
+        copied = float((new @ fleet.size).sum())
+        done.append((int(new.sum()), copied, share @ load, seconds, over, status))
         fleet = fleet._replace(placed=placed)
     return done
 
@@ -181,8 +182,14 @@ def decision(way: str, solver: str = "highs", **options) -> Callable:
     def decide(fleet: Fleet, load, slack: float) -> tuple[np.ndarray, np.ndarray, str]:
         if way == "e-store":
             return *e_store(fleet, load, slack), "greedy"
-        session.update((shard_program if way == "exact" else shard_relaxed)(fleet, load, slack))
-        found = session.solve()
-        return *fit_memory(fleet, load, whole_shares(found.table[0]) if way == "exact" else found.table), found.status
+        if way == "exact":
+            session.update(shard_program(fleet, load, slack))
+            solution = session.solve()
+            share = whole_shares(solution.table[0])
+        else:
+            session.update(shard_relaxed(fleet, load, slack))
+            solution = session.solve()
+            share = solution.table
+        return *fit_memory(fleet, load, share), solution.status
 
     return decide

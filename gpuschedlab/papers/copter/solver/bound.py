@@ -41,7 +41,9 @@ def proved_bound(program: Program, prices: np.ndarray) -> float:
             if not wrong.any():
                 priced = y != 0
                 off = reduced != 0
-                return sign * float((y[priced] * side[priced]).sum() + (reduced[off] * edge[off]).sum())
+                of_rows = (y[priced] * side[priced]).sum()
+                of_columns = (reduced[off] * edge[off]).sum()
+                return sign * float(of_rows + of_columns)
             if near:
                 some = wrong | (free & (np.abs(reduced) <= near * cost))
                 y = signed(y + _moved(A, c - A.T @ y, some, y), *limits)

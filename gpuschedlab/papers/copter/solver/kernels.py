@@ -4,28 +4,65 @@ Notation as in `Grouped`; a step of size tau around x0 asks for the prices y of 
 min over X of (c - A'y)'x + |x - x0|^2 / (2 tau) large. Its x is the projection of x0 + tau (A'y - c) on X.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from gpuschedlab._compiled import njit
 
 
+class Groups(NamedTuple):
+    """Groups of columns, each with one row of its own: the sum of its variables is at most, or equal to, its room."""
+
+    begin: np.ndarray  # (G + 1,) first column of each group, and the end
+    room: np.ndarray  # (G,)
+    equal: np.ndarray  # (G,) whether the sum equals the room
+
+
+class Columns(NamedTuple):
+    """Costs of n columns, and their coefficients in the coupling rows."""
+
+    ptr: np.ndarray  # (n + 1,) first coefficient of each column, and the end
+    at: np.ndarray  # (k,) row of each coefficient
+    val: np.ndarray  # (k,) coefficients
+    c: np.ndarray  # (n,) costs
+
+
+class Point(NamedTuple):
+    """The point of some prices, which `project` fills, and the columns that shape the dual's curvature there."""
+
+    x: np.ndarray  # (n,) variables
+    inside: np.ndarray  # (n,) columns whose variable is above 0, group after group
+    count: np.ndarray  # (G,) number of them in each group
+    tight: np.ndarray  # (G,) whether the group's row binds
+    price: np.ndarray  # (G,) best price of the group's row
+    activity: np.ndarray  # (m,) A x
+
+
 @njit
-def reduced_cost(c, ptr, at, val, y, k):
+def reduced_cost(columns, y, k):
     """Return the cost of one unit of column k, less its price in the coupling rows at prices y."""
-    cost = c[k]
-    for e in range(ptr[k], ptr[k + 1]):
-        cost -= val[e] * y[at[e]]
+    cost = columns.c[k]
+    for e in range(columns.ptr[k], columns.ptr[k + 1]):
+        cost -= columns.val[e] * y[columns.at[e]]
     return cost
 
 
 @njit
-def project(begin, room, equal, ptr, at, val, c, x0, tau, y, x, inside, count, tight, price, activity):
+def project(groups, columns, x0, tau, y, point):
     """The point of some prices in the groups, and their bound; thresholds by Michelot's iteration (Condat, Math. Program. 158).
 
-    Fills the point x (n,); `inside` (n,), the places whose variable is above 0, group after group, `count` (G,) of them in each;
-    `tight` (G,), whether the group's row binds, and the best `price` (G,) of that row. A x is added to `activity` (m,). Returns
-    |x - x0|^2, c'x, and the least of (c - A'y)'x over all points.
+    Fills the point; A x is added to its activity. Returns |x - x0|^2, c'x, and the least of (c - A'y)'x over all points.
     """
+    begin = groups.begin
+    room = groups.room
+    equal = groups.equal
+    ptr = columns.ptr
+    c = columns.c
+    x = point.x
+    inside = point.inside
+    tight = point.tight
+    price = point.price
     moved = 0.0
     cost = 0.0
     proved = 0.0
@@ -37,7 +74,7 @@ def project(begin, room, equal, ptr, at, val, c, x0, tau, y, x, inside, count, t
         top = -np.inf
         least = np.inf
         for k in range(begin[i], begin[i + 1]):
-            reduced = reduced_cost(c, ptr, at, val, y, k)
+            reduced = reduced_cost(columns, y, k)
             z = x0[k] - tau * reduced
             x[k] = z
             if z > 0:
@@ -46,9 +83,13 @@ def project(begin, room, equal, ptr, at, val, c, x0, tau, y, x, inside, count, t
             top = max(top, z)
             least = min(least, reduced)
         tight[i] = equal[i] or total > room[i]
-        price[i] = least if equal[i] else min(least, 0.0)
+        price[i] = least
+        if not equal[i]:
+            price[i] = min(least, 0.0)
         proved += room[i] * price[i]
-        t = top - room[i] if tight[i] else 0.0
+        t = 0.0
+        if tight[i]:
+            t = top - room[i]
         if total > room[i]:
             t = max(t, (total - room[i]) / positive)
         for k in range(begin[i], begin[i + 1]):
@@ -75,7 +116,7 @@ def project(begin, room, equal, ptr, at, val, c, x0, tau, y, x, inside, count, t
                 else:
                     x[k] = 0.0
                     moved += x0[k] * x0[k]
-        count[i] = n - first
+        point.count[i] = n - first
         for s in range(first, n):
             k = inside[s]
             w = x[k] - t
@@ -83,13 +124,17 @@ def project(begin, room, equal, ptr, at, val, c, x0, tau, y, x, inside, count, t
             moved += (w - x0[k]) ** 2
             cost += c[k] * w
             for e in range(ptr[k], ptr[k + 1]):
-                activity[at[e]] += val[e] * w
+                point.activity[columns.at[e]] += columns.val[e] * w
     return moved, cost, proved
 
 
 @njit
-def curvature(ptr, at, val, inside, count, tight, where, H):
-    """A P A' over the rows with `where` >= 0 (their places in H, which is filled), P the projection's derivative."""
+def curvature(columns, point, place, H):
+    """A P A' over the rows with `place` >= 0 (that in H, which is filled), P the projection's derivative."""
+    ptr = columns.ptr
+    at = columns.at
+    val = columns.val
+    count = point.count
     H[:] = 0.0
     sums = np.zeros(H.shape[0])
     touched = np.empty(H.shape[0], np.int64)
@@ -97,12 +142,12 @@ def curvature(ptr, at, val, inside, count, tight, where, H):
     begin = 0
     for i in range(count.shape[0]):
         n = 0
-        for k in inside[begin : begin + count[i]]:
+        for k in point.inside[begin : begin + count[i]]:
             for e in range(ptr[k], ptr[k + 1]):
-                r = where[at[e]]
+                r = place[at[e]]
                 if r < 0:
                     continue
-                if tight[i]:
+                if point.tight[i]:
                     if of[r] != i:
                         of[r] = i
                         touched[n] = r
@@ -110,8 +155,9 @@ def curvature(ptr, at, val, inside, count, tight, where, H):
                         n += 1
                     sums[r] += val[e]
                 for f in range(ptr[k], ptr[k + 1]):
-                    if where[at[f]] >= 0:
-                        H[r, where[at[f]]] += val[e] * val[f]
+                    q = place[at[f]]
+                    if q >= 0:
+                        H[r, q] += val[e] * val[f]
         begin += count[i]
         for r in touched[:n]:
             for q in touched[:n]:

@@ -21,13 +21,30 @@ class Answer:
     def __init__(self, lp: Grouped):
         n = len(lp.c)
         groups = len(lp.room)
-        self.x = np.zeros(n)
-        self.inside = np.empty(n, np.int64)
-        self.activity = np.zeros(len(lp.rl))
+        self.point = kernels.Point(
+            x=np.zeros(n),
+            inside=np.empty(n, np.int64),
+            count=np.zeros(groups + 1, np.int64),
+            tight=np.zeros(groups + 1, bool),
+            price=np.zeros(groups),
+            activity=np.zeros(len(lp.rl)),
+        )
         self.worst = 0.0
-        self.count = np.zeros(groups + 1, np.int64)
-        self.tight = np.zeros(groups + 1, bool)
-        self.price = np.zeros(groups)
+
+    @property
+    def x(self) -> np.ndarray:
+        """Variables (n,)."""
+        return self.point.x
+
+    @property
+    def price(self) -> np.ndarray:
+        """Best price (G,) of each group's row."""
+        return self.point.price
+
+    @property
+    def activity(self) -> np.ndarray:
+        """A x (m,)."""
+        return self.point.activity
 
 
 class Newton:
@@ -42,6 +59,8 @@ class Newton:
         self.done = 0.0
         self.now = Answer(lp)
         self.spare = Answer(lp)
+        self.groups = kernels.Groups(lp.begin, lp.room, lp.equal)
+        self.columns = kernels.Columns(lp.ptr, lp.at, lp.val, lp.c)
         self.A = sp.csc_array((lp.val, lp.at, lp.ptr), (len(lp.rl), len(lp.c)))
         self.loose = self.A[:, lp.begin[-1] :]
         self.has_low = np.isfinite(lp.rl)
@@ -54,27 +73,29 @@ class Newton:
     def evaluate(self, x0, tau: float, y, a: Answer) -> Answer:
         """The point of prices y in a step of size tau around x0, in an answer that is overwritten."""
         lp = self.lp
-        a.activity[:] = 0.0
-        parts = (lp.begin, lp.room, lp.equal, lp.ptr, lp.at, lp.val, lp.c, x0, tau, y)
-        moved, a.cost, proved = kernels.project(*parts, a.x, a.inside, a.count, a.tight, a.price, a.activity)
+        point = a.point
+        activity = point.activity
+        activity[:] = 0.0
+        moved, a.cost, proved = kernels.project(self.groups, self.columns, x0, tau, y, point)
         if self.loose.shape[1]:
             free = slice(lp.begin[-1], None)
             low = lp.low
             high = lp.high
             reduced = lp.c[free] - self.loose.T @ y
-            x = a.x[free] = np.clip(x0[free] - tau * reduced, low, high)
+            x = np.clip(x0[free] - tau * reduced, low, high)
+            point.x[free] = x
             within = np.flatnonzero((low < x) & (x < high))
-            n = a.count[:-1].sum()
-            a.count[-1] = len(within)
-            a.inside[n : n + len(within)] = lp.begin[-1] + within
+            n = point.count[:-1].sum()
+            point.count[-1] = len(within)
+            point.inside[n : n + len(within)] = lp.begin[-1] + within
             edge = np.where(reduced > 0, low, high)
             a.worst = np.abs(reduced[np.isinf(edge)]).max(initial=0.0)
             proved += (reduced * np.where(np.isinf(edge), 0.0, edge)).sum()
             moved = moved + ((x - x0[free]) ** 2).sum()
             a.cost = a.cost + (lp.c[free] * x).sum()
-            a.activity += self.loose @ x
+            activity += self.loose @ x
         sides = np.where(y > 0, self._low, self._high)
-        a.dual = a.cost + moved / (2 * tau) + float(y @ (sides - a.activity))
+        a.dual = a.cost + moved / (2 * tau) + float(y @ (sides - activity))
         a.proved = proved + float(y @ sides)
         self.done += 1
         return a
@@ -117,28 +138,33 @@ class Newton:
 
     def _factorised(self, free, b):
         """Function of the damping: the Newton step of some rows, exact."""
-        lp = self.lp
-        a = self.now
-        where = np.full(len(self.lp.rl), -1)
+        place = np.full(len(self.lp.rl), -1)
         H = np.empty((len(free), len(free)))
-        where[free] = np.arange(len(free))
-        kernels.curvature(lp.ptr, lp.at, lp.val, a.inside, a.count, a.tight, where, H)
+        place[free] = np.arange(len(free))
+        kernels.curvature(self.columns, self.now.point, place, H)
         floor = np.maximum(np.diag(H), self.floor[free])
         return lambda damping: np.linalg.solve(H + np.diag(damping * floor), b)
 
     def _conjugate(self, free, b):
         """The same by conjugate gradients, to a tenth of the gradient, preconditioned by the diagonal without the groups."""
-        a, k = self.now, self.now.count.sum()
-        B = self.A[:, a.inside[:k]].tocsr()[free]
-        share = np.where(a.tight, 1 / np.sqrt(np.maximum(a.count, 1)), 0.0)
-        means = sp.csr_array((np.repeat(share, a.count), np.repeat(np.arange(len(share)), a.count), np.arange(k + 1)))
-        C, BT, diagonal = (B @ means).tocsr(), B.T.tocsr(), np.asarray(B.multiply(B).sum(axis=1)).ravel()
+        point = self.now.point
+        count = point.count
+        k = count.sum()
+        inside = point.inside[:k]
+        B = self.A[:, inside].tocsr()[free]
+        share = np.where(point.tight, 1 / np.sqrt(np.maximum(count, 1)), 0.0)
+        group = np.repeat(np.arange(len(share)), count)
+        means = sp.csr_array((np.repeat(share, count), group, np.arange(k + 1)))
+        C = (B @ means).tocsr()
+        BT = B.T.tocsr()
+        squares = B.multiply(B).sum(axis=1)
+        diagonal = np.asarray(squares).ravel()
         CT = C.T.tocsr()
         floor = np.maximum(diagonal, self.floor[free])
 
         def direction(damping: float) -> np.ndarray:
             def times(v):
-                self.done += k / max(len(a.x), 1)
+                self.done += k / max(len(point.x), 1)
                 return B @ (BT @ v) - C @ (CT @ v) + damping * floor * v
 
             shape = (len(b), len(b))

@@ -73,7 +73,7 @@ class Copter(Limits):
     Differs from the paper in
     -------------------------
     The artifact leaves out its solver (`pylpsparse`). The thesis settles the rows of each step by coordinate descent, one at a
-    time; here those of requests are projections, and a Newton step, factorised where the rest are few, takes the place of the
+    time; here those of requests are projections, and a Newton step, factorised if the rest are few, takes the place of the
     descent. Step sizes grow, in place of the artifact's constant eta of 1; and the proof (bound, no point, no best) is reported.
 
     References
@@ -211,7 +211,8 @@ class _Steps:
             np.append(program.lower, more), np.append(program.upper, more + np.inf), name=program.name,
         )  # fmt: skip
         sides = np.concatenate([program.row_lower[rows], program.row_upper[rows]])
-        return self._closely(elastic).bound <= 1e-7 * max(1.0, np.abs(sides[np.isfinite(sides)]).max(initial=0.0))
+        largest = np.abs(sides[np.isfinite(sides)]).max(initial=0.0)
+        return self._closely(elastic).bound <= 1e-7 * max(1.0, largest)
 
     def has_best(self) -> bool:
         """Whether no direction improves for good."""

@@ -38,7 +38,8 @@ def _spread(keys, problem: MultipleChoice, cells: Cells, ties: float) -> np.ndar
     mixed = names.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)  # Fibonacci hashing
     mixed ^= mixed >> np.uint64(29)
     mixed *= np.uint64(0xBF58476D1CE4E5B9)
-    return 1.0 + ties * (2.0 * (mixed >> np.uint64(11)).astype(float) / 2.0**53 - 1.0)
+    bits = (mixed >> np.uint64(11)).astype(float)
+    return 1.0 + ties * (2.0 * bits / 2.0**53 - 1.0)
 
 
 def bound_at(problem: MultipleChoice, cells: Cells, prices: np.ndarray) -> float:

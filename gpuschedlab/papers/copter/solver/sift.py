@@ -140,7 +140,10 @@ def _first_columns(program: Program, c: np.ndarray, x0, prices, least: float) ->
     """Columns (n,) in use from the start: free ones, those that cannot stand at 0, those above 0 in x0, and those that gain at prices."""
     use = (c == 0) | (program.lower != 0)
     use |= np.zeros(len(c), bool) if x0 is None else np.asarray(x0) > 0
-    return use if prices is None else use | (c - program.A.T @ prices < least)
+    if prices is None:
+        return use
+    reduced = c - program.A.T @ prices
+    return use | (reduced < least)
 
 
 def _misses(program: Program) -> sp.csc_array:

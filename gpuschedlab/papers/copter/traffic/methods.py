@@ -37,6 +37,22 @@ class FlowRound(NamedTuple):
     bound: float  # what no flow can exceed: proved by the solver of the whole program, else the total demand
 
 
+class _Traffic(NamedTuple):
+    """Demands of one round on a network."""
+
+    routes: Routes
+    capacity: np.ndarray  # (E,) of each link, Mb/s
+    demand: np.ndarray  # (n,) Mb/s
+
+    def flow_round(self, flow, seconds: list, status: str, more=0.0, bound=np.inf) -> FlowRound:
+        """Worth of a flow that took some seconds for each part, and `more` before."""
+        over = excess(self.routes, self.capacity, self.demand, flow)
+        asked = float(self.demand.sum())
+        spent = more + sum(seconds)
+        longest = more + max(seconds)
+        return FlowRound(float(flow.sum()), asked, over, spent, longest, status, min(float(bound), asked))
+
+
 def allocate_flow(
     routes: Routes,
     capacity: np.ndarray,
@@ -67,12 +83,13 @@ def allocate_flow(
     kind, _, number = way.partition("-")
     session = Session(solver, **options)
     rng = np.random.default_rng(rng)
+    rounds = [_Traffic(routes, capacity, demand) for demand in demands]
     if way == "all":
-        return [_all(session, routes, capacity, demand, first=not k) for k, demand in enumerate(demands)]
+        return [_all(session, traffic, first=not k) for k, traffic in enumerate(rounds)]
     if way == "top":
-        return [_top(session, routes, capacity, demand) for demand in demands]
+        return [_top(session, traffic) for traffic in rounds]
     if kind == "pop" and number.isdigit() and int(number) > 0:
-        return [_pop(routes, capacity, demand, int(number), solver, options, rng) for demand in demands]
+        return [_pop(traffic, int(number), solver, options, rng) for traffic in rounds]
     raise SolverError(f"traffic: found way {way!r}; expected all, top or pop-K.")
 
 
@@ -92,33 +109,40 @@ def split_demands(routes: Routes, demand: np.ndarray, parts: int, rng: np.random
     return [np.bincount(owner[part == k], (demand / clients)[owner[part == k]], n) for k in range(parts)]
 
 
-def _all(session: Session, routes: Routes, capacity, demand, first: bool) -> FlowRound:
+def _all(session: Session, traffic: _Traffic, first: bool) -> FlowRound:
     """A round of all demands: only the first program is built, the others change its bounds."""
     begin = time.process_time()
-    limits = np.concatenate([demand, capacity])
-    session.update(flow_program(routes, capacity, demand) if first else Change(row_upper=limits))
-    found = session.solve()
-    flow = fitted_flow(routes, capacity, demand, found.x)
-    return _round(routes, capacity, demand, flow, [time.process_time() - begin], found.status, bound=found.bound)
+    if first:
+        session.update(flow_program(*traffic))
+    else:
+        session.update(Change(row_upper=np.concatenate([traffic.demand, traffic.capacity])))
+    solution = session.solve()
+    flow = fitted_flow(*traffic, solution.x)
+    seconds = time.process_time() - begin
+    return traffic.flow_round(flow, [seconds], solution.status, bound=solution.bound)
 
 
-def _top(session: Session, routes: Routes, capacity, demand) -> FlowRound:
+def _top(session: Session, traffic: _Traffic) -> FlowRound:
     """A round of the largest demands."""
     begin = time.process_time()
+    routes, capacity, demand = traffic
     paths = top_routes(routes, demand, TOP)
     some, pairs = some_routes(routes, paths)
     session.update(flow_program(some, capacity, demand[pairs]))
-    found = session.solve()
+    solution = session.solve()
     flow = np.zeros(len(routes.pair))
-    flow[paths] = fitted_flow(some, capacity, demand[pairs], found.x)
+    flow[paths] = fitted_flow(some, capacity, demand[pairs], solution.x)
     if len(pairs) < len(demand):
-        flow = filled_flow(routes, capacity, np.where(np.isin(np.arange(len(demand)), pairs), 0.0, demand), flow)
-    return _round(routes, capacity, demand, flow, [time.process_time() - begin], found.status)
+        small_demands = demand.copy()
+        small_demands[pairs] = 0.0
+        flow = filled_flow(routes, capacity, small_demands, flow)
+    return traffic.flow_round(flow, [time.process_time() - begin], solution.status)
 
 
-def _pop(routes: Routes, capacity, demand, parts: int, solver: str, options: dict, rng) -> FlowRound:
+def _pop(traffic: _Traffic, parts: int, solver: str, options: dict, rng) -> FlowRound:
     """A round of POP."""
     begin = time.process_time()
+    routes, capacity, demand = traffic
     asked = split_demands(routes, demand, parts, rng)
     spent = time.process_time() - begin
     seconds = []
@@ -134,13 +158,4 @@ def _pop(routes: Routes, capacity, demand, parts: int, solver: str, options: dic
             flow[paths] += fitted_flow(some, capacity / parts, part[pairs], session.solve().x)
             words.append(session.solve().status)
         seconds.append(time.process_time() - begin)
-    return _round(routes, capacity, demand, flow, seconds, worst_status(words), spent)
-
-
-def _round(routes: Routes, capacity, demand, flow, seconds: list, status: str, more=0.0, bound=np.inf) -> FlowRound:
-    """Worth of a flow that took some seconds for each part, and `more` before."""
-    over = excess(routes, capacity, demand, flow)
-    asked = float(demand.sum())
-    spent = more + sum(seconds)
-    longest = more + max(seconds)
-    return FlowRound(float(flow.sum()), asked, over, spent, longest, status, min(float(bound), asked))
+    return traffic.flow_round(flow, seconds, worst_status(words), spent)

@@ -101,7 +101,8 @@ def generated_network(nodes: int = KDL[0], links: int = KDL[1], rng: int | np.ra
             chosen.append((one[i], two[i]))
             full[one[i]] += 1
             full[two[i]] += 1
-    return Network.of(np.concatenate([tree, np.array(chosen, int).reshape(-1, 2)]), place=place)
+    further = np.array(chosen, int).reshape(-1, 2)
+    return Network.of(np.concatenate([tree, further]), place=place)
 
 
 def bimodal_demands(

@@ -1,16 +1,33 @@
 """Compiled search for paths without common links."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from gpuschedlab._compiled import njit
+
+
+class _Links(NamedTuple):
+    """Links of a network, by the routers at which they start."""
+
+    starts: np.ndarray  # (nodes + 1,) first link of each router, and the end
+    heads: np.ndarray  # (E,) router at which each link ends
+
+
+class _Search(NamedTuple):
+    """Arrays that searches write to."""
+
+    barred: np.ndarray  # (E,) last pair that has each link on one of its paths, -1 if there is none
+    back: np.ndarray  # (nodes,) link by which each router was reached, -1 if it was not
+    queue: np.ndarray  # (nodes,) routers in the order in which they were reached
 
 
 @njit
 def disjoint_paths(starts, heads, pairs, most):
     """Paths of pairs (n, 2) of routers, each the shortest by links that shares none with those before, at most `most` for a pair.
 
-    `starts` (nodes + 1,) and `heads` (E,) are the links by where they start. Returned are the pair (P,) of each path, where its links
-    begin (P + 1,) among all, and these (L,).
+    `starts` (nodes + 1,) and `heads` (E,) are the links by the routers at which they start. Returned are the pair (P,) of each path,
+    the place (P + 1,) at which its links begin among all, and these (L,).
     """
     nodes = len(starts) - 1
     links = len(heads)
@@ -19,23 +36,24 @@ def disjoint_paths(starts, heads, pairs, most):
     link = [np.int64(0) for _ in range(0)]
     barred = np.full(links, -1)
     back = np.empty(nodes, np.int64)
+    search = _Search(barred, back, np.empty(nodes, np.int64))
     tails = np.empty(links, np.int64)
     for u in range(nodes):
         tails[starts[u] : starts[u + 1]] = u
-    queue = np.empty(nodes, np.int64)
     for k in range(len(pairs)):
         source = pairs[k, 0]
         target = pairs[k, 1]
         for _ in range(most):
-            _search(starts, heads, source, target, barred, k, back, queue)
+            _reach(_Links(starts, heads), source, target, k, search)
             if back[target] < 0:
                 break
-            at = target
+            router = target
             first = len(link)
-            while at != source:
-                link.append(back[at])
-                barred[back[at]] = k
-                at = tails[back[at]]
+            while router != source:
+                last_link = back[router]
+                link.append(last_link)
+                barred[last_link] = k
+                router = tails[last_link]
             link[first:] = link[first:][::-1]
             pair.append(k)
             begin.append(len(link))
@@ -43,8 +61,10 @@ def disjoint_paths(starts, heads, pairs, most):
 
 
 @njit
-def _search(starts, heads, source, target, barred, k, back, queue):
-    """Breadth first from the source: the link into each router in `back`, -1 if none was reached before the target."""
+def _reach(links, source, target, k, search):
+    """Breadth first from the source to the target of pair k, on links that none of its paths has: fills `search.back`."""
+    back = search.back
+    queue = search.queue
     back[:] = -1
     queue[0] = source
     head = 0
@@ -52,9 +72,9 @@ def _search(starts, heads, source, target, barred, k, back, queue):
     while head < tail:
         u = queue[head]
         head += 1
-        for e in range(starts[u], starts[u + 1]):
-            v = heads[e]
-            if barred[e] != k and back[v] < 0 and v != source:
+        for e in range(links.starts[u], links.starts[u + 1]):
+            v = links.heads[e]
+            if search.barred[e] != k and back[v] < 0 and v != source:
                 back[v] = e
                 if v == target:
                     return

@@ -85,8 +85,10 @@ def filled_flow(routes: Routes, capacity: np.ndarray, demand: np.ndarray, flow: 
 def top_routes(routes: Routes, demand: np.ndarray, share: float = 0.1) -> np.ndarray:
     """Paths (p,), rising, of the largest demands (n,): of a share of these, by number."""
     demand = np.asarray(demand)
+    largest_first = np.argsort(-demand, kind="stable")
+    count = int(np.ceil(share * len(demand)))
     chosen = np.zeros(len(demand), bool)
-    chosen[np.argsort(-demand, kind="stable")[: int(np.ceil(share * len(demand)))]] = True
+    chosen[largest_first[:count]] = True
     return np.flatnonzero(chosen[routes.pair])
 
 

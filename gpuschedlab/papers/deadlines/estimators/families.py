@@ -51,7 +51,11 @@ class Ensemble(NamedTuple):
     def mean(self, x) -> np.ndarray:
         """(k,) expected metric at x."""
         x = np.asarray(x, float)
-        return sum((m.weight * FAMILIES[m.name][0](x, *m.parameters) for m in self.members), np.zeros(x.shape))
+        total = np.zeros(x.shape)
+        for member in self.members:
+            f, _ = FAMILIES[member.name]
+            total = total + member.weight * f(x, *member.parameters)
+        return total
 
     def above(self, target: float, x) -> np.ndarray:
         """(k,) probability that the curve is at or above a target at x."""
@@ -62,8 +66,10 @@ class Ensemble(NamedTuple):
         for m in self.members:
             f = FAMILIES[m.name][0]
             slope = _slope(f, x, m.parameters)
-            spread = np.sqrt(np.maximum(np.einsum("ki,ij,kj->k", slope, m.covariance, slope), 1e-12))
-            chance += m.weight * ndtr((f(x, *m.parameters) - target) / spread)
+            variance = np.einsum("ki,ij,kj->k", slope, m.covariance, slope)
+            spread = np.sqrt(np.maximum(variance, 1e-12))
+            margin = f(x, *m.parameters) - target
+            chance += m.weight * ndtr(margin / spread)
         return chance
 
     def reached(self, target: float, most: float, start: float = 1.0) -> float:
@@ -85,13 +91,17 @@ def fit_curve(x, y, horizon: float | None = None) -> Ensemble:
     weight = 10 ** (np.arange(1, len(x) + 1) / max(len(x), 1))
     weight = weight / weight.mean() if len(x) else weight
     far = np.linspace(x[-1], horizon or 10 * x[-1], 50) if len(x) else x
-    found = [_fit_one(name, x, y, weight, far) for name in FAMILIES if len(x) > len(FAMILIES[name][1][0])]
-    found = [f for f in found if f is not None]
-    if not found:
+    fits = []
+    for name, (_, starts) in FAMILIES.items():
+        if len(x) > len(starts[0]):
+            fits.append(_fit_one(name, x, y, weight, far))
+    fits = [fit for fit in fits if fit is not None]
+    if not fits:
         return Ensemble(())
-    worth = np.array([score for score, _ in found])
-    worth = np.exp(-0.5 * (worth - worth.min()))
-    return Ensemble(tuple(m._replace(weight=float(w)) for w, (_, m) in zip(worth / worth.sum(), found, strict=True)))
+    scores = np.array([score for score, _ in fits])
+    worth = np.exp(-0.5 * (scores - scores.min()))
+    shares = worth / worth.sum()
+    return Ensemble(tuple(member._replace(weight=float(w)) for w, (_, member) in zip(shares, fits, strict=True)))
 
 
 def _fit_one(name: str, x, y, weight, far):
@@ -101,8 +111,12 @@ def _fit_one(name: str, x, y, weight, far):
     f, starts = FAMILIES[name]
     root = np.sqrt(weight)
     method = "lm" if len(x) >= len(starts[0]) else "trf"
-    tried = [least_squares(lambda p: root * (f(x, *p) - y), start, method=method) for start in starts]
-    best = min(tried, key=lambda t: t.cost)
+
+    def errors(parameters):
+        return root * (f(x, *parameters) - y)
+
+    fits = [least_squares(errors, start, method=method) for start in starts]
+    best = min(fits, key=lambda fit: fit.cost)
     ahead = f(far, *best.x)
     if not np.isfinite(ahead).all() or (np.diff(ahead) < -1e-6).any() or ahead.min() < 0 or ahead.max() > 1 + 1e-6:
         return None
@@ -110,7 +124,8 @@ def _fit_one(name: str, x, y, weight, far):
     k = len(best.x)
     noise = max(2 * best.cost / n, 1e-10)
     inner = best.jac.T @ best.jac
-    covariance = noise * np.linalg.pinv(inner + 1e-10 * np.trace(inner) * np.eye(k))
+    ridge = 1e-10 * np.trace(inner) * np.eye(k)
+    covariance = noise * np.linalg.pinv(inner + ridge)
     return n * np.log(noise) + k * np.log(n), Member(name, 0.0, best.x, covariance, noise)
 
 

@@ -54,7 +54,8 @@ class LearningCurve(Around, Estimator):
 
     def __post_init__(self):
         super().__post_init__()
-        object.__setattr__(self, "targets", tuple(sorted(dict(self.targets).items())))
+        by_model = sorted(dict(self.targets).items())
+        object.__setattr__(self, "targets", tuple(by_model))
 
     def update(self, view) -> np.ndarray | None:
         """Extrapolate the curves of the jobs that have a target, each as far as it has been seen."""
@@ -64,15 +65,16 @@ class LearningCurve(Around, Estimator):
         estimate = view.estimate.copy()
         goal = dict(self.targets)
         for m in np.unique(view.model[view.model >= 0]):
-            if view.speeds.models[m] not in goal:
+            name = view.speeds.models[m]
+            if name not in goal:
                 continue
-            own = curves.frame().filter(mode="own", model=view.speeds.models[m]).sort("progress")
-            x = own["progress"].to_numpy()
-            y = own["metric"].to_numpy()
+            curve = curves.frame().filter(mode="own", model=name).sort("progress")
+            x = curve["progress"].to_numpy()
+            y = curve["metric"].to_numpy()
             for i in np.flatnonzero((view.model == m) & (view.progress > 0)):
                 seen = int(np.searchsorted(x, view.progress[i], side="right"))
                 if seen >= self.points:
-                    estimate[i] = self._renew(view, i, x[:seen], y[:seen], goal[view.speeds.models[m]])
+                    estimate[i] = self._renew(view, i, x[:seen], y[:seen], goal[name])
         return estimate
 
     def _renew(self, view, i: int, x: np.ndarray, y: np.ndarray, target: float) -> float:
@@ -82,7 +84,8 @@ class LearningCurve(Around, Estimator):
         every = x[-1] / len(x)  # progress from one measurement to the next
         most = max(len(x) + 1.0, view.estimate[i] * pace / every)
         ends = measurements_to(tuple(y.tolist()), float(target), float(np.ceil(most)))
-        return float(max(running + (ends * every - view.progress[i]) / pace, running + 1.0))
+        remaining = (ends * every - view.progress[i]) / pace
+        return float(max(running + remaining, running + 1.0))
 
 
 @lru_cache(maxsize=4096)

@@ -51,8 +51,10 @@ class LeasePlan(NamedTuple):
         value = np.where((need > 0) & (need <= jobs.due), jobs.value, 0.0)
         planned = np.take_along_axis(value, np.maximum(self.step, 0)[:, None], axis=1)[:, 0]
         kept = (self.step >= 0) & (ran | ~self.first)
-        now = jobs.due.max(axis=1, initial=0) <= 1
-        return float(np.where(now, value.max(axis=1, initial=0.0) * ran, planned * kept).sum())
+        only_now = jobs.due.max(axis=1, initial=0) <= 1
+        best = value.max(axis=1, initial=0.0)
+        rewards = np.where(only_now, best * ran, planned * kept)
+        return float(rewards.sum())
 
 
 @njit
@@ -155,7 +157,8 @@ def _one_plan(jobs: LeaseJobs, value: np.ndarray, capacity: float, aim: np.ndarr
             step[i] = best[i]
             first[i] = True
     met = np.flatnonzero(step >= 0)
-    return step, first, float(value[met, step[met]].sum())
+    rewards = value[met, step[met]]
+    return step, first, float(rewards.sum())
 
 
 def _due(due, step):

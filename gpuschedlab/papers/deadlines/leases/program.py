@@ -73,7 +73,10 @@ def lease_program(
     a job down, and no row bounds a lease's GPUs; the form here follows the author's later code (TitanSched).
     """
     n, P = jobs.need.shape
-    blocks = np.ones(max(int(jobs.due.max(initial=0)), 1), int) if blocks is None else np.asarray(blocks)
+    if blocks is None:
+        last_due = int(jobs.due.max(initial=0))
+        blocks = np.ones(max(last_due, 1), int)
+    blocks = np.asarray(blocks)
     if blocks[0] != 1:
         raise SolverError(f"leases: found a first block of {blocks[0]} leases; expected 1, which is what runs now.")
     B = len(blocks)

@@ -56,7 +56,8 @@ def k_medoids(distance: np.ndarray, clusters: int, rng: int | np.random.Generato
     seed = int(np.random.default_rng(rng).integers(2**31))
     # One thread: the fast one of many threads adds in another order, and near ties would depend on the machine.
     fasterpam = need("kmedoids", "prompt banks").fasterpam
-    medoids = np.sort(fasterpam(np.asarray(distance, float), clusters, random_state=seed, n_cpu=1).medoids.astype(int))
+    clustering = fasterpam(np.asarray(distance, float), clusters, random_state=seed, n_cpu=1)
+    medoids = np.sort(clustering.medoids.astype(int))
     cluster = distance[:, medoids].argmin(axis=1)
     cluster[medoids] = np.arange(clusters)  # of points at distance 0 each medoid is its own
     return medoids, cluster
@@ -160,7 +161,8 @@ class PromptBank(Parameters):
     def insert(self, feature: np.ndarray) -> Inserted:
         """Add a prompt to the cluster of the nearest medoid; above `most`, drop the one nearest to that medoid."""
         feature = np.asarray(feature, float).reshape(1, -1)
-        k = int(cosine_distances(feature, self.features[self.medoids])[0].argmin())
+        to_medoids = cosine_distances(feature, self.features[self.medoids])
+        k = int(to_medoids[0].argmin())
         new = len(self)
         self.features = np.concatenate([self.features, feature])
         self.cluster = np.append(self.cluster, k)
@@ -176,4 +178,5 @@ class PromptBank(Parameters):
     def worst(self) -> int:
         """Scores that a look-up makes at most: with the seconds of one, their time, which `worth_a_search` compares with the deadline."""
         sizes = np.sort(np.bincount(self.cluster, minlength=self.clusters) - 1)[::-1]
-        return self.clusters + int(sizes[: self.visited].sum())
+        largest = sizes[: self.visited]
+        return self.clusters + int(largest.sum())

@@ -38,11 +38,13 @@ cost, which is left out."""
 
 def prompt_speeds(most: int = 8, communication: float = COMMUNICATION) -> Speeds:
     """Iterations a second of each LLM: a GPUs, up to `most`, are (1 - communication) a times as fast as one, on any nodes (4.2.2)."""
-    rows = [
-        (llm, GPU_TYPE, gpus, gpus * (1 - communication * (gpus > 1)) / seconds)
-        for llm, seconds in ITERATION.items()
-        for gpus in range(1, most + 1)
-    ]
+    rows = []
+    for llm, seconds in ITERATION.items():
+        for gpus in range(1, most + 1):
+            efficiency = 1.0
+            if gpus > 1:
+                efficiency = 1 - communication
+            rows.append((llm, GPU_TYPE, gpus, gpus * efficiency / seconds))
     return Speeds.from_frame(pl.DataFrame(rows, schema=["model", "gpu_type", "n_gpus", "rate"], orient="row"))
 
 
@@ -56,14 +58,12 @@ def prompt_delays(warm_up: float = 1.0, connect: float = CONNECT) -> Delays:
     >>> prompt_delays().seconds("cold bank", ["vicuna-7b"]).round(1).tolist()
     [61.2]
     """
-    kinds = {
-        kind + bank: {
-            llm: connect + (warm_up * WARM_UP[llm] if kind == "cold" else 0.0) + (BANK[llm] if bank else 0.0)
-            for llm in LLMS
-        }
-        for kind in ("warm", "cold")
-        for bank in ("", " bank")
-    }
+    warm = dict.fromkeys(LLMS, connect + 0.0)
+    cold = {llm: connect + warm_up * WARM_UP[llm] for llm in LLMS}
+    kinds = {}
+    for kind, seconds in (("warm", warm), ("cold", cold)):
+        kinds[kind] = seconds
+        kinds[f"{kind} bank"] = {llm: seconds[llm] + BANK[llm] for llm in LLMS}
     return Delays(kinds=kinds)
 
 

@@ -29,7 +29,8 @@ def embedding_distance(a, b) -> np.ndarray:
     x = (a + SMALLEST) / total
     y = (b + SMALLEST) / total
     norms = np.linalg.norm(x, axis=-1) * np.linalg.norm(y, axis=-1)
-    return np.clip(np.round(1 - (x * y).sum(axis=-1) / norms, 12), 0.0, 1.0)
+    cosine = (x * y).sum(axis=-1) / norms
+    return np.clip(np.round(1 - cosine, 12), 0.0, 1.0)
 
 
 def temporal_score(source, target, again) -> np.ndarray:
@@ -48,7 +49,7 @@ def joint_score(a, a_again, b, b_again) -> np.ndarray:
 def transfer_gain(together, alone) -> np.ndarray:
     """Gain (3.1): the metric reached with another task over that reached alone, less 1.
 
-    A metric that is negative, such as a negated loss, is divided by its size; where one alone is 0, there is no gain.
+    A metric that is negative, such as a negated loss, is divided by its size; if one alone is 0, there is no gain.
     """
     together = np.asarray(together, float)
     alone = np.asarray(alone, float)
@@ -97,8 +98,9 @@ def checked(model, pairs: pl.DataFrame, gain, *also: str) -> np.ndarray:
             f"{who}.fit: found no column {missing[0]!r}; expected source, target and {', '.join(also)}."
         )
     if gain.shape != (pairs.height,) or not len(gain) or not np.isfinite(gain).all():
+        unknown = np.isnan(gain).sum()
         raise EstimatorError(
-            f"{who}.fit: found gains of shape {gain.shape} for {pairs.height} pairs, {np.isnan(gain).sum()} of them "
+            f"{who}.fit: found gains of shape {gain.shape} for {pairs.height} pairs, {unknown} of them "
             "nan; expected at least one pair, and a finite gain each. Leave out pairs that were not measured."
         )
     itself = pairs.filter(pl.col("source") == pl.col("target"))

@@ -24,7 +24,7 @@ PROFILED = (1, 4, 16)
 class Transfers(Around, Estimator):
     """Estimate how much faster a task is trained with another, or after it (`Speeds.merged`, `Speeds.transfer`).
 
-    A policy that merges jobs asks for these factors. Durations are those of the estimator inside; where the method is
+    A policy that merges jobs asks for these factors. Durations are those of the estimator inside; if the method is
     ``fitted``, a job of a task that was fitted lasts so many epochs as are expected of it, in place of its `target`.
 
     Parameters
@@ -155,7 +155,7 @@ def _estimated(estimator: Transfers, mode: str, true: bytes, models: tuple[str, 
 
 
 def _others(by_task: np.ndarray) -> np.ndarray:
-    """Mean of each row without the entry itself; of all other entries where the row has no other."""
+    """Mean of each row without the entry itself; of all other entries if the row has no other."""
     known = ~np.isnan(by_task)
     value = np.where(known, by_task, 0.0)
     total = value.sum(axis=1, keepdims=True) - value
@@ -169,8 +169,11 @@ def _others(by_task: np.ndarray) -> np.ndarray:
 def _given(given, mode: str, by_task: np.ndarray, models) -> np.ndarray:
     """The factors that were given, for pairs that can be run."""
     if odd := sorted({name for _, *pair in given for name in pair} - {*models}):
+        more = ""
+        if len(odd) > 1:
+            more = f" and {len(odd) - 1} more"
         raise EstimatorError(
-            f"Transfers.factors_given: found model {odd[0]!r}{f' and {len(odd) - 1} more' * (len(odd) > 1)}, which the speed table "
+            f"Transfers.factors_given: found model {odd[0]!r}{more}, which the speed table "
             f"lacks; expected some of {', '.join(models)}. Correct the name, or leave it out."
         )
     found = [[given.get((mode, source, task), np.nan) for source in models] for task in models]
@@ -179,5 +182,9 @@ def _given(given, mode: str, by_task: np.ndarray, models) -> np.ndarray:
 
 def _drawn(seed: int, mode: str, models) -> np.ndarray:
     """Errors (M, M) between -1 and 1, the same for a pair of names whatever else the table holds."""
-    keys = [[zlib.crc32(f"{mode}|{source}|{task}".encode()) for source in models] for task in models]
-    return np.array([[np.random.default_rng([seed, key]).uniform(-1, 1) for key in row] for row in keys])
+    errors = np.empty((len(models), len(models)))
+    for i, task in enumerate(models):
+        for j, source in enumerate(models):
+            key = zlib.crc32(f"{mode}|{source}|{task}".encode())
+            errors[i, j] = np.random.default_rng([seed, key]).uniform(-1, 1)
+    return errors

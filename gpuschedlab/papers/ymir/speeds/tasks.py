@@ -31,7 +31,8 @@ def task_speeds(fm: str, tasks: int = 9) -> Speeds:
     """
     if fm not in FOUNDATIONS:
         raise SpeedError(f"task_speeds: found foundation model {fm!r}; expected one of {', '.join(FOUNDATIONS)}.")
-    rates, factors = (pl.read_csv(_file(fm, f"{name}.csv")).filter(fm=fm) for name in ("tasks", "transfers"))
+    rates = pl.read_csv(_file(fm, "tasks.csv")).filter(fm=fm)
+    factors = pl.read_csv(_file(fm, "transfers.csv")).filter(fm=fm)
     names = rates["task"].unique(maintain_order=True)
     if not 1 <= tasks <= len(names):
         raise SpeedError(f"task_speeds: found {tasks} tasks; expected 1 to {len(names)}.")
@@ -47,7 +48,8 @@ def task_speeds(fm: str, tasks: int = 9) -> Speeds:
     )
     # On more nodes than were measured, a job is as slow as on the worst that were.
     worst = frame.group_by("model", "n_gpus", "gpu_type", "progress", maintain_order=True).agg(pl.col("rate").min())
-    frame = pl.concat([frame, worst.with_columns(n_nodes=pl.lit(None, pl.Int64)).select(frame.columns)])
+    on_other_nodes = worst.with_columns(n_nodes=pl.lit(None, pl.Int64))
+    frame = pl.concat([frame, on_other_nodes.select(frame.columns)])
     both = factors.filter(pl.col(c).is_in(chosen.implode()) for c in ("task", "other"))
     pairs = {mode: {} for mode in ("merged", "transfer")}
     for mode, other, task, factor in both.select("mode", "other", "task", "factor").iter_rows():
@@ -63,7 +65,8 @@ def task_curves(fm: str, tasks: Iterable[str]) -> pl.DataFrame:
     rows = pl.read_parquet(_file(fm, "curves.parquet")).filter(
         pl.col("task").is_in(tasks), pl.col("other").is_in(tasks) | pl.col("other").is_null(), fm=fm
     )
-    names = [(pl.lit(f"{fm}@") + pl.col(c)).alias(name) for c, name in (("task", "model"), ("other", "other"))]
+    prefix = pl.lit(f"{fm}@")
+    names = [(prefix + pl.col("task")).alias("model"), (prefix + pl.col("other")).alias("other")]
     return rows.explode("progress", "metric").select("mode", *names, pl.col("progress", "metric").cast(pl.Float64))
 
 
@@ -77,7 +80,7 @@ def finetuning_jobs(
     """Jobs of tasks that come at random: small, medium and large ones by their GPU-time, as Ymir's evaluation has them.
 
     They come within some hours and request 1, 2 or 4 GPUs; `load` is the GPU-time demanded, on these, over that of the cluster. The
-    paper's trace is not public: arrivals are Poisson; where a foundation model has no task of a size, the others take its share.
+    paper's trace is not public: arrivals are Poisson; if a foundation model has no task of a size, the others take its share.
     """
     if not min(gpus, hours, load) > 0:
         raise SpeedError(f"finetuning_jobs: found gpus={gpus}, hours={hours}, load={load}; expected numbers above 0.")
@@ -91,7 +94,8 @@ def finetuning_jobs(
     weight = np.array([SIZES[s][1] / (size == s).sum() for s in size])
     weight /= weight.sum()
     # Each draw of a job costs so much on average; draws are the same for all loads.
-    most = int(np.ceil(4 * load * gpus * hours / (weight @ cost))) + 10
+    mean_cost = weight @ cost
+    most = int(np.ceil(4 * load * gpus * hours / mean_cost)) + 10
     model = rng.choice(len(models), most, p=weight)
     asked = rng.choice(3, most, p=[0.5, 0.3, 0.2])
     seconds = total[model] / np.where(np.isnan(rate[model, asked]), rate[model, 0], rate[model, asked])
@@ -101,11 +105,12 @@ def finetuning_jobs(
     submit = np.sort(rng.uniform(0, hours * HOUR, most)[:n])
     names = pl.Series(speeds.models).gather(model[:n])
     parts = names.str.split("@").list
+    requested = counts[asked[:n]].astype(float)
     return pl.DataFrame(
         {
             "job_id": [f"job {i}" for i in range(n)],
             "submit": submit,
-            "gpus": counts[asked[:n]].astype(float),
+            "gpus": requested,
             "duration": seconds[:n],
             "model": names,
             "target": total[model[:n]],

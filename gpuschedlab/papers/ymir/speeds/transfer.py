@@ -92,7 +92,8 @@ def transfer_speeds(
     _check_partners(who, temporal, "temporal", "source", "target")
     _check_partners(who, spatial, "spatial", "task_a", "task_b")
     goals = targets.select(model="task", goal="target")
-    partner = pl.when(pl.col("task") == pl.col("task_a")).then("task_b").otherwise("task_a")
+    is_first = pl.col("task") == pl.col("task_a")
+    partner = pl.when(is_first).then("task_b").otherwise("task_a")
     alone = own.join(targets.select(SETTING), on=SETTING, maintain_order="left")
     runs = {
         "own": alone.with_columns(model="task", other=pl.lit(None, pl.Utf8)),
@@ -110,14 +111,16 @@ def transfer_speeds(
         points["merged"] = points["merged"].with_columns(pl.col("epoch") / share)
     merged, transfer = ({(f"{fm}@{a}", f"{fm}@{b}"): f for a, b, f in saved[m].iter_rows()} for m in saved)
     curves = pl.concat(frame.with_columns(mode=pl.lit(mode)) for mode, frame in points.items())
-    names = [(pl.lit(f"{fm}@") + pl.col(c)).alias(c) for c in ("model", "other")]
+    prefix = pl.lit(f"{fm}@")
+    names = [(prefix + pl.col(column)).alias(column) for column in ("model", "other")]
     curves = Curves.from_frame(curves.with_columns(names).rename({"epoch": "progress", "value": "metric"}))
     return Transfer(merged, {(source, model): f for (model, source), f in transfer.items()}, curves)
 
 
 def _points(frame: pl.DataFrame, goals: pl.DataFrame) -> pl.DataFrame:
     """Curves `model, other, epoch, value, goal` of tasks with a goal, the first run of each: its epochs ascend."""
-    run = (pl.col("epoch").diff() <= 0).fill_null(False).cum_sum().over("model", "other")
+    falls = (pl.col("epoch").diff() <= 0).fill_null(False)
+    run = falls.cum_sum().over("model", "other")
     known = pl.col("other").is_null() | pl.col("other").is_in(goals["model"].implode())
     frame = frame.select("model", "other", "epoch", "value", run=run).filter(known, run=0).drop("run")
     return frame.join(goals, on="model", maintain_order="left")
@@ -131,12 +134,13 @@ def _epochs(points: pl.DataFrame) -> pl.DataFrame:
 
 def _saved(points: pl.DataFrame, alone: pl.DataFrame) -> pl.DataFrame:
     """Factor `model, other, factor` of each pair: epochs alone over epochs in the pair, 0 if it never gets there."""
-    found = _epochs(points).join(alone, on="model", maintain_order="left")
-    return found.select("model", "other", factor=(pl.col("alone") / pl.col("epochs")).fill_null(0.0))
+    epochs = _epochs(points).join(alone, on="model", maintain_order="left")
+    factor = pl.col("alone") / pl.col("epochs")
+    return epochs.select("model", "other", factor=factor.fill_null(0.0))
 
 
 def _check_partners(who: str, frame: pl.DataFrame, name: str, one: str, other: str) -> None:
-    """Raise SpeedError where a task is its own partner."""
+    """Raise SpeedError if a task is its own partner."""
     same = frame.filter(pl.col(one) == pl.col(other))
     if same.height:
         raise SpeedError(
@@ -146,7 +150,7 @@ def _check_partners(who: str, frame: pl.DataFrame, name: str, one: str, other: s
 
 
 def _check_alone(goals: pl.DataFrame, alone: pl.DataFrame, samples: Mapping[str, float] | None) -> None:
-    """Raise SpeedError unless each task reaches its goal alone, and its samples are known where any are."""
+    """Raise SpeedError unless each task reaches its goal alone, and its samples are known if any are."""
     reached = dict(alone.iter_rows())
     for task, goal in goals.iter_rows():
         if task not in reached:
