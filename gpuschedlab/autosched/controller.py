@@ -176,7 +176,10 @@ class Controller:
         edges = instant - self.check * spans[::-1]
         counts = np.diff(np.searchsorted(self.submit, edges, side="right"))
         before = counts[:-1][edges[1:-1] > 0]
-        return len(before) >= 12 and counts[-1] > before.mean() + self.burst * max(before.std(), 1.0)
+        if len(before) < 12:
+            return False
+        deviation = max(before.std(), 1.0)
+        return counts[-1] > before.mean() + self.burst * deviation
 
     def decide(self, cause: str = "") -> Decision:
         """Forecast, tune, and switch if the gain is above the threshold; the cause is by default the one that is due."""
@@ -240,7 +243,8 @@ class Controller:
         if wide:
             rounds = self.tuner.iterations
         again = 2 * max(self.futures, 1)  # what is in force, and the finalist
-        return self.hints[: max(self.budget - rounds - 2 - again, 0)]
+        room = max(self.budget - rounds - 2 - again, 0)
+        return self.hints[:room]
 
     def _settle(self, tuning: Tuning, probe: Probe, rng) -> tuple:
         """The rule: policy to put in force, its gain, the reason, how many were measured again, with which gains, and on which futures."""

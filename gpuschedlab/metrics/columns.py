@@ -97,7 +97,8 @@ class Reading:
         """Its cluster, from `info`: a Cluster, or its words and, under "events", outages (node, start, end)."""
         cluster = self.info.get("cluster")
         if isinstance(cluster, str):
-            events = tuple(Outage(int(n), float(a), float(b)) for n, a, b in self.info.get("events") or ())
+            outages = self.info.get("events") or ()
+            events = tuple(Outage(int(node), float(start), float(end)) for node, start, end in outages)
             return Cluster(Cluster.parse(cluster).groups, events)
         if not isinstance(cluster, Cluster):
             raise RunError(
@@ -181,7 +182,8 @@ def check_texts(source: str, name: str, value: object):
     """Raise a RunError if a value is not a mapping of texts to texts."""
     are_texts = isinstance(value, Mapping)
     if are_texts:
-        are_texts = all(isinstance(part, str) for part in (*value.keys(), *value.values()))
+        parts = [*value.keys(), *value.values()]
+        are_texts = all(isinstance(part, str) for part in parts)
     if not are_texts:
         raise RunError(f"{source}: found {name}={shown(value)}; expected a dict of texts for {name}.")
 

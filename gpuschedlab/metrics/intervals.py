@@ -53,7 +53,8 @@ def best_constant(many: int, seeds: int) -> float:
 
     Differences are paired, each with its own standard error; the quantile is that of drawn normal values.
     """
-    x = np.random.default_rng(0).normal(size=(4_000, seeds, many)).astype(np.float32)
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(4_000, seeds, many)).astype(np.float32)
     best = x.mean(axis=1).argmin(axis=1)
     behind = x - np.take_along_axis(x, best[:, None, None], axis=2)
     deviation = behind.std(axis=1, ddof=1)

@@ -194,7 +194,8 @@ def free_levels(run) -> tuple[np.ndarray, np.ndarray]:
     used = np.cumsum(delta[order])
     until = np.append(times[1:], stop)
     until[np.append(nodes[1:] != nodes[:-1], True)] = stop
-    slots = np.maximum(np.rint((size[nodes] - used) * SLOTS), 0).astype(np.int64)
+    slots = np.rint((size[nodes] - used) * SLOTS)
+    slots = np.maximum(slots, 0).astype(np.int64)
     seconds = np.bincount(slots, until - times)
     gpu_time = seconds * np.arange(slots.max(initial=0) + 1) / SLOTS
     levels = np.flatnonzero(gpu_time)

@@ -147,7 +147,8 @@ def full_graph(layers: Layers) -> CausalGraph:
 def direct_graph(layers: Layers) -> CausalGraph:
     """No skeleton at all: every knob and context causes the objective itself, past the metrics."""
     edges = tuple((name, layers.objectives[0]) for name in layers.given)
-    return CausalGraph(replace(layers, direct=edges[: len(layers.knobs)]), edges)
+    of_knobs = edges[: len(layers.knobs)]
+    return CausalGraph(replace(layers, direct=of_knobs), edges)
 
 
 def confidence(
@@ -330,7 +331,8 @@ def _fci(data: np.ndarray, names: list[str], forbidden, alpha: float, depth: int
     nodes = {n: need("causallearn.graph.GraphNode", "causal graphs").GraphNode(n) for n in names}
     for a, b in forbidden:
         knowledge.add_forbidden_by_node(nodes[a], nodes[b])
-    data = data + 1e-6 * np.random.default_rng(0).standard_normal(data.shape)  # exact copies make the tests singular
+    noise = np.random.default_rng(0).standard_normal(data.shape)
+    data = data + 1e-6 * noise  # exact copies make the tests singular
     options = {"depth": depth, "background_knowledge": knowledge, "show_progress": False, "node_names": names}
     with contextlib.redirect_stdout(io.StringIO()):
         return search.fci(data, "fisherz", alpha, **options)[0].graph

@@ -270,7 +270,8 @@ class CausalModel(Regressor, Parameters):
 
     def _usual(self, cause: str, value: float) -> float | None:
         """The usual value of a variable, other than one that is set; None if it had no other, or never was near that one."""
-        rows = self.rows[:, self.graph.layers.names.index(cause)]
+        names = self.graph.layers.names
+        rows = self.rows[:, names.index(cause)]
         values, counts = np.unique(rows, return_counts=True)
         if len(values) > FEW:
             if values[0] <= value <= values[-1]:

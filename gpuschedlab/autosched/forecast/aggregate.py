@@ -81,8 +81,8 @@ class Aggregator(Knobbed):
         length = pl.col("left").clip(1.0)
         grid = (length.log() / np.log(self.ratio)).floor()
         ahead = (pl.col("submit") - now).clip(0)
-        windows = (1 + ahead / self.window).log(2).floor()
-        when = pl.when("known").then(-1.0).otherwise(windows)
+        windows = 1 + ahead / self.window
+        when = pl.when("known").then(-1.0).otherwise(windows.log(2).floor())
         alike = ["gpus", "known", "running", "grid", "when"]
         alike += [c for c in ("stage", "kind") if c in state.columns]
         in_room = (self.room / pl.col("gpus")).floor()

@@ -66,7 +66,8 @@ def past_forecast(simulation, repository: pl.DataFrame, span: float = HOUR) -> F
     progress = initial.select("job_id", "progress")
     earlier = submitted.filter(pl.col("submit") <= now - span)
     earlier = earlier.join(progress, on="job_id", how="inner", maintain_order="left")
-    owed = earlier.with_columns(duration=2 * pl.col("progress").clip(60.0)).drop("progress")
+    ran = pl.col("progress").clip(60.0)
+    owed = earlier.with_columns(duration=2 * ran).drop("progress")
     trace = _as_trace([owed, again])
     is_owed = pl.col("job_id").is_in(owed["job_id"].implode())
     return Forecast(now, trace, initial.filter(is_owed), owed.height)
@@ -120,12 +121,13 @@ class GenerationEngine:
             if self.ranges is None:  # all futures of an instant draw from the same ranges
                 self.ranges = self.predictor.predict_range(repository, unfinished, now)
             lengths = self.predictor.draw(self.ranges, unfinished["executed"].to_numpy(), rng)
-        duration = repository["duration"].to_numpy().copy()
-        duration[np.isnan(duration)] = lengths
-        repository = repository.with_columns(duration=pl.Series(duration))
+        durations = repository["duration"].to_numpy().copy()
+        durations[np.isnan(durations)] = lengths
+        repository = repository.with_columns(duration=pl.Series(durations))
         in_system = initial.select("job_id", least=pl.col("progress") + 1.0)
         existing = repository.join(in_system, on="job_id", how="inner", maintain_order="left")
-        existing = existing.with_columns(pl.col("duration").clip(pl.col("least"))).drop("least")
+        duration = pl.col("duration").clip(pl.col("least"))
+        existing = existing.with_columns(duration).drop("least")
         parts = [existing]
         coming = self.generator.generate(repository, now, rank)
         if self.arrivals:

@@ -49,7 +49,8 @@ class Log:
     @property
     def values(self) -> tuple[float, ...]:
         """Values of the knob in the log, ascending."""
-        return tuple(self.frame[self.knob].unique().sort())
+        values = self.frame[self.knob].unique()
+        return tuple(values.sort())
 
     def __repr__(self):
         return f"Log({self.frame.height} intervals of {self.knob}; closed at {self.closed / DAY:.1f} days)"

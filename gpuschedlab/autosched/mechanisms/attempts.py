@@ -35,7 +35,8 @@ def _of_run(run: Run) -> pl.DataFrame:
     """Attempts of a run: rows of its allocations that go on from the one before are one attempt."""
     node = pl.col("node").alias("at")
     rows = run.allocations.filter(~pl.col("profiling")).group_by("job", "start", maintain_order=True)
-    rows = rows.agg(pl.col("end").max(), pl.col("gpus").sum(), node, pl.col("delay").first()).sort("job", "start")
+    rows = rows.agg(pl.col("end").max(), pl.col("gpus").sum(), node, pl.col("delay").first())
+    rows = rows.sort("job", "start")
     end_before = pl.col("end").shift(1).over("job")
     apart = (pl.col("start") - end_before).fill_null(1.0) > 1e-6
     begins = apart | pl.col("delay").is_not_null()
@@ -65,7 +66,8 @@ def _of_rows(log: pl.DataFrame) -> pl.DataFrame:
         running = pl.col("censored").fill_null(False)
     _check_rows(log, running)
     ids = pl.col("job_id").cast(pl.String)
-    counts_from_1 = log.select(ids.str.contains("#1$").any()).item()
+    has_1 = ids.str.contains("#1$").any()
+    counts_from_1 = log.select(has_1).item()
     if not counts_from_1:  # an intake counts from #2 on
         ids = ids.str.replace(r"#\d+$", "")
     state = pl.col("state").cast(pl.String).str.to_uppercase()
@@ -74,7 +76,8 @@ def _of_rows(log: pl.DataFrame) -> pl.DataFrame:
     begins = ~follows_requeue(pl.col("state"), pl.col("submit"), end)
     failed = pl.col("state").is_in(FAILED)
     preempted = pl.col("state").is_in(REQUEUED)
-    why = pl.when(running).then(pl.lit("open")).when(failed).then(pl.lit("node"))
+    why = pl.when(running).then(pl.lit("open"))
+    why = why.when(failed).then(pl.lit("node"))
     why = why.when(preempted).then(pl.lit("preempted")).otherwise(pl.lit("done"))
     rows = rows.with_columns(why=why, job=begins.cum_sum())
     nodes = pl.lit(1)
@@ -115,7 +118,8 @@ def _node_names(rows: pl.DataFrame) -> pl.Series | pl.Expr:
     kind = pl.List(pl.String)
     if "nodelist" not in rows.columns:
         return pl.lit(None, kind)
-    names = {text: hosts(text) for text in rows["nodelist"].unique().drop_nulls()}
+    texts = rows["nodelist"].unique().drop_nulls()
+    names = {text: hosts(text) for text in texts}
     lists = [list(names.get(text, ())) for text in rows["nodelist"]]
     return pl.Series(lists, dtype=kind)
 

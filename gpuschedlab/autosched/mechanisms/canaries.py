@@ -50,7 +50,8 @@ def ask(scenario: Scenario, *, begin=0.0, every=3600.0, seconds=600.0, gpus: int
         submit=begin + every * pl.int_range(pl.len()),
     )
     slow = slowdowns(jobs, scenario.speeds)
-    hours = float((gpus * seconds * np.exp(-slow)).sum() / 3600)
+    gpu_time = gpus * seconds * np.exp(-slow)
+    hours = float(gpu_time.sum() / 3600)
     spread = max(np.sqrt((slow**2).sum()), 1e-9)
     return Canaries(jobs, hours, factor=float(np.exp(1.96 * NOISE / spread)))
 

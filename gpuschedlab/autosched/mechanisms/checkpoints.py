@@ -90,9 +90,9 @@ def _likely(log: pl.DataFrame, pace: Pace, used: np.ndarray, sigma: float) -> li
 
 def _fit(log: pl.DataFrame, pace: Pace, predicted: np.ndarray) -> float:
     """Logarithm of the likelihood of the predictions of jobs that lost work, by the error of the others; 0 without predictions."""
-    jobs = log.group_by("job", maintain_order=True).agg(
-        failed=(pl.col("why") == "node").any(), done=pl.col("why").last() == "done", pieces=pl.len()
-    )
+    why = pl.col("why")
+    jobs = log.group_by("job", maintain_order=True)
+    jobs = jobs.agg(failed=(why == "node").any(), done=why.last() == "done", pieces=pl.len())
     comparable = jobs["done"].to_numpy() & (predicted > 0)
     failed = jobs["failed"].to_numpy()
     plain = comparable & (jobs["pieces"] == 1).to_numpy()

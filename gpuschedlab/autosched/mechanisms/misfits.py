@@ -116,7 +116,8 @@ def of_predictions(jobs: pl.DataFrame) -> list[Misfit]:
     for name, beginning in beginnings.items():
         groups = jobs.drop_nulls(name).filter(pl.len().over(name) >= FEWEST)
         ratio = pl.col("ratio")
-        away = groups.select((ratio - ratio.median().over(name)).abs()).to_series()
+        middle = ratio.median().over(name)
+        away = groups.select((ratio - middle).abs()).to_series()
         codes = groups[name].to_numpy()
         by_mean = _part(groups["ratio"].to_numpy(), codes)
         by_spread = _part(away.to_numpy(), codes)

@@ -60,7 +60,8 @@ def effects_of(jobs: Residuals, residual: np.ndarray) -> NodeEffects:
     groups = rows.group_by("node", "alike", maintain_order=True).agg(pl.col("product", "weight").sum(), jobs=pl.len())
     total = pl.col("weight").sum()
     squares = (pl.col("product") ** 2).sum()
-    nodes = groups.group_by("node", maintain_order=True).agg(
+    nodes = groups.group_by("node", maintain_order=True)
+    nodes = nodes.agg(
         effect=pl.col("product").sum() / total,
         deviation=squares.sqrt() / total,
         jobs=pl.col("jobs").sum(),
@@ -117,7 +118,8 @@ def split_of(effects: NodeEffects) -> tuple[tuple[str, ...], float]:
     behind = total[-1] - total[:-1]
     sums = mean * total
     mean_behind = (sums[-1] - sums[:-1]) / behind
-    squares = (mean_behind - mean[:-1]) ** 2 * total[:-1] * behind / total[-1]
+    difference = mean_behind - mean[:-1]
+    squares = difference**2 * total[:-1] * behind / total[-1]
     best = int(np.argmax(squares))
     constant = math.pi / (2 * (math.pi - 2))
     chance = float(chi2.sf(constant * squares[best], count / (math.pi - 2)))
@@ -151,5 +153,5 @@ def slow_nodes_of(jobs: Residuals, pace: Pace, types: list[tuple[str, ...]]) -> 
 def on_any(log: pl.DataFrame, names: tuple[str, ...]) -> np.ndarray:
     """Whether attempts (n,) held some of these nodes."""
     is_any = pl.element().is_in(list(names)).any()
-    on_nodes = log["at"].list.eval(is_any).list.first()
-    return on_nodes.fill_null(False).to_numpy()
+    on_nodes = log["at"].list.eval(is_any)
+    return on_nodes.list.first().fill_null(False).to_numpy()
